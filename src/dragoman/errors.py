@@ -1,0 +1,387 @@
+"""Every exception Dragoman raises.
+
+DragomanError
+├── ConnectionLost           the connection to the agent is gone
+│   ├── ConnectionClosed     closed in order, by either side
+│   ├── AgentExited          the agent's process ended (code or signal, stderr tail)
+│   │   └── NotAnAgent       … before it said anything in ACP
+│   └── PeerStalled          the other side stopped reading what we send
+├── StartError               the agent's process could not be started
+│   └── CommandNotFound
+├── ProtocolError            the other side broke the protocol
+│   ├── FrameTooLarge
+│   ├── InvalidMessage       a frame that is not a JSON-RPC message, or does not fit its type
+│   └── VersionMismatch      the agent speaks a version of ACP that we do not
+├── RemoteError              the other side answered a call with an error; also what a handler
+│   │                        raises to answer with that error
+│   ├── ParseError           −32700
+│   ├── InvalidRequest       −32600
+│   ├── MethodNotFound       −32601
+│   ├── InvalidParams        −32602
+│   ├── InternalError        −32603
+│   ├── RequestCancelled     −32800
+│   ├── AuthRequired         −32000
+│   └── ResourceNotFound     −32002
+├── SessionError             something about one session
+│   ├── SessionBusy          a turn is running and the caller did not want to queue
+│   ├── SessionGone          the session is unknown or closed
+│   ├── SessionNotContinued  the session that was named cannot be continued
+│   ├── NoProgress           the agent said nothing for too long in a turn
+│   └── CancelIgnored        the agent went on although the turn was cancelled
+├── Unsupported              the agent does not offer what was asked of it
+├── ConfigError              a file of settings or rules does not say what it should
+├── CallTimeout              no reply in time
+├── SlowConsumer             a reader of events fell too far behind
+└── WouldDeadlock            a call was awaited where its reply could never be read
+
+Data is in attributes; the sentence for people is `str(error)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class DragomanError(Exception):
+    """The root of every exception raised by Dragoman on purpose."""
+
+
+class ConnectionLost(DragomanError):
+    """The connection to the agent is gone; nothing more can be sent or received."""
+
+
+class ConnectionClosed(ConnectionLost):
+    """The connection was closed in order, by us or by the other side."""
+
+    def __init__(self, reason: str = "the connection is closed") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class AgentExited(ConnectionLost):
+    """The agent's process ended while we still needed it."""
+
+    def __init__(
+        self,
+        command: str,
+        *,
+        code: int | None = None,
+        signal: str | None = None,
+        stderr: str = "",
+    ) -> None:
+        super().__init__(command, code, signal, stderr)
+        self.command = command
+        self.code = code
+        self.signal = signal
+        self.stderr = stderr
+
+    @property
+    def ending(self) -> str:
+        """How the process ended, as the end of a sentence."""
+        if self.signal is not None:
+            return f"was ended by {self.signal}"
+        if self.code is not None:
+            return f"exited with code {self.code}"
+        return "closed its output"
+
+    def __str__(self) -> str:
+        return _with_tail(f"the agent {self.command!r} {self.ending}", self.stderr)
+
+
+class NotAnAgent(AgentExited):
+    """The process ended before it sent one ACP message; `printed` is what it wrote instead."""
+
+    def __init__(
+        self,
+        command: str,
+        *,
+        code: int | None = None,
+        signal: str | None = None,
+        stderr: str = "",
+        printed: str = "",
+    ) -> None:
+        super().__init__(command, code=code, signal=signal, stderr=stderr)
+        self.printed = printed
+
+    def __str__(self) -> str:
+        said = f"the agent {self.command!r} ended before it spoke ACP ({self.ending})"
+        return _with_tail(said, self.printed or self.stderr)
+
+
+class PeerStalled(ConnectionLost):
+    """The other side stopped reading: `pending` bytes could not be delivered."""
+
+    def __init__(self, pending: int) -> None:
+        super().__init__(pending)
+        self.pending = pending
+
+    def __str__(self) -> str:
+        return f"the agent stopped reading its input ({self.pending} bytes could not be sent)"
+
+
+class StartError(DragomanError):
+    """The agent's process could not be started."""
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__(command, reason)
+        self.command = command
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"could not start {self.command!r}: {self.reason}"
+
+
+class CommandNotFound(StartError):
+    """There is no such command; a wrapper that exits with 127 at once counts too."""
+
+    def __init__(self, command: str, reason: str = "command not found") -> None:
+        super().__init__(command, reason)
+
+
+class ProtocolError(DragomanError):
+    """The other side sent something the protocol does not allow."""
+
+
+class FrameTooLarge(ProtocolError):
+    """A frame grew beyond the limit; the connection cannot go on."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"a frame is larger than the limit of {self.limit} bytes"
+
+
+class InvalidMessage(ProtocolError):
+    """A frame that is not a JSON-RPC message, or whose content does not fit its type."""
+
+
+class VersionMismatch(ProtocolError):
+    """The agent answered the handshake with a version of ACP that we do not speak."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
+
+    def __str__(self) -> str:
+        return f"the agent speaks ACP version {self.version}, which is not supported"
+
+
+class RemoteError(DragomanError):
+    """An error reply: received for a call of ours, or raised to answer a call of theirs."""
+
+    code: int = -32603
+    title: ClassVar[str] = "error"
+
+    def __init__(self, message: str = "", data: Any = None, *, code: int | None = None) -> None:
+        if code is not None:
+            self.code = code
+        self.message = message or self.title
+        self.data = data
+        super().__init__(self.message, data)
+
+    def __str__(self) -> str:
+        detail = _detail(self.data)
+        known = f"{self.message} (code {self.code})"
+        return f"{known}: {detail}" if detail and detail not in self.message else known
+
+
+class ParseError(RemoteError):
+    code = -32700
+    title = "parse error"
+
+
+class InvalidRequest(RemoteError):
+    code = -32600
+    title = "invalid request"
+
+
+class MethodNotFound(RemoteError):
+    code = -32601
+    title = "method not found"
+
+
+class InvalidParams(RemoteError):
+    code = -32602
+    title = "invalid params"
+
+
+class InternalError(RemoteError):
+    code = -32603
+    title = "internal error"
+
+
+class RequestCancelled(RemoteError):
+    code = -32800
+    title = "request cancelled"
+
+
+class AuthRequired(RemoteError):
+    code = -32000
+    title = "authentication required"
+
+
+class ResourceNotFound(RemoteError):
+    code = -32002
+    title = "resource not found"
+
+
+_BY_CODE: dict[int, type[RemoteError]] = {
+    cls.code: cls
+    for cls in (
+        ParseError,
+        InvalidRequest,
+        MethodNotFound,
+        InvalidParams,
+        InternalError,
+        RequestCancelled,
+        AuthRequired,
+        ResourceNotFound,
+    )
+}
+
+
+class SessionError(DragomanError):
+    """Something is wrong with one session; others go on."""
+
+    def __init__(self, session_id: str, sentence: str) -> None:
+        super().__init__(session_id, sentence)
+        self.session_id = session_id
+        self.sentence = sentence
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class SessionBusy(SessionError):
+    """A turn is running, and the caller asked not to queue behind it."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id, f"session {session_id} is busy with another turn")
+
+
+class SessionGone(SessionError):
+    """The session is unknown here, or was closed."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id, f"session {session_id} is unknown or closed")
+
+
+class SessionNotContinued(SessionError):
+    """The session that was named cannot be continued, and starting empty was not allowed."""
+
+    def __init__(self, session_id: str, reason: str) -> None:
+        super().__init__(session_id, f"session {session_id} cannot be continued: {reason}")
+        self.reason = reason
+
+
+class NoProgress(SessionError):
+    """The agent said nothing for longer than the caller allowed; the turn was given up."""
+
+    def __init__(self, session_id: str, seconds: float) -> None:
+        super().__init__(session_id, f"the agent made no progress for {seconds:g} s")
+        self.seconds = seconds
+
+
+class CancelIgnored(SessionError):
+    """The turn was cancelled and the agent did not end it in time; it may still be working."""
+
+    def __init__(self, session_id: str, seconds: float) -> None:
+        super().__init__(session_id, f"the agent did not stop within {seconds:g} s of the cancel")
+        self.seconds = seconds
+
+
+class Unsupported(DragomanError):
+    """The agent did not advertise what was asked of it; nothing was sent."""
+
+    def __init__(self, feature: str) -> None:
+        super().__init__(feature)
+        self.feature = feature
+
+    def __str__(self) -> str:
+        return f"the agent does not support {self.feature}"
+
+
+class ConfigError(DragomanError):
+    """A file of settings or rules is wrong at `place`, where `expected` should have been."""
+
+    def __init__(self, file: str, place: str, expected: str) -> None:
+        super().__init__(file, place, expected)
+        self.file = file
+        self.place = place
+        self.expected = expected
+
+    def __str__(self) -> str:
+        where = f"{self.file}: {self.place}" if self.place else self.file
+        return f"{where}: expected {self.expected}"
+
+
+class CallTimeout(DragomanError):
+    """No reply within the time the caller allowed."""
+
+    def __init__(self, method: str, seconds: float) -> None:
+        super().__init__(method, seconds)
+        self.method = method
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"no reply to {self.method} within {self.seconds:g} s"
+
+
+class SlowConsumer(DragomanError):
+    """A reader of events fell behind by more than `limit` bytes and was let go, alone."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return f"the reader fell more than {self.limit} bytes behind; later events were not kept"
+
+
+class WouldDeadlock(DragomanError):
+    """A call was awaited inside a notification handler, where its reply cannot be read."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(method)
+        self.method = method
+
+    def __str__(self) -> str:
+        return (
+            f"{self.method} was called from a notification handler: its reply is read only after "
+            "the handler returns; start a task for the call instead"
+        )
+
+
+def from_wire(code: int, message: str, data: Any = None) -> RemoteError:
+    """The exception for an error reply; an unknown code gives a plain `RemoteError`."""
+    cls = _BY_CODE.get(code, RemoteError)
+    return cls(message, data, code=code)
+
+
+def to_wire(error: BaseException) -> tuple[int, str, Any]:
+    """Code, message and data with which to answer when a handler raised `error`."""
+    match error:
+        case RemoteError():
+            return error.code, error.message, error.data
+        case DragomanError():
+            return InternalError.code, str(error), None
+        case _:
+            # Only our own errors were written for the other side to read.
+            return InternalError.code, InternalError.title, None
+
+
+def _detail(data: Any) -> str:
+    match data:
+        case str():
+            return data
+        case {"message": str(text)} | {"details": str(text)} | {"reason": str(text)}:
+            return text
+        case _:
+            return ""
+
+
+def _with_tail(sentence: str, tail: str) -> str:
+    tail = tail.strip()
+    return f"{sentence}; it printed:\n{tail}" if tail else sentence

@@ -1,0 +1,9 @@
+"""What ACP says: generated structs and method tables for each protocol version, and their codec.
+
+`dragoman.schema.v1` and `.v2` are imported by whoever speaks that version, not from here.
+"""
+
+from .base import Method, Model, Unknown
+from .codec import decode, encode
+
+__all__ = ["Method", "Model", "Unknown", "decode", "encode"]
