@@ -1,0 +1,229 @@
+"""The keeper: one small process beside each child, which ends the child's whole tree.
+
+It is forked by the zygote, adopts every orphan of the tree (subreaper), reports on the life
+socket and takes orders from it. When that socket closes, for whatever reason, or anything goes
+wrong here, all descendants are stopped and killed. It knows nothing of the host but the socket.
+
+Reports: `started PID`, `failed STEP ERRNO`, `exited CODE`, `signalled NUMBER`; the end of the
+stream means that nothing is left. Orders: `signal NUMBER`, `end`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import marshal
+import os
+import select
+from _socket import socket  # the public modules cost more at import than all the rest
+
+from .tree import end_tree, signal_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Iterable, Sequence
+else:
+    import _signal as signal
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
+
+# Whoever wants the end of the tree ends the host.
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_prctl: Callable[..., int] = ctypes.CDLL(None, use_errno=True).prctl
+
+# What the host asks for: paths to try, argv, environment, working directory, controlling tty.
+Order = tuple[list[bytes], list[bytes], dict[bytes, bytes], bytes, bool]
+
+
+def adopt_orphans(name: bytes) -> None:
+    """Make this process the parent of every orphan below it, and give it a name."""
+    if _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "no subreaper")
+    _prctl(_PR_SET_NAME, name, 0, 0, 0)
+
+
+def wake_on_child() -> int:
+    """A descriptor that becomes readable whenever a child ends."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    signal.signal(signal.SIGCHLD, _no_action)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    return reader
+
+
+def _no_action(_number: int, _frame: object) -> None:
+    """A handler of Python's, so that the signal reaches the wake-up descriptor."""
+
+
+def clear(wake: int) -> None:
+    """Forget the wake-ups so far."""
+    try:
+        while os.read(wake, 4096):
+            pass
+    except BlockingIOError:
+        return
+
+
+def close_all_but(kept: Iterable[int]) -> None:
+    """Close every descriptor but the standard ones and `kept`."""
+    spared = {0, 1, 2, *kept}
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in spared:
+            try:
+                os.close(int(name))
+            except OSError:  # the one that listed the folder
+                continue
+
+
+def keep(life: socket, order: int, stdio: Sequence[int]) -> None:
+    """Run the ordered program until it and all its descendants are gone."""
+    close_all_but([life.fileno(), order, *stdio])
+    adopt_orphans(b"dragoman-keeper")
+    keeper = Keeper(life)
+    try:
+        keeper.start(_read_order(order), stdio)
+        keeper.watch()
+    finally:
+        end_tree(os.getpid(), lambda: not keeper.reap())
+
+
+class Keeper:
+    """The state of one keeper: its life socket and the program it started."""
+
+    def __init__(self, life: socket) -> None:
+        self._life = life
+        self._main = 0
+        self._wake = wake_on_child()
+
+    def start(self, order: Order, stdio: Sequence[int]) -> None:
+        """Fork and exec the program; report its pid, or the step that failed."""
+        failure, report = os.pipe()
+        keeper = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._report(f"failed fork {error.errno}")
+            return
+        if pid == 0:
+            _become(order, stdio, keeper, report)
+        for handed_over in (report, *stdio):
+            os.close(handed_over)
+        failed = os.read(failure, 64)
+        os.close(failure)
+        if failed:
+            self._report(f"failed {failed.decode()}")
+        else:
+            self._main = pid
+            self._report(f"started {pid}")
+
+    def watch(self) -> None:
+        """Serve until the host wants the end, is gone, or nothing is left."""
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        poll.register(self._life.fileno(), select.POLLIN)
+        while self.reap():
+            ready = [descriptor for descriptor, _ in poll.poll()]
+            if self._wake in ready:
+                clear(self._wake)
+            if self._life.fileno() in ready and not self._obey():
+                return
+
+    def reap(self) -> bool:
+        """Collect the dead; whether a child is left."""
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return True
+                if pid == self._main:
+                    self._report_end(os.waitstatus_to_exitcode(status))
+        except ChildProcessError:
+            return False
+
+    def _obey(self) -> bool:
+        try:
+            order = self._life.recv(64).split()
+        except OSError:
+            # A host killed with reports unread resets the socket instead of ending it.
+            return False
+        if len(order) != 2 or order[0] != b"signal":
+            return False
+        number = int(order[1])
+        if number == signal.SIGKILL:
+            return False
+        signal_tree(os.getpid(), number)
+        return True
+
+    def _report_end(self, code: int) -> None:
+        self._report(f"exited {code}" if code >= 0 else f"signalled {-code}")
+
+    def _report(self, line: str) -> None:
+        try:
+            self._life.send(line.encode())
+        except OSError:
+            return  # nobody listens any more; the next look at the socket says so
+
+
+def _read_order(order: int) -> Order:
+    os.lseek(order, 0, os.SEEK_SET)
+    data = b"".join(iter(lambda: os.read(order, 1 << 20), b""))
+    os.close(order)
+    return marshal.loads(data)
+
+
+def _become(order: Order, stdio: Sequence[int], keeper: int, report: int) -> None:
+    """Turn this fresh fork into the program; never returns."""
+    step = "start"
+    try:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != keeper:
+            os._exit(1)  # the keeper died before its death could be noticed
+        os.setsid()
+        paths, argv, environment, directory, tty = order
+        for number, descriptor in enumerate(stdio):
+            os.dup2(descriptor, number)
+        step = "tty"
+        if tty:
+            _take_terminal()
+        step = "cwd"
+        os.chdir(directory)
+        step = "exec"
+        _default_signals()
+        _exec_first(paths, argv, environment)
+    except OSError as error:
+        os.write(report, f"{step} {error.errno}".encode())
+    except (ValueError, StopIteration):
+        os.write(report, f"{step} {errno.EINVAL}".encode())
+    finally:
+        os._exit(127)
+
+
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    terminal = next(number for number in (0, 1, 2) if os.isatty(number))
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+
+def _default_signals() -> None:
+    # What is ignored stays so in a new program; handlers do not.
+    for number in (*IGNORED, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _exec_first(paths: list[bytes], argv: list[bytes], environment: dict[bytes, bytes]) -> None:
+    refused: OSError = FileNotFoundError(2, "not found")
+    for path in paths:
+        try:
+            os.execve(path, argv, environment)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError as error:
+            refused = error  # as a shell does: a later folder of PATH may have a better one
+    raise refused

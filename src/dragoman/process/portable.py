@@ -1,0 +1,133 @@
+"""Systems without a subreaper (macOS), or a Python that cannot start the zygote.
+
+The program gets a session of its own, and its process group is killed when it ends or is
+stopped, together with what can be found below it at that moment. It cannot promise more: a
+descendant that left the group *and* lost its parent lives on, and when this process is killed
+with `kill -9` nothing but the end of its standard input tells the program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+
+from dragoman.process import tree
+from dragoman.process.base import ExitStatus, Process
+from dragoman.process.order import Order, refusal
+
+
+async def spawn(order: Order, stdio: Sequence[int]) -> Process:
+    """Start a program in a session of its own."""
+    try:
+        return PortableProcess(_start(order, stdio))
+    except OSError as error:
+        step = "cwd" if error.filename == order.cwd else "exec"
+        raise refusal(order, step, error.errno or 0) from None
+
+
+def _start(order: Order, stdio: Sequence[int]) -> subprocess.Popen[bytes]:
+    stdin, stdout, stderr = stdio
+    return subprocess.Popen(
+        order.argv,
+        env=order.env,
+        cwd=order.cwd,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+        # Python code after a fork is unsafe with threads; this is two system calls.
+        preexec_fn=_take_terminal if order.tty else None,  # noqa: PLW1509
+    )
+
+
+class PortableProcess(Process):
+    """A program that leads a session and a process group."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        super().__init__(child.pid)
+        self._child = child
+        # Held while signalling and while reaping: until it is reaped, the pid is its own.
+        self._lock = threading.Lock()
+        self._loop = asyncio.get_running_loop()
+        threading.Thread(target=self._watch, name=f"watch-{child.pid}", daemon=True).start()
+
+    def signal(self, number: int) -> None:
+        self._send_all(number)
+
+    def kill(self) -> None:
+        self._send_all(signal.SIGKILL)
+
+    def release(self) -> None:
+        self.kill()
+
+    def _send_all(self, number: int) -> None:
+        with self._lock:
+            if self._child.returncode is not None:
+                return
+            for pid in _descendants(self.pid):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, number)
+            _signal_group(self.pid, number)
+
+    def _watch(self) -> None:
+        _await_exit(self.pid)
+        with self._lock:
+            _signal_group(self.pid, signal.SIGKILL)
+            returncode = self._child.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know
+            self._loop.call_soon_threadsafe(self._end, returncode)
+
+    def _end(self, returncode: int) -> None:
+        self._exited.set_result(ExitStatus.of(returncode))
+        self._gone.set_result(None)
+
+
+def _signal_group(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+if sys.platform == "darwin":
+
+    def _await_exit(pid: int) -> None:
+        """Wait for the end of a child without reaping it."""
+        import select
+
+        queue = select.kqueue()
+        event = select.kevent(pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD, select.KQ_NOTE_EXIT)
+        try:
+            queue.control([event], 1)
+        except ProcessLookupError:
+            return  # it has ended already
+        finally:
+            queue.close()
+
+else:
+
+    def _await_exit(pid: int) -> None:
+        """Wait for the end of a child without reaping it."""
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+def _descendants(pid: int) -> list[int]:
+    if sys.platform == "linux":
+        return tree.descendants(pid)
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, check=False)
+    pairs = [line.split() for line in listed.stdout.splitlines()]
+    parents = {int(child): int(parent) for child, parent in pairs}
+    return tree.walk(pid, tree.by_parents(parents))
+
+
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    terminal = next(number for number in (0, 1, 2) if os.isatty(number))
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)

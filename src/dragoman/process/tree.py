@@ -1,0 +1,145 @@
+"""The processes below a process, found through /proc, and signals to all of them.
+
+Runs in the host and in the zygote's processes, so it imports little. A pid is signalled only
+after it was pinned by a pidfd and seen to belong to the tree: a recycled pid is never hit.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Collection, Mapping
+else:
+    import _signal as signal  # the public module imports enum, which doubles our start-up time
+
+# A tree that cannot be frozen in so many rounds grows faster than we walk it: kill what we have.
+_FREEZE_ROUNDS = 100
+_LONGEST_PAUSE = 0.1
+
+_KERNEL_LISTS_CHILDREN = os.path.exists("/proc/thread-self/children")
+
+
+def children(pid: int) -> list[int]:
+    """The direct children of `pid`, dead but unreaped ones too."""
+    return _lookup()(pid)
+
+
+def descendants(root: int, spare: Collection[int] = ()) -> list[int]:
+    """Every process below `root`, parents first; `spare` names subtrees to leave out."""
+    return walk(root, _lookup(), spare)
+
+
+def walk(root: int, below: Callable[[int], list[int]], spare: Collection[int] = ()) -> list[int]:
+    """Everything under `root` by a function that gives the children of one."""
+    found = [root]
+    seen = {root, *spare}
+    for parent in found:
+        fresh = [pid for pid in below(parent) if pid not in seen]
+        seen.update(fresh)
+        found += fresh
+    return found[1:]
+
+
+def by_parents(parents: Mapping[int, int]) -> Callable[[int], list[int]]:
+    """A function for `walk` from a table of everybody's parent."""
+    return lambda pid: [child for child, parent in parents.items() if parent == pid]
+
+
+def signal_tree(root: int, number: int, spare: Collection[int] = ()) -> None:
+    """Send a signal once to every process below `root`."""
+    found = descendants(root, spare)
+    family = {root, *found}
+    for pid in found:
+        _send(pid, number, family)
+
+
+def end_tree(root: int, nothing_left: Callable[[], bool]) -> None:
+    """Kill everything below `root`, again and again until `nothing_left` (which reaps) agrees."""
+    pause = 0.001
+    while not nothing_left():
+        kill_tree(root)
+        time.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def kill_tree(root: int, spare: Collection[int] = ()) -> None:
+    """Kill everything below `root`, once."""
+    _freeze(root, spare)
+    signal_tree(root, signal.SIGKILL, spare)
+
+
+def _freeze(root: int, spare: Collection[int]) -> None:
+    """Stop every process below `root`, so that none can fork away from the kill that follows."""
+    stopped: set[int] = set()
+    for _ in range(_FREEZE_ROUNDS):
+        found = descendants(root, spare)
+        fresh = [pid for pid in found if pid not in stopped]
+        if not fresh:
+            return
+        for pid in fresh:
+            _send(pid, signal.SIGSTOP, {root, *found})
+        stopped.update(fresh)
+
+
+def _send(pid: int, number: int, family: Collection[int]) -> None:
+    try:
+        pinned = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    except (AttributeError, OSError):
+        # No pidfd here (an old kernel, a sandbox): the check and the signal are one step apart.
+        _if_related(pid, family, lambda: os.kill(pid, number))
+        return
+    try:
+        _if_related(pid, family, lambda: signal.pidfd_send_signal(pinned, number))
+    finally:
+        os.close(pinned)
+
+
+def _if_related(pid: int, family: Collection[int], deliver: Callable[[], None]) -> None:
+    try:
+        if _parent(pid) in family:
+            deliver()
+    except (ProcessLookupError, PermissionError):
+        # Gone meanwhile, or a set-user-id program that is not ours to signal.
+        return
+
+
+def _parent(pid: int) -> int:
+    # The name, in parentheses, may hold anything; the fields start after the last one.
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(fields[1]) if len(fields) > 1 else 0
+
+
+def _lookup() -> Callable[[int], list[int]]:
+    return _listed_children if _KERNEL_LISTS_CHILDREN else by_parents(_parents())
+
+
+def _listed_children(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    lists = (_read(f"/proc/{pid}/task/{thread}/children") for thread in threads)
+    return [int(child) for listed in lists for child in listed.split()]
+
+
+def _parents() -> dict[int, int]:
+    return {int(name): _parent(int(name)) for name in os.listdir("/proc") if name.isdecimal()}
+
+
+def _read(path: str) -> bytes:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return b"".join(iter(lambda: os.read(file, 65536), b""))
+    except OSError:
+        return b""
+    finally:
+        os.close(file)

@@ -1,0 +1,411 @@
+"""The peer: both ends of JSON-RPC over one transport, in wire order.
+
+One reader handles notifications inline, before it settles the reply that follows them. Requests
+from the other side run beside it and the reader never waits for one. It does not know ACP: methods
+are strings, params and results are JSON bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from dragoman.errors import (
+    CallTimeout,
+    ConnectionClosed,
+    DragomanError,
+    InternalError,
+    InvalidRequest,
+    PeerStalled,
+    RequestCancelled,
+    WouldDeadlock,
+    from_wire,
+    to_wire,
+)
+from dragoman.transport.base import Transport
+from dragoman.wire import messages
+from dragoman.wire.calls import Calls
+from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
+from dragoman.wire.messages import Failure, Id, Malformed, Notification, Reply, Request
+
+CANCEL_REQUEST = "$/cancel_request"
+
+Json: TypeAlias = bytes | msgspec.Raw
+OnNotification: TypeAlias = Callable[[str, msgspec.Raw], Coroutine[Any, Any, None] | None]
+"""Handles a notification. What it awaits delays everything behind it on the wire."""
+OnRequest: TypeAlias = Callable[[str, msgspec.Raw], Coroutine[Any, Any, bytes] | bytes]
+"""Answers a request with the JSON of its result, now or later; what it raises is the error."""
+Tap: TypeAlias = Callable[[Literal["sent", "received"], bytes], None]
+"""Sees every message as the exact bytes of its frame, in wire order, before it is handled."""
+OnReply: TypeAlias = Callable[[msgspec.Raw], None]
+
+logger = logging.getLogger("dragoman.rpc")
+logging.getLogger("dragoman").addHandler(logging.NullHandler())
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What one connection may hold; beyond it, something fails with a clear error."""
+
+    frame_bytes: int = MAX_FRAME_BYTES
+    requests: int = 64
+    """Requests from the other side being answered at once."""
+    waits: int = 4096
+    """Likewise, for methods that wait for a person or a process and so are not counted above."""
+    unsent_bytes: int = 64 * 1024 * 1024
+
+
+class Noise(msgspec.Struct):
+    """What arrived that was no message: how many lines, and the first few of them."""
+
+    lines: int = 0
+    sample: str = ""
+
+    def add(self, frame: bytes) -> None:
+        self.lines += 1
+        if len(self.sample) < 2000:
+            self.sample += frame[:500].decode("utf-8", "replace") + "\n"
+
+
+class Peer:
+    """One connection. Use it as an async context manager: it reads from enter to exit.
+
+    `waits` names the methods whose requests may stay open for as long as it takes; they do not
+    count towards `limits.requests`.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        on_notification: OnNotification,
+        on_request: OnRequest,
+        waits: frozenset[str] = frozenset(),
+        tap: Tap | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.noise = Noise()
+        self._transport = transport
+        self._on_notification = on_notification
+        self._on_request = on_request
+        self._waits = waits
+        self._tap = tap
+        self._framer = Framer(self.limits.frame_bytes)
+        self._calls: Calls[_Call] = Calls()
+        self._answering: dict[asyncio.Task[bytes], Request] = {}
+        self._metered = 0
+        self._spoke = False
+        self._error: DragomanError | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+
+    async def __aenter__(self) -> Peer:
+        self._reader = asyncio.create_task(self._read(), name="dragoman reader")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    @property
+    def error(self) -> DragomanError | None:
+        """Why the connection ended; None while it lives."""
+        return self._error
+
+    async def wait_ended(self) -> DragomanError:
+        """Wait for the end of the connection, whoever ends it, and say why."""
+        await self._ended.wait()
+        assert self._error is not None
+        return self._error
+
+    async def aclose(self) -> None:
+        """Close the transport and settle everything that still waits, with ConnectionClosed."""
+        self._finish(ConnectionClosed())
+        try:
+            await self._transport.aclose()
+        finally:
+            await self._stop_tasks()
+
+    # ── calling the other side ────────────────────────────────────────────────────────────────
+
+    async def call(
+        self,
+        method: str,
+        params: bytes,
+        *,
+        timeout: float | None = None,
+        on_reply: OnReply | None = None,
+    ) -> msgspec.Raw:
+        """Send a request and wait for its result.
+
+        `on_reply` runs in the reader, in wire order: after every notification before the reply and
+        before any behind it. A call given up (timeout, cancellation) tells the other side so.
+
+        Raises RemoteError for an error reply, CallTimeout, ConnectionLost or ProtocolError when the
+        connection ends first, WouldDeadlock inside a notification handler.
+        """
+        if self._reader is not None and asyncio.current_task() is self._reader:
+            raise WouldDeadlock(method)
+        future: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
+        key = self._calls.open(_Call(future, on_reply))
+        bound = asyncio.timeout(timeout)
+        try:
+            async with bound:
+                self._send(messages.encode_request(key, method, params))
+                return await future
+        except TimeoutError:
+            if timeout is None or not bound.expired():
+                raise
+            raise CallTimeout(method, timeout) from None
+        finally:
+            if self._calls.settle(key) is not None and self._error is None:
+                self.notify(CANCEL_REQUEST, b'{"requestId":%b}' % key)
+
+    def notify(self, method: str, params: bytes) -> None:
+        """Send a notification. Raises what ended the connection if it has ended."""
+        self._send(messages.encode_notification(method, params))
+
+    def _send(self, frame: bytes) -> None:
+        if self._error is not None:
+            # Without what it went through before: it is raised again and again.
+            raise self._error.with_traceback(None)
+        self._record("sent", frame)
+        self._transport.send(frame + b"\n")
+        if self._transport.pending > self.limits.unsent_bytes:
+            self._finish(PeerStalled(self._transport.pending))
+
+    def _record(self, direction: Literal["sent", "received"], frame: bytes) -> None:
+        if self._tap is None:
+            return
+        try:
+            self._tap(direction, frame)
+        except Exception:
+            # Whoever listens in must not be able to break the conversation.
+            self._tap = None
+            logger.exception("the tap failed and was removed")
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────
+
+    async def _read(self) -> None:
+        error: DragomanError = ConnectionClosed()
+        try:
+            while self._error is None and (data := await self._transport.receive()):
+                await self._receive_all(data)
+            if self._error is None:
+                error = await self._end_of_input()
+        except DragomanError as fatal:
+            error = fatal
+        except Exception:
+            logger.exception("the reader failed")
+            error = ConnectionClosed("the connection was given up after an internal error")
+        finally:
+            self._finish(error)
+
+    async def _receive_all(self, data: bytes) -> None:
+        for frame in self._framer.feed(data):
+            if self._error is not None:
+                return
+            if (handling := self._receive(frame)) is not None:
+                await handling
+
+    async def _end_of_input(self) -> DragomanError:
+        # The last message of a dying agent may lack its newline; half a message is noise.
+        rest = self._framer.rest()
+        if messages.is_whole(rest):
+            await self._receive_all(rest + b"\n")
+        elif rest.strip():
+            self._skip(rest, "cut off by the end")
+        return await self._transport.failure(spoke=self._spoke, printed=self.noise.sample)
+
+    def _receive(self, frame: bytes) -> Coroutine[Any, Any, None] | None:
+        message = messages.decode(frame)
+        if type(message) is Malformed and not (message.is_json or message.id):
+            if frame.strip():
+                self._skip(frame, message.reason)
+            return None
+        self._spoke = self._spoke or type(message) is not Malformed
+        self._record("received", frame)
+        match message:
+            case Notification():
+                return self._notified(message)
+            case Request():
+                self._requested(message)
+            case Reply():
+                self._replied(message)
+            case Failure():
+                self._failed(message)
+            case Malformed():
+                self._malformed(message, frame)
+        return None
+
+    def _skip(self, frame: bytes, reason: str) -> None:
+        self.noise.add(frame)
+        logger.debug("skipped a line of %d bytes: %s", len(frame), reason)
+
+    def _malformed(self, message: Malformed, frame: bytes) -> None:
+        self._skip(frame, message.reason)
+        if message.id is not None:
+            self._answer_error(message.id, InvalidRequest(message.reason))
+
+    def _notified(self, message: Notification) -> Coroutine[Any, Any, None] | None:
+        if message.method == CANCEL_REQUEST:
+            self._cancel_answer(message.params)
+            return None
+        try:
+            handling = self._on_notification(message.method, message.params)
+        except (Exception, asyncio.CancelledError):
+            logger.exception("a handler of %s failed", message.method)
+            return None
+        return None if handling is None else self._finish_handling(message.method, handling)
+
+    async def _finish_handling(self, method: str, handling: Coroutine[Any, Any, None]) -> None:
+        try:
+            await handling
+        except asyncio.CancelledError:
+            # Ours if the reader is being stopped; else of something the handler waited for.
+            if self._reader is None or self._reader.cancelling():
+                raise
+            logger.exception("a handler of %s was cancelled", method)
+        except Exception:
+            logger.exception("a handler of %s failed", method)
+
+    def _replied(self, reply: Reply) -> None:
+        call = self._calls.settle(reply.id)
+        if call is None:
+            logger.debug("a reply with an unknown id was ignored")
+            return
+        try:
+            if call.on_reply is not None:
+                call.on_reply(reply.result)
+        except Exception as error:
+            call.fail(error)
+        else:
+            call.succeed(reply.result)
+
+    def _failed(self, failure: Failure) -> None:
+        call = self._calls.settle(failure.id)
+        if call is None:
+            logger.debug("an error reply with an unknown id was ignored")
+        else:
+            call.fail(from_wire(failure.code, failure.message, failure.data))
+
+    # ── answering the other side ──────────────────────────────────────────────────────────────
+
+    def _requested(self, request: Request) -> None:
+        waits = request.method in self._waits
+        if self._overloaded(waits):
+            self._answer_error(request.id, InternalError("too many requests at once"))
+            return
+        try:
+            answer = self._on_request(request.method, request.params)
+        except (Exception, asyncio.CancelledError) as error:
+            self._answer_failed(request, error)
+            return
+        if isinstance(answer, bytes):
+            self._answer_result(request, answer)
+            return
+        task = asyncio.create_task(answer)
+        self._answering[task] = request
+        self._metered += not waits
+        task.add_done_callback(self._answered)
+        if self._error is not None:  # the handler itself may have ended the connection
+            task.cancel()
+
+    def _overloaded(self, waits: bool) -> bool:
+        if waits:
+            return len(self._answering) - self._metered >= self.limits.waits
+        return self._metered >= self.limits.requests
+
+    def _answered(self, task: asyncio.Task[bytes]) -> None:
+        request = self._answering.pop(task)
+        self._metered -= request.method not in self._waits
+        if task.cancelled():
+            self._answer_error(request.id, RequestCancelled())
+        elif (error := task.exception()) is not None:
+            self._answer_failed(request, error)
+        else:
+            self._answer_result(request, task.result())
+
+    def _answer_result(self, request: Request, result: bytes) -> None:
+        try:
+            frame = messages.encode_reply(request.id, result)
+        except (msgspec.DecodeError, TypeError) as error:
+            self._answer_failed(request, error)
+        else:
+            self._answer(frame)
+
+    def _answer_failed(self, request: Request, error: BaseException) -> None:
+        if not isinstance(error, DragomanError):
+            logger.error("the handler of %s failed", request.method, exc_info=error)
+        self._answer_error(request.id, error)
+
+    def _answer_error(self, key: Id, error: BaseException) -> None:
+        code, message, data = to_wire(error)
+        self._answer(messages.encode_failure(key, code, message, data))
+
+    def _answer(self, frame: bytes) -> None:
+        """Once the connection has ended there is nobody left to answer."""
+        if self._error is None:
+            self._send(frame)
+
+    def _cancel_answer(self, params: msgspec.Raw) -> None:
+        try:
+            wanted = msgspec.json.decode(params, type=_CancelParams).request_id
+        except msgspec.DecodeError:
+            return
+        for task, request in self._answering.items():
+            if _same_id(request.id, bytes(wanted)):
+                task.cancel()
+
+    # ── the end ───────────────────────────────────────────────────────────────────────────────
+
+    def _finish(self, error: DragomanError) -> None:
+        """Settle everything that waits, once, with the reason the connection ended."""
+        if self._error is not None:
+            return
+        self._error = error
+        for call in self._calls.close():
+            call.fail(error)
+        for task in self._others(self._answering):
+            task.cancel()
+        self._ended.set()
+
+    async def _stop_tasks(self) -> None:
+        readers = self._others([self._reader] if self._reader is not None else [])
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(*readers, *self._others(self._answering), return_exceptions=True)
+
+    def _others(self, tasks: Iterable[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
+        """A handler may end the connection: it must neither cancel itself nor wait for itself."""
+        return [task for task in tasks if task is not asyncio.current_task()]
+
+
+class _Call(msgspec.Struct, frozen=True):
+    future: asyncio.Future[msgspec.Raw]
+    on_reply: OnReply | None
+
+    def succeed(self, result: msgspec.Raw) -> None:
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def fail(self, error: BaseException) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class _CancelParams(msgspec.Struct):
+    request_id: msgspec.Raw = msgspec.field(name="requestId")
+
+
+def _same_id(one: Id, other: Id) -> bool:
+    if one == other:
+        return True
+    try:
+        a, b = msgspec.json.decode(one), msgspec.json.decode(other)
+    except msgspec.DecodeError:  # a number beyond reason
+        return False
+    return type(a) is type(b) and a == b

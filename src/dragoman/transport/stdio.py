@@ -1,0 +1,142 @@
+"""An agent as a child process: its standard input and output are the connection.
+
+Starts the agent, ends it with all its descendants, and says why a connection was lost. Standard
+error is kept for that day. Nothing here looks inside the bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Self
+
+import msgspec
+
+from dragoman.errors import AgentExited, CommandNotFound, ConnectionLost, NotAnAgent, StartError
+from dragoman.process import forks
+from dragoman.process.base import ExitStatus, Process
+from dragoman.process.spawn import spawn
+from dragoman.transport.pipes import InputPipe, OutputPipe, TailPipe
+
+# A descendant may hold the output open for ever after the agent itself has ended.
+_LAST_WORDS_SECONDS = 0.3
+# Between the end of the output and the end of the process.
+_STATUS_SECONDS = 1.0
+# What a shell, and `env`, exit with when they do not find the command they were given.
+_NOT_FOUND_CODE = 127
+
+
+class AgentCommand(msgspec.Struct, frozen=True):
+    """How to start an agent; its environment is ours overlaid with `env`."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    cwd: str | None = None
+
+    def __repr__(self) -> str:
+        # Arguments and values may be secrets, and a repr ends up in logs.
+        names = ", ".join(sorted(self.env))
+        return f"<AgentCommand {self.command!r}, {len(self.args)} arguments, env: {names or '-'}>"
+
+
+class StdioTransport:
+    """The connection to an agent that runs as our child process."""
+
+    def __init__(
+        self, command: str, process: Process, stdin: int, stdout: int, stderr: int
+    ) -> None:
+        self._command = command
+        self._process = process
+        self._input = InputPipe(stdin)
+        self._output = OutputPipe(stdout)
+        self._errors = TailPipe(stderr)
+        self._closing = False
+        process.on_exit(self._exited)
+
+    @classmethod
+    async def start(cls, command: AgentCommand) -> Self:
+        """Start the agent; raises `CommandNotFound` or another `StartError`."""
+        with ExitStack() as ours, ExitStack() as theirs:
+            child_stdin, stdin = _pipe(command, theirs, ours)
+            stdout, child_stdout = _pipe(command, ours, theirs)
+            stderr, child_stderr = _pipe(command, ours, theirs)
+            process = await spawn(
+                [command.command, *command.args],
+                env=os.environ | command.env,
+                cwd=command.cwd,
+                stdin=child_stdin,
+                stdout=child_stdout,
+                stderr=child_stderr,
+            )
+            ours.pop_all()
+            return cls(command.command, process, stdin, stdout, stderr)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def receive(self) -> bytes:
+        return await self._output.receive()
+
+    def send(self, data: bytes) -> None:
+        self._input.send(data)
+
+    async def drain(self) -> None:
+        await self._input.drain()
+
+    @property
+    def pending(self) -> int:
+        return self._input.pending
+
+    async def failure(self, *, spoke: bool, printed: str) -> ConnectionLost | StartError | None:
+        """Why the agent's output ended; None when we closed it ourselves."""
+        if self._closing:
+            return None
+        code, signal = await self._status() or (None, None)
+        stderr = self._errors.text()
+        if spoke:
+            return AgentExited(self._command, code=code, signal=signal, stderr=stderr)
+        if code == _NOT_FOUND_CODE:
+            return CommandNotFound(self._command, _last_line(stderr) or "it exited with code 127")
+        return NotAnAgent(self._command, code=code, signal=signal, stderr=stderr, printed=printed)
+
+    async def aclose(self, *, exit_within: float = 2.0, term_within: float = 3.0) -> None:
+        """Close the agent's input, wait, TERM, wait, KILL; afterwards nothing of it is left.
+
+        When cancelled, KILL at once.
+        """
+        self._closing = True
+        self._output.discard()
+        self._input.finish()
+        try:
+            await self._process.stop(exit_within=exit_within, term_within=term_within)
+        finally:
+            for pipe in (self._input, self._output, self._errors):
+                pipe.close()
+
+    async def _status(self) -> ExitStatus | None:
+        try:
+            async with asyncio.timeout(_STATUS_SECONDS):
+                return await self._process.wait()
+        except TimeoutError:
+            return None
+
+    def _exited(self) -> None:
+        asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, self._output.cut)
+
+
+def _pipe(command: AgentCommand, reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    try:
+        ends = forks.pipe()
+    except OSError as error:
+        raise StartError(command.command, f"no pipe to talk to it ({error.strerror})") from error
+    reader.callback(forks.close, ends[0])
+    writer.callback(forks.close, ends[1])
+    return ends
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2].strip()

@@ -1,0 +1,51 @@
+"""Bytes to frames: a frame is the bytes of one line, without its newline.
+
+Only b"\\n" ends a line. U+2028 and its like are ordinary characters inside JSON strings, which is
+why nothing here may ever call `splitlines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dragoman.errors import FrameTooLarge
+
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+
+
+class Framer:
+    """Cuts a byte stream into frames; holds at most `limit` bytes of an unfinished one."""
+
+    def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
+        self.limit = limit
+        # Grows in place: neither quadratic copying, nor a heap of crumbs when bytes only trickle.
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield each frame that `data` completes, in order; exhaust it before feeding again.
+
+        Raises FrameTooLarge where the oversized frame stands, after the frames before it.
+        """
+        *lines, last = data.split(b"\n")
+        for line in lines:
+            self._check(line)
+            yield self._completed_by(line)
+        self._check(last)
+        self._held += last
+
+    def rest(self) -> bytes:
+        """Take what is held: the unfinished frame that an ended stream leaves behind."""
+        frame = bytes(self._held)
+        self._held.clear()
+        return frame
+
+    def _completed_by(self, line: bytes) -> bytes:
+        if not self._held:
+            return line
+        self._held += line
+        return self.rest()
+
+    def _check(self, part: bytes) -> None:
+        if len(self._held) + len(part) > self.limit:
+            self._held.clear()
+            raise FrameTooLarge(self.limit)

@@ -1,0 +1,230 @@
+"""Frames to JSON-RPC messages and back.
+
+`decode` is total: whatever bytes come in, a message comes out, `Malformed` at worst. Ids stay the
+raw JSON they arrived as, so that `1`, `1.0`, `"1"` and `null` are each answered exactly. Params and
+results stay raw too: what they mean is not known here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman.wire.text import depth, is_utf8, outline, repair
+
+MAX_DEPTH = 128
+
+Id = bytes
+"""An id as the JSON it is on the wire."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    id: Id
+    method: str
+    params: msgspec.Raw
+
+
+class Notification(msgspec.Struct, frozen=True):
+    method: str
+    params: msgspec.Raw
+
+
+class Reply(msgspec.Struct, frozen=True):
+    id: Id
+    result: msgspec.Raw
+
+
+class Failure(msgspec.Struct, frozen=True):
+    id: Id
+    code: int
+    message: str
+    data: Any = None
+
+
+class Malformed(msgspec.Struct, frozen=True):
+    """A frame that is no usable message.
+
+    `id` is there when the frame was a request that must be answered; `is_json` tells a broken
+    message from a line that was never meant for us, such as a banner.
+    """
+
+    reason: str
+    is_json: bool
+    id: Id | None = None
+
+
+Message = Request | Notification | Reply | Failure | Malformed
+
+INTERNAL_ERROR = -32603
+NULL = msgspec.Raw(b"null")
+
+
+class _Envelope(msgspec.Struct):
+    jsonrpc: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    method: str | msgspec.UnsetType = msgspec.UNSET
+    params: msgspec.Raw = NULL
+    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _LooseEnvelope(msgspec.Struct):
+    """Any JSON as the method, to answer requests whose method is not a string."""
+
+    id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _ErrorObject(msgspec.Struct):
+    code: int = INTERNAL_ERROR
+    message: str = ""
+    data: Any = None
+
+
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_decode_loose = msgspec.json.Decoder(_LooseEnvelope).decode
+_decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
+_decode_error = msgspec.json.Decoder(_ErrorObject | str).decode
+
+
+def decode(frame: bytes) -> Message:
+    """The message in a frame; never raises."""
+    if not frame.isascii() and not is_utf8(frame):
+        frame = frame.decode("utf-8", "replace").encode()
+    try:
+        return _decode_json(frame)
+    except msgspec.DecodeError as error:
+        return _decode_broken(frame, str(error))
+    except RecursionError:
+        return _refuse(frame, _TOO_DEEP)
+
+
+def is_whole(frame: bytes) -> bool:
+    """Whether a line that lacks its newline is JSON to its end, not cut off in the middle."""
+    return _is_json(repair(frame))
+
+
+def _decode_json(frame: bytes) -> Message:
+    try:
+        envelope = _decode_envelope(frame)
+    except msgspec.ValidationError:
+        return _decode_misshapen(frame)
+    # Counting is far cheaper than measuring, and settles it for nearly every frame.
+    if frame.count(b"{") + frame.count(b"[") > MAX_DEPTH and depth(frame) > MAX_DEPTH:
+        return _refuse(frame, _TOO_DEEP)
+    if envelope.method is not msgspec.UNSET:
+        if envelope.id is msgspec.UNSET:
+            return Notification(envelope.method, envelope.params)
+        return Request(bytes(envelope.id), envelope.method, envelope.params)
+    return _decode_answer(envelope)
+
+
+def _decode_answer(envelope: _Envelope) -> Message:
+    if envelope.id is msgspec.UNSET:
+        return Malformed("neither a method nor an id", is_json=True)
+    key = bytes(envelope.id)
+    if envelope.error is not msgspec.UNSET and bytes(envelope.error) != b"null":
+        return _failure(key, bytes(envelope.error))
+    if envelope.result is not msgspec.UNSET:
+        return Reply(key, envelope.result)
+    # A JSON log line may hold an "id" too: only what claims to be JSON-RPC may settle a call.
+    if envelope.jsonrpc is msgspec.UNSET:
+        return Malformed("no JSON-RPC message", is_json=True)
+    return Failure(key, INTERNAL_ERROR, "the reply holds neither a result nor an error")
+
+
+def _failure(key: Id, error: bytes) -> Failure:
+    """An error reply settles its call whatever its shape: `"error": "text"` must not hang it."""
+    try:
+        known = _decode_error(error)
+    except msgspec.DecodeError:
+        return Failure(key, INTERNAL_ERROR, error.decode())
+    if isinstance(known, str):
+        return Failure(key, INTERNAL_ERROR, known)
+    return Failure(key, known.code, known.message, known.data)
+
+
+def _decode_misshapen(frame: bytes) -> Malformed:
+    # The type was found wrong before the rest was read: a line like `[INFO] ready` is no JSON.
+    _decode_raw(frame)
+    try:
+        envelope = _decode_loose(frame)
+    except msgspec.ValidationError:
+        return Malformed("not an object", is_json=True)
+    key = None if envelope.id is msgspec.UNSET else bytes(envelope.id)
+    return Malformed("the method is not a string", is_json=True, id=key)
+
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def _decode_broken(frame: bytes, reason: str) -> Message:
+    if frame.startswith(_BOM):
+        return decode(frame.lstrip(_BOM))
+    if not frame.lstrip().startswith(b"{"):
+        return Malformed(f"not JSON: {reason}", is_json=False)
+    repaired = repair(frame)
+    return decode(repaired) if repaired != frame else _refuse(frame, f"not JSON: {reason}")
+
+
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+
+
+def _refuse(frame: bytes, reason: str) -> Message:
+    """Find whose frame this is, so that a request is answered and a reply settles its call."""
+    key, keys = outline(frame)
+    if key is not None and not _is_json(key):
+        key = None
+    if b'"jsonrpc"' not in keys:
+        return Malformed(reason, is_json=False)
+    if key is None or b'"method"' in keys:
+        return Malformed(reason, is_json=False, id=key)
+    return Failure(key, INTERNAL_ERROR, f"the reply is {reason}")
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        _decode_raw(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def encode_request(key: Id, method: str, params: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (
+        key,
+        msgspec.json.encode(method),
+        _one_line(params),
+    )
+
+
+def encode_notification(method: str, params: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (
+        msgspec.json.encode(method),
+        _one_line(params),
+    )
+
+
+def encode_reply(key: Id, result: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (key, _one_line(result))
+
+
+def encode_failure(key: Id, code: int, message: str, data: Any = None) -> bytes:
+    error: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (key, _encode_error(error))
+
+
+def _encode_error(error: dict[str, Any]) -> bytes:
+    """Whatever the error holds, such as an undecodable file name, the other side is answered."""
+    try:
+        return msgspec.json.encode(error)
+    except (TypeError, ValueError, RecursionError):
+        message = error["message"].encode("utf-8", "replace").decode()
+        return msgspec.json.encode({"code": error["code"], "message": message})
+
+
+def _one_line(json: bytes) -> bytes:
+    """JSON passed on from elsewhere may be laid out over lines; a frame is one line."""
+    return msgspec.json.format(json, indent=-1) if b"\n" in json else json

@@ -1,0 +1,96 @@
+"""JSON looked at as text, for the frames a JSON parser refuses.
+
+Everything here is linear in the frame's length: the patterns are possessive, and the closing quote
+is optional so that an unterminated string is one token, not a new attempt at every quote in it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from itertools import accumulate
+
+_STRING = rb'"(?:[^"\\]++|\\.)*+"?'
+_tokens = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
+_scalar_value = re.compile(rb"\s*:\s*(" + _STRING + rb"|[^\s,{}\[\]]+)\s*[,}]", re.DOTALL)
+_not_json = re.compile(_STRING + rb"|-?\bInfinity\b|\bNaN\b", re.DOTALL)
+_escapes = re.compile(
+    rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u])"
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}",
+    re.DOTALL,
+)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_SLICE = 1 << 16
+# Refused frames are taken apart in Python, at a microsecond and a hundred bytes a token: what is
+# larger than any honest agent gets wrong must neither stall the others nor fill the memory.
+_OUTLINED = 1 << 18
+_REPAIRED = 1 << 20
+
+
+def is_utf8(frame: bytes) -> bool:
+    """Checked in slices: decoding 64 MiB whole could take four times that for a moment."""
+    try:
+        if len(frame) <= _SLICE:
+            frame.decode()
+            return True
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        for start in range(0, len(frame), _SLICE):
+            decoder.decode(frame[start : start + _SLICE])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def depth(frame: bytes) -> int:
+    """How deep the arrays and objects of valid JSON nest."""
+    plain = frame.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = b"".join(_brackets(plain))
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
+
+
+def _brackets(plain: bytes) -> Iterator[bytes]:
+    """Those outside strings, given JSON without escaped quotes; in slices, as above."""
+    in_string = 0
+    for start in range(0, len(plain), _SLICE):
+        parts = plain[start : start + _SLICE].split(b'"')
+        yield b"".join(parts[in_string::2]).translate(None, _NOT_BRACKETS)
+        in_string = (in_string + len(parts) - 1) % 2
+
+
+def outline(frame: bytes) -> tuple[bytes | None, set[bytes]]:
+    """The raw value of the outermost `"id"`, if it is a scalar, and all strings on that level.
+
+    Ids stand near the front: the rest of a large frame is not looked at.
+    """
+    key: bytes | None = None
+    strings: set[bytes] = set()
+    level = 0
+    for token in _tokens.finditer(frame, 0, _OUTLINED):
+        text = token.group()
+        if text in (b"{", b"["):
+            level += 1
+        elif text in (b"}", b"]"):
+            level -= 1
+        elif level == 1:
+            strings.add(text)
+            if text == b'"id"' and (value := _scalar_value.match(frame, token.end())):
+                key = value.group(1)
+    return key, strings
+
+
+def repair(frame: bytes) -> bytes:
+    """Make JSON of what agents commonly get wrong: half surrogate pairs, NaN and infinities.
+
+    A chunk of text cut between the halves of a pair is worth more with one U+FFFD than not at all.
+    """
+    return frame if len(frame) > _REPAIRED else _not_json.sub(_repair_token, frame)
+
+
+def _repair_token(token: re.Match[bytes]) -> bytes:
+    text = token.group()
+    if not text.startswith(b'"'):
+        return b"null"
+    return _escapes.sub(lambda escape: escape.group(1) or rb"\ufffd", text)

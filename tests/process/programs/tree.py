@@ -1,0 +1,260 @@
+"""An agent that does nothing but be difficult to end: `tree.py SHAPE MARKER PIDFILE`.
+
+Each process of the tree writes its pid and start time into PIDFILE, so that a test can look for
+it without trusting the code under test. PIDFILE.ready appears when all of them are there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+SHAPE, MARKER, PIDFILE = sys.argv[1:4]
+DEAF_TO = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+
+
+def register() -> None:
+    with open("/proc/self/stat", encoding="utf-8") as stat:
+        started = stat.read().rpartition(")")[2].split()[19]
+    file = os.open(PIDFILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, f"{os.getpid()} {started}\n".encode())
+    os.close(file)
+
+
+def ready(others: int) -> None:
+    """Say so when this process and so many others are registered."""
+    deadline = time.monotonic() + 20
+    while registered() < others + 1:
+        if time.monotonic() > deadline:
+            sys.exit(f"{SHAPE}: only {registered()} processes of {others + 1}")
+        time.sleep(0.005)
+    open(f"{PIDFILE}.ready", "x").close()
+
+
+def registered() -> int:
+    with open(PIDFILE, "rb") as file:
+        return file.read().count(b"\n")
+
+
+def deafen() -> None:
+    for number in DEAF_TO:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def sleep_for_ever() -> None:
+    while True:
+        time.sleep(1000)
+
+
+def child(work: Callable[[], object], *, session: bool = False) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        if session:
+            os.setsid()
+        register()
+        work()
+    finally:
+        os._exit(0)
+
+
+def deaf_sleep() -> None:
+    deafen()
+    sleep_for_ever()
+
+
+def plain(others: int = 0) -> None:
+    ready(others)
+    while os.read(0, 4096):
+        pass
+
+
+def deaf() -> None:
+    deafen()
+    ready(0)
+    sleep_for_ever()
+
+
+def setsid() -> None:
+    child(deaf_sleep, session=True)
+    ready(1)
+    sleep_for_ever()
+
+
+def daemon() -> None:
+    """Double fork, own session, no environment, no descriptors: nothing ties it to us."""
+    words = [sys.executable, "-I", "-S", __file__, "daemon_itself", MARKER, PIDFILE]
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.closerange(0, 64)
+            os.execve(sys.executable, words, {})
+        os._exit(0)
+    os.waitpid(pid, 0)
+    plain(others=1)
+
+
+def daemon_itself() -> None:
+    deafen()
+    sleep_for_ever()
+
+
+def hydra() -> None:
+    """Every TERM makes another child, in a session of its own, that ignores it."""
+
+    def grow(_number: int, _frame: object) -> None:
+        child(deaf_sleep, session=True)
+
+    signal.signal(signal.SIGTERM, grow)
+    ready(0)
+    sleep_for_ever()
+
+
+def respawner() -> None:
+    """A supervisor: whatever dies is started again."""
+    deafen()
+    child(sleep_for_ever)
+    ready(1)
+    while True:
+        os.wait()
+        child(sleep_for_ever)
+
+
+def stopped() -> None:
+    child(lambda: os.kill(os.getpid(), signal.SIGSTOP), session=True)
+    ready(1)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    sleep_for_ever()
+
+
+def chain(length: int = 20) -> None:
+    def link(left: int) -> None:
+        if left:
+            child(lambda: link(left - 1))
+        deaf_sleep()
+
+    child(lambda: link(length - 1))
+    ready(length)
+    sleep_for_ever()
+
+
+def wide(count: int = 20) -> None:
+    for number in range(count):
+        child(deaf_sleep, session=number % 2 == 0)
+    ready(count)
+    sleep_for_ever()
+
+
+def holder() -> None:
+    """Ends when asked, but a child keeps its standard output and error open."""
+    child(deaf_sleep, session=True)
+    plain(others=1)
+
+
+def closer() -> None:
+    deafen()
+    ready(0)
+    for descriptor in (0, 1, 2):
+        os.close(descriptor)
+    sleep_for_ever()
+
+
+def blocker() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    child(sleep_for_ever)
+    ready(1)
+    sleep_for_ever()
+
+
+def noisy() -> None:
+    deafen()
+    ready(0)
+    while True:
+        os.write(2, b"complaint " * 1000)
+
+
+def talker() -> None:
+    """Floods its standard output; nobody reads."""
+    deafen()
+    ready(0)
+    while True:
+        os.write(1, b"nothing " * 1000)
+
+
+def zombies(count: int = 10) -> None:
+    deafen()
+    for _ in range(count):
+        child(lambda: None)
+    ready(count)
+    sleep_for_ever()
+
+
+def nested() -> None:
+    """A descendant that adopts orphans itself."""
+    import ctypes
+
+    def adopt() -> None:
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+        orphaner = child(lambda: child(deaf_sleep, session=True))
+        os.waitpid(orphaner, 0)
+        deaf_sleep()
+
+    child(adopt, session=True)
+    ready(3)
+    sleep_for_ever()
+
+
+def threads() -> None:
+    """Children of a thread that is not the main one."""
+    import threading
+
+    threading.Thread(target=lambda: (child(deaf_sleep, session=True), sleep_for_ever())).start()
+    ready(1)
+    sleep_for_ever()
+
+
+def storm() -> None:
+    """Never stops forking children that outlive their parents for a while."""
+    deafen()
+    ready(0)
+
+    def leave_an_orphan() -> None:
+        deafen()
+        if os.fork() == 0:
+            register()
+            time.sleep(0.1)
+
+    while True:
+        child(leave_an_orphan, session=True)
+        os.wait()
+        time.sleep(0.01)
+
+
+def comet() -> None:
+    """Never to be found where it was: it forks, changes the session, and the parent ends."""
+    deafen()
+    burnt_out = time.monotonic() + 30
+    if os.fork() == 0:
+        while os.fork() == 0 and time.monotonic() < burnt_out:
+            os.setsid()
+        os._exit(0)
+    ready(0)
+    sleep_for_ever()
+
+
+def quitter() -> None:
+    """Exits by itself as soon as it is there, and leaves children."""
+    child(deaf_sleep, session=True)
+    child(deaf_sleep)
+    ready(2)
+    os._exit(3)
+
+
+if __name__ == "__main__":
+    register()
+    globals()[SHAPE]()

@@ -1,0 +1,111 @@
+"""Processes under keepers, beside each other, and when a keeper or the owner fails."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import os
+import signal
+import threading
+
+import pytest
+from process.running import ENV, gone, output_of, parent, running
+from process.survivors import descendants, exists
+
+from dragoman.process.base import ExitStatus
+from dragoman.process.spawn import spawn
+
+
+async def test_processes_do_not_hold_each_others_descriptors() -> None:
+    async with running("cat", "/dev/zero") as (first, output), running("sleep", "60"):
+        await first.stop(exit_within=0, term_within=0)
+        await asyncio.wait_for(drain(output), 5)
+
+
+async def drain(output: asyncio.StreamReader) -> None:
+    while await output.read(1 << 20):
+        pass
+
+
+async def test_one_process_is_stopped_and_the_others_live() -> None:
+    async with running("sleep", "60") as (first, _), running("sleep", "60") as (second, _):
+        await first.stop(exit_within=0)
+        assert not exists(first.pid)
+        assert exists(second.pid)
+        assert second.status is None
+
+
+async def test_many_processes_start_at_once() -> None:
+    printed = await asyncio.gather(*(output_of("echo", str(number)) for number in range(40)))
+    assert printed == [f"{number}\n" for number in range(40)]
+
+
+async def test_a_keeper_that_was_killed_leaves_nothing() -> None:
+    script = "setsid sleep 60 & setsid sh -c 'sleep 60 & sleep 60' & echo up; wait"
+    async with running("sh", "-c", script) as (process, output):
+        await output.readline()
+        tree = {process.pid, *await grown(process.pid, 4)}
+        os.kill(parent(process.pid), signal.SIGKILL)
+        assert await process.wait() == ExitStatus(None, "SIGKILL")
+        await gone(*tree)
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1, 2, 3, 4, 6, 10])
+async def test_a_program_whose_start_is_cancelled_is_not_left(milliseconds: int) -> None:
+    await output_of("true")
+    known = descendants(os.getpid())
+    starting = asyncio.create_task(output_of("sleep", "3600"))
+    await asyncio.sleep(milliseconds / 1000)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await output_of("true")  # the zygote works in order: the cancelled request is behind it now
+    await gone(*(descendants(os.getpid()) - known))
+
+
+def test_the_host_process_is_not_changed() -> None:
+    def snapshot() -> tuple[object, ...]:
+        handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+        subreaper = ctypes.c_int()
+        ctypes.CDLL(None).prctl(37, ctypes.byref(subreaper), 0, 0, 0)
+        return (
+            handlers,
+            signal.pthread_sigmask(signal.SIG_BLOCK, ()),
+            subreaper.value,
+            threading.active_count(),
+            os.getcwd(),
+            len(os.listdir("/proc/self/fd")),
+            dict(os.environ),
+        )
+
+    asyncio.run(output_of("true"))  # the zygote and its socket are there to stay
+    before = snapshot()
+    asyncio.run(output_of("echo", "x"))
+    assert snapshot() == before
+
+
+def test_a_process_nobody_stopped_is_ended_with_a_warning() -> None:
+    async def forget() -> int:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        process = await spawn(
+            ["sleep", "60"], env=ENV, stdin=nothing, stdout=nothing, stderr=nothing
+        )
+        os.close(nothing)
+        return process.pid
+
+    def forget_and_collect() -> int:
+        pid = asyncio.run(forget())
+        gc.collect()
+        return pid
+
+    with pytest.warns(ResourceWarning, match="unclosed <ContainedProcess"):
+        pid = forget_and_collect()
+    asyncio.run(gone(pid))
+
+
+async def grown(pid: int, count: int) -> set[int]:
+    async with asyncio.timeout(5):
+        while len(found := descendants(pid)) < count:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return found

@@ -1,0 +1,103 @@
+"""The zygote: one for the host, replaced when needed, invisible to the host."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from process.running import ENV, gone, output_of, parent, running
+from process.survivors import exists
+
+from dragoman.process import launch
+from dragoman.process.launch import warm_up
+from dragoman.process.portable import PortableProcess
+
+
+async def test_a_zygote_that_died_is_replaced_and_its_programs_stay_contained() -> None:
+    async with running("sleep", "60") as (survivor, _):
+        zygote = launch.zygote()
+        os.kill(zygote.pid, signal.SIGKILL)
+        assert await output_of("echo", "still here") == "still here\n"
+        assert launch.zygote() is not zygote
+        await gone(zygote.pid)
+        await survivor.stop(exit_within=0)
+        assert not exists(survivor.pid)
+
+
+async def test_without_a_working_zygote_programs_still_run(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    launch.dismiss(launch.zygote())
+    monkeypatch.setattr(launch, "_BOOT", "import sys; sys.exit(1)")
+    with caplog.at_level(logging.WARNING):
+        async with running("sleep", "60") as (process, _):
+            assert type(process) is PortableProcess
+    assert "cannot be contained" in caplog.text
+
+
+@pytest.mark.parametrize("executable", ["", "/opt/app/embeds-python"])
+async def test_a_python_without_an_executable_has_no_zygote(
+    monkeypatch: pytest.MonkeyPatch, executable: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", executable)
+    async with running("sleep", "60") as (process, _):
+        assert type(process) is PortableProcess
+
+
+async def test_programs_have_the_umask_the_host_has_now() -> None:
+    await output_of("true")
+    before = os.umask(0o027)
+    try:
+        assert await output_of("sh", "-c", "umask") == "0027\n"
+    finally:
+        os.umask(before)
+
+
+def test_several_loops_one_after_another_and_in_threads() -> None:
+    assert asyncio.run(output_of("echo", "1")) == "1\n"
+    assert asyncio.run(output_of("echo", "2")) == "2\n"
+    printed: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: printed.append(asyncio.run(output_of("echo", "3"))))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert printed == ["3\n"] * 4
+
+
+def test_a_fork_of_the_host_can_start_programs_of_its_own() -> None:
+    asyncio.run(output_of("true"))
+    pid = os.fork()
+    if pid == 0:
+        printed = asyncio.run(output_of("echo", "forked"))
+        os._exit(0 if printed == "forked\n" else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+async def test_the_zygote_is_beyond_the_reach_of_the_terminal() -> None:
+    warm_up()
+    zygote = launch.zygote()
+    assert os.getsid(zygote.pid) == zygote.pid
+    await output_of("true")
+    assert launch.zygote() is zygote
+
+
+async def test_the_zygote_knows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "canary-of-the-host")
+    launch.dismiss(launch.zygote())
+    async with running("sleep", "60", env=ENV | {"TOKEN": "canary-of-the-agent"}) as (process, _):
+        for pid in (launch.zygote().pid, parent(process.pid)):
+            assert b"canary" not in shown(pid)
+
+
+def shown(pid: int) -> bytes:
+    return b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in ("environ", "cmdline"))

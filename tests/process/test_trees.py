@@ -1,0 +1,186 @@
+"""Whatever an agent's processes are like and however their owner ends, none of them is left.
+
+Each way to end is one run of a host program with an agent of every shape; each pair of a way
+and a shape is a case. The control shows that the same look finds what a naive host leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from process.survivors import Found, descendants, lingers, registered, survivors, survivors_after
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment needs Linux")
+
+HOST = Path(__file__).parent / "programs" / "host.py"
+SHAPES = [
+    "plain", "deaf", "setsid", "daemon", "shell_waits", "shell_then_true", "shell_leaves",
+    "two_shells", "hydra", "respawner", "stopped", "chain", "wide", "holder", "closer", "blocker",
+    "noisy", "talker", "zombies", "nested", "threads", "storm", "comet",
+    "quitter",
+]  # fmt: skip
+# The way to end, and what the test does to the host once everything stands.
+WAYS = {
+    "aclose": None,
+    "cancelled": None,
+    "cancelled_while_closing": None,
+    "exception": None,
+    "crashed": None,
+    "forgotten_loop": None,
+    "interrupted": signal.SIGINT,
+    "killed": signal.SIGKILL,
+    "terminated": signal.SIGTERM,
+    "killed_with_unread_reports": signal.SIGKILL,
+    "killed_with_a_fork_left": signal.SIGKILL,
+    "left_without_closing": None,
+}
+SECONDS = 5.0
+
+
+class Outcome(NamedTuple):
+    """What was seen of one shape after one way to end."""
+
+    processes: int
+    left: list[Found]
+
+
+class Run(NamedTuple):
+    """One host program: an outcome for each shape, and helper processes that stayed."""
+
+    outcomes: dict[str, Outcome]
+    helpers: set[int]
+
+
+def run_host(way: str) -> Run:
+    token = uuid.uuid4().hex
+    with tempfile.TemporaryDirectory() as folder, host(way, folder, token, SHAPES) as process:
+        expect(process, "ready")
+        below = descendants(process.pid)
+        end_host(process, way)
+        deadline = time.monotonic() + SECONDS
+        outcomes = {
+            shape: look(Path(folder) / shape, f"{token}-{shape}.", deadline) for shape in SHAPES
+        }
+        # A failure must not leave its evidence running.
+        end_survivors(Path(folder), token)
+        process.communicate(timeout=10)
+        return Run(outcomes, left_after(deadline, below))
+
+
+@contextmanager
+def host(way: str, folder: str, token: str, shapes: list[str]) -> Generator[subprocess.Popen[str]]:
+    command = [sys.executable, str(HOST), way, folder, token, *shapes]
+    pipe = subprocess.PIPE
+    # Its own session, so that nothing sent to it can reach the tests.
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def end_host(process: subprocess.Popen[str], way: str) -> None:
+    if way == "killed_with_unread_reports":
+        expect(process, "busy")
+    if way == "killed_with_a_fork_left":
+        expect(process, "forked")
+    number = WAYS[way]
+    if number is not None:
+        process.send_signal(number)
+    match way:
+        case "left_without_closing":
+            process.wait(timeout=10)
+        case _ if number in (signal.SIGKILL, signal.SIGTERM):
+            process.wait(timeout=10)
+        case "interrupted":
+            expect(process, "interrupted")
+            expect(process, "done")
+        case _:
+            expect(process, "done")
+
+
+def expect(process: subprocess.Popen[str], word: str) -> None:
+    assert process.stdout is not None
+    assert process.stdout.readline() == word + "\n"
+
+
+def look(pidfile: Path, marker: str, deadline: float) -> Outcome:
+    left = survivors_after(deadline - time.monotonic(), pidfile, marker)
+    return Outcome(registered(pidfile), left)
+
+
+def left_after(deadline: float, pids: set[int]) -> set[int]:
+    while (left := {pid for pid in pids if lingers(pid)}) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
+def end_survivors(folder: Path, token: str) -> None:
+    """End what this very run has left, by pid, again while its supervisors start more."""
+    deadline = time.monotonic() + SECONDS
+    while (left := all_survivors(folder, token)) and time.monotonic() < deadline:
+        for found in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(found.pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def all_survivors(folder: Path, token: str) -> list[Found]:
+    left = survivors([folder / shape for shape in SHAPES], f"{token}-")
+    return [found for found in left if found.state != "Z"]
+
+
+@functools.cache
+def runs() -> dict[str, Future[Run]]:
+    """Every way to end, two at a time; a test waits for its own."""
+    with ThreadPoolExecutor(2) as pool:
+        return {way: pool.submit(run_host, way) for way in WAYS}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_is_left(way: str, shape: str) -> None:
+    outcome = runs()[way].result().outcomes[shape]
+    assert outcome.processes > 0
+    assert outcome.left == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_helper_process_is_left_when_the_host_has_ended(way: str) -> None:
+    assert runs()[way].result().helpers == set()
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(SHAPES) * len(WAYS) >= 150
+
+
+def test_control_a_naive_host_leaves_survivors_and_zombies() -> None:
+    token = uuid.uuid4().hex
+    # Nobody could catch a comet from outside.
+    shapes = [shape for shape in SHAPES if shape != "comet"]
+    with tempfile.TemporaryDirectory() as folder, host("naive", folder, token, shapes) as process:
+        try:
+            expect(process, "ready")
+            expect(process, "done")
+            plain = look(Path(folder) / "plain", f"{token}-plain.", time.monotonic() + 1)
+            others = all_survivors(Path(folder), token)
+        finally:
+            end_survivors(Path(folder), token)
+    assert [found.state for found in plain.left] == ["Z"]
+    for shape in set(shapes) - {"plain"}:
+        assert any(f"{token}-{shape}." in found.command for found in others), shape

@@ -1,0 +1,29 @@
+"""JSON for tests: any value, and text nested to a given depth."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from hypothesis import strategies as st
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+def json_values() -> st.SearchStrategy[Json]:
+    """Any value that JSON can hold; its texts are sometimes full of what JSON is made of."""
+    texts = st.text() | st.text(alphabet='\\"[]{}:,\u2028\n\t a')
+    scalars: st.SearchStrategy[Json] = (
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | texts
+    )
+    return st.recursive(
+        scalars, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20
+    )
+
+
+def nested(levels: int) -> bytes:
+    """Arrays in arrays, `levels` deep."""
+    return b"[" * levels + b"]" * levels

@@ -1,0 +1,128 @@
+"""A peer under test, and the other side of its connection in raw frames.
+
+`connected()` also sees to it that nothing is left behind: no task, no error nobody looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from dragoman.errors import MethodNotFound
+from dragoman.rpc import Limits, OnNotification, OnRequest, Peer, Tap
+from dragoman.transport.memory import MemoryTransport, memory_pair
+from dragoman.wire.framing import Framer
+
+SECONDS = 5
+
+Result = TypeVar("Result")
+
+
+class Wire:
+    """The other side: writes and reads frames as bytes, so that nothing is taken for granted."""
+
+    def __init__(self, transport: MemoryTransport) -> None:
+        self.transport = transport
+        self._framer = Framer()
+        self._frames: deque[bytes] = deque()
+        self._pings = 0
+
+    def write(self, *frames: bytes) -> None:
+        """Send frames, all in one piece of bytes."""
+        self.transport.send(b"".join(frame + b"\n" for frame in frames))
+
+    async def read(self) -> bytes:
+        """The next frame the peer sent."""
+        while not self._frames:
+            async with asyncio.timeout(SECONDS):
+                data = await self.transport.receive()
+            if not data:
+                raise EOFError
+            self._frames.extend(self._framer.feed(data))
+        return self._frames.popleft()
+
+    async def read_json(self) -> Any:
+        return json.loads(await self.read())
+
+    async def read_call(self) -> bytes:
+        """The id of the call the peer makes next."""
+        return msgspec.json.encode((await self.read_json())["id"])
+
+    async def ping(self) -> None:
+        """Fails unless the peer lives, and has sent nothing else that was not read."""
+        self._pings += 1
+        self.write(b'{"jsonrpc":"2.0","id":"ping %d","method":"ping"}' % self._pings)
+        answer = await self.read()
+        assert answer == b'{"jsonrpc":"2.0","id":"ping %d","result":"pong"}' % self._pings
+
+    async def end(self) -> None:
+        """Close the connection from this side."""
+        await self.transport.aclose()
+
+
+def ignore(method: str, params: msgspec.Raw) -> None:
+    """A handler of notifications that has nothing to do."""
+
+
+def refuse(method: str, params: msgspec.Raw) -> bytes:
+    """A handler of requests that knows no method."""
+    raise MethodNotFound
+
+
+@asynccontextmanager
+async def connected(
+    *,
+    on_notification: OnNotification = ignore,
+    on_request: OnRequest = refuse,
+    waits: frozenset[str] = frozenset(),
+    tap: Tap | None = None,
+    limits: Limits | None = None,
+) -> AsyncGenerator[tuple[Peer, Wire]]:
+    """A peer that also answers `ping`, and its other side."""
+
+    def answer(method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes] | bytes:
+        return b'"pong"' if method == "ping" else on_request(method, params)
+
+    async with tidy_loop():
+        ours, theirs = memory_pair()
+        async with Peer(
+            ours,
+            on_notification=on_notification,
+            on_request=answer,
+            waits=waits,
+            tap=tap,
+            limits=limits,
+        ) as peer:
+            yield peer, Wire(theirs)
+
+
+@asynccontextmanager
+async def tidy_loop() -> AsyncGenerator[None]:
+    """Fails when a task is left over, or an error came up where nobody looked."""
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    before = asyncio.all_tasks()
+    yield
+    await settled()
+    gc.collect()
+    assert asyncio.all_tasks() <= before
+    assert complaints == []
+
+
+async def settled() -> None:
+    """Let everything run that can run without waiting for something."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def soon(work: Awaitable[Result]) -> Result:
+    """The result of `work`, which must not hang."""
+    async with asyncio.timeout(SECONDS):
+        return await work
