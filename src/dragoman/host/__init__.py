@@ -1,0 +1,1 @@
+"""What an agent may ask of us: files, terminals, permissions, questions to the user."""

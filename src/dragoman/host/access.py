@@ -1,0 +1,118 @@
+"""What is about to happen, as far as a decision needs to know: seen by the host, or claimed.
+
+Pure data. Whoever opens files and starts processes says here what it really is about to do;
+`claims` says the same of what an agent only asserts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from dragoman.host.globs import is_within
+from dragoman.host.protected import protection
+
+Operation: TypeAlias = Literal["read", "write", "execute", "fetch", "mcp", "other"]
+OPERATIONS: tuple[Operation, ...] = ("read", "write", "execute", "fetch", "mcp", "other")
+# The words of an argv, or a line for a shell.
+Command: TypeAlias = tuple[str, ...] | str
+Place: TypeAlias = Literal["inside", "outside", "unknown"]
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing an agent wants done. Paths, cwd and roots are absolute, and made normal here.
+
+    Where several things are named, an allow must cover all of them; for a deny or an ask one is
+    enough. `also` is what a claim could be besides: it counts for deny and ask, never for allow.
+    """
+
+    operation: Operation
+    agent: str = ""
+    also: tuple[Operation, ...] = ()
+    paths: tuple[str, ...] = ()
+    commands: tuple[Command, ...] = ()
+    env: bool = False
+    cwd: str | None = None
+    roots: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    tool: str | None = None
+    claimed: bool = False
+    question: bool = False
+    complete: bool = True
+
+    def __post_init__(self) -> None:
+        normal = msgspec.structs.force_setattr
+        normal(self, "paths", tuple(map(normalise, self.paths)))
+        normal(self, "roots", tuple(map(normalise, self.roots)))
+        normal(self, "cwd", None if self.cwd is None else normalise(self.cwd))
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        return (self.operation, *self.also)
+
+    @property
+    def place(self) -> Place:
+        """Where the paths are: inside only when there are some and all are."""
+        if not self.paths:
+            return "unknown"
+        return "inside" if all(map(self._is_inside, self.paths)) else "outside"
+
+    @property
+    def place_of_cwd(self) -> Place:
+        if self.cwd is None:
+            return "unknown"
+        return "inside" if self._is_inside(self.cwd) else "outside"
+
+    @property
+    def protection(self) -> str | None:
+        """Why this write always asks, if it does: the first protected path and its reason."""
+        if "write" not in self.operations:
+            return None
+        reasons = ((path, protection(path)) for path in self.paths)
+        return next((f"{path} is protected: {why}" for path, why in reasons if why), None)
+
+    def _is_inside(self, path: str) -> bool:
+        return any(is_within(path, root) for root in self.roots)
+
+
+def file_access(
+    operation: Literal["read", "write"], path: str, *, agent: str, roots: Sequence[str]
+) -> Access:
+    """`fs/*`: the path must be the real one, links resolved."""
+    return Access(operation=operation, agent=agent, paths=(path,), roots=tuple(roots))
+
+
+def terminal_access(
+    command: str,
+    args: Sequence[str] = (),
+    *,
+    agent: str,
+    cwd: str,
+    roots: Sequence[str],
+    env: bool = False,
+) -> Access:
+    """`terminal/create`: without arguments the command is a line, which a shell will run."""
+    return Access(
+        operation="execute",
+        agent=agent,
+        commands=((command, *args) if args else command,),
+        env=env,
+        cwd=cwd,
+        roots=tuple(roots),
+    )
+
+
+def normalise(path: str, base: str | None = None) -> str:
+    """The path without `.`, `..`, doubled or trailing slashes, by its letters alone."""
+    full = path if base is None or path.startswith("/") else f"{base}/{path}"
+    if not full.startswith("/"):
+        raise ValueError(f"not an absolute path: {full!r}")
+    parts: list[str] = []
+    for part in full.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)

@@ -1,0 +1,135 @@
+"""How a `session/request_permission` is read: what the agent claims to be about to do.
+
+A command anywhere in the raw input makes it execute; a diff, or a kind that changes files, makes it
+write; a read or search whose every path is inside the workspace is read; anything else is other.
+Titles and names are not even looked at. Pure: who may look at the disk passes `resolve`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from dragoman.host.access import Access, Operation, normalise
+from dragoman.host.globs import is_within
+from dragoman.host.raw_input import RawInput, looks_like_a_path
+
+_WRITING = frozenset({"edit", "delete", "move"})
+_READING = frozenset({"read", "search"})
+# Kinds that ask what to do next, not whether something may be done.
+_ASKING = frozenset({"switch_mode"})
+_LONGEST_PATH = 4096
+# Each is looked up on disk by who passes `resolve`.
+_MOST_PATHS = 500
+_scheme = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+def read_claim(
+    kind: str | None,
+    raw_input: Any = None,
+    *,
+    agent: str,
+    cwd: str,
+    roots: Sequence[str],
+    home: str,
+    diff_paths: Sequence[str] = (),
+    locations: Sequence[str] = (),
+    resolve: Callable[[str], str] = normalise,
+) -> Access:
+    """What the host would be asked to do if the agent did as it claims.
+
+    `resolve` turns an absolute path into the real one; without it links are taken at their word.
+    """
+    found = RawInput(raw_input)
+    names = _Names(cwd, home, resolve)
+    writes = bool(diff_paths) or kind in _WRITING
+    paths = names.of([*diff_paths, *locations, *_named(found, kind, writes)])
+    real_roots = tuple(map(resolve, roots))
+    cwds = names.of(found.cwds + (found.folders if found.commands else []))
+    facts = Access(
+        operation="other",
+        agent=agent,
+        paths=paths,
+        commands=tuple(dict.fromkeys(found.commands)),
+        env=found.env,
+        cwd=_hardest(cwds, real_roots) or resolve(cwd),
+        roots=real_roots,
+        hosts=tuple(dict.fromkeys(found.hosts)),
+        claimed=True,
+        question=kind in _ASKING,
+        complete=found.complete and names.complete,
+    )
+    operation = _operation(facts, kind, writes)
+    also = tuple(each for each in _claimed(facts, kind, writes) if each != operation)
+    return msgspec.structs.replace(facts, operation=operation, also=also)
+
+
+def _named(found: RawInput, kind: str | None, writes: bool) -> list[str]:
+    """The texts to take for paths; in a write, a text that only looks like one may be content."""
+    ends = [end for end in found.ends if kind == "move" or looks_like_a_path(end)]
+    strays = [] if writes or found.commands else found.strays
+    return found.paths + found.folders + ends + strays
+
+
+def _operation(facts: Access, kind: str | None, writes: bool) -> Operation:
+    if facts.commands:
+        return "execute"
+    if writes:
+        return "write"
+    inside = facts.place == "inside" and facts.complete and not facts.hosts
+    return "read" if kind in _READING and inside else "other"
+
+
+def _claimed(facts: Access, kind: str | None, writes: bool) -> Iterator[Operation]:
+    """All that the claim says or may hide, so that no deny is evaded by claiming more at once."""
+    if kind == "execute" or not facts.complete:
+        yield "execute"
+    if writes or not facts.complete:
+        yield "write"
+    if kind in _READING or not facts.complete:
+        yield "read"
+    if kind == "fetch" or facts.hosts or not facts.complete:
+        yield "fetch"
+
+
+def _hardest(cwds: Sequence[str], roots: Sequence[str]) -> str | None:
+    """Of several working directories the one outside the workspace, if there is one."""
+    outside = (cwd for cwd in cwds if not any(is_within(cwd, root) for root in roots))
+    return next(outside, cwds[0] if cwds else None)
+
+
+class _Names:
+    """Turns the ways to write a path into one; `complete` is off once that failed."""
+
+    def __init__(self, cwd: str, home: str, resolve: Callable[[str], str]) -> None:
+        self.complete = True
+        self._cwd = cwd
+        self._home = home
+        self._resolve = resolve
+
+    def of(self, texts: Sequence[str]) -> tuple[str, ...]:
+        paths = dict.fromkeys(map(self._path, texts[:_MOST_PATHS]))
+        self.complete &= None not in paths and len(texts) <= _MOST_PATHS
+        return tuple(path for path in paths if path is not None)
+
+    def _path(self, text: str) -> str | None:
+        path = _from_uri(text) if _scheme.match(text) else text
+        if path is None or "\0" in path or "\n" in path or len(path) > _LONGEST_PATH:
+            return None
+        if path == "~" or path.startswith("~/"):
+            path = self._home + path[1:]
+        return self._resolve(path if path.startswith("/") else f"{self._cwd}/{path}")
+
+
+def _from_uri(text: str) -> str | None:
+    """The path of a `file:` address, None for what is not on this disk."""
+    try:
+        uri = urlsplit(text)
+    except ValueError:
+        return None
+    local = uri.scheme == "file" and uri.netloc in ("", "localhost")
+    return unquote(uri.path) if local and uri.path.startswith("/") else None

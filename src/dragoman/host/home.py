@@ -1,0 +1,36 @@
+"""Where Dragoman keeps its own things; agents never see inside."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def data_directory() -> Path:
+    """`$DRAGOMAN_HOME`, else `dragoman` in the user's data directory."""
+    if home := os.environ.get("DRAGOMAN_HOME"):
+        return Path(home).absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "dragoman"
+    return _xdg("XDG_DATA_HOME", ".local/share") / "dragoman"
+
+
+def settings_file() -> Path:
+    """`$DRAGOMAN_SETTINGS`, else `dragoman/settings.json` in the user's config directory."""
+    if path := os.environ.get("DRAGOMAN_SETTINGS"):
+        return Path(path).absolute()
+    return _xdg("XDG_CONFIG_HOME", ".config") / "dragoman" / "settings.json"
+
+
+def make_private(directory: Path) -> Path:
+    """The directory, made if it was not there, readable by its owner alone."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.chmod(0o700)
+    return directory
+
+
+def _xdg(variable: str, default: str) -> Path:
+    # The specification says to ignore a relative path there.
+    value = os.environ.get(variable, "")
+    return Path(value) if value.startswith("/") else Path.home() / default

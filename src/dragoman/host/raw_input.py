@@ -1,0 +1,217 @@
+"""What a tool call's raw input names: commands, paths, hosts, under whatever keys agents use.
+
+The input has no schema: it is walked to its leaves, keys compared without case or punctuation, and
+the walk is bounded because an agent chooses its size. Finding too much only makes a decision
+stricter. Knows nothing of kinds, workspaces or rules.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import islice
+from typing import Any, TypeGuard
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.host.access import Command
+from dragoman.host.shell import plain_words
+
+_PROGRAM_KEYS = frozenset(
+    ("argv", "bash", "exec", "executable", "execute", "program", "run", "script", "sh", "shell")
+)
+_LINE_LIST_KEYS = frozenset(("commands", "cmds", "scripts"))
+_ARGUMENT_KEYS = frozenset(("args", "arguments"))
+_CWD_KEYS = frozenset(
+    ("cwd", "pwd", "workdir", "workingdir", "workingdirectory", "currentdirectory")
+)
+_FOLDER_KEYS = frozenset(("dir", "directory", "folder"))
+_ENV_KEYS = frozenset(("env", "envs", "envvars", "environment", "environmentvariables"))
+_PATH_ENDINGS = ("path", "paths", "pathname", "file", "files", "filename", "uri")
+# Paths when a file is moved; words to replace, or anything, elsewhere.
+_END_KEYS = frozenset(("from", "to", "source", "src", "destination", "dest", "dst", "target"))
+# Where agents put a whole JSON document into a string.
+_DOCUMENT_KEYS = frozenset(
+    ("arguments", "args", "input", "params", "parameters", "payload", "rawinput")
+)
+
+_DEEPEST = 32
+_MOST_VALUES = 20_000
+_MOST_COMMANDS = 64
+_LONGEST_PATH = 4096
+_url = re.compile(r"(?:https?|wss?|ftp)://\S*\Z", re.IGNORECASE)
+_path_like = re.compile(r"/|~(?:/|\Z)|\.\.?/|file:|(?:.*/)?\.\.(?:/|\Z)", re.IGNORECASE)
+_not_alphanumeric = re.compile(r"[^a-z0-9]")
+
+
+class RawInput:
+    """The findings of one walk. `complete` is off when something could not be read to its end.
+
+    `paths` stand under keys that name paths; `strays` only look like paths; `ends` are the two
+    ends of a move, if it is one.
+    """
+
+    def __init__(self, raw_input: Any) -> None:
+        self.commands: list[Command] = []
+        self.paths: list[str] = []
+        self.strays: list[str] = []
+        self.ends: list[str] = []
+        self.folders: list[str] = []
+        self.cwds: list[str] = []
+        self.hosts: list[str] = []
+        self.env = False
+        self.complete = True
+        self._values = 0
+        self._walk(raw_input, "rawinput", 0)
+
+    def _walk(self, value: Any, key: str, depth: int) -> None:
+        if not self._may_go_on(depth):
+            return
+        if _is_object(value):
+            self._object(value, depth + 1)
+        elif _is_list(value):
+            for item in value[:_MOST_VALUES]:
+                self._walk(item, key, depth + 1)
+        elif isinstance(value, str):
+            self._text(value.strip(), key, depth + 1)
+
+    def _may_go_on(self, depth: int) -> bool:
+        self._values += 1
+        within = depth <= _DEEPEST and self._values <= _MOST_VALUES
+        self.complete &= within
+        return within
+
+    def _object(self, fields: dict[Any, Any], depth: int) -> None:
+        names = [str(name) for name in islice(fields, _MOST_VALUES)]
+        self.complete &= len(names) == len(fields)
+        self.paths += [name for name in names if "/" in name]
+        spelled = list(zip(map(_spelling, names), fields.values(), strict=False))
+        self.env |= any(key in _ENV_KEYS and value for key, value in spelled)
+        given = [value for key, value in spelled if key in _ARGUMENT_KEYS and value]
+        arguments = _arguments(given)
+        known = len(self.commands)
+        for key, value in spelled:
+            if _names_a_command(key):
+                self._command(value, key, arguments, depth)
+            else:
+                self._walk(value, key, depth)
+        if len(self.commands) == known and any(map(_words, given)):
+            self._add(tuple(arguments))
+
+    def _add(self, *commands: Command) -> None:
+        room = _MOST_COMMANDS - len(self.commands)
+        self.complete &= len(commands) <= room
+        self.commands += commands[: max(room, 0)]
+
+    def _command(self, value: Any, key: str, arguments: list[str], depth: int) -> None:
+        if not self._may_go_on(depth):
+            return
+        words = _words(value)
+        if isinstance(value, str):
+            self._add(*([_with_arguments(value, arguments)] if value.strip() else []))
+        elif words and key in _LINE_LIST_KEYS:
+            self._add(*words)
+        elif words:
+            self._add((*words, *arguments))
+        elif _is_list(value):
+            for item in value[:_MOST_VALUES]:
+                self._command(item, key, arguments, depth + 1)
+        elif _is_object(value):
+            self._described_command(value, depth + 1)
+
+    def _described_command(self, description: dict[Any, Any], depth: int) -> None:
+        known = len(self.commands)
+        self._object(description, depth)
+        if len(self.commands) == known:
+            # Called a command, and not understood: no rule about words may cover it.
+            self._add(f"({description})")
+
+    def _text(self, text: str, key: str, depth: int) -> None:
+        if key in _DOCUMENT_KEYS and (document := _document(text)) is not None:
+            self._walk(document, key, depth)
+        elif _url.match(text):
+            self._host(text)
+        elif key in _CWD_KEYS:
+            self.cwds.append(text)
+        elif key in _FOLDER_KEYS:
+            self.folders.append(text)
+        elif key.endswith(_PATH_ENDINGS):
+            self.paths.append(text)
+        elif key in _END_KEYS:
+            self.ends.append(text)
+        elif looks_like_a_path(text):
+            self.strays.append(text)
+
+    def _host(self, url: str) -> None:
+        host = _host_of(url)
+        if host is None:
+            self.complete = False
+        else:
+            self.hosts.append(host)
+
+
+def looks_like_a_path(text: str) -> bool:
+    """Whether a text alone, whatever its key, is better taken for a path."""
+    return len(text) <= _LONGEST_PATH and "\n" not in text and bool(_path_like.match(text))
+
+
+def _spelling(name: str) -> str:
+    return _not_alphanumeric.sub("", unicodedata.normalize("NFKC", name).casefold())
+
+
+def _names_a_command(key: str) -> bool:
+    if key in _PROGRAM_KEYS or key in _LINE_LIST_KEYS:
+        return True
+    return "command" in key or key.startswith("cmd") or key.endswith("cmd")
+
+
+def _words(value: Any) -> list[str]:
+    """A text that says something, or a list of nothing but texts; else nothing."""
+    if isinstance(value, str):
+        return [value] if value.strip() and _document(value) is None else []
+    if not _is_list(value) or len(value) > _MOST_VALUES:
+        return []
+    words = [item for item in value if isinstance(item, str)]
+    return words if len(words) == len(value) else []
+
+
+def _arguments(given: list[Any]) -> list[str]:
+    """The arguments beside a command; what is not a word becomes one that no rule can match."""
+    listed = [value[:_MOST_VALUES] if _is_list(value) else [value] for value in given]
+    items = [item for values in listed for item in values]
+    return [item if isinstance(item, str) else f"({item})" for item in items]
+
+
+def _with_arguments(command: str, arguments: list[str]) -> Command:
+    if not arguments:
+        return command
+    # One plain word is a program; anything else an agent can only mean for a shell.
+    is_program = plain_words(command) == (command,)
+    return (command, *arguments) if is_program else " ".join((command, *arguments))
+
+
+def _document(text: str) -> Any:
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        return None
+    # Browsers end the host at a backslash, this parser does not.
+    return None if not host or "\\" in url else host.rstrip(".")
+
+
+def _is_object(value: Any) -> TypeGuard[dict[Any, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    return isinstance(value, list | tuple)

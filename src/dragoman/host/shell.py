@@ -1,0 +1,61 @@
+"""Whether a shell line is nothing but words, and which words.
+
+Errs on one side only: a line it splits means exactly these words to every POSIX shell; a line it
+does not understand at a glance is not split. Knows nothing of rules.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Not in quotes either: what a person reads as a metacharacter is one, whatever its quoting.
+_BARE = r"[A-Za-z0-9_\-./:=,+@%]"
+_QUOTABLE = r"[A-Za-z0-9_\-./:=,+@% *?\[\]{}~#^]"
+_PIECE = rf"(?:{_BARE}++|'(?:{_QUOTABLE}|[!\"])*+'|\"(?:{_QUOTABLE}|')*+\")"
+_word = re.compile(rf"[ \t]*+({_PIECE}++)")
+_piece = re.compile(_PIECE)
+_assignment = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_harmless = re.compile(rf"(?:{_BARE}| )*+\Z")
+
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh", "csh", "tcsh"})
+_shell_option = re.compile(r"-[A-Za-z]*c[A-Za-z]*\Z|--command")
+
+
+def plain_words(line: str) -> tuple[str, ...] | None:
+    """The words of a line that holds no metacharacter, substitution, redirect or assignment."""
+    words: list[str] = []
+    at, end = 0, len(line.rstrip(" \t"))
+    while at < end:
+        word = _word.match(line, at)
+        if word is None:
+            return None
+        words.append(_unquoted(word.group(1)))
+        at = word.end()
+    if not words or _assignment.match(words[0]):
+        return None
+    return tuple(words)
+
+
+def is_harmless(word: str) -> bool:
+    """Whether a word could lose its quotes on its way through a shell and still start nothing."""
+    return _harmless.match(word) is not None
+
+
+def hands_a_line_to_a_shell(argv: tuple[str, ...]) -> bool:
+    """Whether this argv has a shell run a line with a metacharacter, as `bash -c 'a; b'` does.
+
+    Wrappers (`env`, `sudo`, `timeout`) may come first; a false alarm only costs a question.
+    """
+    for at, word in enumerate(argv):
+        if word.rpartition("/")[2] in _SHELLS and _runs_line(argv[at + 1 :]):
+            return True
+    return False
+
+
+def _runs_line(words: tuple[str, ...]) -> bool:
+    options = [at for at, word in enumerate(words) if _shell_option.match(word)]
+    return bool(options) and any(plain_words(word) is None for word in words[options[0] :])
+
+
+def _unquoted(word: str) -> str:
+    return "".join(piece[1:-1] if piece[0] in "'\"" else piece for piece in _piece.findall(word))

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.host.access import OPERATIONS, Access, file_access, terminal_access
+from dragoman.host.answers import NoRule, Option, always_rule, choose_option, describe, is_question
+from dragoman.host.matching import Rule
+from dragoman.host.policy import Decision, decide
+
+ROOTS = ("/ws",)
+ASK = Decision("ask", "no rule allows it")
+
+
+def options(*kinds: str) -> list[Option]:
+    return [Option(f"id-{number}", "Yes", kind) for number, kind in enumerate(kinds)]
+
+
+ALL_FOUR = options("reject_always", "allow_always", "reject_once", "allow_once")
+
+
+# ── choosing ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_allow_is_for_once() -> None:
+    assert choose_option(ALL_FOUR, "allow") == "id-3"
+    assert choose_option(ALL_FOUR, "allow", always=True) == "id-1"
+    assert choose_option(options("allow_once"), "allow", always=True) == "id-0"
+
+
+def test_an_allow_that_can_only_be_for_always_is_for_a_person() -> None:
+    assert choose_option(options("allow_always", "reject_once"), "allow") is None
+    assert choose_option(options("reject_once"), "allow") is None
+    assert choose_option([], "allow") is None
+
+
+def test_an_ask_chooses_nothing() -> None:
+    assert choose_option(ALL_FOUR, "ask") is None
+
+
+def test_a_refusal_prefers_once_and_takes_what_there_is() -> None:
+    assert choose_option(ALL_FOUR, "deny") == "id-2"
+    assert choose_option(ALL_FOUR, "deny", always=True) == "id-0"
+    assert choose_option(options("allow_once", "reject_always"), "deny") == "id-1"
+    assert choose_option(options("allow_once", "reject_once", "reject_once"), "deny") == "id-1"
+    assert choose_option(options("allow_once"), "deny") is None
+
+
+@pytest.mark.parametrize(
+    "offered",
+    [
+        options("allow_once", "allow_once", "reject_once"),
+        options("allow_always", "allow_always", "allow_once"),
+        options("allow_once", "maybe", "reject_once"),
+        [Option("x", "Yes", "allow_once"), Option("x", "No", "reject_once")],
+    ],
+)
+def test_a_question_is_never_answered_with_an_allow(offered: list[Option]) -> None:
+    assert is_question(offered)
+    assert choose_option(offered, "allow") is None
+    assert choose_option(offered, "allow", always=True) is None
+
+
+def test_yes_and_no_for_once_and_always_is_no_question() -> None:
+    assert not is_question(ALL_FOUR)
+    assert not is_question([])
+
+
+def test_names_never_decide() -> None:
+    misleading = [Option("a", "Reject", "allow_once"), Option("b", "Allow", "reject_once")]
+    assert choose_option(misleading, "allow") == "a"
+    assert choose_option(misleading, "deny") == "b"
+
+
+# ── remembering ───────────────────────────────────────────────────────────────────────────────
+
+
+def remembered(
+    access: Access, answer: Any = "allow", decision: Decision = ASK, scope: Any = "project"
+) -> Rule | NoRule:
+    return always_rule(
+        access,
+        answer,
+        decision,
+        rule_id="r1",
+        scope=scope,
+        session="s",
+        project="/ws",
+        expires_at=99,
+    )
+
+
+def write(*paths: str) -> Access:
+    return Access(operation="write", agent="demo", paths=paths, roots=ROOTS)
+
+
+def line(text: str, **more: Any) -> Access:
+    return terminal_access(text, agent="demo", cwd="/ws", roots=ROOTS, **more)
+
+
+def reason(result: Rule | NoRule) -> str:
+    assert isinstance(result, NoRule)
+    return result.reason
+
+
+def test_a_command_is_remembered_word_for_word() -> None:
+    expected = Rule(
+        effect="allow",
+        operation="execute",
+        agent="demo",
+        argv=("npm", "test"),
+        id="r1",
+        source="your answer",
+        scope="project",
+        project="/ws",
+        expires_at=99,
+    )
+    assert remembered(line("npm test")) == expected
+    argv = terminal_access("npm", ["test"], agent="demo", cwd="/ws", roots=ROOTS)
+    assert remembered(argv) == expected
+
+
+def test_a_path_is_remembered_letter_for_letter() -> None:
+    rule = remembered(
+        file_access("read", "/etc/[x]*", agent="", roots=ROOTS), "deny", scope="session"
+    )
+    assert rule == Rule(
+        effect="deny",
+        operation="read",
+        path="/etc/\\[x]\\*",
+        id="r1",
+        source="your answer",
+        scope="session",
+        session="s",
+        expires_at=99,
+    )
+
+
+def test_a_host_and_a_tool_are_remembered() -> None:
+    fetch = remembered(Access(operation="fetch", hosts=("docs.example.com",)), scope="user")
+    mcp = remembered(Access(operation="mcp", tool="fs_*"))
+    assert isinstance(fetch, Rule)
+    assert isinstance(mcp, Rule)
+    assert (fetch.host, fetch.session, fetch.project) == ("docs.example.com", None, None)
+    assert mcp.tool == "fs_\\*"
+
+
+def test_what_no_narrow_rule_describes_is_not_remembered() -> None:
+    assert "shell line" in reason(remembered(line("git; rm")))
+    assert "environment" in reason(remembered(line("npm test", env=True)))
+    two = msgspec.structs.replace(line("a"), commands=("a", "b"))
+    assert "one command" in reason(remembered(two))
+    assert "one path" in reason(remembered(write("/ws/a", "/ws/b")))
+    assert "one path" in reason(remembered(write()))
+    assert "precise" in reason(remembered(Access(operation="other")))
+    assert "precise" in reason(remembered(Access(operation="fetch", hosts=("a", "b"))))
+    assert "precise" in reason(remembered(Access(operation="mcp")))
+
+
+def test_what_is_always_asked_is_not_allowed_for_always() -> None:
+    assert "protected" in reason(remembered(write("/ws/.envrc")))
+    assert isinstance(remembered(write("/ws/.envrc"), "deny"), Rule)
+    question = msgspec.structs.replace(write("/ws/a"), question=True)
+    assert "question" in reason(remembered(question, "deny"))
+    unread = msgspec.structs.replace(write("/ws/a"), complete=False)
+    assert "could be read" in reason(remembered(unread))
+
+
+def test_an_ask_rule_goes_on_asking() -> None:
+    rule = Rule(effect="ask", operation="write", id="rules[0]", source="p.json")
+    asked = Decision("ask", "p.json rules[0] asks for it", rule)
+    assert reason(remembered(write("/ws/a"), decision=asked)) == "p.json rules[0] asks each time"
+    assert isinstance(remembered(write("/ws/a"), "deny", asked), Rule)
+
+
+@settings(max_examples=400, derandomize=True, database=None, deadline=None)
+@given(
+    operation=st.sampled_from(OPERATIONS),
+    path=st.text(alphabet="ab*?[]\\/. é\n", min_size=1).map(lambda text: f"/ws/{text}"),
+    words=st.lists(st.text(alphabet="ab *;$'é"), min_size=1, max_size=3).map(tuple),
+    claimed=st.booleans(),
+)
+def test_a_remembered_answer_decides_the_same_request_and_no_other(
+    operation: Any, path: str, words: tuple[str, ...], claimed: bool
+) -> None:
+    access = Access(
+        operation=operation,
+        agent="demo*",
+        paths=(path,),
+        commands=(words,),
+        cwd="/ws",
+        roots=ROOTS,
+        hosts=("h.example",),
+        tool="t",
+        claimed=claimed,
+    )
+    if access.place != "inside":
+        return
+    others = (
+        msgspec.structs.replace(access, agent="demon"),
+        msgspec.structs.replace(
+            access, paths=(f"{path}x",), commands=((*words, ""),), hosts=("x",), tool="x"
+        ),
+    )
+    for answer in ("allow", "deny"):
+        rule = remembered(access, answer)
+        if isinstance(rule, Rule):
+            assert decide(access, [rule], now=0, session_id="s", project="/ws").effect == answer
+            for other in others:
+                got = decide(other, [rule], now=0, session_id="s", project="/ws")
+                assert got.rule is None
+
+
+# ── describing ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        (Rule(effect="allow"), "allow everything"),
+        (
+            Rule(effect="deny", operation="write", path="/ws/x/**"),
+            "refuse writing files /ws/x/**",
+        ),
+        (
+            Rule(effect="allow", operation="execute", argv=("a", "b c"), scope="project"),
+            "allow running exactly a 'b c' in this project",
+        ),
+        (
+            Rule(effect="ask", operation="execute", argv_prefix=("git",), agent="demo"),
+            "ask before running commands that begin with git for demo",
+        ),
+        (
+            Rule(effect="allow", operation="fetch", host="*.x.org", scope="session"),
+            "allow fetching from *.x.org in this session",
+        ),
+        (
+            Rule(effect="allow", operation="mcp", tool="t\u202e", scope="once"),
+            "allow calling the tool t⟨U+202E⟩ once",
+        ),
+        (Rule(effect="allow", operation="other"), "allow other requests"),
+        (Rule(effect="ask", operation="read"), "ask before reading"),
+    ],
+)
+def test_a_rule_is_described_in_words(rule: Rule, words: str) -> None:
+    assert describe(rule) == words

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from dragoman.host.access import Access, normalise
+from dragoman.host.claims import read_claim
+
+
+def claim(kind: str | None, raw: Any = None, **more: Any) -> Access:
+    settings: dict[str, Any] = {"cwd": "/ws", "roots": ("/ws", "/more")}
+    return read_claim(kind, raw, agent="demo", home="/home/me", **(settings | more))
+
+
+# ── which operation ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["read", "search", "edit", "delete", "move", "think", "x", None])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"command": "rm x"},
+        {"cmd": "rm x"},
+        {"Command": "rm x"},
+        {"COMMAND-LINE": "rm x"},
+        {"shell_command": "rm x"},
+        {"bashCommand": "rm x"},
+        {"argv": ["rm", "x"]},
+        {"script": "rm x"},
+        {"shell": "rm x"},
+        {"bash": "rm x"},
+        {"run": "rm x"},
+        {"exec": "rm x"},
+        {"args": ["rm", "x"]},
+        {"args": "rm x"},
+        {"cmds": ["rm x"]},
+        {"scripts": {"test": {"command": "rm x"}}},
+        {"tool": {"input": {"command": "rm x"}}},
+        {"steps": [{"a": 1}, [{"cmd": "rm x"}]]},
+        {"command": [["rm", "x"]]},
+        {"command": [{"program": "rm", "args": ["x"]}]},
+        {"command": {"anything": "rm x"}},
+        {"input": '{"command": "rm x"}'},
+        {"arguments": '[{"cmd": "rm x"}]'},
+        '{"command": "rm x"}',
+        [{"command": "rm x"}],
+    ],
+)
+def test_a_command_anywhere_makes_it_execute(kind: str | None, raw: Any) -> None:
+    assert claim(kind, raw).operation == "execute"
+    assert claim(kind, raw).commands
+
+
+@pytest.mark.parametrize(
+    "raw", [{"command": ""}, {"command": " "}, {"command": None}, {"run": True}, {"args": []}]
+)
+def test_no_command_is_no_command(raw: Any) -> None:
+    assert claim("read", raw | {"path": "a"}).operation == "read"
+
+
+@pytest.mark.parametrize("kind", ["edit", "delete", "move"])
+def test_a_kind_that_changes_files_makes_it_write(kind: str) -> None:
+    access = claim(kind, {"file_path": "a"})
+    assert (access.operation, access.paths) == ("write", ("/ws/a",))
+    assert claim(kind).operation == "write"
+
+
+@pytest.mark.parametrize("kind", ["read", "search", "fetch", "other", None])
+def test_a_diff_makes_it_write(kind: str | None) -> None:
+    access = claim(kind, {"path": "b"}, diff_paths=("/ws/a",))
+    assert (access.operation, access.paths) == ("write", ("/ws/a", "/ws/b"))
+
+
+@pytest.mark.parametrize("kind", ["read", "search"])
+def test_a_read_of_only_inside_paths_is_read(kind: str) -> None:
+    access = claim(kind, {"path": "a", "limit": 3}, locations=("/more/b",))
+    assert access == Access(
+        operation="read",
+        agent="demo",
+        paths=("/more/b", "/ws/a"),
+        cwd="/ws",
+        roots=("/ws", "/more"),
+        claimed=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        None,
+        {},
+        {"query": "x"},
+        {"path": "/etc/passwd"},
+        {"path": "a", "other": "/etc/passwd"},
+        {"path": "a", "x": ["b", "../../c"]},
+        {"path": "a", "x": "c/../../.."},
+        {"path": "a", "x": "~"},
+        {"path": "a", "from": "/etc/passwd"},
+        {"path": "~/x"},
+        {"path": "a", "url": "http://x.org/"},
+        {"path": "a", "x": "file:///etc/passwd"},
+        {"dir": "/etc", "path": "a"},
+        {"/etc/passwd": 1, "path": "a"},
+        {"path": "a\nb"},
+        {"path": "a" * 5_000},
+        {"uri": "ssh://host/x"},
+        {"uri": "file://[bad/x"},
+        {"uri": "file:relative"},
+    ],
+)
+def test_any_other_read_is_other_but_a_deny_of_reads_still_counts(raw: Any) -> None:
+    access = claim("read", raw)
+    assert access.operation == "other"
+    assert "read" in access.also
+
+
+@pytest.mark.parametrize("kind", ["think", "fetch", "other", "READ", "", None, "execute"])
+def test_any_other_kind_is_other(kind: str | None) -> None:
+    assert claim(kind, {"path": "a"}).operation == "other"
+
+
+def test_a_claim_is_also_what_else_it_says() -> None:
+    assert claim("edit", {"command": "ls"}).also == ("write",)
+    assert claim("read", {"command": "ls"}).also == ("read",)
+    assert claim("execute").also == ("execute",)
+    assert claim("fetch").also == ("fetch",)
+    assert claim("edit", {"url": "https://x.org"}).also == ("fetch",)
+    assert claim("other", {"x": [0] * 30_000}).also == ("execute", "write", "read", "fetch")
+
+
+def test_leaving_a_mode_is_a_question() -> None:
+    assert claim("switch_mode").question
+    assert not claim("edit").question
+
+
+def test_titles_and_names_are_not_looked_at() -> None:
+    quiet = claim("other", {"a": 1})
+    loud = claim("other", {"title": "rm -rf x", "name": "bash", "description": "run rm"})
+    assert loud == quiet
+
+
+# ── what it names ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("raw", "commands"),
+    [
+        ({"command": "npm test"}, ("npm test",)),
+        ({"command": ["npm", "test"]}, (("npm", "test"),)),
+        ({"command": "npm", "args": ["test"]}, (("npm", "test"),)),
+        ({"command": "npm", "args": "test --x"}, (("npm", "test --x"),)),
+        ({"command": "npm test", "args": ["x"]}, ("npm test x",)),
+        ({"command": ["npm"], "args": ["test"]}, (("npm", "test"),)),
+        ({"command": "npm", "args": []}, ("npm",)),
+        ({"command": "npm", "arguments": {"x": 1}}, (("npm", "({'x': 1})"),)),
+        ({"command": "npm", "args": ["a", 1]}, (("npm", "a", "(1)"),)),
+        ({"args": ["npm", "test"]}, (("npm", "test"),)),
+        ({"commands": ["a b", "c"]}, ("a b", "c")),
+        ({"command": ["a", ["b", "c"]]}, ("a", ("b", "c"))),
+        ({"command": {"x": 1}}, ("({'x': 1})",)),
+        ({"command": "a", "cmd": "a"}, ("a",)),
+        (
+            {"command": ["bash", "-lc", "a"], "parsed_cmd": [{"cmd": "a"}]},
+            (("bash", "-lc", "a"), "a"),
+        ),
+        ({"command": '["a"]'}, ('["a"]',)),
+        ({"command": "{not json"}, ("{not json",)),
+    ],
+)
+def test_commands_are_read_in_every_shape(raw: Any, commands: Any) -> None:
+    assert claim("execute", raw).commands == commands
+
+
+@pytest.mark.parametrize(
+    ("raw", "paths"),
+    [
+        ({"path": "a"}, ("/ws/a",)),
+        ({"file_path": "/x/../a"}, ("/a",)),
+        ({"filePath": "a"}, ("/ws/a",)),
+        ({"abs_path": "/a"}, ("/a",)),
+        ({"filename": "a"}, ("/ws/a",)),
+        ({"paths": ["a", "b", "a"]}, ("/ws/a", "/ws/b")),
+        ({"old_path": "a", "new_path": "b"}, ("/ws/a", "/ws/b")),
+        ({"uri": "file:///a%20b"}, ("/a b",)),
+        ({"uri": "file://localhost/a"}, ("/a",)),
+        ({"target_file": "~/a"}, ("/home/me/a",)),
+        ({"nested": [{"deeper": {"notebook_path": "a"}}]}, ("/ws/a",)),
+        ({"changes": {"/etc/x": {"add": 1}, "src/b": {}}}, ("/etc/x", "/ws/src/b")),
+        ({"directory": "a"}, ("/ws/a",)),
+        ({"destination": "/etc/x"}, ("/etc/x",)),
+        ({"to": "a word"}, ()),
+        ({"path": "a", "old_string": "/etc/passwd"}, ("/ws/a",)),
+        ({"path": ""}, ("/ws",)),
+        ({"path": 3}, ()),
+    ],
+)
+def test_paths_are_read_in_every_shape(raw: Any, paths: tuple[str, ...]) -> None:
+    assert claim("edit", raw).paths == paths
+
+
+def test_the_ends_of_a_move_are_paths_whatever_they_look_like() -> None:
+    assert claim("move", {"from": "a", "to": "b"}).paths == ("/ws/a", "/ws/b")
+
+
+def test_links_are_resolved_by_who_can() -> None:
+    def resolve(path: str) -> str:
+        return normalise(path.replace("/ws/link", "/etc").replace("/alias", "/ws"))
+
+    assert claim("read", {"path": "link/passwd"}).operation == "read"
+    access = claim("read", {"path": "link/passwd"}, resolve=resolve)
+    assert (access.operation, access.paths) == ("other", ("/etc/passwd",))
+    aliased = claim("execute", {"cmd": "ls"}, resolve=resolve, cwd="/alias", roots=("/alias",))
+    assert aliased.place_of_cwd == "inside"
+
+
+def test_a_working_directory_is_the_claimed_one_and_the_worst_of_several() -> None:
+    assert claim("execute", {"command": "a"}).cwd == "/ws"
+    assert claim("execute", {"command": "a", "cwd": "sub"}).cwd == "/ws/sub"
+    assert (
+        claim("execute", {"command": "a", "workdir": "/ws/b", "x": {"cwd": "/etc"}}).cwd == "/etc"
+    )
+    assert claim("execute", {"command": "a", "folder": "/etc"}).cwd == "/etc"
+    assert claim("read", {"folder": "/etc"}).cwd == "/ws"
+
+
+def test_hosts_are_read_from_addresses() -> None:
+    access = claim("fetch", {"url": "https://me@Docs.Example.com.:8080/x", "more": ["wss://b.org"]})
+    assert access.hosts == ("docs.example.com", "b.org")
+    assert access.complete
+
+
+@pytest.mark.parametrize("url", ["https://good.org\\@evil.org/", "https://", "http://[bad"])
+def test_an_address_that_can_be_read_two_ways_is_in_doubt(url: str) -> None:
+    access = claim("fetch", {"url": url, "command": "ls"})
+    assert not access.complete
+    assert access.operation == "execute"
+
+
+def test_an_environment_is_noticed() -> None:
+    assert claim("execute", {"command": "a", "env": {"A": "1"}}).env
+    assert claim("execute", {"command": "a", "environment": [{"name": "A"}]}).env
+    assert not claim("execute", {"command": "a", "env": {}}).env
+
+
+def test_a_walk_too_deep_or_too_long_is_in_doubt() -> None:
+    deep: Any = {"command": "rm"}
+    for _ in range(40):
+        deep = {"x": deep}
+    assert not claim("read", deep).complete
+    assert not claim("read", {"x": [0] * 30_000, "path": "a"}).complete
+    assert not claim("execute", {"command": ["a", *([[]] * 30_000)]}).complete
+    assert claim("read", {"x": [0] * 10_000, "path": "a"}).operation == "read"
+
+
+def test_a_claim_of_any_size_is_read_in_little_time() -> None:
+    words = ["x"] * 100_000
+    keys: dict[str, Any] = {f"cmd{number}": "a" for number in range(100_000)}
+    large: list[Any] = [
+        {"command": "a", "args": words},
+        {"command": words},
+        {"commands": words[:1_000]},
+        keys | {"args": words},
+        {"command": [["a"]] * 100_000},
+        {"paths": words[:1_000]},
+        {"x": [[{}] * 1_000] * 1_000},
+    ]
+    start = time.perf_counter()
+    for raw in large:
+        access = claim("edit", raw)
+        assert not access.complete
+        assert len(access.commands) <= 64
+        assert len(access.paths) <= 500
+    assert time.perf_counter() - start < 5
+
+
+def test_json_nested_beyond_reason_is_text() -> None:
+    assert claim("read", "[" * 100_000).operation == "other"
+
+
+def test_any_json_can_be_read() -> None:
+    for raw in (None, True, 0, 1.5, "", "x", [], {}, [None], {"": None}, {"command": [None, 1]}):
+        assert claim("edit", raw).operation == "write"
