@@ -1,0 +1,152 @@
+"""What a session's writes replaced, so that they can be shown as diffs and undone.
+
+Pure memory, within a bound: what does not fit is listed but cannot be undone. Whoever writes a
+file records it here; `revert` has the way back. Safe to use from several threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dragoman.host.diffs import unified_diff
+
+MAX_KEPT_BYTES = 64 << 20
+MAX_CHANGES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file before and after. `before` is None when there was no file.
+
+    Without `is_kept` both contents are missing, as they did not fit; `is_disturbed` says that
+    someone else changed the file between two of the writes that are put together here.
+    """
+
+    path: str
+    before: bytes | None
+    after: bytes
+    existed: bool
+    turn: str | None = None
+    sequence: int = 0
+    is_kept: bool = True
+    is_disturbed: bool = False
+
+    @property
+    def is_change(self) -> bool:
+        """Whether anything is different in the end."""
+        return not self.is_kept or self.before != self.after
+
+    @property
+    def size(self) -> int:
+        return len(self.before or b"") + len(self.after)
+
+    def then(self, later: Change) -> Change:
+        """Both as one: what was there before this one, and what the later one left."""
+        if not (self.is_kept and later.is_kept):
+            return self.without_contents()
+        disturbed = self.is_disturbed or later.is_disturbed or later.before != self.after
+        return replace(self, after=later.after, is_disturbed=disturbed)
+
+    def without_contents(self) -> Change:
+        return replace(self, before=None, after=b"", is_kept=False)
+
+    def diff(self, root: str = "") -> str:
+        """A unified diff; names are relative to `root` where they are beneath it."""
+        name = _name(self.path, root.rstrip("/") + "/")
+        old_name = f"a/{name}" if self.existed else "/dev/null"
+        if not self.is_kept:
+            return f"Contents of b/{name} were not kept: too much was written\n"
+        try:
+            before, after = (self.before or b"").decode(), self.after.decode()
+        except UnicodeDecodeError:
+            return f"Binary files {old_name} and b/{name} differ\n"
+        return unified_diff(before, after, old_name, f"b/{name}")
+
+
+class Changes:
+    """The changes of one session, in the order in which each file was first written.
+
+    `turn` labels what is written from now on; `omitted` counts files beyond the bound.
+    """
+
+    def __init__(self, *, max_kept_bytes: int = MAX_KEPT_BYTES) -> None:
+        self.turn: str | None = None
+        self.omitted = 0
+        self._max_kept_bytes = max_kept_bytes
+        self._kept_bytes = 0
+        self._sequence = 0
+        self._by_turn_and_path: dict[tuple[str | None, str], Change] = {}
+        self._directories: dict[str, None] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def room(self) -> int:
+        """How many bytes can still be kept."""
+        return self._max_kept_bytes - self._kept_bytes
+
+    def record(self, change: Change, directories: Sequence[str] = ()) -> None:
+        """Note a write that has happened, and the directories that were made for it."""
+        key = (change.turn, change.path)
+        with self._lock:
+            earlier = self._by_turn_and_path.get(key)
+            if earlier is None and len(self._by_turn_and_path) >= MAX_CHANGES:
+                self.omitted += 1
+                return
+            self._sequence += 1
+            self._directories.update(dict.fromkeys(directories))
+            numbered = replace(change, sequence=self._sequence)
+            self._keep(earlier, numbered if earlier is None else earlier.then(numbered))
+
+    def list(self, turn: str | None = None) -> tuple[Change, ...]:
+        """One change for each file that is different now: of one turn, or of all."""
+        with self._lock:
+            changes = [
+                change
+                for change in self._by_turn_and_path.values()
+                if turn is None or change.turn == turn
+            ]
+        return tuple(change for change in _merged(changes) if change.is_change)
+
+    def diff(self, turn: str | None = None, *, root: str = "") -> str:
+        """All of it as one unified diff."""
+        return "".join(change.diff(root) for change in self.list(turn))
+
+    def directories_above(self, paths: Collection[str]) -> tuple[str, ...]:
+        """Those made for writes that hold one of `paths`, outer ones first."""
+        with self._lock:
+            made = [d for d in self._directories if any(p.startswith(f"{d}/") for p in paths)]
+        return tuple(sorted(made, key=len))
+
+    def forget(self, changes: Iterable[Change], directories: Collection[str] = ()) -> None:
+        """What was undone is no change any more, nor is anything that came after it."""
+        undone = {change.path: change.sequence for change in changes}
+        with self._lock:
+            for directory in directories:
+                self._directories.pop(directory, None)
+            for key, change in tuple(self._by_turn_and_path.items()):
+                if change.path in undone and change.sequence >= undone[change.path]:
+                    del self._by_turn_and_path[key]
+                    self._kept_bytes -= change.size
+
+    def _keep(self, earlier: Change | None, change: Change) -> None:
+        self._kept_bytes -= earlier.size if earlier else 0
+        if self._kept_bytes + change.size > self._max_kept_bytes:
+            change = change.without_contents()
+        self._kept_bytes += change.size
+        self._by_turn_and_path[change.turn, change.path] = change
+
+
+def _name(path: str, prefix: str) -> str:
+    name = path.removeprefix(prefix).lstrip("/")
+    # A line feed in a name must not pass for a line of the diff.
+    return name if name.isprintable() else ascii(name)
+
+
+def _merged(changes: Iterable[Change]) -> Iterable[Change]:
+    by_path: dict[str, Change] = {}
+    for change in changes:
+        earlier = by_path.get(change.path)
+        by_path[change.path] = change if earlier is None else earlier.then(change)
+    return by_path.values()

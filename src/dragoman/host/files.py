@@ -1,0 +1,229 @@
+"""Files as an agent sees them: `fs/read_text_file` and `fs/write_text_file` on the real disk.
+
+Whether a request is allowed was decided before; here the jail, the limits and the encoding
+have their say. Refusals are `RemoteError`s, ready to be sent. Knows nothing of the wire.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dragoman.errors import InvalidParams, RemoteError
+from dragoman.host.atomic import existing, read_up_to, replace
+from dragoman.host.changes import Change, Changes
+from dragoman.host.jail import Jail, real_path
+from dragoman.host.lane import Lane
+from dragoman.host.refusal import refusal
+from dragoman.host.revert import revert
+from dragoman.host.workspace import Workspace
+
+MAX_BYTES = 10 << 20
+# Reading this much takes less time than handing it to another thread and back.
+INLINE_BYTES = 256 << 10
+# A session has one workspace, and another for each folder outside that it was let into.
+MAX_DESKS = 32
+
+_logger = logging.getLogger("dragoman.host")
+
+
+class FilesProvider(Protocol):
+    """Reads and writes text files for an agent. Whether it may was decided before.
+
+    A missing file raises ResourceNotFound; a path outside the workspace, a file that is too
+    large or not text InvalidParams; what the system refuses InternalError with its reason.
+    """
+
+    async def read_text_file(
+        self, workspace: Workspace, path: str, *, line: int | None = None, limit: int | None = None
+    ) -> str:
+        """The lines from `line` (the first is 1), at most `limit`, unchanged to the byte."""
+        ...
+
+    async def write_text_file(self, workspace: Workspace, path: str, content: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """What the files of one workspace are worked on with."""
+
+    readable: Jail
+    writable: Jail
+    lane: Lane
+    changes: Changes
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    lane: Lane
+    changes: Changes
+    desks: dict[Workspace, _Desk]
+
+
+class LocalFiles:
+    """The default provider: the disk, beneath the session's roots or beneath `roots`.
+
+    With `read_outside`, or with no root at all, reads may go anywhere but `forbidden`; writes
+    never leave the roots, so without a root there are none.
+    """
+
+    def __init__(
+        self,
+        *,
+        roots: Sequence[str] | None = None,
+        read_outside: bool = False,
+        max_bytes: int = MAX_BYTES,
+        forbidden: Sequence[str] = (),
+    ) -> None:
+        self._roots = roots
+        self._read_anywhere = read_outside or (roots is not None and not roots)
+        self._max_bytes = max_bytes
+        self._forbidden = tuple(forbidden)
+        self._sessions: dict[str, _Session] = {}
+
+    async def read_text_file(
+        self, workspace: Workspace, path: str, *, line: int | None = None, limit: int | None = None
+    ) -> str:
+        """Beyond the last line there is empty text; the whole file must be text and within the
+        limit, whatever part of it is asked for."""
+        try:
+            _check_window(path, line, limit)
+            text = await self._read(self._desk(workspace), path)
+        except RemoteError as error:
+            _logger.debug("read refused: %r", error.message)
+            raise
+        return _window(text, line, limit)
+
+    async def write_text_file(self, workspace: Workspace, path: str, content: str) -> None:
+        """Replace the file as a whole or not at all; writes of a session happen in the order
+        in which they are asked for."""
+        try:
+            desk = self._desk(workspace)
+            turn = desk.changes.turn
+            size = await desk.lane.run(lambda: self._write(desk, path, content, turn))
+        except RemoteError as error:
+            _logger.debug("write refused: %r", error.message)
+            raise
+        _logger.debug("write %r: %d bytes", path, size)
+
+    def changes(self, workspace: Workspace) -> Changes:
+        """What the session has written; set its `turn` when a turn begins."""
+        return self._desk(workspace).changes
+
+    async def revert(
+        self,
+        workspace: Workspace,
+        *,
+        turn: str | None = None,
+        paths: Collection[str] | None = None,
+        force: bool = False,
+    ) -> tuple[Change, ...]:
+        """Undo the session's writes, or those of one turn or to some paths; what was undone.
+
+        Raises RevertConflict, and undoes nothing, where someone else has changed a file since.
+        """
+        desk = self._desk(workspace)
+        wanted = None if paths is None else {real_path(path) for path in paths}
+
+        def job() -> tuple[Change, ...]:
+            listed = desk.changes.list(turn)
+            chosen = tuple(change for change in listed if wanted is None or change.path in wanted)
+            revert(desk.writable, desk.changes, chosen, force=force)
+            return chosen
+
+        return await desk.lane.run(job)
+
+    def forget(self, session_id: str) -> None:
+        """The session is over: let go of what it changed."""
+        self._sessions.pop(session_id, None)
+
+    def _desk(self, workspace: Workspace) -> _Desk:
+        session = self._sessions.get(workspace.session_id)
+        if session is None:
+            session = self._sessions[workspace.session_id] = _Session(Lane(), Changes(), {})
+        if workspace in session.desks:
+            return session.desks[workspace]
+        roots = workspace.roots if self._roots is None else self._roots
+        desk = _Desk(
+            Jail(("/",) if self._read_anywhere else roots, forbidden=self._forbidden),
+            Jail(roots, forbidden=self._forbidden),
+            session.lane,
+            session.changes,
+        )
+        if len(session.desks) < MAX_DESKS:
+            session.desks[workspace] = desk
+        return desk
+
+    async def _read(self, desk: _Desk, path: str) -> str:
+        # Behind a write that is still under way, so that it is seen.
+        if not desk.lane.is_busy:
+            descriptor = desk.readable.open_file(path)
+            try:
+                if os.fstat(descriptor).st_size <= INLINE_BYTES:
+                    return self._text(descriptor, path)
+            finally:
+                os.close(descriptor)
+        return await desk.lane.run(lambda: self._read_now(desk, path))
+
+    def _read_now(self, desk: _Desk, path: str) -> str:
+        descriptor = desk.readable.open_file(path)
+        try:
+            return self._text(descriptor, path)
+        finally:
+            os.close(descriptor)
+
+    def _text(self, descriptor: int, path: str) -> str:
+        self._check_size(path, os.fstat(descriptor).st_size)
+        content = read_up_to(descriptor, self._max_bytes + 1)
+        self._check_size(path, len(content))
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            raise refusal(InvalidParams, path, "not text", size=len(content)) from None
+        if "\0" in text:
+            raise refusal(InvalidParams, path, "not text", size=len(content))
+        _logger.debug("read %r: %d bytes", path, len(content))
+        return text
+
+    def _write(self, desk: _Desk, path: str, content: str, turn: str | None) -> int:
+        try:
+            after = content.encode()
+        except UnicodeEncodeError:
+            raise refusal(InvalidParams, path, "not text") from None
+        self._check_size(path, len(after))
+        with desk.writable.target(path, create=True) as target:
+            # What there is no room for is read one byte too far, so that it is not kept; what
+            # was written here before is read whole, so that it is recognised.
+            old = existing(target, max(desk.changes.room, self._max_bytes))
+            replace(target, after, old)
+            before = None if old is None else old.content
+            change = Change(target.path, before, after, existed=old is not None, turn=turn)
+            desk.changes.record(change, target.made)
+        return len(after)
+
+    def _check_size(self, path: str, size: int) -> None:
+        if size > self._max_bytes:
+            raise refusal(InvalidParams, path, "too large", size=size, limit=self._max_bytes)
+
+
+def _check_window(path: str, line: int | None, limit: int | None) -> None:
+    if line is not None and line < 1:
+        raise refusal(InvalidParams, path, "lines are counted from 1", line=line)
+    if limit is not None and limit < 0:
+        raise refusal(InvalidParams, path, "a limit cannot be negative", limit=limit)
+
+
+def _window(text: str, line: int | None, limit: int | None) -> str:
+    start = _after_lines(text, 0, (line or 1) - 1)
+    return text[start:] if limit is None else text[start : _after_lines(text, start, limit)]
+
+
+def _after_lines(text: str, position: int, count: int) -> int:
+    for _ in range(count):
+        position = text.find("\n", position) + 1
+        if position == 0:
+            return len(text)
+    return position

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.host import diffs
+from dragoman.host.diffs import MAX_LINES, unified_diff
+
+LINES = st.sampled_from(["\n", "a\n", "b\n", "c\r\n", "\u2028\n", "d\x0c\n"])
+TEXTS = st.tuples(st.lists(LINES, max_size=30), st.sampled_from(["", "end", "a"])).map(
+    lambda parts: "".join(parts[0]) + parts[1]
+)
+HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@\n")
+
+
+def lines_of(text: str) -> list[str]:
+    return [line for line in re.split(r"(?<=\n)", text) if line]
+
+
+def applied(diff: str, old: str) -> str:
+    """The new text, by the book: counts in the headers and every line checked."""
+    source, result, position = lines_of(old), list[str](), 0
+    rest = lines_of(diff)[2:]
+    while rest:
+        header = HUNK.fullmatch(rest.pop(0))
+        assert header, "a hunk begins with its header"
+        start, count, _, new_count = (int(number or 1) for number in header.groups())
+        begin = start - 1 if count else start
+        result += source[position:begin]
+        position, made = begin, 0
+        while count or new_count > made:
+            mark, line = rest[0][0], rest.pop(0)[1:]
+            if rest and rest[0].startswith("\\ No newline"):
+                rest.pop(0)
+                line = line.removesuffix("\n")
+            if mark in " -":
+                assert source[position] == line
+                position, count = position + 1, count - 1
+            if mark in " +":
+                result.append(line)
+                made += 1
+    return "".join(result + source[position:])
+
+
+@given(TEXTS, TEXTS)
+@settings(max_examples=400, deadline=None)
+def test_applying_a_diff_gives_the_new_text(old: str, new: str) -> None:
+    diff = unified_diff(old, new, "a", "b")
+    assert (diff == "") == (old == new)
+    assert applied(diff, old) == new
+
+
+@given(TEXTS, TEXTS)
+@settings(max_examples=200, deadline=None)
+def test_so_does_one_that_was_too_large_to_match(old: str, new: str) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(diffs, "MAX_PAIRS", -1)
+        assert applied(unified_diff(old, new, "a", "b"), old) == new
+
+
+def test_it_looks_as_everyone_expects() -> None:
+    old = "".join(f"{number}\n" for number in range(1, 21))
+    new = old.replace("10\n", "ten\n") + "end"
+    assert unified_diff(old, new, "a/x", "b/x") == (
+        "--- a/x\n+++ b/x\n"
+        "@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n"
+        "@@ -18,3 +18,4 @@\n 18\n 19\n 20\n+end\n\\ No newline at end of file\n"
+    )
+    assert (
+        unified_diff("", "x\n", "/dev/null", "b/x") == "--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+x\n"
+    )
+
+
+def test_a_small_change_in_a_large_file_stays_small() -> None:
+    old = "".join(f"{number}\n" for number in range(100_000))
+    diff = unified_diff(old, old.replace("\n50000\n", "\nx\n"), "a", "b")
+    assert len(diff) < 200
+    assert "\n@@ -49998,7 +49998,7 @@\n" in diff
+
+
+@pytest.mark.parametrize("kinds", [2, 100, 10_000])
+def test_very_different_files_take_bounded_time_and_text(kinds: int) -> None:
+    old = "".join(f"{number * 7919 % kinds}\n" for number in range(100_000))
+    new = "".join(f"{number * 104729 % kinds + 1}\n" for number in range(100_000))
+    before = time.process_time()
+    diff = unified_diff(old, new, "a", "b")
+    assert time.process_time() - before < 10
+    assert diff.count("\n") <= MAX_LINES + 3
+    assert "The rest is not shown" in diff

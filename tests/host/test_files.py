@@ -1,0 +1,589 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import logging
+import os
+import stat
+import subprocess
+import sys
+import threading
+import tracemalloc
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from dragoman.errors import InternalError, InvalidParams, RemoteError, ResourceNotFound
+from dragoman.host.atomic import read_up_to
+from dragoman.host.files import INLINE_BYTES, MAX_BYTES, FilesProvider, LocalFiles
+from dragoman.host.workspace import Workspace
+
+KILLER = Path(__file__).parent / "programs" / "killed_writer.py"
+SEED = 4
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root").mkdir()
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def workspace(root: Path) -> Workspace:
+    return Workspace("session", str(root))
+
+
+async def refused(
+    kind: type[RemoteError], files: FilesProvider, workspace: Workspace, path: str | Path
+) -> RemoteError:
+    with pytest.raises(kind) as caught:
+        await files.read_text_file(workspace, str(path))
+    return caught.value
+
+
+async def write_refused(
+    kind: type[RemoteError],
+    files: FilesProvider,
+    workspace: Workspace,
+    path: str | Path,
+    content: str = "new",
+) -> RemoteError:
+    with pytest.raises(kind) as caught:
+        await files.write_text_file(workspace, str(path), content)
+    return caught.value
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(os.listdir(directory))
+
+
+# Reading
+
+
+TEXT = "one\ntwo\r\nthree\u2028still three\x0b\x0c\nfour"
+
+
+@pytest.mark.parametrize("text", ["", "x", "x\n", "\n\n", "a\r\nb\r\n", TEXT, "\ufeffbom", "日本"])
+async def test_a_file_comes_back_unchanged(root: Path, workspace: Workspace, text: str) -> None:
+    (root / "file").write_bytes(text.encode())
+    assert await LocalFiles().read_text_file(workspace, f"{root}/file") == text
+
+
+@pytest.mark.parametrize(
+    ("line", "limit", "expected"),
+    [
+        (None, None, TEXT),
+        (1, None, TEXT),
+        (2, None, "two\r\nthree\u2028still three\x0b\x0c\nfour"),
+        (4, None, "four"),
+        (5, None, ""),
+        (2**31, None, ""),
+        (None, 1, "one\n"),
+        (None, 2, "one\ntwo\r\n"),
+        (None, 4, TEXT),
+        (None, 2**63, TEXT),
+        (None, 0, ""),
+        (2, 1, "two\r\n"),
+        (3, 2, "three\u2028still three\x0b\x0c\nfour"),
+        (4, 1, "four"),
+        (9, 9, ""),
+    ],
+)
+async def test_a_window_has_whole_lines_counted_from_1(
+    root: Path, workspace: Workspace, line: int | None, limit: int | None, expected: str
+) -> None:
+    (root / "file").write_bytes(TEXT.encode())
+    files = LocalFiles()
+    assert await files.read_text_file(workspace, f"{root}/file", line=line, limit=limit) == expected
+
+
+async def test_windows_put_together_are_the_file(root: Path, workspace: Workspace) -> None:
+    (root / "file").write_bytes(TEXT.encode())
+    files = LocalFiles()
+    windows = [
+        await files.read_text_file(workspace, f"{root}/file", line=line, limit=1)
+        for line in range(1, 6)
+    ]
+    assert "".join(windows) == TEXT
+
+
+@pytest.mark.parametrize(("line", "limit"), [(0, None), (-1, None), (0, 5), (None, -1)])
+async def test_line_0_and_negative_numbers_are_refused(
+    root: Path, workspace: Workspace, line: int | None, limit: int | None
+) -> None:
+    (root / "file").write_text("x")
+    with pytest.raises(InvalidParams):
+        await LocalFiles().read_text_file(workspace, f"{root}/file", line=line, limit=limit)
+
+
+async def test_a_missing_file_is_not_found(root: Path, workspace: Workspace) -> None:
+    error = await refused(ResourceNotFound, LocalFiles(), workspace, root / "missing")
+    assert error.data == {"path": f"{root}/missing", "reason": "no such file or directory"}
+
+
+@pytest.mark.parametrize("window", [{}, {"line": 1, "limit": 1}])
+async def test_a_file_over_the_limit_is_refused_with_its_size(
+    root: Path, workspace: Workspace, window: dict[str, int]
+) -> None:
+    files = LocalFiles(max_bytes=10)
+    (root / "fits").write_bytes(b"0123456789")
+    (root / "large").write_bytes(b"0123456789\n")
+    assert await files.read_text_file(workspace, f"{root}/fits", **window) == "0123456789"
+    with pytest.raises(InvalidParams) as caught:
+        await files.read_text_file(workspace, f"{root}/large", **window)
+    path = f"{root}/large"
+    assert caught.value.data == {"path": path, "reason": "too large", "size": 11, "limit": 10}
+
+
+async def test_the_limit_is_10_mib_and_a_sparse_file_costs_no_memory(
+    root: Path, workspace: Workspace
+) -> None:
+    with (root / "sparse").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    tracemalloc.start()
+    await refused(InvalidParams, LocalFiles(), workspace, root / "sparse")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    assert MAX_BYTES == 10 * 1024 * 1024
+
+
+async def test_a_file_that_grows_while_it_is_read_is_still_held_to_the_limit(
+    root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def growing(descriptor: int, most: int) -> bytes:
+        (root / "file").write_bytes(b"0123456789 and more")
+        return read_up_to(descriptor, most)
+
+    monkeypatch.setattr("dragoman.host.files.read_up_to", growing)
+    (root / "file").write_bytes(b"0123456789")
+    error = await refused(InvalidParams, LocalFiles(max_bytes=10), workspace, root / "file")
+    assert error.data["reason"] == "too large"
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"a\0b", b"caf\xe9", b"\xed\xa0\x80", b"\0" * 99])
+async def test_what_is_not_text_is_refused(
+    root: Path, workspace: Workspace, content: bytes
+) -> None:
+    (root / "file").write_bytes(content)
+    error = await refused(InvalidParams, LocalFiles(), workspace, root / "file")
+    assert error.data == {"path": f"{root}/file", "reason": "not text", "size": len(content)}
+
+
+async def test_a_part_of_a_file_that_is_not_text_is_refused_too(
+    root: Path, workspace: Workspace
+) -> None:
+    (root / "file").write_bytes(b"text\n\xff")
+    with pytest.raises(InvalidParams, match="not text"):
+        await LocalFiles().read_text_file(workspace, f"{root}/file", limit=1)
+
+
+async def test_large_files_are_read_off_the_loop_and_small_ones_on_it(
+    root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers: list[str] = []
+    plain_read = os.read
+
+    def noted(descriptor: int, most: int) -> bytes:
+        readers.append(threading.current_thread().name)
+        return plain_read(descriptor, most)
+
+    monkeypatch.setattr("dragoman.host.atomic.os.read", noted)
+    (root / "small").write_bytes(b"x" * INLINE_BYTES)
+    (root / "large").write_bytes(b"x" * (INLINE_BYTES + 1))
+    files = LocalFiles()
+    await files.read_text_file(workspace, f"{root}/small")
+    assert set(readers) == {"MainThread"}
+    readers.clear()
+    assert len(await files.read_text_file(workspace, f"{root}/large")) == INLINE_BYTES + 1
+    assert readers
+    assert "MainThread" not in readers
+
+
+# Where
+
+
+async def test_the_roots_are_those_of_the_session(tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    files = LocalFiles()
+    first = Workspace("first", str(tmp_path / "one"), (str(tmp_path / "two"),))
+    second = Workspace("second", str(tmp_path / "three"))
+    assert await files.read_text_file(first, f"{tmp_path}/one/file") == "one"
+    assert await files.read_text_file(first, f"{tmp_path}/two/file") == "two"
+    assert await files.read_text_file(second, f"{tmp_path}/three/file") == "three"
+    await files.write_text_file(first, f"{tmp_path}/two/new", "new")
+    await refused(InvalidParams, files, first, tmp_path / "three" / "file")
+    await refused(InvalidParams, files, second, tmp_path / "one" / "file")
+    await write_refused(InvalidParams, files, second, tmp_path / "two" / "new")
+
+
+async def test_a_session_whose_roots_change_gets_the_new_ones(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    files = LocalFiles()
+    one, two = (Workspace("s", str(tmp_path / name)) for name in ("one", "two"))
+    await files.write_text_file(one, f"{tmp_path}/one/file", "changed")
+    assert await files.read_text_file(two, f"{tmp_path}/two/file") == "two"
+    await refused(InvalidParams, files, two, tmp_path / "one" / "file")
+    assert len(files.changes(two).list()) == 1
+
+
+async def test_a_session_let_in_elsewhere_keeps_the_roots_it_began_with(tmp_path: Path) -> None:
+    for name in ("one", "outside"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    files, own = LocalFiles(), Workspace("s", str(tmp_path / "one"))
+    assert await files.read_text_file(own, f"{tmp_path}/one/file") == "one"
+    for number in range(100):
+        (tmp_path / f"{number}").mkdir()
+        wider = Workspace("s", own.cwd, (f"{tmp_path}/{number}",))
+        await files.write_text_file(wider, f"{tmp_path}/{number}/file", "x")
+    assert len(files.changes(own).list()) == 100
+    (tmp_path / "one").rename(tmp_path / "moved")
+    (tmp_path / "one").symlink_to("outside")
+    await refused(InvalidParams, files, own, tmp_path / "one" / "file")
+
+
+async def test_roots_of_its_own_replace_those_of_the_session(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    files = LocalFiles(roots=[str(tmp_path / "two")])
+    workspace = Workspace("s", str(tmp_path / "one"))
+    assert await files.read_text_file(workspace, f"{tmp_path}/two/file") == "two"
+    await refused(InvalidParams, files, workspace, tmp_path / "one" / "file")
+
+
+async def test_without_a_root_it_reads_anywhere_and_writes_nowhere(
+    tmp_path: Path, root: Path, workspace: Workspace
+) -> None:
+    (tmp_path / "outside").write_text("outside")
+    files = LocalFiles(roots=())
+    assert await files.read_text_file(workspace, f"{tmp_path}/outside") == "outside"
+    for path in (root / "new", tmp_path / "new"):
+        error = await write_refused(InvalidParams, files, workspace, path)
+        assert error.data == {"path": str(path), "reason": "outside the workspace"}
+    assert names(root) == []
+
+
+async def test_reading_outside_is_a_choice_that_never_extends_to_writing(
+    tmp_path: Path, root: Path, workspace: Workspace
+) -> None:
+    (tmp_path / "outside").write_text("outside")
+    (root / "link").symlink_to("../outside")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "data").write_text("ours")
+    await refused(InvalidParams, LocalFiles(), workspace, tmp_path / "outside")
+    files = LocalFiles(read_outside=True, forbidden=[str(tmp_path / "own")])
+    for path in (tmp_path / "outside", root / "link"):
+        assert await files.read_text_file(workspace, str(path)) == "outside"
+        await write_refused(InvalidParams, files, workspace, path)
+    for path in (tmp_path / "own" / "data", Path("/proc/self/status")):
+        await refused(InvalidParams, files, workspace, path)
+    await files.write_text_file(workspace, f"{root}/new", "new")
+    assert (tmp_path / "outside").read_text() == "outside"
+
+
+# Writing
+
+
+async def test_writing_creates_a_file_and_its_directories(root: Path, workspace: Workspace) -> None:
+    text = "日本\r\nno final newline"
+    await LocalFiles().write_text_file(workspace, f"{root}/a/b/c.txt", text)
+    assert (root / "a" / "b" / "c.txt").read_bytes() == text.encode()
+    assert names(root / "a" / "b") == ["c.txt"]
+
+
+async def test_new_files_and_directories_get_the_mode_the_umask_leaves(
+    root: Path, workspace: Workspace
+) -> None:
+    previous = os.umask(0o027)
+    try:
+        await LocalFiles().write_text_file(workspace, f"{root}/a/file", "x")
+    finally:
+        os.umask(previous)
+    assert stat.S_IMODE((root / "a" / "file").stat().st_mode) == 0o640
+    assert stat.S_IMODE((root / "a").stat().st_mode) == 0o750
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o777, 0o664])
+async def test_a_replaced_file_keeps_its_mode(root: Path, workspace: Workspace, mode: int) -> None:
+    file = root / "file"
+    file.write_text("old")
+    file.chmod(mode)
+    await LocalFiles().write_text_file(workspace, str(file), "new")
+    assert file.read_text() == "new"
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+
+
+async def test_a_replaced_program_does_not_keep_the_right_to_run_as_its_owner(
+    root: Path, workspace: Workspace
+) -> None:
+    (root / "tool").write_text("old")
+    (root / "tool").chmod(0o6755)
+    await LocalFiles().write_text_file(workspace, f"{root}/tool", "new")
+    assert stat.S_IMODE((root / "tool").stat().st_mode) == 0o755
+
+
+async def test_the_target_of_a_link_is_written_and_the_link_stays(
+    root: Path, workspace: Workspace
+) -> None:
+    (root / "real").write_text("old")
+    (root / "link").symlink_to("real")
+    (root / "to-new").symlink_to(root / "made-by-link")
+    files = LocalFiles()
+    await files.write_text_file(workspace, f"{root}/link", "new")
+    await files.write_text_file(workspace, f"{root}/to-new", "new")
+    assert (root / "link").is_symlink()
+    assert (root / "to-new").is_symlink()
+    assert (root / "real").read_text() == (root / "made-by-link").read_text() == "new"
+
+
+async def test_the_other_name_of_a_hard_link_is_left_alone(
+    root: Path, workspace: Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "other").write_text("old")
+    (root / "file").hardlink_to(tmp_path / "other")
+    files = LocalFiles()
+    assert await files.read_text_file(workspace, f"{root}/file") == "old"
+    await files.write_text_file(workspace, f"{root}/file", "new")
+    assert (root / "file").read_text() == "new"
+    assert (tmp_path / "other").read_text() == "old"
+
+
+async def test_directories_and_special_files_are_not_written_over(
+    root: Path, workspace: Workspace
+) -> None:
+    (root / "directory").mkdir()
+    os.mkfifo(root / "fifo")
+    for path in ("directory", "fifo", "new/", "new/.", "."):
+        await write_refused(InvalidParams, LocalFiles(), workspace, f"{root}/{path}")
+    assert names(root) == ["directory", "fifo"]
+
+
+@pytest.mark.parametrize("content", ["\ud800", "a\udfffb"])
+async def test_text_that_cannot_be_written_down_is_refused(
+    root: Path, workspace: Workspace, content: str
+) -> None:
+    error = await write_refused(InvalidParams, LocalFiles(), workspace, root / "a" / "b", content)
+    assert error.data == {"path": f"{root}/a/b", "reason": "not text"}
+    assert names(root) == []
+
+
+async def test_writing_more_than_the_limit_is_refused(root: Path, workspace: Workspace) -> None:
+    files = LocalFiles(max_bytes=4)
+    await files.write_text_file(workspace, f"{root}/fits", "éé")
+    error = await write_refused(InvalidParams, files, workspace, root / "large", "ééx")
+    assert error.data == {
+        "path": f"{root}/large",
+        "reason": "too large",
+        "size": 5,
+        "limit": 4,
+    }
+    assert names(root) == ["fits"]
+
+
+@pytest.mark.parametrize(
+    ("step", "path"),
+    [
+        ("fchmod", "old"),  # a new file has no mode to keep
+        *product(("write", "fsync", "rename", "close"), ("old", "new/deep/file")),
+    ],
+)
+async def test_a_full_disk_at_any_step_leaves_everything_as_it_was(
+    root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, step: str, path: str
+) -> None:
+    (root / "old").write_text("old")
+    failed: list[str] = []
+    plain_close = os.close
+
+    def full(*arguments: object, **_: object) -> None:
+        failed.append(step)
+        if step == "close":
+            plain_close(int(str(arguments[0])))
+            monkeypatch.setattr(os, "close", plain_close)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def full_once_written(*arguments: object, **_: object) -> None:
+        plain_fsync(int(str(arguments[0])))
+        monkeypatch.setattr(os, "close", full)
+
+    plain_fsync = os.fsync
+    if step == "close":
+        monkeypatch.setattr(os, "fsync", full_once_written)
+    else:
+        monkeypatch.setattr(os, step, full)
+    error = await write_refused(InternalError, LocalFiles(), workspace, root / path)
+    monkeypatch.undo()
+    assert failed
+    assert error.data == {"path": f"{root}/{path}", "reason": "no space left on device"}
+    assert names(root) == ["old"]
+    assert (root / "old").read_text() == "old"
+
+
+async def test_a_failed_write_is_no_change(
+    root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    files = LocalFiles()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        await write_refused(InternalError, files, workspace, root / "file")
+    assert files.changes(workspace).list() == ()
+
+
+def as_nobody(path: Path) -> bytes:
+    """What becomes of a write by a user without special rights; the answer's reason."""
+    reading, writing = os.pipe()
+    script = (
+        "import asyncio, os, sys\n"
+        "from dragoman.errors import RemoteError\n"
+        "from dragoman.host.files import LocalFiles\n"
+        "from dragoman.host.workspace import Workspace\n"
+        "path, pipe = sys.argv[1], int(sys.argv[2])\n"
+        "os.getuid() == 0 and os.setuid(65534)\n"
+        "try:\n"
+        "    write = LocalFiles().write_text_file\n"
+        "    asyncio.run(write(Workspace('s', os.path.dirname(path)), path, 'new'))\n"
+        "    os.write(pipe, b'written')\n"
+        "except RemoteError as error:\n"
+        "    os.write(pipe, error.data['reason'].encode())\n"
+    )
+    arguments = [sys.executable, "-c", script, str(path), str(writing)]
+    subprocess.run(arguments, check=True, pass_fds=[writing], timeout=50)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        return pipe.read()
+
+
+def test_a_write_protected_file_stays_as_it_is() -> None:
+    with TemporaryDirectory() as name:  # pytest's own are closed to other users
+        root = Path(name)
+        root.chmod(0o777)
+        (root / "file").write_text("old")
+        (root / "file").chmod(0o444)
+        assert as_nobody(root / "file") == b"permission denied"
+        assert (root / "file").read_text() == "old"
+        assert as_nobody(root / "other") == b"written"
+
+
+async def test_writes_of_a_session_happen_in_the_order_asked_for(
+    root: Path, workspace: Workspace
+) -> None:
+    files = LocalFiles()
+    writes = [
+        files.write_text_file(workspace, f"{root}/file", f"{number} " * (200 - number))
+        for number in range(50)
+    ]
+    tasks = [asyncio.create_task(write) for write in writes]
+    reads = asyncio.create_task(files.read_text_file(workspace, f"{root}/file"))
+    await asyncio.gather(*tasks)
+    assert (root / "file").read_text().startswith("49 ")
+    assert (await reads).startswith("49 "), "a read asked for after a write sees it"
+
+
+async def test_a_write_is_made_off_the_loop(
+    root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncing: list[str] = []
+    plain_fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        syncing.append(threading.current_thread().name)
+        plain_fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    await LocalFiles().write_text_file(workspace, f"{root}/file", "x")
+    assert len(syncing) == 2, "the file and its directory"
+    assert "MainThread" not in syncing
+
+
+async def test_a_write_given_up_half_way_happens_and_is_listed_one_given_up_before_does_not(
+    root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncing, release = threading.Event(), threading.Event()
+    plain_fsync = os.fsync
+
+    def slow(descriptor: int) -> None:
+        syncing.set()
+        assert release.wait(30)
+        plain_fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    files = LocalFiles()
+    begun = asyncio.create_task(files.write_text_file(workspace, f"{root}/begun", "x"))
+    waiting = asyncio.create_task(files.write_text_file(workspace, f"{root}/waiting", "x"))
+    await asyncio.to_thread(syncing.wait, 30)
+    begun.cancel()
+    waiting.cancel()
+    await asyncio.gather(begun, waiting, return_exceptions=True)
+    release.set()
+    await files.write_text_file(workspace, f"{root}/last", "x")
+    assert names(root) == ["begun", "last"]
+    changed = [Path(change.path).name for change in files.changes(workspace).list()]
+    assert changed == ["begun", "last"]
+
+
+async def test_an_agent_reads_changes_and_writes_back(root: Path, workspace: Workspace) -> None:
+    (root / "main.py").write_text("print('old')\n")
+    files = LocalFiles()
+    text = await files.read_text_file(workspace, f"{root}/main.py")
+    await files.write_text_file(workspace, f"{root}/main.py", text.replace("old", "new"))
+    assert await files.read_text_file(workspace, f"{root}/main.py") == "print('new')\n"
+
+
+# The log
+
+
+async def test_each_request_is_logged_with_path_bytes_and_outcome_but_no_content(
+    root: Path, workspace: Workspace, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "dragoman")
+    files = LocalFiles()
+    await files.write_text_file(workspace, f"{root}/file\n", "CANARY")
+    await files.read_text_file(workspace, f"{root}/file\n")
+    await refused(ResourceNotFound, files, workspace, root / "missing")
+    await write_refused(InvalidParams, files, workspace, "/outside", "CANARY")
+    assert [(record.name, record.levelname) for record in caplog.records] == [
+        ("dragoman.host", "DEBUG")
+    ] * 4
+    path = f"{root}/file\\n"
+    assert caplog.messages == [
+        f"write '{path}': 6 bytes",
+        f"read '{path}': 6 bytes",
+        f"read refused: '{root}/missing: no such file or directory'",
+        "write refused: '/outside: outside the workspace'",
+    ]
+
+
+# kill -9
+
+
+def killed(directory: Path, times: int, kind: str) -> dict[str, list[int] | int]:
+    arguments = [sys.executable, str(KILLER), str(directory), str(times), str(SEED), kind]
+    done = subprocess.run(arguments, check=True, stdout=subprocess.PIPE, timeout=55)
+    return json.loads(done.stdout)
+
+
+def test_kill_9_in_mid_write_leaves_the_old_file_or_the_new_one(root: Path) -> None:
+    found = killed(root, 30, "atomic")
+    assert found["torn"] == 0, f"seed {SEED}"
+    left = found["left"]
+    assert isinstance(left, list)
+    assert len(left) == 30
+    assert max(left) == 1, "some were caught in mid-write, and none left more than one file"
+    assert found["visible"] == []
+
+
+def test_kill_9_tears_a_file_that_is_written_in_place(root: Path) -> None:
+    """The control: the kills do come in mid-write."""
+    torn = killed(root, 30, "plain")["torn"]
+    assert isinstance(torn, int)
+    assert torn > 0, f"seed {SEED}"
