@@ -30,6 +30,7 @@ DragomanError
 │   └── CancelIgnored        the agent went on although the turn was cancelled
 ├── Unsupported              the agent does not offer what was asked of it
 ├── ConfigError              a file of settings or rules does not say what it should
+├── RevertConflict           files were changed since, so nothing was put back
 ├── CallTimeout              no reply in time
 ├── SlowConsumer             a reader of events fell too far behind
 └── WouldDeadlock            a call was awaited where its reply could never be read
@@ -315,6 +316,18 @@ class ConfigError(DragomanError):
     def __str__(self) -> str:
         where = f"{self.file}: {self.place}" if self.place else self.file
         return f"{where}: expected {self.expected}"
+
+
+class RevertConflict(DragomanError):
+    """Some files cannot be undone safely, so none was; `reasons` says why for each path."""
+
+    def __init__(self, reasons: dict[str, str]) -> None:
+        super().__init__(reasons)
+        self.reasons = reasons
+
+    def __str__(self) -> str:
+        listed = "; ".join(f"{path}: {reason}" for path, reason in self.reasons.items())
+        return f"nothing was reverted: {listed}"
 
 
 class CallTimeout(DragomanError):

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import InternalError
+from dragoman.errors import InternalError, RevertConflict
 from dragoman.host.changes import Change, Changes
 from dragoman.host.files import LocalFiles
-from dragoman.host.revert import RevertConflict
 from dragoman.host.workspace import Workspace
 
 

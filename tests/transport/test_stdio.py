@@ -15,7 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.errors import AgentExited, CommandNotFound, NotAnAgent, StartError
+from dragoman.errors import (
+    AgentExited,
+    CommandNotFound,
+    ConnectionClosed,
+    NotAnAgent,
+    StartError,
+)
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 
 MEBIBYTE = 1 << 20
@@ -153,11 +159,11 @@ async def test_an_agent_that_closes_its_output_and_lives() -> None:
     assert failure.ending == "closed its output"
 
 
-async def test_our_own_closing_is_no_failure() -> None:
+async def test_our_own_closing_is_an_orderly_end() -> None:
     async with agent(ECHO) as transport:
         await transport.aclose()
         assert await transport.receive() == b""
-        assert await transport.failure(spoke=True, printed="") is None
+        assert isinstance(await transport.failure(spoke=True, printed=""), ConnectionClosed)
 
 
 async def test_a_descendant_that_holds_the_output_does_not_delay_the_end() -> None:

@@ -55,6 +55,7 @@ class LocalTerminals:
         default_output_bytes: int = 1024 * 1024,
         max_output_bytes: int = 16 * 1024 * 1024,
         cwd_outside: bool = False,
+        forbidden: Sequence[str] = (),
         kill_grace: float = 2.0,
         late_output: float = 30.0,
     ) -> None:
@@ -63,6 +64,7 @@ class LocalTerminals:
         self._default_output_bytes = default_output_bytes
         self._max_output_bytes = max_output_bytes
         self._cwd_outside = cwd_outside
+        self._forbidden = tuple(forbidden)
         self._kill_grace = kill_grace
         self._late_output = late_output
         self._running: dict[Key, RunningCommand] = {}
@@ -154,7 +156,8 @@ class LocalTerminals:
         path = workspace.cwd if cwd is None else cwd
         # A disk may be slow; a session waits for its own alone.
         lane = self._lanes.setdefault(workspace.session_id, Lane())
-        return await lane.run(lambda: OpenDirectory(Jail(roots).open_directory(path)))
+        jail = Jail(roots, forbidden=self._forbidden)
+        return await lane.run(lambda: OpenDirectory(jail.open_directory(path)))
 
     def _output_bytes(self, asked: int | None) -> int:
         if asked is None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from dragoman.errors import DragomanError, RemoteError, ResourceNotFound
+from dragoman.errors import RemoteError, ResourceNotFound, RevertConflict
 from dragoman.host.atomic import existing, remove, replace
 from dragoman.host.changes import Change, Changes
 from dragoman.host.jail import Jail, Resolved
@@ -22,18 +22,6 @@ _DISTURBED = "someone else changed it between the agent's writes"
 
 # How much larger than both of its known contents a file may be and still be undone by force.
 _ROOM = 1 << 20
-
-
-class RevertConflict(DragomanError):
-    """Some files cannot be undone safely, so none was; `reasons` says why for each path."""
-
-    def __init__(self, reasons: dict[str, str]) -> None:
-        super().__init__(reasons)
-        self.reasons = reasons
-
-    def __str__(self) -> str:
-        listed = "; ".join(f"{path}: {reason}" for path, reason in self.reasons.items())
-        return f"nothing was reverted: {listed}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,14 @@ from typing import Self
 
 import msgspec
 
-from dragoman.errors import AgentExited, CommandNotFound, ConnectionLost, NotAnAgent, StartError
+from dragoman.errors import (
+    AgentExited,
+    CommandNotFound,
+    ConnectionClosed,
+    ConnectionLost,
+    NotAnAgent,
+    StartError,
+)
 from dragoman.process import forks
 from dragoman.process.base import ExitStatus, Process
 from dragoman.process.spawn import spawn
@@ -91,10 +98,10 @@ class StdioTransport:
     def pending(self) -> int:
         return self._input.pending
 
-    async def failure(self, *, spoke: bool, printed: str) -> ConnectionLost | StartError | None:
-        """Why the agent's output ended; None when we closed it ourselves."""
+    async def failure(self, *, spoke: bool, printed: str) -> ConnectionLost | StartError:
+        """Why the agent's output ended."""
         if self._closing:
-            return None
+            return ConnectionClosed()
         code, signal = await self._status() or (None, None)
         stderr = self._errors.text()
         if spoke:

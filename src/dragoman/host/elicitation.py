@@ -1,0 +1,33 @@
+"""Questions an agent asks the user beside permissions: a form to fill in, an address to visit.
+
+Never answered automatically: without someone to ask, the answer is that it was declined.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+
+class ElicitationRequest(msgspec.Struct, kw_only=True, frozen=True):
+    """`mode` is form, with a `schema`, or url, with a `url`; others are passed on as they are."""
+
+    request_id: str
+    message: str
+    mode: str
+    schema: dict[str, Any] | None = None
+    url: str | None = None
+    elicitation_id: str | None = None
+    tool_call_id: str | None = None
+
+
+class ElicitationAnswer(msgspec.Struct, frozen=True):
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+
+class ElicitationProvider(Protocol):
+    """Asks the user. It may take as long as it takes; cancellation means nobody needs it now."""
+
+    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer: ...

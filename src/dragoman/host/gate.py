@@ -1,0 +1,226 @@
+"""The gate between an agent and this machine, one for each session.
+
+Whatever the agent wants us to do passes here, whether or not it asked first: decided by `Consent`,
+executed by the providers, recorded as events.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import msgspec
+
+from dragoman.errors import (
+    MethodNotFound,
+    RemoteError,
+    ResourceNotFound,
+    Unsupported,
+)
+from dragoman.host.access import Access, file_access, terminal_access
+from dragoman.host.changes import Change
+from dragoman.host.consent import Consent
+from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
+from dragoman.host.files import FilesProvider, LocalFiles
+from dragoman.host.jail import real_path
+from dragoman.host.permissions import PermissionsProvider
+from dragoman.host.terminals import (
+    TerminalCommand,
+    TerminalExit,
+    TerminalSnapshot,
+    TerminalsProvider,
+)
+from dragoman.host.workspace import Workspace
+from dragoman.session import events as e
+from dragoman.session.content import Diff
+from dragoman.session.state import SessionState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Providers:
+    """Who does what an agent asks for; without `permissions` and `elicitation`, whoever reads the
+    turn is asked."""
+
+    files: FilesProvider
+    terminals: TerminalsProvider
+    permissions: PermissionsProvider | None = None
+    elicitation: ElicitationProvider | None = None
+
+
+class Gate:
+    """Files and terminals for one session; `offered` names the methods that are on."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        agent: str,
+        consent: Consent,
+        providers: Providers,
+        offered: frozenset[str],
+        missing_file: Literal["error", "empty"],
+        state: SessionState,
+        record: Callable[[e.Event], None],
+    ) -> None:
+        self.workspace = workspace
+        self.consent = consent
+        self._agent = agent
+        self._providers = providers
+        self._offered = offered
+        self._missing_file = missing_file
+        self._state = state
+        self._record = record
+        self._early: dict[str, list[e.Event]] = {}
+
+    # ── files ─────────────────────────────────────────────────────────────────────────────────
+
+    async def read_text_file(self, path: str, line: int | None, limit: int | None) -> str:
+        self._require("fs/read_text_file")
+        real = real_path(path)
+        access = self._file_access("read", real)
+        await self.consent.permit(access, f"Read {path}")
+        # What was allowed outside the roots is opened beneath its own folder.
+        workspace = self._widened(os.path.dirname(real), outside=access.place == "outside")
+        try:
+            return await self._providers.files.read_text_file(
+                workspace, real, line=line, limit=limit
+            )
+        except ResourceNotFound:
+            if self._missing_file == "empty":
+                return ""
+            raise
+
+    async def write_text_file(self, path: str, content: str) -> None:
+        self._require("fs/write_text_file")
+        real = real_path(path)
+        before = await self._current(real)
+        await self.consent.permit(
+            self._file_access("write", real),
+            f"Write {path}",
+            lambda grants: grants.take_write(real, content, before),
+            content=(Diff(real, content, before),),
+        )
+        files, turn = self._providers.files, self.consent.turn
+        if isinstance(files, LocalFiles):
+            files.changes(self.workspace).turn = None if turn is None else turn.id
+        await files.write_text_file(self.workspace, real, content)
+        self._record(e.FileWritten(real, content, before))
+
+    async def _current(self, path: str) -> str | None:
+        """The file as it is before a write, if that is a text inside the workspace."""
+        try:
+            return await self._providers.files.read_text_file(self.workspace, path)
+        except RemoteError:
+            return None
+
+    def _file_access(self, operation: Literal["read", "write"], path: str) -> Access:
+        return file_access(operation, path, agent=self._agent, roots=self._real_roots)
+
+    @property
+    def _real_roots(self) -> tuple[str, ...]:
+        return tuple(os.path.realpath(root) for root in self.workspace.roots)
+
+    def _widened(self, folder: str, *, outside: bool) -> Workspace:
+        if not outside:
+            return self.workspace
+        more = (*self.workspace.additional_directories, folder)
+        return replace(self.workspace, additional_directories=more)
+
+    def changes(self, turn_id: str | None) -> tuple[Change, ...]:
+        """What was written, as far as the files provider keeps it. Raises Unsupported."""
+        return self._local_files.changes(self.workspace).list(turn_id)
+
+    async def revert(self, turn_id: str | None, *, force: bool) -> tuple[Change, ...]:
+        """Undo it. Raises Unsupported, or RevertConflict where someone changed a file since."""
+        undone = await self._local_files.revert(self.workspace, turn=turn_id, force=force)
+        for change in undone:
+            self._record(e.Notice(f"{change.path} was put back as it was", source="client"))
+        return undone
+
+    @property
+    def _local_files(self) -> LocalFiles:
+        if not isinstance(self._providers.files, LocalFiles):
+            raise Unsupported("listing changes with this files provider")
+        return self._providers.files
+
+    # ── terminals ─────────────────────────────────────────────────────────────────────────────
+
+    async def create_terminal(self, command: TerminalCommand) -> str:
+        self._require("terminal/create")
+        cwd = real_path(command.cwd or self.workspace.cwd)
+        access = terminal_access(
+            command.command,
+            command.args,
+            agent=self._agent,
+            cwd=cwd,
+            roots=self._real_roots,
+            env=bool(command.env),
+        )
+        title = _title(command, None if cwd == real_path(self.workspace.cwd) else cwd)
+        await self.consent.permit(access, title, lambda grants: grants.take_command(access))
+        workspace = self._widened(cwd, outside=access.place_of_cwd == "outside")
+        command = msgspec.structs.replace(command, cwd=cwd)
+        terminal_id = await self._providers.terminals.create(workspace, command, self)
+        self._record(e.TerminalStarted(terminal_id, [command.command, *command.args], cwd))
+        for event in self._early.pop(terminal_id, []):
+            self._record(event)
+        return terminal_id
+
+    async def terminal_output(self, terminal_id: str) -> TerminalSnapshot:
+        self._require("terminal/create")
+        return await self._providers.terminals.output(self.workspace, terminal_id)
+
+    async def wait_for_terminal_exit(self, terminal_id: str) -> TerminalExit:
+        self._require("terminal/create")
+        return await self._providers.terminals.wait_for_exit(self.workspace, terminal_id)
+
+    async def kill_terminal(self, terminal_id: str) -> None:
+        self._require("terminal/create")
+        await self._providers.terminals.kill(self.workspace, terminal_id)
+
+    async def release_terminal(self, terminal_id: str) -> None:
+        self._require("terminal/create")
+        await self._providers.terminals.release(self.workspace, terminal_id)
+        terminal = self._state.terminals.get(terminal_id)
+        if terminal is not None and not terminal.released:
+            self._record(e.TerminalReleased(terminal_id))
+
+    def on_output(self, terminal_id: str, text: str) -> None:
+        self._terminal_event(terminal_id, e.TerminalOutput(terminal_id, text))
+
+    def on_exit(self, terminal_id: str, ended: TerminalExit) -> None:
+        event = e.TerminalExited(terminal_id, ended.exit_code, ended.signal)
+        self._terminal_event(terminal_id, event)
+
+    def _terminal_event(self, terminal_id: str, event: e.Event) -> None:
+        """A fast command prints before we have its id from `create`: it started all the same."""
+        if terminal_id in self._state.terminals:
+            self._record(event)
+        else:
+            self._early.setdefault(terminal_id, []).append(event)
+
+    # ── and the rest ──────────────────────────────────────────────────────────────────────────
+
+    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
+        self._require("elicitation/create")
+        return await self.consent.create_elicitation(request)
+
+    def _require(self, method: str) -> None:
+        if method not in self._offered:
+            raise MethodNotFound(f"{method} is switched off here")
+
+    async def close(self) -> None:
+        """Everything of this session that still runs ends here."""
+        self.consent.cancel_all("the session ended")
+        await self._providers.terminals.release_all(self.workspace)
+
+
+def _title(command: TerminalCommand, cwd: str | None) -> str:
+    """All that will run; of variables only the names, as values may be secret."""
+    words = (command.command, *command.args)
+    line = shlex.join(words) if command.args else command.command
+    where = "" if cwd is None else f" in {cwd}"
+    return f"Run {line}{where}" + (f" with {', '.join(command.env)} set" if command.env else "")

@@ -1,0 +1,67 @@
+"""What a person has just allowed an agent to do, so that doing it needs no second question.
+
+A grant covers exactly what was shown: the text of a diff, the words of a command. It is used up by
+the first request it fits, and ends with the turn.
+"""
+
+from __future__ import annotations
+
+from dragoman.host.access import Access, Command
+from dragoman.host.shell import plain_words
+from dragoman.session.content import Diff
+
+
+class Grants:
+    """The grants of a session's running turn."""
+
+    def __init__(self) -> None:
+        self._diffs: list[tuple[str, Diff]] = []
+        self._commands: list[tuple[Command, str | None]] = []
+
+    def add(self, access: Access, diffs: list[tuple[str, Diff]]) -> None:
+        """A person allowed `access`, having seen these diffs of these real paths."""
+        self._diffs += diffs
+        if (command := _only_command(access)) is not None:
+            self._commands.append(command)
+
+    def take_write(self, path: str, content: str, current: str | None) -> bool:
+        """Whether writing `content` is what a diff showed: the whole text, or that one change."""
+        for place, diff in self._diffs:
+            if place == path and _shows(diff, content, current):
+                self._diffs.remove((place, diff))
+                return True
+        return False
+
+    def take_command(self, access: Access) -> bool:
+        """Whether running this, where it is to run, is what was shown."""
+        wanted = _only_command(access)
+        if wanted is None or wanted not in self._commands:
+            return False
+        self._commands.remove(wanted)
+        return True
+
+    def clear(self) -> None:
+        self._diffs.clear()
+        self._commands.clear()
+
+
+def _shows(diff: Diff, content: str, current: str | None) -> bool:
+    if content == diff.new_text:
+        return True
+    if not diff.old_text or current is None or current.count(diff.old_text) != 1:
+        return False
+    return current.replace(diff.old_text, diff.new_text) == content
+
+
+def _only_command(access: Access) -> tuple[Command, str | None] | None:
+    """The one command and its folder; with variables set it is not what anyone was shown."""
+    if access.operation != "execute" or access.env or len(access.commands) != 1:
+        return None
+    return _words(access.commands[0]), access.cwd
+
+
+def _words(command: Command) -> Command:
+    """`npm test` as a line and as two words are the same command."""
+    if isinstance(command, str):
+        return plain_words(command) or command
+    return command

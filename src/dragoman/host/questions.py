@@ -1,0 +1,91 @@
+"""What waits for an answer: every question is settled exactly once, whoever is first.
+
+An answer by id, a provider that asked someone, a cancel, the end of the connection: each tries, the
+first one counts, the rest find nothing to settle. What an answer leads to happens at once, not when
+the one who asked is next awake: nothing can come between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+Answer = TypeVar("Answer")
+Outcome = TypeVar("Outcome")
+
+logger = logging.getLogger("dragoman.host")
+
+
+class _Question(msgspec.Struct, Generic[Answer, Outcome]):
+    settled: Callable[[Answer], Outcome]
+    future: asyncio.Future[Outcome]
+
+
+class Questions(Generic[Answer, Outcome]):
+    """Open questions by id.
+
+    `withdrawn` is the answer when the one who asked goes away, `failed` when the provider fails.
+    """
+
+    def __init__(self, prefix: str, *, withdrawn: Answer, failed: Answer) -> None:
+        self._prefix = prefix
+        self._withdrawn = withdrawn
+        self._failed = failed
+        self._open: dict[str, _Question[Answer, Outcome]] = {}
+
+    def __contains__(self, question_id: str) -> bool:
+        return question_id in self._open
+
+    def new_id(self) -> str:
+        """Never used before: an answer that comes late must not fit another question."""
+        return f"{self._prefix}{secrets.token_hex(8)}"
+
+    async def ask(
+        self,
+        question_id: str,
+        settled: Callable[[Answer], Outcome],
+        asking: Coroutine[Any, Any, Answer] | None,
+    ) -> Outcome:
+        """Wait for the first answer: from `asking`, if there is someone to ask, or by `settle`.
+
+        `settled` is called with it, once; what it returns is the outcome.
+        """
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._open[question_id] = _Question(settled, future)
+        asker = None if asking is None else asyncio.ensure_future(asking)
+        if asker is not None:
+            asker.add_done_callback(lambda task: self._asked(question_id, task))
+        try:
+            return await future
+        finally:
+            self.settle(question_id, self._withdrawn)
+            if asker is not None:
+                asker.cancel()
+
+    def settle(self, question_id: str, answer: Answer) -> bool:
+        """Whether this was the answer that counted."""
+        question = self._open.pop(question_id, None)
+        if question is None:
+            return False
+        outcome = question.settled(answer)
+        if not question.future.done():
+            question.future.set_result(outcome)
+        return True
+
+    def settle_all(self, answer: Answer) -> None:
+        for question_id in list(self._open):
+            self.settle(question_id, answer)
+
+    def _asked(self, question_id: str, task: asyncio.Future[Answer]) -> None:
+        if task.cancelled():
+            self.settle(question_id, self._withdrawn)
+        elif (error := task.exception()) is not None:
+            logger.error("a provider failed when it was to ask", exc_info=error)
+            self.settle(question_id, self._failed)
+        else:
+            self.settle(question_id, task.result())

@@ -1,0 +1,89 @@
+"""The rules in force for a client: given, from flags, and remembered from "always" answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from dragoman.host.access import Access, Operation
+from dragoman.host.matching import Rule
+from dragoman.host.policy import Decision, Explanation, could_allow, decide, explain, flag_rules
+from dragoman.host.workspace import Workspace
+
+
+class RuleStore(Protocol):
+    """Where "always" answers are kept beyond this process."""
+
+    def list(self) -> Sequence[Rule]: ...
+
+    def add(self, rule: Rule) -> None: ...
+
+
+class Policy:
+    """What an agent may have us do without asking, and what it may not do at all.
+
+    `write` allows writes inside the workspace, `execute` commands whose working directory is inside
+    it, `yolo` both and everything else that can be allowed. Deny beats ask beats allow.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule] = (),
+        *,
+        write: bool = False,
+        execute: bool = False,
+        yolo: bool = False,
+        stored: RuleStore | None = None,
+    ) -> None:
+        self._given = (*rules, *flag_rules(write=write, execute=execute, yolo=yolo))
+        self._remembered: list[Rule] = []
+        self._stored = stored
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        stored = () if self._stored is None else tuple(self._stored.list())
+        return (*self._given, *self._remembered, *stored)
+
+    def decide(self, access: Access, workspace: Workspace) -> Decision:
+        return decide(
+            access,
+            self.rules,
+            now=time.time(),
+            session_id=workspace.session_id,
+            project=workspace.cwd,
+        )
+
+    def explain(self, access: Access, workspace: Workspace) -> Explanation:
+        """The decision, and every rule on the way to it."""
+        return explain(
+            access,
+            self.rules,
+            now=time.time(),
+            session_id=workspace.session_id,
+            project=workspace.cwd,
+        )
+
+    def could_allow(self, operation: Operation, *, agent: str, person: bool) -> bool:
+        """Whether anything of this kind could be allowed in any project."""
+        rules = self.rules
+        projects = {rule.project or "" for rule in rules} | {""}
+        return any(
+            could_allow(
+                operation,
+                rules,
+                person=person,
+                agent=agent,
+                now=time.time(),
+                session_id="",
+                project=project,
+            )
+            for project in projects
+        )
+
+    def remember(self, rule: Rule) -> None:
+        """Keep a rule: for this process, and beyond it where rules are stored."""
+        if self._stored is None or rule.scope in ("once", "session"):
+            self._remembered.append(rule)
+        else:
+            self._stored.add(rule)
