@@ -222,12 +222,12 @@ class Peer:
 
     def _receive(self, frame: bytes) -> Coroutine[Any, Any, None] | None:
         message = messages.decode(frame)
-        if type(message) is Malformed and not (message.is_json or message.id):
-            if frame.strip():
-                self._skip(frame, message.reason)
+        if type(message) is Malformed:
+            self._malformed(message, frame)
             return None
-        self._spoke = self._spoke or type(message) is not Malformed
-        self._record("received", frame)
+        self._spoke = True
+        if self._tap is not None:
+            self._record("received", frame)
         match message:
             case Notification():
                 return self._notified(message)
@@ -237,18 +237,22 @@ class Peer:
                 self._replied(message)
             case Failure():
                 self._failed(message)
-            case Malformed():
-                self._malformed(message, frame)
+            case _:
+                pass
         return None
+
+    def _malformed(self, message: Malformed, frame: bytes) -> None:
+        if not frame.strip():
+            return
+        if message.is_json or message.id is not None:
+            self._record("received", frame)
+        self._skip(frame, message.reason)
+        if message.id is not None:
+            self._answer_error(message.id, InvalidRequest(message.reason))
 
     def _skip(self, frame: bytes, reason: str) -> None:
         self.noise.add(frame)
         logger.debug("skipped a line of %d bytes: %s", len(frame), reason)
-
-    def _malformed(self, message: Malformed, frame: bytes) -> None:
-        self._skip(frame, message.reason)
-        if message.id is not None:
-            self._answer_error(message.id, InvalidRequest(message.reason))
 
     def _notified(self, message: Notification) -> Coroutine[Any, Any, None] | None:
         if message.method == CANCEL_REQUEST:
@@ -304,7 +308,7 @@ class Peer:
         except (Exception, asyncio.CancelledError) as error:
             self._answer_failed(request, error)
             return
-        if isinstance(answer, bytes):
+        if isinstance(answer, bytes | msgspec.Raw):
             self._answer_result(request, answer)
             return
         task = asyncio.create_task(answer)

@@ -57,6 +57,11 @@ class Wire:
 
     async def ping(self) -> None:
         """Fails unless the peer lives, and has sent nothing else that was not read."""
+        await self._ping()
+        await settled()  # by now everything was read; let what it set off come to its end
+        await self._ping()
+
+    async def _ping(self) -> None:
         self._pings += 1
         self.write(b'{"jsonrpc":"2.0","id":"ping %d","method":"ping"}' % self._pings)
         answer = await self.read()
@@ -74,6 +79,19 @@ def ignore(method: str, params: msgspec.Raw) -> None:
 def refuse(method: str, params: msgspec.Raw) -> bytes:
     """A handler of requests that knows no method."""
     raise MethodNotFound
+
+
+async def wait_for_ever(method: str, params: msgspec.Raw) -> bytes:
+    """A handler of requests that is never done."""
+    await asyncio.Event().wait()
+    return b"null"
+
+
+async def start_call(peer: Peer, wire: Wire) -> asyncio.Task[msgspec.Raw]:
+    """A call that has been sent."""
+    call = asyncio.create_task(peer.call("work", b"{}"))
+    await wire.read_call()
+    return call
 
 
 @asynccontextmanager

@@ -26,12 +26,19 @@ class Framer:
 
         Raises FrameTooLarge where the oversized frame stands, after the frames before it.
         """
-        *lines, last = data.split(b"\n")
-        for line in lines:
-            self._check(line)
-            yield self._completed_by(line)
-        self._check(last)
-        self._held += last
+        first, *lines = data.split(b"\n")
+        self._hold(first)
+        if not lines:
+            return
+        yield self.rest()
+        last = lines.pop()
+        if len(data) <= self.limit:
+            yield from lines
+        else:
+            for line in lines:
+                self._check(line)
+                yield line
+        self._hold(last)
 
     def rest(self) -> bytes:
         """Take what is held: the unfinished frame that an ended stream leaves behind."""
@@ -39,11 +46,9 @@ class Framer:
         self._held.clear()
         return frame
 
-    def _completed_by(self, line: bytes) -> bytes:
-        if not self._held:
-            return line
-        self._held += line
-        return self.rest()
+    def _hold(self, part: bytes) -> None:
+        self._check(part)
+        self._held += part
 
     def _check(self, part: bytes) -> None:
         if len(self._held) + len(part) > self.limit:

@@ -19,18 +19,18 @@ Id = bytes
 """An id as the JSON it is on the wire."""
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, gc=False):
     id: Id
     method: str
     params: msgspec.Raw
 
 
-class Notification(msgspec.Struct, frozen=True):
+class Notification(msgspec.Struct, frozen=True, gc=False):
     method: str
     params: msgspec.Raw
 
 
-class Reply(msgspec.Struct, frozen=True):
+class Reply(msgspec.Struct, frozen=True, gc=False):
     id: Id
     result: msgspec.Raw
 
@@ -60,7 +60,7 @@ INTERNAL_ERROR = -32603
 NULL = msgspec.Raw(b"null")
 
 
-class _Envelope(msgspec.Struct):
+class _Envelope(msgspec.Struct, gc=False):
     jsonrpc: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     method: str | msgspec.UnsetType = msgspec.UNSET
@@ -109,14 +109,19 @@ def _decode_json(frame: bytes) -> Message:
         envelope = _decode_envelope(frame)
     except msgspec.ValidationError:
         return _decode_misshapen(frame)
-    # Counting is far cheaper than measuring, and settles it for nearly every frame.
-    if frame.count(b"{") + frame.count(b"[") > MAX_DEPTH and depth(frame) > MAX_DEPTH:
+    if len(frame) > 2 * MAX_DEPTH and _is_too_deep(frame):
         return _refuse(frame, _TOO_DEEP)
     if envelope.method is not msgspec.UNSET:
         if envelope.id is msgspec.UNSET:
             return Notification(envelope.method, envelope.params)
         return Request(bytes(envelope.id), envelope.method, envelope.params)
     return _decode_answer(envelope)
+
+
+def _is_too_deep(frame: bytes) -> bool:
+    """Counting is far cheaper than measuring, and settles it for nearly every frame."""
+    brackets = frame.count(b"{") + frame.count(b"[")
+    return brackets > MAX_DEPTH and depth(frame) > MAX_DEPTH
 
 
 def _decode_answer(envelope: _Envelope) -> Message:
@@ -227,4 +232,5 @@ def _encode_error(error: dict[str, Any]) -> bytes:
 
 def _one_line(json: bytes) -> bytes:
     """JSON passed on from elsewhere may be laid out over lines; a frame is one line."""
-    return msgspec.json.format(json, indent=-1) if b"\n" in json else json
+    text = bytes(json)  # a `Raw` is bytes to type checkers, but not at run time
+    return msgspec.json.format(text, indent=-1) if b"\n" in text else text

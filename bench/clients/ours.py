@@ -1,0 +1,55 @@
+"""Our column: typed decode, wire order, and a tap that sees every frame."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Literal
+
+import msgspec
+
+from bench.clients.gauge import Gauge
+from dragoman.rpc import Peer
+from dragoman.schema import v1
+from dragoman.schema.codec import decode, encode
+from dragoman.transport.stdio import AgentCommand, StdioTransport
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.gauge = Gauge()
+        self.tapped = 0
+
+    def tap(self, direction: Literal["sent", "received"], frame: bytes) -> None:
+        self.tapped += len(frame)
+
+    def notified(self, method: str, params: msgspec.Raw) -> None:
+        chars, update = 0, decode(params, v1.SessionNotification).update
+        if isinstance(update, v1.AgentMessageChunk) and isinstance(update.content, v1.TextContent):
+            chars = len(update.content.text)
+        self.gauge.saw(chars)
+
+    async def requested(self, method: str, params: msgspec.Raw) -> bytes:
+        decode(params, v1.ReadTextFileRequest)
+        return encode(v1.ReadTextFileResponse(content="hello"))
+
+
+async def main(command: str, *args: str) -> None:
+    client = Counting()
+    transport = await StdioTransport.start(AgentCommand(command, args))
+    async with Peer(
+        transport,
+        on_notification=client.notified,
+        on_request=client.requested,
+        tap=client.tap,
+    ) as agent:
+        await agent.call("initialize", encode(v1.InitializeRequest(protocol_version=1)))
+        new = encode(v1.NewSessionRequest(cwd="/", mcp_servers=[]))
+        session = decode(await agent.call("session/new", new), v1.NewSessionResponse)
+        prompt = v1.PromptRequest(session_id=session.session_id, prompt=[v1.TextContent(text="go")])
+        client.gauge.start()
+        await agent.call("session/prompt", encode(prompt))
+        client.gauge.stop()
+
+
+asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,96 @@
+"""Runs the columns of a row in turn, so that the machine's noise hits all alike."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from bench.prepare import BUILD, HERE, Missing
+
+Figures = dict[str, float]
+Column = Callable[[], Figures]
+Samples = dict[str, list[Figures] | Missing]
+
+_TIMEOUT_SECONDS = 600.0
+_ORPHAN_SECONDS = 10.0
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def interleave(columns: Mapping[str, Column | Missing], rounds: int) -> Samples:
+    """Every column's figures, round by round; a column that fails is out from then on."""
+    samples: Samples = {
+        name: column if isinstance(column, Missing) else [] for name, column in columns.items()
+    }
+    for _ in range(rounds):
+        for name, column in columns.items():
+            kept = samples[name]
+            if isinstance(column, Missing) or isinstance(kept, Missing):
+                continue
+            try:
+                kept.append(column())
+            except Missing as missing:
+                samples[name] = missing
+    return samples
+
+
+def run(command: Sequence[str]) -> Figures:
+    """Run a program to its end: what it prints as JSON, and the cost of the whole process tree."""
+    cpu, wall = _children_cpu(), time.perf_counter()
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env=_environment(),
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Missing(f"took more than {_TIMEOUT_SECONDS:.0f} s") from None
+    wall = time.perf_counter() - wall
+    _reap_orphans()
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise Missing(f"failed: {lines[-1]}")
+    printed: Figures = json.loads(done.stdout or "{}")
+    return {"process_cpu_s": _children_cpu() - cpu, "process_wall_s": wall, **printed}
+
+
+def _environment() -> dict[str, str]:
+    """Ours, except that compiled Python is kept: a package that is installed is compiled too."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return env | {"PYTHONPATH": str(HERE.parent), "PYTHONPYCACHEPREFIX": str(BUILD / "pycache")}
+
+
+def use_two_cores() -> None:
+    """Restrict this run, and everything it starts, to the two cores the goals are made for."""
+    if sys.platform == "linux":
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+
+
+def adopt_orphans() -> None:
+    """Make what a client leaves behind ours to wait for, so that its CPU is counted too."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _reap_orphans() -> None:
+    deadline = time.monotonic() + _ORPHAN_SECONDS
+    try:
+        while time.monotonic() < deadline:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(0.001)
+    except ChildProcessError:
+        return
+    raise Missing("left processes behind")
+
+
+def _children_cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

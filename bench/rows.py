@@ -1,0 +1,232 @@
+"""What is measured: one function for each piece of work, giving one row or several.
+
+To add one, write a function that takes a `Bench` and gives rows, and name it in MEASUREMENTS.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.measure import Column, Figures, Samples, interleave, run
+from bench.prepare import BUILD, HERE, TYPESCRIPT_SDK, Missing
+from bench.report import (
+    BY_HAND,
+    OURS,
+    PYTHON,
+    TYPESCRIPT,
+    Cells,
+    Row,
+    at_most,
+    at_most_times,
+    times_less,
+)
+
+Columns = Mapping[str, Column | Missing]
+
+
+@dataclass(frozen=True)
+class Counts:
+    rounds: int
+    updates: int
+    updates_for_memory: int
+    requests: int
+
+
+FULL = Counts(rounds=5, updates=100_000, updates_for_memory=1_000_000, requests=5_000)
+QUICK = Counts(rounds=3, updates=10_000, updates_for_memory=50_000, requests=1_000)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The agent, the command that each column's client is started with, and how much to do."""
+
+    agent: Path | Missing
+    typescript: list[str] | Missing
+    counts: Counts
+
+    def warm_up(self) -> None:
+        """Start every client once, so that none pays for compiling or for cold files."""
+        interleave(self.clients("updates", "1", updates=1), rounds=1)
+
+    def clients(self, *scene: str, updates: int) -> Columns:
+        """Every client against a scene of the agent that sends so many updates."""
+        return {
+            name: self._client(command, scene, updates)
+            for name, command in (
+                (OURS, _python("ours")),
+                (PYTHON, _python("python_sdk")),
+                (TYPESCRIPT, self.typescript),
+                (BY_HAND, _python("by_hand")),
+            )
+        }
+
+    def _client(
+        self, client: list[str] | Missing, scene: tuple[str, ...], updates: int
+    ) -> Column | Missing:
+        if isinstance(client, Missing):
+            return client
+        if isinstance(self.agent, Missing):
+            return self.agent
+        command = [*client, str(self.agent), *scene]
+        return lambda: _counted(run(command), updates)
+
+
+def _python(client: str) -> list[str]:
+    return [sys.executable, str(HERE / "clients" / f"{client}.py")]
+
+
+def _counted(figures: Figures, updates: int) -> Figures:
+    if figures["updates"] != updates:
+        raise Missing(f"handled {figures['updates']} of {updates} updates")
+    return figures
+
+
+def _cells(samples: Samples, figure: Callable[[Figures], float]) -> Cells:
+    return {
+        name: runs if isinstance(runs, Missing) else [figure(one) for one in runs]
+        for name, runs in samples.items()
+    }
+
+
+def updates(bench: Bench) -> list[Row]:
+    return _streamed(bench, "updates", "text chunks")
+
+
+def mixed_updates(bench: Bench) -> list[Row]:
+    return _streamed(bench, "mix", "mixed updates")
+
+
+def _streamed(bench: Bench, scene: str, what: str) -> list[Row]:
+    count = bench.counts.updates
+    columns = bench.clients(scene, str(count), updates=count)
+    samples = interleave(columns, bench.counts.rounds)
+    note = (
+        "Updates: Dragoman decodes to typed structs, has handled one update before it takes the "
+        "next, and feeds every frame to a tap; the SDKs do not wait for a handler and have no tap."
+    )
+    cpu = _cells(samples, lambda one: one["cpu_s"])
+    rate = _cells(samples, lambda one: count / one["wall_s"])
+    goal = times_less(8, PYTHON, TYPESCRIPT)
+    return [
+        Row(f"{count:,} {what}, CPU", "{:.3f} s", cpu, goal, note),
+        Row(f"{count:,} {what}, rate", "{:,.0f}/s", rate, more_is_better=True),
+    ]
+
+
+def round_trips(bench: Bench) -> list[Row]:
+    count = bench.counts.requests
+    times = BUILD / "round_trips.json"
+    columns = bench.clients("roundtrips", str(count), str(times), updates=0)
+    samples = interleave(
+        {n: _with_times(c, times) for n, c in columns.items()}, bench.counts.rounds
+    )
+    middle = _cells(samples, lambda one: one["median_us"])
+    tail = _cells(samples, lambda one: one["p99_us"])
+    cpu = _cells(samples, lambda one: one["cpu_s"] / (count + _WARM_UP) * 1e6)
+    note = f"Requests: {count:,} `fs/read_text_file`, one after the other, timed by the agent."
+    return [
+        Row("agent's request, median round trip", "{:.0f} µs", middle, times_less(4, PYTHON), note),
+        Row("agent's request, 99th percentile", "{:.0f} µs", tail),
+        Row("agent's request, CPU", "{:.0f} µs", cpu),
+    ]
+
+
+# Requests the agent sends before it measures.
+_WARM_UP = 500
+
+
+def _with_times(column: Column | Missing, times: Path) -> Column | Missing:
+    if isinstance(column, Missing):
+        return column
+    return lambda: column() | json.loads(times.read_text())
+
+
+def one_shot(bench: Bench) -> list[Row]:
+    samples = interleave(bench.clients("updates", "10", updates=10), bench.counts.rounds + 2)
+    cpu = _cells(samples, lambda one: one["process_cpu_s"] * 1e3)
+    wall = _cells(samples, lambda one: one["process_wall_s"] * 1e3)
+    note = (
+        "One shot: a fresh program spawns the agent, initialises, opens a session, prompts, takes "
+        "10 updates and exits. Dragoman also starts the helper that keeps agents from outliving "
+        "it. The column by hand stands for the prototype of the goal."
+    )
+    return [
+        Row("one shot, CPU", "{:.0f} ms", cpu, note=note),
+        Row("one shot, wall", "{:.0f} ms", wall, at_most_times(1.3, BY_HAND)),
+    ]
+
+
+def imports(bench: Bench) -> list[Row]:
+    columns: dict[str, Column | Missing] = {
+        OURS: _python_code(f"import {_OUR_MODULES}"),
+        PYTHON: _python_code("import acp"),
+        TYPESCRIPT: _node_import(bench.typescript),
+        BY_HAND: _python_code("import asyncio, msgspec"),
+        "bare": _python_code("pass"),
+    }
+    samples = interleave(columns, bench.counts.rounds + 2)
+    cpu = _cells(samples, lambda one: one["process_cpu_s"] * 1e3)
+    wall = _cells(samples, lambda one: one["process_wall_s"] * 1e3)
+    cpu_row = Row("import, CPU", "{:.0f} ms", cpu, times_less(4, PYTHON))
+    bare = cpu_row.figure("bare") or 0
+    note = f"Import: a whole interpreter; one that imports nothing takes {bare:.0f} ms of CPU."
+    return [
+        cpu_row,
+        Row("import, wall", "{:.0f} ms", wall, note=note),
+    ]
+
+
+_OUR_MODULES = "dragoman.rpc, dragoman.transport.stdio, dragoman.schema.v1"
+
+
+def _python_code(code: str) -> Column:
+    return lambda: run([sys.executable, "-c", code])
+
+
+def _node_import(client: list[str] | Missing) -> Column | Missing:
+    if isinstance(client, Missing):
+        return client
+    module = json.dumps(f"{BUILD}/node_modules/{TYPESCRIPT_SDK}/dist/v1/stable/acp.js")
+    return lambda: run([client[0], "--input-type=module", "-e", f"import {module}"])
+
+
+def memory(bench: Bench) -> list[Row]:
+    count = bench.counts.updates_for_memory
+    samples = interleave(bench.clients("updates", str(count), updates=count), rounds=1)
+    peak = _cells(samples, lambda one: one["peak_mb"])
+    note = "Memory: one run, not five: a peak varies little and the SDKs take half a minute each."
+    return [
+        Row(
+            f"{count:,} updates not kept, peak memory",
+            "{:.0f} MB",
+            peak,
+            at_most(30, "MB"),
+            note,
+        )
+    ]
+
+
+def frames(bench: Bench) -> list[Row]:
+    return [row for megabytes in (10, 50) for row in _frame(bench, megabytes)]
+
+
+def _frame(bench: Bench, megabytes: int) -> list[Row]:
+    columns = bench.clients("frame", str(megabytes * 1_000_000), updates=1)
+    samples = interleave(columns, bench.counts.rounds)
+    cpu = _cells(samples, lambda one: one["cpu_s"])
+    peak = _cells(samples, lambda one: one["peak_mb"])
+    note = (
+        "Frames: one text chunk, an escape every 80 bytes. The TypeScript SDK's limit of 32 MiB a "
+        "message was raised; the others take 50 MB as they are."
+    )
+    return [
+        Row(f"a frame of {megabytes} MB, CPU", "{:.3f} s", cpu, note=note),
+        Row(f"a frame of {megabytes} MB, peak memory", "{:.0f} MB", peak),
+    ]
+
+
+MEASUREMENTS = (updates, mixed_updates, round_trips, one_shot, imports, memory, frames)
