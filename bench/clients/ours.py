@@ -29,7 +29,8 @@ class Counting:
             chars = len(update.content.text)
         self.gauge.saw(chars)
 
-    async def requested(self, method: str, params: msgspec.Raw) -> bytes:
+    def requested(self, method: str, params: msgspec.Raw) -> bytes:
+        """What can be answered at once needs no task; a handler may be a coroutine as well."""
         decode(params, v1.ReadTextFileRequest)
         return encode(v1.ReadTextFileResponse(content="hello"))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Literal, TypeAlias
 
@@ -34,7 +35,6 @@ from dragoman.wire.messages import Failure, Id, Malformed, Notification, Reply, 
 
 CANCEL_REQUEST = "$/cancel_request"
 
-Json: TypeAlias = bytes | msgspec.Raw
 OnNotification: TypeAlias = Callable[[str, msgspec.Raw], Coroutine[Any, Any, None] | None]
 """Handles a notification. What it awaits delays everything behind it on the wire."""
 OnRequest: TypeAlias = Callable[[str, msgspec.Raw], Coroutine[Any, Any, bytes] | bytes]
@@ -311,10 +311,13 @@ class Peer:
         if isinstance(answer, bytes | msgspec.Raw):
             self._answer_result(request, answer)
             return
-        task = asyncio.create_task(answer)
+        task = _started(answer)
         self._answering[task] = request
         self._metered += not waits
-        task.add_done_callback(self._answered)
+        if task.done():
+            self._answered(task)
+        else:
+            task.add_done_callback(self._answered)
         if self._error is not None:  # the handler itself may have ended the connection
             task.cancel()
 
@@ -403,6 +406,18 @@ class _Call(msgspec.Struct, frozen=True):
 
 class _CancelParams(msgspec.Struct):
     request_id: msgspec.Raw = msgspec.field(name="requestId")
+
+
+if sys.version_info >= (3, 12):
+
+    def _started(work: Coroutine[Any, Any, bytes]) -> asyncio.Task[bytes]:
+        """What needs no waiting is done when this returns, without a turn of the event loop."""
+        return asyncio.Task(work, loop=asyncio.get_running_loop(), eager_start=True)
+
+else:
+
+    def _started(work: Coroutine[Any, Any, bytes]) -> asyncio.Task[bytes]:
+        return asyncio.create_task(work)
 
 
 def _same_id(one: Id, other: Id) -> bool:

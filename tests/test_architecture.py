@@ -1,0 +1,155 @@
+"""What a module may know: the layers, kept true by reading every import."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib.util import resolve_name
+from pathlib import Path
+
+import pytest
+
+import dragoman
+
+SOURCES = Path(dragoman.__file__).parent
+
+# Each imports only from those before it, and from itself.
+LAYERS = [
+    "_version",
+    "errors",
+    "schema",
+    "wire",
+    "process",
+    "transport",
+    "stream",
+    "rpc",
+    "safe_text",
+    "session",
+    "host",
+    "agents",
+    "client",
+    "store",
+    "hub",
+    "ui_stream",
+    "testing",
+    "cli",
+    "web",
+]
+# The face of it all: may import anything, is imported by nothing.
+PUBLIC = {"__init__", "__main__", "events"}
+STRANGERS = [{"store", "client"}, {"cli", "web"}]
+WITHOUT_ACP = {"wire", "transport", "rpc"}
+PURE = {"schema", "wire", "session", "ui_stream", "safe_text"}
+IMPURE = {"asyncio", "os", "time", "datetime", "uuid", "sqlite3", "apsw", "subprocess"}
+IN_CAMEL_CASE = {"schema", "ui_stream"}
+_camel_case = re.compile(r"_*[a-z][a-z0-9]*[A-Z]")
+
+
+def faults(module: str, source: str) -> list[str]:
+    """What the module at this path may not hold, and does."""
+    layer, tree = layer_of(module), ast.parse(source)
+    package = ".".join(("dragoman", *Path(module).parts[:-1]))
+    found = [f"imports {name}" for name in imports(tree, package) if not may_import(layer, name)]
+    if layer not in IN_CAMEL_CASE:
+        found += [f"names {name}" for name in bound_names(tree) if _camel_case.match(name)]
+    return found
+
+
+def layer_of(module: str) -> str:
+    return Path(module).parts[0].removesuffix(".py")
+
+
+def may_import(layer: str, name: str) -> bool:
+    root, _, inner = name.partition(".")
+    if root != "dragoman":
+        return not (layer in PURE and root in IMPURE)
+    other = inner.partition(".")[0]
+    if layer in PUBLIC or other == layer:
+        return True
+    if {layer, other} in STRANGERS or (layer in WITHOUT_ACP and other == "schema"):
+        return False
+    return layer in LAYERS and other in LAYERS[: LAYERS.index(layer)]
+
+
+def imports(tree: ast.Module, package: str) -> Iterator[str]:
+    """The full name of everything imported, wherever the import stands."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module, names, level):
+                source = resolve_name("." * level + (module or ""), package)
+                yield from (f"{source}.{alias.name}" for alias in names)
+            case _:
+                pass
+
+
+def bound_names(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
+                yield name
+            case ast.Name(name, ast.Store()) | ast.Attribute(_, name, ast.Store()):
+                yield name
+            case ast.arg(name) | ast.keyword(str(name)):
+                yield name
+            case _:
+                pass
+
+
+def modules() -> list[str]:
+    return sorted(str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py"))
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_knows_only_what_it_may(module: str) -> None:
+    assert faults(module, (SOURCES / module).read_text()) == []
+
+
+def test_every_module_belongs_to_a_layer() -> None:
+    assert {layer_of(module) for module in modules()} <= {*LAYERS, *PUBLIC}
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "expected"),
+    [
+        ("wire/x.py", "import dragoman.rpc", ["imports dragoman.rpc"]),
+        ("wire/x.py", "from dragoman import rpc", ["imports dragoman.rpc"]),
+        ("wire/x.py", "from .. import rpc", ["imports dragoman.rpc"]),
+        ("wire/x.py", "def f():\n  from ..rpc import Peer", ["imports dragoman.rpc.Peer"]),
+        ("rpc.py", "from dragoman.schema import v1", ["imports dragoman.schema.v1"]),
+        ("rpc.py", "from . import schema", ["imports dragoman.schema"]),
+        ("store/x.py", "import dragoman.client", ["imports dragoman.client"]),
+        ("web/x.py", "import dragoman.cli", ["imports dragoman.cli"]),
+        ("host/x.py", "import dragoman", ["imports dragoman"]),
+        ("errors.py", "import dragoman.surprise", ["imports dragoman.surprise"]),
+        ("session/x.py", "import asyncio.tasks", ["imports asyncio.tasks"]),
+        ("schema/x.py", "from os import path", ["imports os.path"]),
+        ("safe_text.py", "if x:\n  from time import time", ["imports time.time"]),
+        ("host/x.py", "def readFile(): ...", ["names readFile"]),
+        ("host/x.py", "def f(toolCall): ...", ["names toolCall"]),
+        ("host/x.py", "self.toolCall = f(_rawInput=1)", ["names toolCall", "names _rawInput"]),
+    ],
+)
+def test_a_module_that_knows_too_much_is_reported(
+    module: str, source: str, expected: list[str]
+) -> None:
+    assert faults(module, source) == expected
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("wire/x.py", "from dragoman.errors import FrameTooLarge"),
+        ("wire/x.py", "from dragoman.wire.text import depth\nfrom .text import outline"),
+        ("client/v1/x.py", "from ..turn import Turn\nfrom ...rpc import Peer"),
+        ("host/x.py", "import asyncio, os"),
+        ("session/x.py", "import osmium"),
+        ("ui_stream/x.py", "def textDelta(messageId): ..."),
+        ("host/x.py", "logging.getLogger(x)\nclass CamelCase: ...\nMAX_Size = 1"),
+        ("__init__.py", "from dragoman.web import app"),
+    ],
+)
+def test_a_module_that_knows_what_it_may_is_not_reported(module: str, source: str) -> None:
+    assert faults(module, source) == []
