@@ -91,6 +91,10 @@ def at_most(limit: float, unit: str) -> Goal:
     return Goal(f"≤ {limit:g} {unit}", (OURS,), lambda figures: figures[0] <= limit)
 
 
+def at_least(limit: float, unit: str) -> Goal:
+    return Goal(f"≥ {limit:g} {unit}", (OURS,), lambda figures: figures[0] >= limit)
+
+
 def table(rows: Iterable[Row]) -> str:
     heads = ["work", *COLUMNS, f"× {PYTHON}", f"× {TYPESCRIPT}", "goal", "holds"]
     lines = [heads, ["---"] * len(heads), *map(_line, rows)]

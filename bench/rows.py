@@ -20,6 +20,7 @@ from bench.report import (
     TYPESCRIPT,
     Cells,
     Row,
+    at_least,
     at_most,
     at_most_times,
     times_less,
@@ -34,10 +35,13 @@ class Counts:
     updates: int
     updates_for_memory: int
     requests: int
+    megabytes: int
 
 
-FULL = Counts(rounds=5, updates=100_000, updates_for_memory=1_000_000, requests=5_000)
-QUICK = Counts(rounds=3, updates=10_000, updates_for_memory=50_000, requests=1_000)
+FULL = Counts(
+    rounds=5, updates=100_000, updates_for_memory=1_000_000, requests=5_000, megabytes=200
+)
+QUICK = Counts(rounds=3, updates=10_000, updates_for_memory=50_000, requests=1_000, megabytes=20)
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Bench:
     def clients(self, *scene: str, updates: int) -> Columns:
         """Every client against a scene of the agent that sends so many updates."""
         return {
-            name: self._client(command, scene, updates)
+            name: self.client(command, scene, updates)
             for name, command in (
                 (OURS, _python("ours")),
                 (PYTHON, _python("python_sdk")),
@@ -64,7 +68,7 @@ class Bench:
             )
         }
 
-    def _client(
+    def client(
         self, client: list[str] | Missing, scene: tuple[str, ...], updates: int
     ) -> Column | Missing:
         if isinstance(client, Missing):
@@ -114,6 +118,44 @@ def _streamed(bench: Bench, scene: str, what: str) -> list[Row]:
     return [
         Row(f"{count:,} {what}, CPU", "{:.3f} s", cpu, goal, note),
         Row(f"{count:,} {what}, rate", "{:,.0f}/s", rate, more_is_better=True),
+    ]
+
+
+def whole_client(bench: Bench) -> list[Row]:
+    """The same work with everything on, as a program that uses the library sees it."""
+    count = bench.counts.updates
+    peers = bench.clients("updates", str(count), updates=count)
+    ours = bench.client(_python("whole_client"), ("updates", str(count)), count)
+    samples = interleave({**peers, OURS: ours}, bench.counts.rounds)
+    cpu = _cells(samples, lambda one: one["cpu_s"])
+    note = "Whole client: tapped, typed, translated, folded into the state and read by a loop."
+    goal = times_less(8, PYTHON, TYPESCRIPT)
+    return [Row(f"{count:,} text chunks, whole client, CPU", "{:.3f} s", cpu, goal, note)]
+
+
+def fold(bench: Bench) -> list[Row]:
+    """No other client has a fold to compare with; the curve shows that its cost stays flat."""
+    rows: list[Row] = []
+    for count in (bench.counts.updates // 10, bench.counts.updates):
+        command = [*_python("fold"), str(count)]
+        samples = interleave({OURS: lambda c=command: run(c)}, bench.counts.rounds)
+        cpu = _cells(samples, lambda one: one["cpu_s"])
+        goal = at_most(0.5, "s") if count == FULL.updates else None
+        rows.append(Row(f"{count:,} events folded, CPU", "{:.3f} s", cpu, goal))
+    return rows
+
+
+def terminal(bench: Bench) -> list[Row]:
+    """Through a PTY that keeps the last mebibyte."""
+    program = HERE.parent / "tests" / "host" / "programs" / "flood.py"
+    command = [sys.executable, str(program), str(bench.counts.megabytes)]
+    samples = interleave({OURS: lambda: run(command)}, bench.counts.rounds)
+    rate = _cells(samples, lambda one: one["megabytes_per_second"])
+    growth = _cells(samples, lambda one: one["peak_growth_mib"])
+    size = f"{bench.counts.megabytes} MB through a terminal"
+    return [
+        Row(f"{size}, rate", "{:.0f} MB/s", rate, at_least(40, "MB/s"), more_is_better=True),
+        Row(f"{size}, memory added", "{:.1f} MiB", growth, at_most(32, "MiB")),
     ]
 
 
@@ -180,7 +222,8 @@ def imports(bench: Bench) -> list[Row]:
     ]
 
 
-_OUR_MODULES = "dragoman.rpc, dragoman.transport.stdio, dragoman.schema.v1"
+# What a program that talks to an agent ends up with; the package alone imports nothing.
+_OUR_MODULES = "dragoman.client.client"
 
 
 def _python_code(code: str) -> Column:
@@ -229,4 +272,15 @@ def _frame(bench: Bench, megabytes: int) -> list[Row]:
     ]
 
 
-MEASUREMENTS = (updates, mixed_updates, round_trips, one_shot, imports, memory, frames)
+MEASUREMENTS = (
+    updates,
+    mixed_updates,
+    whole_client,
+    fold,
+    round_trips,
+    one_shot,
+    imports,
+    memory,
+    frames,
+    terminal,
+)

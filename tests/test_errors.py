@@ -10,17 +10,26 @@ from dragoman import errors
 from dragoman.errors import (
     AgentExited,
     CallTimeout,
+    CancelIgnored,
     CommandNotFound,
+    ConfigError,
     ConnectionClosed,
     DragomanError,
     FrameTooLarge,
     InternalError,
     MethodNotFound,
+    NoProgress,
     NotAnAgent,
     PeerStalled,
     RemoteError,
+    RevertConflict,
+    SessionBusy,
+    SessionGone,
+    SessionNotContinued,
     SlowConsumer,
     StartError,
+    Unsupported,
+    VersionMismatch,
     WouldDeadlock,
     from_wire,
     to_wire,
@@ -132,6 +141,16 @@ def test_any_other_error_is_told_without_its_text(error: BaseException) -> None:
             SlowConsumer(8),
             "the reader fell more than 8 bytes behind; later events were not kept",
         ),
+        (VersionMismatch(9), "the agent speaks ACP version 9, which is not supported"),
+        (SessionBusy("s"), "session s is busy with another turn"),
+        (SessionGone("s"), "session s is unknown or closed"),
+        (SessionNotContinued("s", "no such file"), "session s cannot be continued: no such file"),
+        (NoProgress("s", 2.5), "the agent made no progress for 2.5 s"),
+        (CancelIgnored("s", 30), "the agent did not stop within 30 s of the cancel"),
+        (Unsupported("images"), "the agent does not support images"),
+        (ConfigError("a.json", "agents.x", "a string"), "a.json: agents.x: expected a string"),
+        (ConfigError("a.json", "", "an object"), "a.json: expected an object"),
+        (RevertConflict({"a": "changed"}), "nothing was reverted: a: changed"),
         (
             WouldDeadlock("x"),
             "x was called from a notification handler: its reply is read only after the handler "
@@ -150,4 +169,6 @@ def test_an_error_carries_its_data() -> None:
     assert (StartError("a", "r").command, StartError("a", "r").reason) == ("a", "r")
     assert (CallTimeout("m", 2.0).method, CallTimeout("m", 2.0).seconds) == ("m", 2.0)
     assert (PeerStalled(9).pending, FrameTooLarge(8).limit, SlowConsumer(7).limit) == (9, 8, 7)
+    assert (NoProgress("s", 2.0).session_id, NoProgress("s", 2.0).seconds) == ("s", 2.0)
+    assert RevertConflict({"a": "b"}).reasons == {"a": "b"}
     assert (WouldDeadlock("m").method, ConnectionClosed("r").reason) == ("m", "r")

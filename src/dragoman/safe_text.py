@@ -109,7 +109,7 @@ def single_line(text: str, width: int) -> str:
     # Beyond this even combining characters, which take no column, are cut.
     head = text[: 8 * width]
     revealed = reveal(head)
-    if len(head) == len(text) and _columns(revealed) <= width:
+    if len(head) == len(text) and columns(revealed) <= width:
         return revealed
     return _cut(revealed, width - 1) + "…"
 
@@ -271,8 +271,9 @@ def _mark(char: str) -> str:
     return f"⟨U+{ord(char):04X}⟩"
 
 
-def _columns(text: str) -> int:
-    return sum(map(_width, text))
+def columns(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    return len(text) if text.isascii() else sum(map(_width, text))
 
 
 def _width(char: str) -> int:

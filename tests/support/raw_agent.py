@@ -76,7 +76,7 @@ class RawAgent:
         self.received: list[Json] = []
         """Every message from the client, in order."""
         self._arrived = asyncio.Event()
-        self._read = 0
+        self._taken: set[int] = set()
         self._transport: MemoryTransport | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -111,6 +111,12 @@ class RawAgent:
         assert self._transport is not None
         self._transport.send(data)
 
+    @property
+    def pending(self) -> int:
+        """Bytes the client has not read yet."""
+        assert self._transport is not None
+        return self._transport.pending
+
     def send(self, *messages: Json) -> None:
         """Messages, all in one piece of bytes."""
         frames = (json.dumps({"jsonrpc": "2.0"} | message).encode() for message in messages)
@@ -137,7 +143,7 @@ class RawAgent:
     # ── what it waits for ─────────────────────────────────────────────────────────────────────
 
     async def expect(self, method: str) -> Json:
-        """The next message of this method; others before it are passed over."""
+        """The first message of this method that nobody has asked for yet."""
         return await self._next(lambda message: message.get("method") == method)
 
     async def answer_to(self, request_id: Any) -> Json:
@@ -148,10 +154,9 @@ class RawAgent:
     async def _next(self, wanted: Callable[[Json], bool]) -> Json:
         async with asyncio.timeout(SECONDS):
             while True:
-                while self._read < len(self.received):
-                    message = self.received[self._read]
-                    self._read += 1
-                    if wanted(message):
+                for index, message in enumerate(self.received):
+                    if index not in self._taken and wanted(message):
+                        self._taken.add(index)
                         return message
                 self._arrived.clear()
                 await self._arrived.wait()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -36,6 +36,7 @@ from dragoman.host.terminals import (
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
 from dragoman.session.content import Diff
+from dragoman.session.facts import Decision
 from dragoman.session.state import SessionState
 
 
@@ -78,7 +79,7 @@ class Gate:
     # ── files ─────────────────────────────────────────────────────────────────────────────────
 
     async def read_text_file(self, path: str, line: int | None, limit: int | None) -> str:
-        self._require("fs/read_text_file")
+        self._require("fs/read_text_file", operation="read", paths=[path])
         real = real_path(path)
         access = self._file_access("read", real)
         await self.consent.permit(access, f"Read {path}")
@@ -94,20 +95,21 @@ class Gate:
             raise
 
     async def write_text_file(self, path: str, content: str) -> None:
-        self._require("fs/write_text_file")
+        self._require("fs/write_text_file", operation="write", paths=[path])
         real = real_path(path)
         before = await self._current(real)
         await self.consent.permit(
             self._file_access("write", real),
             f"Write {path}",
             lambda grants: grants.take_write(real, content, before),
-            content=(Diff(real, content, before),),
+            content=(Diff(str(real), content, before),),
         )
         files, turn = self._providers.files, self.consent.turn
         if isinstance(files, LocalFiles):
             files.changes(self.workspace).turn = None if turn is None else turn.id
         await files.write_text_file(self.workspace, real, content)
-        self._record(e.FileWritten(real, content, before))
+        # Plain text in what is recorded: a subclass of str cannot be stored.
+        self._record(e.FileWritten(str(real), content, before))
 
     async def _current(self, path: str) -> str | None:
         """The file as it is before a write, if that is a text inside the workspace."""
@@ -149,7 +151,8 @@ class Gate:
     # ── terminals ─────────────────────────────────────────────────────────────────────────────
 
     async def create_terminal(self, command: TerminalCommand) -> str:
-        self._require("terminal/create")
+        argv = [command.command, *command.args]
+        self._require("terminal/create", operation="execute", argv=argv)
         cwd = real_path(command.cwd or self.workspace.cwd)
         access = terminal_access(
             command.command,
@@ -164,7 +167,7 @@ class Gate:
         workspace = self._widened(cwd, outside=access.place_of_cwd == "outside")
         command = msgspec.structs.replace(command, cwd=cwd)
         terminal_id = await self._providers.terminals.create(workspace, command, self)
-        self._record(e.TerminalStarted(terminal_id, [command.command, *command.args], cwd))
+        self._record(e.TerminalStarted(terminal_id, [command.command, *command.args], str(cwd)))
         for event in self._early.pop(terminal_id, []):
             self._record(event)
         return terminal_id
@@ -208,9 +211,23 @@ class Gate:
         self._require("elicitation/create")
         return await self.consent.create_elicitation(request)
 
-    def _require(self, method: str) -> None:
-        if method not in self._offered:
-            raise MethodNotFound(f"{method} is switched off here")
+    def _require(
+        self,
+        method: str,
+        *,
+        operation: str | None = None,
+        paths: Sequence[str] = (),
+        argv: list[str] | None = None,
+    ) -> None:
+        """Refuse a method that is off. An agent that tries it all the same wanted something done:
+        with an `operation`, that is on the record like any other refusal."""
+        if method in self._offered:
+            return
+        reason = f"{method} is switched off here"
+        if operation is not None:
+            decision = Decision("deny", reason)
+            self._record(e.AccessDecided(operation, decision, paths=list(paths), argv=argv))
+        raise MethodNotFound(reason)
 
     async def close(self) -> None:
         """Everything of this session that still runs ends here."""

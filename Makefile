@@ -1,0 +1,62 @@
+# Every target sets up what it needs and is quick the second time. Needs Python 3.11 or later, make,
+# and for some tests Node and a C compiler.
+
+PYTHON ?= python3
+VENV := .venv
+READY := $(VENV)/.ready
+SCHEMA := .cache/.schema
+BIN := $(VENV)/bin
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: run test check fix bench soak gen lock clean
+
+run: $(READY)
+ifdef ARGS
+	@$(BIN)/dragoman $(ARGS)
+else
+	@sh scripts/first_run.sh $(BIN)/dragoman
+endif
+
+test: $(READY) $(SCHEMA)
+	$(BIN)/pytest -q -m "not soak"
+
+check: $(READY) $(SCHEMA)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@if $(BIN)/pyright --version >/dev/null 2>&1; then $(BIN)/pyright; \
+	 else echo "make check: pyright was skipped, it could not be fetched from npm"; fi
+	$(BIN)/python scripts/gen_schema.py --check
+
+fix: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+soak: $(READY) $(SCHEMA)
+	$(BIN)/pytest -q -m soak
+
+gen: $(READY)
+	$(BIN)/python scripts/gen_schema.py
+
+lock:
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
+	    --generate-hashes --no-emit-index-url --no-header --upgrade -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .cache dist bench/build
+
+# The package itself is installed without looking for dependencies: the lock has them all.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "make: Python 3.11 or later is needed; say which with PYTHON=…"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Fetched once for the tests that compare with the schema; without a network those are skipped.
+$(SCHEMA): $(READY) scripts/gen_schema.py
+	@mkdir -p .cache
+	@$(BIN)/python scripts/gen_schema.py --check && touch $@

@@ -1,0 +1,17 @@
+"""One turn with the demo agent; any other agent takes its place."""
+
+import asyncio
+
+import dragoman
+
+
+async def main() -> None:
+    async with dragoman.Client.start("demo") as client:
+        session = await client.new_session(".")
+        turn = session.prompt("Summarise @README.md")
+        async for event in turn:
+            print(event.text, end="")
+        print(turn.stop_reason, session.state.usage)
+
+
+asyncio.run(main())

@@ -1,0 +1,30 @@
+"""Record a session once, then have the recording answer in the agent's place.
+
+python examples/record_and_replay.py session.jsonl
+"""
+
+import asyncio
+import sys
+import tempfile
+
+from dragoman import Client
+from dragoman.testing import Recorder, ReplayAgent
+
+
+async def ask(client: Client, folder: str) -> None:
+    async with client:
+        session = await client.new_session(folder)
+        async for event in session.prompt("/think about dragons"):
+            print(event.text, end="")
+
+
+async def main(path: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with Recorder(path) as recorder:
+            await ask(Client.start("demo", tap=recorder), folder)
+        print("And again, with no agent at all:")
+        await ask(Client.start(ReplayAgent(path, strict=True).connect()), folder)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

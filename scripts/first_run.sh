@@ -1,0 +1,14 @@
+#!/bin/sh
+# One whole turn with the demo agent, in a folder that is thrown away.
+set -eu
+dragoman=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+printf '# A scratch project\n\nNothing in here matters.\n' > "$folder/README.md"
+DRAGOMAN_HOME="$folder/.dragoman" "$dragoman" -a demo --cwd "$folder" --yolo \
+    "Improve @README.md a little and show me what you did"
+cat <<'NEXT'
+
+Next: make run ARGS='--help' shows everything; put your own agent into ~/.config/dragoman/settings.json
+Then: make run ARGS='-a NAME "fix the failing test"', or import dragoman in Python (see README.md)
+NEXT

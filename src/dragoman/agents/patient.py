@@ -1,0 +1,170 @@
+"""An agent under examination: a client that offers it nothing, and notes all that it does.
+
+Knows how to talk to an agent and how it ends; what is good and what is not is for `checks`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any, TypeVar
+
+import msgspec
+
+from dragoman.errors import MethodNotFound
+from dragoman.process import tree
+from dragoman.process.base import ExitStatus
+from dragoman.rpc import Peer
+from dragoman.schema import codec, v1
+from dragoman.transport.stdio import AgentCommand, StdioTransport
+
+T = TypeVar("T")
+
+
+class WatchedTransport(StdioTransport):
+    """A process whose complaints and whose end can be watched."""
+
+    @property
+    def stderr(self) -> str:
+        """The end of what it printed on standard error."""
+        return self._errors.text()
+
+    async def end_input(self, within: float) -> ExitStatus | None:
+        """Close the agent's input; how it ended, None when it did not in that time."""
+        self._input.finish()
+        try:
+            async with asyncio.timeout(within):
+                return await self._process.wait()
+        except TimeoutError:
+            return None
+
+
+class _Update(msgspec.Struct, rename="camel"):
+    session_update: str = ""
+    content: Any = None
+
+
+class _Notification(msgspec.Struct, rename="camel"):
+    session_id: str = ""
+    update: _Update = msgspec.field(default_factory=_Update)
+
+
+class Patient:
+    """The agent, its connection, and what was seen of it."""
+
+    def __init__(self, transport: WatchedTransport, cwd: str) -> None:
+        self.cwd = cwd
+        self.transport = transport
+        self.peer = Peer(transport, on_notification=self._notified, on_request=self._requested)
+        self.keeper = _parent(transport.pid)
+        self.welcome = v1.InitializeResponse(protocol_version=0)
+        self.raw_welcome: dict[str, Any] = {}
+        self.session: v1.NewSessionResponse | None = None
+        self.updates: dict[str, list[str]] = {}
+        """The kinds of updates seen so far, by session."""
+        self.said = ""
+        self.asked: list[str] = []
+        """The methods of ours it called, in order."""
+        self.changed = asyncio.Event()
+        self.lingered = 0.0
+        """Seconds we waited on purpose, which are not the agent's."""
+
+    @classmethod
+    async def admit(cls, command: AgentCommand, cwd: str) -> Patient:
+        """Start the agent. Raises StartError."""
+        patient = cls(await WatchedTransport.start(command), cwd)
+        await patient.peer.__aenter__()
+        return patient
+
+    async def discharge(self) -> None:
+        await self.peer.aclose()
+
+    # ── talking ───────────────────────────────────────────────────────────────────────────────
+
+    async def call(self, method: str, request: Any, reply_type: type[T]) -> T:
+        """Raises what `Peer.call` raises, and InvalidMessage for an answer that does not fit."""
+        raw = await self.peer.call(method, codec.encode(request))
+        return codec.decode(b"{}" if bytes(raw) == b"null" else raw, reply_type)
+
+    async def prompt(self, session_id: str, text: str) -> v1.PromptResponse:
+        content: list[v1.ContentBlock] = [v1.TextContent(text=text)]
+        request = v1.PromptRequest(session_id=session_id, prompt=content)
+        return await self.call("session/prompt", request, v1.PromptResponse)
+
+    def cancel(self, session_id: str) -> None:
+        request = v1.CancelNotification(session_id=session_id)
+        self.peer.notify("session/cancel", codec.encode(request))
+
+    def seen(self, session_id: str) -> list[str]:
+        return self.updates.setdefault(session_id, [])
+
+    async def until_updated(self, session_id: str, beyond: int) -> None:
+        """Wait for more updates of this session than there were."""
+        while len(self.seen(session_id)) <= beyond:
+            self.changed.clear()
+            await self.changed.wait()
+
+    async def linger(self, seconds: float) -> None:
+        """Leave it time to do what it should not."""
+        self.lingered += seconds
+        await asyncio.sleep(seconds)
+
+    def left_behind(self) -> list[str]:
+        """The names of processes that live on, once the agent itself has ended."""
+        if self.keeper in (0, os.getpid()):
+            return []
+        return [_name(pid) for pid in tree.descendants(self.keeper) if _lives(pid)]
+
+    # ── what it does ──────────────────────────────────────────────────────────────────────────
+
+    def _notified(self, method: str, params: msgspec.Raw) -> None:
+        if method != "session/update":
+            return
+        try:
+            seen = msgspec.json.decode(params, type=_Notification)
+        except msgspec.DecodeError:
+            return
+        self.seen(seen.session_id).append(seen.update.session_update)
+        match seen.update.content:
+            case {"text": str(text)} if seen.update.session_update == "agent_message_chunk":
+                self.said += text
+            case _:
+                pass
+        self.changed.set()
+
+    def _requested(self, method: str, params: msgspec.Raw) -> bytes:
+        self.asked.append(method)
+        if method == "session/request_permission":
+            return codec.encode(_refusal(params))
+        raise MethodNotFound(f"{method} was not offered")
+
+
+def _refusal(params: msgspec.Raw) -> v1.RequestPermissionResponse:
+    request = codec.decode(params, v1.RequestPermissionRequest)
+    for option in request.options:
+        if option.kind.startswith("reject"):
+            chosen = v1.SelectedPermissionOutcome(option_id=option.option_id)
+            return v1.RequestPermissionResponse(outcome=chosen)
+    return v1.RequestPermissionResponse(outcome=v1.CancelledPermissionOutcome())
+
+
+def _parent(pid: int) -> int:
+    """Whoever keeps the process; 0 where that cannot be known."""
+    return int(_status(pid).get("PPid", "0"))
+
+
+def _name(pid: int) -> str:
+    return _status(pid).get("Name", str(pid))
+
+
+def _lives(pid: int) -> bool:
+    return _status(pid).get("State", "Z")[:1] not in "ZX"
+
+
+def _status(pid: int) -> dict[str, str]:
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            pairs = (line.partition(":") for line in file)
+            return {name: value.strip() for name, _, value in pairs}
+    except OSError:
+        return {}

@@ -1,0 +1,26 @@
+"""What is peculiar about some agents, each with its reason. One line an agent, or no line."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Quirks(msgspec.Struct, frozen=True, kw_only=True):
+    """How to treat an agent that needs treating differently."""
+
+    missing_file: Literal["error", "empty"] = "error"
+    """What reading a file that is not there answers: an error, or an empty text."""
+
+
+_BY_AGENT_NAME = {
+    # Reads a file before it creates it and gives up on any error, whatever its code.
+    "gemini-cli": Quirks(missing_file="empty"),
+    "gemini": Quirks(missing_file="empty"),
+}
+
+
+def quirks_for(agent_name: str) -> Quirks:
+    """By the name an agent gives itself, or the one it is known by here."""
+    return _BY_AGENT_NAME.get(agent_name.lower(), Quirks())

@@ -1,0 +1,61 @@
+"""What the doctor found: a graded line for each check. Pure data."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+Grade: TypeAlias = Literal["pass", "warn", "fail", "skip"]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How one check went, in a grade and a sentence."""
+
+    grade: Grade
+    text: str
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """An outcome, with the check it is of and how long that took."""
+
+    check: str
+    grade: Grade
+    text: str
+    seconds: float = 0.0
+
+
+class Report(msgspec.Struct, kw_only=True, rename="camel"):
+    """One examination of one agent."""
+
+    agent: str
+    command: str
+    agent_info: dict[str, Any] = {}
+    protocol_version: int = 0
+    capabilities: dict[str, Any] = {}
+    auth_methods: list[str] = []
+    findings: list[Finding] = []
+
+    @property
+    def result(self) -> Grade:
+        grades = {finding.grade for finding in self.findings}
+        return "fail" if "fail" in grades else "warn" if "warn" in grades else "pass"
+
+    def count(self, grade: Grade) -> int:
+        return sum(finding.grade == grade for finding in self.findings)
+
+
+def passed(text: str) -> Outcome:
+    return Outcome("pass", text)
+
+
+def warned(text: str) -> Outcome:
+    return Outcome("warn", text)
+
+
+def failed(text: str) -> Outcome:
+    return Outcome("fail", text)
+
+
+def skipped(text: str) -> Outcome:
+    return Outcome("skip", text)

@@ -1,0 +1,224 @@
+"""`settings.json`: the agents a user has set up and the MCP servers they bring along.
+
+Strict JSON. Whatever is wrong is one ConfigError that names the file, the key and what should be
+there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.agents.quirks import Quirks
+from dragoman.errors import ConfigError
+from dragoman.host.home import settings_file
+from dragoman.transport.stdio import AgentCommand
+
+
+class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
+    """How to reach one agent: a command to run, or the address of a remote one."""
+
+    name: str
+    command: AgentCommand | None = None
+    url: str | None = None
+    headers: dict[str, str] = {}
+    quirks: Quirks | None = None
+    process: Literal["shared", "per-session"] = "shared"
+
+
+class McpSettings(msgspec.Struct, kw_only=True, frozen=True):
+    """An MCP server to forward: `command` for one the agent starts, else `url`."""
+
+    name: str
+    kind: Literal["stdio", "http", "sse"]
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    url: str = ""
+    headers: dict[str, str] = {}
+
+
+class Settings(msgspec.Struct, kw_only=True, frozen=True):
+    """Agents by name, the first one being the default."""
+
+    agents: dict[str, AgentSettings] = {}
+    mcp_servers: tuple[McpSettings, ...] = ()
+
+
+def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
+    """The settings in `path`, else where `$DRAGOMAN_SETTINGS` or the user's configuration says.
+
+    Without a path a missing file is the same as an empty one. Raises ConfigError.
+    """
+    file = settings_file() if path is None else Path(path)
+    optional = path is None and "DRAGOMAN_SETTINGS" not in os.environ
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        if optional:
+            return Settings()
+        raise ConfigError(str(file), "", "a settings file, and there is none") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ConfigError(str(file), "", f"a readable file ({reason})") from error
+    return parse_settings(text, str(file))
+
+
+def parse_settings(text: str, file: str) -> Settings:
+    """The settings in `text`; `file` is what to call it in errors. Raises ConfigError."""
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ConfigError(file, place, f"strict JSON ({error.msg.lower()})") from error
+    return _Reader(file).settings(document)
+
+
+class _Reader:
+    """Checks a document value by value, knowing the way to each."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def settings(self, document: Any) -> Settings:
+        top = self._object(document, "", {"agent_servers", "mcp_servers"}, loose=True)
+        servers = self._object(top.get("agent_servers", {}), "agent_servers")
+        return Settings(
+            agents={
+                name: self._agent(name, value, f"agent_servers.{name}")
+                for name, value in servers.items()
+            },
+            mcp_servers=tuple(
+                self._mcp(value, f"mcp_servers[{index}]")
+                for index, value in enumerate(self._list(top.get("mcp_servers", []), "mcp_servers"))
+            ),
+        )
+
+    def _agent(self, name: str, value: Any, place: str) -> AgentSettings:
+        known = {"command", "args", "env", "url", "headers", "quirks", "process", "type"}
+        entry = self._object(value, place, known, loose=True)
+        if ("command" in entry) == ("url" in entry):
+            self._fail(place, "either a command (a string) or a url (a string)")
+        command = None
+        if "command" in entry:
+            command = AgentCommand(
+                self._word(entry["command"], f"{place}.command"),
+                self._strings(entry.get("args", []), f"{place}.args"),
+                self._mapping(entry.get("env", {}), f"{place}.env"),
+            )
+        return AgentSettings(
+            name=name,
+            command=command,
+            url=self._word(entry["url"], f"{place}.url") if "url" in entry else None,
+            headers=self._mapping(entry.get("headers", {}), f"{place}.headers"),
+            quirks=self._quirks(entry.get("quirks"), f"{place}.quirks"),
+            process=self._process(entry.get("process", "shared"), f"{place}.process"),
+        )
+
+    def _quirks(self, value: Any, place: str) -> Quirks | None:
+        if value is None:
+            return None
+        try:
+            return msgspec.convert(self._object(value, place, {"missing_file"}), Quirks)
+        except msgspec.ValidationError as error:
+            raise ConfigError(self._file, place, f"known quirks ({error})") from error
+
+    def _process(self, value: Any, place: str) -> Literal["shared", "per-session"]:
+        if value == "shared":
+            return "shared"
+        if value == "per-session":
+            return "per-session"
+        return self._fail(place, 'either "shared" or "per-session"')
+
+    def _mcp(self, value: Any, place: str) -> McpSettings:
+        entry = self._object(
+            value, place, {"name", "type", "command", "args", "env", "url", "headers"}
+        )
+        name = self._word(entry.get("name"), f"{place}.name")
+        if "command" in entry:
+            return McpSettings(
+                name=name,
+                kind="stdio",
+                command=self._word(entry["command"], f"{place}.command"),
+                args=self._strings(entry.get("args", []), f"{place}.args"),
+                env=self._mapping(entry.get("env", {}), f"{place}.env"),
+            )
+        if "url" not in entry:
+            self._fail(place, "either a command (a string) or a url (a string)")
+        return McpSettings(
+            name=name,
+            kind="sse" if entry.get("type") == "sse" else "http",
+            url=self._word(entry["url"], f"{place}.url"),
+            headers=self._mapping(entry.get("headers", {}), f"{place}.headers"),
+        )
+
+    # ── values ────────────────────────────────────────────────────────────────────────────────
+
+    def _object(
+        self, value: Any, place: str, known: set[str] | None = None, *, loose: bool = False
+    ) -> dict[str, Any]:
+        match value:
+            case {**entries}:
+                unknown = sorted(set(entries) - known) if known and not loose else []
+                if unknown:
+                    self._fail(f"{place}.{unknown[0]}", "no such key here")
+                return entries
+            case _:
+                return self._fail(place, f"an object, not {_kind(value)}")
+
+    def _list(self, value: Any, place: str) -> list[Any]:
+        match value:
+            case [*items]:
+                return items
+            case _:
+                return self._fail(place, f"a list, not {_kind(value)}")
+
+    def _word(self, value: Any, place: str) -> str:
+        if isinstance(value, str) and value:
+            return value
+        return self._fail(place, f"a string that is not empty, not {_kind(value)}")
+
+    def _strings(self, value: Any, place: str) -> tuple[str, ...]:
+        items = self._list(value, place)
+        return tuple(self._string(item, f"{place}[{i}]") for i, item in enumerate(items))
+
+    def _string(self, value: Any, place: str) -> str:
+        return (
+            value if isinstance(value, str) else self._fail(place, f"a string, not {_kind(value)}")
+        )
+
+    def _mapping(self, value: Any, place: str) -> dict[str, str]:
+        """An object of strings; ACP's own list of names and values is understood too."""
+        match value:
+            case [*pairs]:
+                entries = dict(self._pair(p, f"{place}[{i}]") for i, p in enumerate(pairs))
+            case _:
+                entries = self._object(value, place)
+        return {name: self._string(text, f"{place}.{name}") for name, text in entries.items()}
+
+    def _pair(self, value: Any, place: str) -> tuple[str, Any]:
+        entry = self._object(value, place, {"name", "value"})
+        return self._word(entry.get("name"), f"{place}.name"), entry.get("value")
+
+    def _fail(self, place: str, expected: str) -> Any:
+        raise ConfigError(self._file, place, expected)
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case dict():
+            return "an object"
+        case _:
+            return "a list"

@@ -1,0 +1,58 @@
+"""The settings of a session: which option is meant, and whether a value fits it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dragoman.client.dialect import OWN_OPTION
+from dragoman.errors import Unsupported
+from dragoman.session.facts import ConfigOption
+
+
+def option_of(options: Sequence[ConfigOption], category: str) -> ConfigOption | None:
+    """The option of a category, else the one that is called so."""
+    by_category = (option for option in options if option.category == category)
+    by_id = (option for option in options if option.id == category)
+    return next(by_category, None) or next(by_id, None)
+
+
+def checked_option(
+    options: Sequence[ConfigOption], option_id: str, value: str | bool
+) -> ConfigOption:
+    """The option of that id. Raises Unsupported where there are none, ValueError for an option or
+    a value that does not exist."""
+    known = {option.id: option for option in options}
+    if not known:
+        raise Unsupported("config options")
+    option = known.get(option_id)
+    if option is None:
+        raise ValueError(f"there is no option {option_id!r}; there are: {', '.join(known)}")
+    if option.choices is None:
+        if not isinstance(value, bool):
+            raise ValueError(f"the option {option_id!r} is on or off: true or false")
+    elif value not in (values := [choice.value for choice in option.choices]):
+        raise ValueError(f"{option_id!r} cannot be {value!r}; it can be: {', '.join(values)}")
+    return option
+
+
+def with_value(
+    options: Sequence[ConfigOption], changed: ConfigOption, value: str | bool
+) -> list[ConfigOption]:
+    new = msgspec.structs.replace(changed, value=value)
+    return [new if option.id == changed.id else option for option in options]
+
+
+def with_own(told: list[ConfigOption], known: Sequence[ConfigOption]) -> list[ConfigOption]:
+    """What the agent tells, and of what is known those options it does not speak of."""
+    ids = {option.id for option in told}
+    categories = {option.category for option in told}
+    own = [
+        option
+        for option in known
+        if option.id.startswith(OWN_OPTION)
+        and option.id not in ids
+        and option.category not in categories
+    ]
+    return [*told, *own] if own else told

@@ -1,0 +1,419 @@
+"""The library's face: a client is one connection to one agent, and the sessions on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from dragoman.agents.known import known_command
+from dragoman.agents.quirks import Quirks
+from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
+from dragoman.client.connection import Connection
+from dragoman.client.dialect import Welcome
+from dragoman.client.mcp import McpServer
+from dragoman.client.opening import Listener, Openings
+from dragoman.client.options import HostCapabilities, Timeouts
+from dragoman.client.router import Router
+from dragoman.client.session import Session
+from dragoman.client.v1.dialect import V1
+from dragoman.errors import (
+    CancelIgnored,
+    ConnectionClosed,
+    DragomanError,
+    MethodNotFound,
+    ResourceNotFound,
+    SessionGone,
+    Unsupported,
+)
+from dragoman.host.elicitation import ElicitationProvider
+from dragoman.host.files import FilesProvider, LocalFiles
+from dragoman.host.gate import Providers
+from dragoman.host.home import data_directory
+from dragoman.host.permissions import PermissionsProvider
+from dragoman.host.pty import LocalTerminals
+from dragoman.host.rulebook import Policy
+from dragoman.host.terminals import TerminalsProvider
+from dragoman.rpc import Tap
+from dragoman.transport.base import Transport
+from dragoman.transport.stdio import AgentCommand
+
+logger = logging.getLogger("dragoman.client")
+
+
+class Client:
+    """A connection to an agent; make one with `Client.start` and use it as a context manager."""
+
+    def __init__(
+        self,
+        agent: AgentCommand | Transport,
+        *,
+        name: str,
+        capabilities: HostCapabilities,
+        policy: Policy,
+        timeouts: Timeouts,
+        tap: Tap | None,
+        providers: Providers,
+        quirks: Quirks | None,
+        listen: Listener | None,
+    ) -> None:
+        self.name = name
+        self.timeouts = timeouts
+        self.agent_info = AgentInfo()
+        self.capabilities = AgentCapabilities()
+        self.protocol_version = 0
+        self.auth_methods: list[AuthMethod] = []
+        self._router = Router()
+        offers = _offers(capabilities, policy, name)
+        self._connection = Connection(
+            agent,
+            self._router,
+            offers=offers,
+            timeouts=timeouts,
+            tap=tap,
+            on_lost=self._lost,
+        )
+        self._openings = Openings(
+            self,
+            self._router,
+            policy=policy,
+            providers=providers,
+            offers=offers,
+            quirks=quirks,
+            listen=listen,
+        )
+        self._reconnecting = asyncio.Lock()
+
+    @classmethod
+    def start(
+        cls,
+        agent: str | AgentCommand | Transport,
+        *,
+        name: str | None = None,
+        capabilities: HostCapabilities | None = None,
+        policy: Policy | None = None,
+        timeouts: Timeouts | None = None,
+        tap: Tap | None = None,
+        files: FilesProvider | None = None,
+        terminals: TerminalsProvider | None = None,
+        permissions: PermissionsProvider | None = None,
+        elicitation: ElicitationProvider | None = None,
+        quirks: Quirks | None = None,
+        listen: Listener | None = None,
+    ) -> Client:
+        """A client for a built-in agent by name, a command to run, or a transport.
+
+        `name` is what rules and records call the agent, if not what it is started with or says.
+        `policy` decides what the agent may have us do; what it leaves open is asked of
+        `permissions`, or of whoever reads the turn. `tap` sees every frame, `listen` every event.
+        Entering the client starts the agent and shakes hands: that raises StartError,
+        ConnectionLost, CallTimeout, RemoteError or VersionMismatch.
+        """
+        command = known_command(agent) if isinstance(agent, str) else agent
+        return cls(
+            command,
+            name=name or _name_of(agent),
+            capabilities=capabilities or HostCapabilities(),
+            policy=policy or Policy(),
+            timeouts=timeouts or Timeouts(),
+            tap=tap,
+            providers=Providers(
+                files=files or LocalFiles(forbidden=[str(data_directory())]),
+                terminals=terminals or LocalTerminals(forbidden=[str(data_directory())]),
+                permissions=permissions,
+                elicitation=elicitation,
+            ),
+            quirks=quirks,
+            listen=listen,
+        )
+
+    # ── the connection ────────────────────────────────────────────────────────────────────────
+
+    async def __aenter__(self) -> Client:
+        self._greet(await self._connection.connect())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _greet(self, welcome: Welcome) -> None:
+        self.protocol_version = welcome.protocol_version
+        self.agent_info = welcome.agent
+        self.capabilities = welcome.capabilities
+        self.auth_methods = welcome.auth_methods
+        self.name = self.name or welcome.agent.name
+
+    @property
+    def dialect(self) -> V1:
+        """How to speak to this agent. Raises ConnectionClosed before entering the client."""
+        return self._connection.dialect
+
+    @property
+    def connection_error(self) -> DragomanError | None:
+        """Why the connection ended, once it has."""
+        return self._connection.error
+
+    def _lost(self, error: DragomanError) -> None:
+        for session in self._router.sessions():
+            session.lost(error)
+
+    async def aclose(self) -> None:
+        """End everything in order: sessions with their terminals, the transport, the process."""
+        reason = "the client was closed"
+        error = self.connection_error or ConnectionClosed(reason)
+        sessions = self._router.sessions()
+        for session in sessions:
+            self._router.remove(session)
+        try:
+            await asyncio.gather(*(session.shut(reason, error) for session in sessions))
+        finally:
+            await self._connection.aclose()
+
+    # ── signing in ────────────────────────────────────────────────────────────────────────────
+
+    async def authenticate(self, method_id: str) -> None:
+        """Sign in with one of `auth_methods`, of the kind agent; takes as long as it takes.
+
+        Raises ValueError for a method that is unknown or is run in a terminal instead.
+        """
+        known = {method.id: method for method in self.auth_methods}
+        if method_id not in known:
+            names = ", ".join(known) or "none"
+            raise ValueError(f"there is no sign-in method {method_id!r}; there are: {names}")
+        if known[method_id].kind != "agent":
+            raise ValueError(f"{method_id!r} is signed in with by running the agent in a terminal")
+        await self.dialect.authenticate(method_id)
+
+    async def logout(self) -> None:
+        """Sign out. Raises Unsupported where the agent does not offer it."""
+        self.require("logout", "logout")
+        await self.dialect.logout()
+
+    async def auth_status(self) -> str:
+        """Whether sessions can be started without signing in, in the agent's word for it."""
+        self.require("auth_status", "auth/status")
+        return await self.dialect.auth_status()
+
+    # ── providers of models ───────────────────────────────────────────────────────────────────
+
+    async def list_providers(self) -> list[dict[str, Any]]:
+        """The model providers the agent can be routed to. Raises Unsupported."""
+        self.require("providers", "providers/list")
+        return await self.dialect.list_providers()
+
+    async def set_provider(
+        self,
+        provider_id: str,
+        api_type: str,
+        base_url: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Route a provider elsewhere. Raises Unsupported."""
+        self.require("providers", "providers/set")
+        await self.dialect.set_provider(provider_id, api_type, base_url, dict(headers or {}))
+
+    async def disable_provider(self, provider_id: str) -> None:
+        """Switch a provider off. Raises Unsupported."""
+        self.require("providers", "providers/disable")
+        await self.dialect.disable_provider(provider_id)
+
+    # ── opening sessions ──────────────────────────────────────────────────────────────────────
+
+    async def new_session(
+        self,
+        cwd: str | os.PathLike[str],
+        *,
+        additional_directories: Sequence[str | os.PathLike[str]] = (),
+        mcp_servers: Sequence[McpServer] = (),
+        system_prompt: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Session:
+        """A new session in the folder `cwd`.
+
+        Raises ValueError for a folder that does not exist, AuthRequired when the agent wants a
+        sign-in first, and what any call raises.
+        """
+        place = self._openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        return await self._openings.new(place, "new")
+
+    async def load_session(
+        self,
+        session_id: str,
+        cwd: str | os.PathLike[str],
+        *,
+        additional_directories: Sequence[str | os.PathLike[str]] = (),
+        mcp_servers: Sequence[McpServer] = (),
+        system_prompt: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Session:
+        """A session the agent knows, with its history told again into `session.state`.
+
+        Raises Unsupported where the agent cannot load.
+        """
+        self.require("load", "session/load")
+        place = self._openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        return await self._openings.reopen("load", session_id, place)
+
+    async def resume_session(
+        self,
+        session_id: str,
+        cwd: str | os.PathLike[str],
+        *,
+        additional_directories: Sequence[str | os.PathLike[str]] = (),
+        mcp_servers: Sequence[McpServer] = (),
+        system_prompt: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Session:
+        """A session the agent knows, continued without telling its history again.
+
+        Raises Unsupported where the agent cannot resume.
+        """
+        self.require("resume", "session/resume")
+        place = self._openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        return await self._openings.reopen("resume", session_id, place)
+
+    async def fork_session(
+        self,
+        session_id: str,
+        cwd: str | os.PathLike[str],
+        *,
+        additional_directories: Sequence[str | os.PathLike[str]] = (),
+        mcp_servers: Sequence[McpServer] = (),
+        system_prompt: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Session:
+        """A new session that remembers what the other one did. Raises Unsupported."""
+        self.require("fork", "session/fork")
+        place = self._openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        return await self._openings.fork(session_id, place)
+
+    async def ensure_session(
+        self,
+        session_id: str | None,
+        cwd: str | os.PathLike[str],
+        *,
+        allow_new: bool = False,
+        additional_directories: Sequence[str | os.PathLike[str]] = (),
+        mcp_servers: Sequence[McpServer] = (),
+        system_prompt: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Session:
+        """Continue a session: load it, else resume it, else start anew if `allow_new`.
+
+        `session.continuity` says which it was: `replayed`, `continued`, `reset`, or `new` when
+        there was no id. Raises SessionNotContinued.
+        """
+        place = self._openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        if session_id is None:
+            return await self._openings.new(place, "new")
+        return await self._openings.ensure(session_id, place, allow_new=allow_new)
+
+    # ── sessions the agent keeps ──────────────────────────────────────────────────────────────
+
+    async def list_sessions(
+        self, cwd: str | os.PathLike[str] | None = None, cursor: str | None = None
+    ) -> AsyncIterator[SessionInfo]:
+        """The sessions the agent knows, page by page from `cursor`. Raises Unsupported."""
+        self.require("list", "session/list")
+        folder = None if cwd is None else _absolute(cwd)
+        seen: set[str | None] = set()
+        while cursor not in seen:
+            seen.add(cursor)
+            page, cursor = await self.dialect.list_sessions(folder, cursor)
+            for info in page:
+                yield info
+            if cursor is None:
+                return
+        logger.warning("the agent's pages of sessions go in a circle")
+
+    async def delete_session(self, session_id: str) -> None:
+        """Have the agent forget a session. Raises Unsupported."""
+        self.require("delete", "session/delete")
+        await self.dialect.delete_session(session_id)
+        if (session := self._router.get(session_id)) is not None:
+            self._router.remove(session)
+            await session.shut("the session was deleted")
+
+    async def close_session(self, session_id: str) -> None:
+        """Cancel what runs and free the session here and, where offered, on the agent's side.
+
+        Raises SessionGone when it is not open here, CancelIgnored when the agent cannot be made to
+        stop; the session is closed here all the same.
+        """
+        session = self._router.get(session_id)
+        if session is None:
+            raise SessionGone(session_id)
+        session.begin_closing()
+        try:
+            await self._close_remotely(session)
+        finally:
+            self._router.remove(session)
+            await session.shut("the session was closed")
+
+    async def _close_remotely(self, session: Session) -> None:
+        offered = self.capabilities.close
+        try:
+            await session.cancel()
+        except CancelIgnored:
+            if not offered:
+                raise
+        if offered and self.connection_error is None:
+            # An agent that does not know the session, or after all cannot close, has none to close.
+            with suppress(MethodNotFound, ResourceNotFound):
+                await self.dialect.close_session(session.id)
+
+    async def archive_session(self, session_id: str) -> None:
+        """Raises Unsupported where the agent has no archive."""
+        self.require("archive", "session/archive")
+        await self.dialect.archive_session(session_id)
+
+    async def unarchive_session(self, session_id: str) -> None:
+        """Raises Unsupported where the agent has no archive."""
+        self.require("archive", "session/unarchive")
+        await self.dialect.unarchive_session(session_id)
+
+    async def session_status(self, session_id: str) -> str:
+        """Whether the agent has the session in memory, in its word for it. Raises Unsupported."""
+        self.require("status", "session/status")
+        return await self.dialect.session_status(session_id)
+
+    def require(self, capability: str, method: str) -> None:
+        """Raise Unsupported for a method the agent did not advertise, without a round trip."""
+        if not getattr(self.capabilities, capability):
+            raise Unsupported(method)
+
+    # ── after a crash ─────────────────────────────────────────────────────────────────────────
+
+    async def reconnect_session(self, session: Session) -> None:
+        """Start the agent again if it is gone, and have it continue this session."""
+        async with self._reconnecting:
+            if self.connection_error is not None:
+                self._greet(await self._connection.reconnect())
+        await session.gate.close()  # what the lost agent had running, no agent knows any more
+        await self._openings.reconnect(session)
+
+
+def _offers(host: HostCapabilities, policy: Policy, agent: str) -> HostCapabilities:
+    """What the program wants to offer, but writes only if someone or something could allow one: a
+    rule, or whoever reads the turns."""
+    can_write = policy.could_allow("write", agent=agent, person=True)
+    return msgspec.structs.replace(host, write_files=host.write_files and can_write)
+
+
+def _name_of(agent: str | AgentCommand | Transport) -> str:
+    match agent:
+        case str():
+            return agent
+        case AgentCommand():
+            return os.path.basename(agent.command)
+        case _:
+            return ""
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    return os.path.abspath(path)

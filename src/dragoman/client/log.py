@@ -1,0 +1,144 @@
+"""The events of one session, in the order they happened: stamped, folded, passed on.
+
+What an agent tells again is kept apart here: it goes into the state once, and to no reader.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from dragoman.client.choices import with_own
+from dragoman.client.turn import Turn
+from dragoman.session import events as e
+from dragoman.session.reduce import reduce
+from dragoman.session.state import SessionState
+from dragoman.stream import Stream
+
+logger = logging.getLogger("dragoman.client")
+
+_TOLD_TERMINALS = (e.TerminalStarted, e.TerminalOutput, e.TerminalExited)
+_HISTORY = frozenset(
+    (
+        e.UserMessage,
+        e.AgentMessage,
+        e.AgentThought,
+        e.ToolCallUpdated,
+        e.PlanUpdated,
+        *_TOLD_TERMINALS,
+    )
+)
+"""What a loaded session tells again; other kinds are news even then."""
+
+_DOUBTFUL = frozenset((e.ConfigChanged, *_TOLD_TERMINALS))
+"""What an agent tells that we may know better."""
+
+_SMALL = 256
+"""Bytes an event of our own counts for in a reader's buffer."""
+
+
+class SessionLog:
+    """`opening` is recorded before anything else; `replay` says what to do with history."""
+
+    def __init__(
+        self,
+        opening: Iterable[e.Event],
+        *,
+        replaying: bool,
+        listen: Callable[[e.Event], None] | None,
+    ) -> None:
+        self.state = SessionState()
+        self.turn: Turn | None = None
+        """Whoever reads the running turn."""
+        self.replay: Literal["keep", "skip", "no"] = "keep" if replaying else "no"
+        self.progress = time.monotonic()
+        """When the agent, or a command it runs, was last heard of."""
+        self._opening = list(opening)
+        self._listen = listen
+        self._streams: list[Stream[e.Event]] = []
+        self._seq = 0
+        self._closed = False
+
+    def touch(self) -> None:
+        self.progress = time.monotonic()
+
+    def stream(self) -> Stream[e.Event]:
+        """Everything that happens from now on."""
+        stream: Stream[e.Event] = Stream()
+        if self._closed:
+            stream.close()
+        else:
+            self._streams.append(stream)
+        return stream
+
+    def open(self) -> None:
+        """Record what the session begins with, once."""
+        opening, self._opening = self._opening, []
+        for event in opening:
+            self.record(event)
+
+    def record(self, event: e.Event, size: int = _SMALL) -> None:
+        """Stamp an event, fold it, and pass it on; the only way into the session's state."""
+        if self._opening:
+            self.open()
+        if self._closed:
+            return
+        self._seq += 1
+        event.seq = self._seq
+        event.at = time.time()
+        reduce(self.state, event)
+        if self._listen is not None:
+            self._tell(self._listen, event)
+        if event.replay:
+            return
+        # The turn's last event goes to it by `finish`.
+        if self.turn is not None:
+            self.turn.push(event, size)
+        for stream in self._streams:
+            stream.push(event, size)
+
+    def _tell(self, listen: Callable[[e.Event], None], event: e.Event) -> None:
+        try:
+            listen(event)
+        except Exception:
+            # Whoever listens in must not be able to break the conversation.
+            logger.exception("a listener failed")
+
+    def record_work(self, event: e.Event) -> None:
+        """Record what happens on this machine for the agent: that is progress too."""
+        self.touch()
+        self.record(event)
+
+    def record_told(self, event: e.Event, size: int) -> None:
+        """Record what the agent tells, which came in `size` bytes."""
+        self.touch()
+        # By exact type: this runs for every update, and `isinstance` of a struct is slow to say no.
+        if type(event) in _DOUBTFUL and not self._believed(event):
+            return
+        if self.replay != "no" and type(event) in _HISTORY:
+            if self.replay == "skip":
+                return
+            event.replay = True
+        self.record(event, size)
+
+    def _believed(self, event: e.Event) -> bool:
+        if isinstance(event, e.ConfigChanged):
+            event.options = with_own(event.options, self.state.config_options)
+        return not (isinstance(event, _TOLD_TERMINALS) and self._runs_here(event.terminal_id))
+
+    def _runs_here(self, terminal_id: str) -> bool:
+        """What a terminal of ours prints, we know better than the agent."""
+        terminal = self.state.terminals.get(terminal_id)
+        return terminal is not None and terminal.ours
+
+    def close(self, reason: str) -> None:
+        """The last event, if the session was ever open; nothing is recorded behind it."""
+        self._opening.clear()
+        if self.state.open:
+            self.record(e.SessionClosed(reason))
+        self._closed = True
+        for stream in self._streams:
+            stream.close()
+        self._streams.clear()

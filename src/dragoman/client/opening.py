@@ -1,0 +1,267 @@
+"""How sessions come to be: new, forked, loaded, resumed, and continued after a crash.
+
+Updates may come before the reply that names their session, history before or behind it; here they
+find their session in the order they came.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from dragoman.agents.quirks import Quirks, quirks_for
+from dragoman.client.dialect import Opened, Place
+from dragoman.client.log import SessionLog
+from dragoman.client.mcp import McpServer, supported
+from dragoman.client.options import HostCapabilities
+from dragoman.client.router import Router
+from dragoman.client.session import Session
+from dragoman.client.sign_in import explained
+from dragoman.errors import AuthRequired, RemoteError, SessionBusy, SessionNotContinued
+from dragoman.host.consent import Consent
+from dragoman.host.gate import Gate, Providers
+from dragoman.host.rulebook import Policy
+from dragoman.host.workspace import Workspace
+from dragoman.session import events as e
+
+if TYPE_CHECKING:
+    from dragoman.client.client import Client
+
+Listener: TypeAlias = Callable[[Session, e.Event], None]
+Way: TypeAlias = Literal["load", "resume"]
+
+_NO_WAY = "the agent can neither load nor resume sessions"
+
+
+class Openings:
+    """Makes the sessions of one client."""
+
+    def __init__(
+        self,
+        client: Client,
+        router: Router,
+        *,
+        policy: Policy,
+        providers: Providers,
+        offers: HostCapabilities,
+        quirks: Quirks | None,
+        listen: Listener | None,
+    ) -> None:
+        self._client = client
+        self._router = router
+        self._policy = policy
+        self._providers = providers
+        self._offers = offers
+        self._quirks = quirks
+        self._listen = listen
+
+    def place(
+        self,
+        cwd: str | os.PathLike[str],
+        additional_directories: Sequence[str | os.PathLike[str]],
+        mcp_servers: Sequence[McpServer],
+        system_prompt: str | None,
+        meta: dict[str, Any] | None,
+    ) -> Place:
+        """Where the session is to work. Raises ValueError for a folder that does not exist."""
+        agent = self._client.capabilities
+        servers, notes = supported(mcp_servers, agent)
+        extra = [_folder(path) for path in additional_directories]
+        if extra and not agent.additional_directories:
+            notes.append("the agent was not told of the additional directories: it takes none")
+        if system_prompt is not None and not agent.system_prompt:
+            notes.append("the system prompt was left out: the agent takes none")
+            system_prompt = None
+        return Place(
+            cwd=_folder(cwd),
+            additional_directories=extra,
+            tell_directories=agent.additional_directories,
+            mcp_servers=servers,
+            system_prompt=system_prompt,
+            meta=meta,
+            notes=notes,
+        )
+
+    # ── opening ───────────────────────────────────────────────────────────────────────────────
+
+    async def new(self, place: Place, continuity: e.Continuity) -> Session:
+        opened: list[Session] = []
+
+        def on_opened(answer: Opened) -> None:
+            opened.append(self._adopt(answer, place, continuity, replaying=False))
+
+        with self._router.opening(place), self._explaining():
+            await self._client.dialect.new_session(place, on_opened)
+        return opened[0]
+
+    async def fork(self, session_id: str, place: Place) -> Session:
+        opened: list[Session] = []
+
+        def on_opened(answer: Opened) -> None:
+            opened.append(self._adopt(answer, place, "continued", replaying=True))
+
+        with self._router.opening(place), self._explaining():
+            await self._client.dialect.fork_session(session_id, place, on_opened)
+        return opened[0]
+
+    async def reopen(self, way: Way, session_id: str, place: Place) -> Session:
+        """Load or resume. A session of that id that is open here already ends for it.
+
+        Raises SessionBusy while that one has a turn running.
+        """
+        before = self._router.get(session_id)
+        if before is not None and before.busy:
+            raise SessionBusy(session_id)
+        # The history comes before the reply, so the session must be there first.
+        continuity: e.Continuity = "replayed" if way == "load" else "continued"
+        session = self._make(session_id, place, continuity, replaying=True)
+        try:
+            await self._call(way, session_id, place, lambda answer: _tell(session, answer))
+        except BaseException:
+            await self._give_up(session, before)
+            raise
+        if before is not None:
+            await before.shut("the session was opened again")
+        return session
+
+    async def _give_up(self, session: Session, before: Session | None) -> None:
+        self._router.remove(session)
+        reason = "the session could not be opened"
+        if before is None:
+            await session.shut(reason)
+        else:
+            # Terminals are known by the session's id: those of the one before go on.
+            self._router.add(before)
+            session.end(reason)
+
+    async def ensure(self, session_id: str, place: Place, *, allow_new: bool) -> Session:
+        reason = _NO_WAY
+        for way in self._ways():
+            try:
+                return await self.reopen(way, session_id, place)
+            except AuthRequired:
+                raise
+            except RemoteError as error:
+                reason = str(error)
+        if not allow_new:
+            raise SessionNotContinued(session_id, reason)
+        return await self.new(place, "reset")
+
+    async def reconnect(self, session: Session) -> None:
+        """Have the agent, started again, continue a session that is still here."""
+
+        def on_opened(answer: Opened) -> None:
+            session.log.record(self._opened(session.id, session.place, "continued"))
+            _tell(session, answer)
+
+        session.log.replay = "skip"
+        reason = _NO_WAY
+        for way in reversed(self._ways()):  # resume first: its history is known here
+            try:
+                return await self._call(way, session.id, session.place, on_opened)
+            except AuthRequired:
+                raise
+            except RemoteError as error:
+                reason = str(error)
+        raise SessionNotContinued(session.id, reason)
+
+    def _ways(self) -> list[Way]:
+        agent = self._client.capabilities
+        ways: list[Way] = ["load"] if agent.load else []
+        return [*ways, "resume"] if agent.resume else ways
+
+    async def _call(
+        self, way: Way, session_id: str, place: Place, on_opened: Callable[[Opened], None]
+    ) -> None:
+        dialect = self._client.dialect
+        call = dialect.load_session if way == "load" else dialect.resume_session
+        with self._explaining():
+            await call(session_id, place, on_opened)
+
+    @contextmanager
+    def _explaining(self) -> Generator[None]:
+        """An agent that wants a sign-in first: say how to do that."""
+        try:
+            yield
+        except AuthRequired as error:
+            raise explained(error, self._client.auth_methods) from error
+
+    # ── making ────────────────────────────────────────────────────────────────────────────────
+
+    def _adopt(
+        self, answer: Opened, place: Place, continuity: e.Continuity, *, replaying: bool
+    ) -> Session:
+        session = self._make(answer.session_id, place, continuity, replaying=replaying)
+        self._router.deliver_held(session)
+        _tell(session, answer)
+        return session
+
+    def _make(
+        self, session_id: str, place: Place, continuity: e.Continuity, *, replaying: bool
+    ) -> Session:
+        opening = [
+            self._opened(session_id, place, continuity),
+            *(e.Notice(note, "warning", source="client") for note in place.notes),
+        ]
+        listen = self._listen
+        log = SessionLog(
+            opening,
+            replaying=replaying,
+            listen=None if listen is None else lambda event: listen(session, event),
+        )
+        session = Session(
+            self._client,
+            session_id=session_id,
+            place=place,
+            log=log,
+            gate=self._gate(session_id, place, log),
+        )
+        self._router.add(session)
+        return session
+
+    def _gate(self, session_id: str, place: Place, log: SessionLog) -> Gate:
+        workspace = Workspace(session_id, place.cwd, tuple(place.additional_directories))
+        consent = Consent(
+            workspace,
+            agent=self._client.name,
+            policy=self._policy,
+            permissions=self._providers.permissions,
+            elicitation=self._providers.elicitation,
+            state=log.state,
+            record=log.record_work,
+        )
+        quirks = self._quirks or quirks_for(self._client.agent_info.name)
+        return Gate(
+            workspace,
+            agent=self._client.name,
+            consent=consent,
+            providers=self._providers,
+            offered=self._offers.methods,
+            missing_file=quirks.missing_file,
+            state=log.state,
+            record=log.record_work,
+        )
+
+    def _opened(self, session_id: str, place: Place, continuity: e.Continuity) -> e.SessionOpened:
+        return e.SessionOpened(
+            session_id,
+            place.cwd,
+            continuity,
+            place.additional_directories,
+            self._client.name,
+        )
+
+
+def _tell(session: Session, answer: Opened) -> None:
+    session.log.open()
+    for fact in answer.facts:
+        session.log.record(fact)
+
+
+def _folder(path: str | os.PathLike[str]) -> str:
+    folder = os.path.abspath(path)
+    if not os.path.isdir(folder):
+        raise ValueError(f"{folder} is not a directory")
+    return folder

@@ -1,0 +1,103 @@
+"""A prompt made ready for one agent: only what it takes, within limits, nothing lost silently."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from dragoman.client.capabilities import AgentCapabilities
+from dragoman.client.mentions import find_mentions
+from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
+
+MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
+MAX_PROMPT_BYTES = 32 * 1024 * 1024
+
+PromptInput: TypeAlias = str | Content | Sequence[str | Content]
+
+
+def prepare(
+    prompt: PromptInput, agent: AgentCapabilities, cwd: str
+) -> tuple[list[Content], list[str]]:
+    """The content to send, and a sentence for each thing that had to change.
+
+    Raises ValueError for a prompt with nothing in it, or with text that is not Unicode.
+    """
+    warnings: list[str] = []
+    content: list[Content] = []
+    total = 0
+    parts = _parts(prompt, cwd)
+    _check_unicode(parts)
+    for part in parts:
+        why = _unfit(part, agent, total)
+        fit = part if why is None else _instead(part, why)
+        if why is not None:
+            warnings.append(_warning(fit, why))
+        total += _size(fit)
+        content.append(fit)
+    if not any(not isinstance(part, Text) or part.text.strip() for part in content):
+        raise ValueError("the prompt is empty")
+    return content, warnings
+
+
+def _check_unicode(content: list[Content]) -> None:
+    """Bytes of a command line that are not UTF-8 come to us as lone surrogates."""
+    try:
+        msgspec.json.encode(content)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the prompt is not Unicode text: {error.reason}") from None
+
+
+def _parts(prompt: PromptInput, cwd: str) -> list[Content]:
+    if isinstance(prompt, str):
+        return [Text(prompt), *find_mentions(prompt, cwd)]
+    if not isinstance(prompt, Sequence):
+        return [prompt]
+    return [Text(part) if isinstance(part, str) else part for part in prompt]
+
+
+def _unfit(part: Content, agent: AgentCapabilities, total: int) -> str | None:
+    """Why this agent cannot be sent this part as it is."""
+    match part:
+        case Image() if not agent.image:
+            return "the agent takes no images"
+        case Audio() if not agent.audio:
+            return "the agent takes no audio"
+        case Resource() if not agent.embedded_context:
+            return "the agent takes no embedded resources"
+        case Image() | Audio() | Resource() if _size(part) > MAX_ATTACHMENT_BYTES:
+            return f"it is larger than {MAX_ATTACHMENT_BYTES} bytes"
+        case Image() | Audio() | Resource() if total + _size(part) > MAX_PROMPT_BYTES:
+            return f"the attachments together are larger than {MAX_PROMPT_BYTES} bytes"
+        case _:
+            return None
+
+
+def _instead(part: Content, why: str) -> Content:
+    """A link where there is an address, else a note in the text, so that the agent knows too."""
+    uri = getattr(part, "uri", None)
+    if uri is not None:
+        name = uri.rstrip("/").rpartition("/")[2] or uri
+        return ResourceLink(uri, name, getattr(part, "mime_type", None))
+    return Text(f"[{_kind(part)} left out: {why}]")
+
+
+def _warning(instead: Content, why: str) -> str:
+    if isinstance(instead, ResourceLink):
+        return f"{instead.name} was sent as a link: {why}"
+    return f"an attachment was left out: {why}"
+
+
+def _kind(part: Content) -> str:
+    return type(part).__name__.lower()
+
+
+def _size(part: Content) -> int:
+    match part:
+        case Image() | Audio():
+            return len(part.data) * 3 // 4
+        case Resource():
+            return len(part.blob) * 3 // 4 if part.blob else len((part.content or "").encode())
+        case _:
+            return 0

@@ -1,0 +1,147 @@
+"""Which session a message belongs to; updates that come before their session wait for it.
+
+Agents send updates for a session before the reply that names it: those are held while an opening
+call is under way and delivered, in order, when the session is there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dragoman.client.dialect import Place
+from dragoman.client.mcp import InProcessServer, McpHandler
+from dragoman.errors import ResourceNotFound
+from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions import PermissionAnswer
+from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalSnapshot
+from dragoman.session.events import Event, ToolCallUpdated
+from dragoman.session.facts import PermissionOption
+
+if TYPE_CHECKING:
+    from dragoman.client.session import Session
+    from dragoman.host.gate import Gate
+
+logger = logging.getLogger("dragoman.client")
+
+MAX_HELD_BYTES = 64 * 1024 * 1024
+_LEAST_BYTES = 256  # what holding an event costs, however small it came in
+
+
+class Router:
+    """The `Host` of a dialect: every call goes to the gate of its session."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, Session] = {}
+        self._opening: list[Place] = []
+        self._held: list[tuple[str, Event, int]] = []
+        self._held_bytes = 0
+
+    def add(self, session: Session) -> None:
+        self._sessions[session.id] = session
+
+    def get(self, session_id: str) -> Session | None:
+        return self._sessions.get(session_id)
+
+    def remove(self, session: Session) -> None:
+        if self._sessions.get(session.id) is session:
+            del self._sessions[session.id]
+
+    def sessions(self) -> list[Session]:
+        return list(self._sessions.values())
+
+    # ── events ────────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def opening(self, place: Place) -> Generator[None]:
+        """While this lasts, events of sessions nobody knows are held, and the agent may already
+        use what the session brings along."""
+        self._opening.append(place)
+        try:
+            yield
+        finally:
+            self._opening.remove(place)
+            if not self._opening:
+                self._held.clear()
+                self._held_bytes = 0
+
+    def deliver_held(self, session: Session) -> None:
+        mine = [held for held in self._held if held[0] == session.id]
+        self._held = [held for held in self._held if held[0] != session.id]
+        for _, event, size in mine:
+            session.log.record_told(event, size)
+
+    def _hold(self, session_id: str, event: Event, size: int) -> None:
+        self._held_bytes += max(size, _LEAST_BYTES)
+        if self._held_bytes <= MAX_HELD_BYTES:
+            self._held.append((session_id, event, size))
+        else:
+            logger.warning("an update was dropped: too many came before the session they are of")
+
+    def on_event(self, session_id: str, event: Event, size: int) -> None:
+        session = self._sessions.get(session_id)
+        if session is not None:
+            session.log.record_told(event, size)
+        elif self._opening:
+            self._hold(session_id, event, size)
+        else:
+            logger.debug("an update for an unknown session was ignored")
+
+    def on_elicitation_complete(self, elicitation_id: str) -> None:
+        """The user did what an address asked for: tell whoever shows the question."""
+        for session in self.sessions():
+            session.gate.consent.complete_elicitation(elicitation_id)
+
+    # ── requests ──────────────────────────────────────────────────────────────────────────────
+
+    def _gate(self, session_id: str) -> Gate:
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise ResourceNotFound(f"there is no session {session_id}", {"sessionId": session_id})
+        session.log.touch()
+        return session.gate
+
+    async def read_text_file(
+        self, session_id: str, path: str, line: int | None, limit: int | None
+    ) -> str:
+        return await self._gate(session_id).read_text_file(path, line, limit)
+
+    async def write_text_file(self, session_id: str, path: str, content: str) -> None:
+        await self._gate(session_id).write_text_file(path, content)
+
+    async def request_permission(
+        self, session_id: str, tool_call: ToolCallUpdated, options: list[PermissionOption]
+    ) -> PermissionAnswer:
+        return await self._gate(session_id).consent.request_permission(tool_call, options)
+
+    async def create_elicitation(
+        self, session_id: str | None, request: ElicitationRequest
+    ) -> ElicitationAnswer:
+        if session_id is None:
+            # Tied to a request outside any session: there is no thread to show it in.
+            return ElicitationAnswer("decline")
+        return await self._gate(session_id).create_elicitation(request)
+
+    async def create_terminal(self, session_id: str, command: TerminalCommand) -> str:
+        return await self._gate(session_id).create_terminal(command)
+
+    async def terminal_output(self, session_id: str, terminal_id: str) -> TerminalSnapshot:
+        return await self._gate(session_id).terminal_output(terminal_id)
+
+    async def wait_for_terminal_exit(self, session_id: str, terminal_id: str) -> TerminalExit:
+        return await self._gate(session_id).wait_for_terminal_exit(terminal_id)
+
+    async def kill_terminal(self, session_id: str, terminal_id: str) -> None:
+        await self._gate(session_id).kill_terminal(terminal_id)
+
+    async def release_terminal(self, session_id: str, terminal_id: str) -> None:
+        await self._gate(session_id).release_terminal(terminal_id)
+
+    def mcp_server(self, server_id: str) -> McpHandler:
+        places = [*self._opening, *(session.place for session in self.sessions())]
+        for server in (server for place in places for server in place.mcp_servers):
+            if isinstance(server, InProcessServer) and server.id == server_id:
+                return server.handle
+        raise ResourceNotFound(f"there is no MCP server {server_id}", {"serverId": server_id})

@@ -1,0 +1,38 @@
+"""One prompt from a program that is not async."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from dragoman.client.client import Client
+from dragoman.client.options import HostCapabilities
+from dragoman.host.rulebook import Policy
+from dragoman.session.state import AgentEntry
+from dragoman.transport.stdio import AgentCommand
+
+
+def run_prompt(
+    prompt: str,
+    *,
+    agent: str | AgentCommand = "demo",
+    cwd: str | os.PathLike[str] = ".",
+    policy: Policy | None = None,
+) -> str:
+    """The agent's answer to one prompt in a new session; what the policy leaves open is refused.
+
+    Raises what `Client.start` and the turn raise. Not for use where an event loop runs already.
+    """
+
+    rules = policy or Policy()
+    name = agent if isinstance(agent, str) else os.path.basename(agent.command)
+    offers = HostCapabilities(write_files=rules.could_allow("write", agent=name, person=False))
+
+    async def run() -> str:
+        async with Client.start(agent, policy=rules, capabilities=offers) as client:
+            session = await client.new_session(cwd)
+            await session.prompt(prompt)
+            entries = session.state.entries
+            return "".join(entry.text for entry in entries if isinstance(entry, AgentEntry))
+
+    return asyncio.run(run())

@@ -1,0 +1,376 @@
+"""A session: one conversation with an agent, its state, and everything one can do with it.
+
+Its turns run one after the other; what happens in and between them is in its `log`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections import deque
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+from dragoman.client.choices import checked_option, option_of, with_own, with_value
+from dragoman.client.dialect import Finished, Place
+from dragoman.client.log import SessionLog
+from dragoman.client.prompts import PromptInput, prepare
+from dragoman.client.sign_in import explained
+from dragoman.client.turn import Turn
+from dragoman.errors import (
+    AuthRequired,
+    CancelIgnored,
+    DragomanError,
+    NoProgress,
+    SessionBusy,
+    SessionGone,
+    Unsupported,
+)
+from dragoman.host.changes import Change
+from dragoman.host.elicitation import ElicitationAnswer
+from dragoman.host.gate import Gate
+from dragoman.session import events as e
+from dragoman.session.state import Pending
+from dragoman.stream import Stream
+
+if TYPE_CHECKING:
+    from dragoman.client.client import Client
+
+logger = logging.getLogger("dragoman.client")
+
+
+class Session:
+    """Made by the `Client`: new, load, resume, fork or ensure a session there.
+
+    Every method that talks to the agent raises SessionGone once the session is closed, and
+    ConnectionLost when the connection is.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        session_id: str,
+        place: Place,
+        log: SessionLog,
+        gate: Gate,
+    ) -> None:
+        self.id = session_id
+        self.place = place
+        self.state = log.state
+        self.log = log
+        self.gate = gate
+        self._client = client
+        self._turn: Turn | None = None
+        self._queue: deque[Turn] = deque()
+        self._failed_with: DragomanError | None = None
+        self._closing = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # ── what it is ────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def cwd(self) -> str:
+        return self.place.cwd
+
+    @property
+    def continuity(self) -> e.Continuity:
+        """How this session relates to the one that was asked for."""
+        return self.state.continuity
+
+    @property
+    def pending(self) -> list[Pending]:
+        """What waits for an answer. Once a program looks here, questions wait for `answer`."""
+        self.gate.consent.attended = True
+        return list(self.state.pending.values())
+
+    @property
+    def busy(self) -> bool:
+        return self._turn is not None
+
+    def events(self) -> Stream[e.Event]:
+        """Everything that happens from now on, in turns and between them."""
+        self.gate.consent.attended = True
+        return self.log.stream()
+
+    # ── turns ─────────────────────────────────────────────────────────────────────────────────
+
+    def prompt(
+        self,
+        prompt: PromptInput,
+        *,
+        when_busy: Literal["queue", "raise"] = "queue",
+        timeout: float | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Turn:
+        """Send a prompt: a text, whose `@mentions` become links, or content.
+
+        While another turn runs the prompt waits behind it, or SessionBusy is raised. `timeout` ends
+        a turn in which the agent makes no progress for that long, with NoProgress.
+
+        Raises ValueError when there is nothing in the prompt.
+        """
+        self._require_open()
+        content, warnings = prepare(prompt, self._client.capabilities, self.cwd)
+        if self.busy and when_busy == "raise":
+            raise SessionBusy(self.id)
+        turn = Turn(
+            f"turn-{secrets.token_hex(8)}",
+            content,
+            meta=meta,
+            timeout=timeout if timeout is not None else self._client.timeouts.progress,
+            warnings=warnings,
+        )
+        turn.on_unanswered = self.gate.consent.refuse_unattended
+        if self.busy:
+            self._queue.append(turn)
+            self.log.record(e.PromptQueued(turn.id, content))
+        else:
+            self._begin(turn)
+        return turn
+
+    def _begin(self, turn: Turn) -> None:
+        self.log.replay = "no"
+        self.log.touch()
+        self._turn = self.log.turn = self.gate.consent.turn = turn
+        self.log.record(e.TurnStarted(turn.id, turn.content))
+        for warning in turn.warnings:
+            self.log.record(e.Notice(warning, "warning", source="client"))
+        self._spawn(self._run(turn))
+        if turn.timeout is not None:
+            self._spawn(self._watch(turn, turn.timeout))
+
+    async def _run(self, turn: Turn) -> None:
+        if turn.cancel_requested:
+            self._finish(turn, Finished("cancelled"))
+            return
+        turn.sent = True
+        try:
+            await self._client.dialect.prompt(
+                self.id, turn.content, turn.meta, lambda finished: self._finish(turn, finished)
+            )
+        except AuthRequired as error:
+            self._fail(turn, explained(error, self._client.auth_methods))
+        except DragomanError as error:
+            self._fail(turn, error)
+        except Exception as error:
+            # Whatever it is, a turn ends.
+            logger.exception("a turn failed")
+            self._fail(turn, DragomanError(f"the turn failed: {error}"))
+
+    def _finish(self, turn: Turn, finished: Finished) -> None:
+        if not turn.done:
+            self.gate.consent.cancel_all("the turn ended")
+            ended = e.TurnEnded(turn.id, finished.stop_reason, finished.usage, meta=finished.meta)
+            self._end(turn, ended, None)
+
+    def _fail(self, turn: Turn, error: DragomanError) -> None:
+        if not turn.done:
+            self._failed_with = error
+            self.gate.consent.cancel_all("the turn was cut short")
+            self._end(turn, e.TurnEnded(turn.id, error=str(error)), error)
+
+    def _end(self, turn: Turn, event: e.TurnEnded, error: DragomanError | None) -> None:
+        self._turn = self.log.turn = self.gate.consent.turn = None
+        self.log.record(event)
+        turn.finish(event, error)
+        if self._queue and not self._closing and self._client.connection_error is None:
+            self._begin(self._unqueue(self._queue[0]))
+
+    def _unqueue(self, turn: Turn) -> Turn:
+        self._queue.remove(turn)
+        self.log.record(e.PromptUnqueued(turn.id))
+        return turn
+
+    async def _watch(self, turn: Turn, seconds: float) -> None:
+        """Give the turn up when nothing was heard for `seconds`; our own delays do not count."""
+        while not turn.done:
+            if self.state.pending:
+                self.log.touch()
+            waited = time.monotonic() - self.log.progress
+            if waited >= seconds:
+                self._send_cancel()
+                self._fail(turn, NoProgress(self.id, seconds))
+                return
+            await _settled_within(turn, seconds - waited)
+
+    async def cancel(self) -> None:
+        """Stop the running turn, if there is one, and wait for the agent to end it.
+
+        What waits for an answer is settled as cancelled, open tool calls are marked so. Raises
+        CancelIgnored when the agent goes on for longer than `Timeouts.cancel`.
+        """
+        turn = self._turn
+        if turn is None:
+            return
+        if not turn.cancel_requested:
+            turn.cancel_requested = True
+            self.log.record(e.TurnCancelling(turn.id))
+            self.gate.consent.cancel_all("the turn was cancelled")
+            if turn.sent:
+                self._send_cancel()
+        seconds = self._client.timeouts.cancel
+        if not await _settled_within(turn, seconds):
+            raise CancelIgnored(self.id, seconds)
+
+    def _send_cancel(self) -> None:
+        # When the connection is gone, the turn ends for that reason.
+        with suppress(DragomanError):
+            self._client.dialect.cancel(self.id)
+
+    def drop_queued(self, turn: Turn) -> None:
+        """Take a queued prompt back; its turn ends as cancelled without having been sent."""
+        if turn in self._queue:
+            self._unqueue(turn).finish(e.TurnEnded(turn.id, "cancelled"), None)
+
+    # ── answers ───────────────────────────────────────────────────────────────────────────────
+
+    async def answer(self, request_id: str, option_id: str) -> None:
+        """Settle a permission request with one of its options; the first answer wins.
+
+        Raises KeyError for a request that is unknown or settled, ValueError for an option it does
+        not have.
+        """
+        self.gate.consent.answer(request_id, option_id)
+
+    async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
+        """Settle an elicitation. Raises KeyError for one that is unknown or settled."""
+        self.gate.consent.answer_elicitation(request_id, answer)
+
+    # ── settings ──────────────────────────────────────────────────────────────────────────────
+
+    async def set_mode(self, mode_id: str) -> None:
+        """Switch the mode. Raises Unsupported for an agent without modes, ValueError for a mode it
+        does not have."""
+        self._require_open()
+        modes = self.state.modes
+        if modes is None:
+            option = option_of(self.state.config_options, "mode")
+            if option is None:
+                raise Unsupported("modes")
+            await self.set_config_option(option.id, mode_id)
+            return
+        known = [mode.id for mode in modes.available]
+        if known and mode_id not in known:
+            raise ValueError(f"there is no mode {mode_id!r}; there are: {', '.join(known)}")
+        await self._client.dialect.set_mode(self.id, mode_id)
+        if self.state.modes is not None and self.state.modes.current != mode_id:
+            self.log.record(e.ModeChanged(mode_id))
+
+    async def set_config_option(self, option_id: str, value: str | bool) -> None:
+        """Change a setting. Raises Unsupported for an agent without settings, ValueError for an
+        option or a value it does not have."""
+        self._require_open()
+        option = checked_option(self.state.config_options, option_id, value)
+        told = await self._client.dialect.set_config_option(self.id, option, value)
+        known = with_value(self.state.config_options, option, value)
+        self.log.record(e.ConfigChanged(with_own(told, known) if told else known))
+
+    async def set_model(self, model_id: str) -> None:
+        """Choose a model. Raises Unsupported for an agent that offers no choice, ValueError for a
+        model it does not have."""
+        self._require_open()
+        option = option_of(self.state.config_options, "model")
+        if option is None:
+            raise Unsupported("choosing a model")
+        await self.set_config_option(option.id, model_id)
+
+    async def set_title(self, title: str) -> None:
+        """Rename the session on the agent's side. Raises Unsupported where it does not offer it."""
+        self._require_open()
+        self._client.require("set_title", "session/set_title")
+        stored = await self._client.dialect.set_session_title(self.id, title)
+        self.log.record(e.InfoChanged(title=stored))
+
+    # ── what was written ──────────────────────────────────────────────────────────────────────
+
+    def changes(self, turn: Turn | None = None) -> tuple[Change, ...]:
+        """The files written for the agent, in the whole session or in one turn, as changes."""
+        return self.gate.changes(None if turn is None else turn.id)
+
+    async def revert(self, turn: Turn | None = None, *, force: bool = False) -> tuple[Change, ...]:
+        """Undo those writes; what was undone.
+
+        Raises RevertConflict, and undoes nothing, when a file was changed by someone else since,
+        unless `force`.
+        """
+        return await self.gate.revert(None if turn is None else turn.id, force=force)
+
+    # ── the end, and starting again ───────────────────────────────────────────────────────────
+
+    async def close(self) -> None:
+        """End the session: its turn, its terminals, and the agent's side where that is offered."""
+        await self._client.close_session(self.id)
+
+    async def reconnect(self) -> None:
+        """After the agent was lost: start it again and continue this session where it can.
+
+        Raises SessionNotContinued when the agent can neither resume nor load it, SessionBusy while
+        a turn runs, SessionGone once it is closed.
+        """
+        if self._closing:
+            raise SessionGone(self.id)
+        if self.busy:
+            raise SessionBusy(self.id)
+        await self._client.reconnect_session(self)
+
+    def begin_closing(self) -> None:
+        """Called by the client: from here on no turn begins."""
+        self._closing = True
+        for turn in list(self._queue):
+            self.drop_queued(turn)
+
+    def lost(self, error: DragomanError) -> None:
+        """Called by the client when the connection has ended although nobody closed it."""
+        for queued in list(self._queue):
+            event = e.TurnEnded(queued.id, error=str(error))
+            self._unqueue(queued).finish(event, error)
+        if self._turn is not None:
+            self._fail(self._turn, error)
+        elif self._failed_with is not error:
+            self.log.record(e.Notice(str(error), "error", source="client"))
+
+    async def shut(self, reason: str, error: DragomanError | None = None) -> None:
+        """Called by the client: settle everything here without talking to the agent.
+
+        `error` is what a turn that still runs ends with.
+        """
+        self.begin_closing()
+        self.gate.consent.cancel_all(reason)
+        if self._turn is not None:
+            self._fail(self._turn, error or SessionGone(self.id))
+        try:
+            await self.gate.close()
+        finally:
+            self.end(reason)
+
+    def end(self, reason: str) -> None:
+        """Called by the client: nothing more happens here, whatever still runs."""
+        self.begin_closing()
+        self.gate.consent.cancel_all(reason)
+        self.log.close(reason)
+        for task in self._tasks:
+            task.cancel()
+
+    def _require_open(self) -> None:
+        if self._closing:
+            raise SessionGone(self.id)
+        if (error := self._client.connection_error) is not None:
+            raise error
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _settled_within(turn: Turn, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await turn.wait()
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,276 @@
+"""What a v1 agent asks of us: its requests and notifications, turned into calls on the host."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from dragoman.client.dialect import Host
+from dragoman.client.v1 import inward
+from dragoman.errors import (
+    DragomanError,
+    InvalidMessage,
+    InvalidParams,
+    MethodNotFound,
+    to_wire,
+)
+from dragoman.host.elicitation import ElicitationRequest
+from dragoman.host.terminals import TerminalCommand
+from dragoman.schema import codec, v1
+from dragoman.session import events as e
+
+logger = logging.getLogger("dragoman.client")
+
+OLD_NAMES = {
+    "read_text_file": "fs/read_text_file",
+    "write_text_file": "fs/write_text_file",
+    "request_permission": "session/request_permission",
+    "create_terminal": "terminal/create",
+    "terminal_output": "terminal/output",
+    "wait_for_terminal_exit": "terminal/wait_for_exit",
+    "kill_terminal": "terminal/kill",
+    "release_terminal": "terminal/release",
+    "session_update": "session/update",
+}
+"""Method names of agents from before ACP had namespaces: understood, never sent."""
+
+WAITS = frozenset(
+    {
+        "session/request_permission",
+        "request_permission",
+        "terminal/wait_for_exit",
+        "wait_for_terminal_exit",
+        "elicitation/create",
+    }
+)
+"""Requests that stay open for a person or a process, and so do not count as load."""
+
+
+class _Peek(msgspec.Struct, rename="camel"):
+    session_id: str
+    update: msgspec.Raw
+
+
+class _PeekUpdate(msgspec.Struct, rename="camel"):
+    session_update: str = ""
+
+
+class _McpConnect(msgspec.Struct, rename="camel"):
+    acp_id: str = ""
+    server_id: str = ""
+
+
+class _McpDraftMessage(msgspec.Struct, rename="camel"):
+    connection_id: str
+    method: str
+    params: dict[str, Any] | None = None
+
+
+class Serving:
+    """Handles what comes from the agent; the peer calls `on_notification` and `on_request`."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    # ── notifications ─────────────────────────────────────────────────────────────────────────
+
+    def on_notification(self, method: str, params: msgspec.Raw) -> None:
+        if method in ("session/update", "session_update"):
+            self._session_update(params)
+        elif method == "elicitation/complete":
+            done = codec.decode(params, v1.CompleteElicitationNotification)
+            self._host.on_elicitation_complete(done.elicitation_id)
+        else:
+            logger.debug("the notification %s was ignored", method)
+
+    def _session_update(self, params: msgspec.Raw) -> None:
+        try:
+            notification = codec.decode(params, v1.SessionNotification)
+        except InvalidMessage as error:
+            self._keep_unreadable(params, error)
+            return
+        event = inward.update(notification.update)
+        self._host.on_event(notification.session_id, event, len(memoryview(params)))
+        if event.meta is not None:
+            for extra in _terminal_events(event.meta):
+                self._host.on_event(notification.session_id, extra, 0)
+
+    def _keep_unreadable(self, params: msgspec.Raw, error: InvalidMessage) -> None:
+        """An update that cannot be read is still part of the record."""
+        logger.debug("an update could not be read: %s", error)
+        try:
+            peek = msgspec.json.decode(params, type=_Peek)
+            kind = msgspec.json.decode(peek.update, type=_PeekUpdate).session_update
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        raw = bytes(peek.update).decode()
+        self._host.on_event(peek.session_id, e.UnknownUpdate(kind, raw), len(raw))
+
+    # ── requests ──────────────────────────────────────────────────────────────────────────────
+
+    def on_request(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes]:
+        handler = _REQUESTS.get(OLD_NAMES.get(method, method))
+        if handler is None:
+            raise MethodNotFound(f"{method} is not offered here")
+        return handler(self, params)
+
+    async def read_text_file(self, p: v1.ReadTextFileRequest) -> v1.ReadTextFileResponse:
+        text = await self._host.read_text_file(p.session_id, p.path, p.line, p.limit)
+        return v1.ReadTextFileResponse(content=text)
+
+    async def write_text_file(self, p: v1.WriteTextFileRequest) -> v1.WriteTextFileResponse:
+        await self._host.write_text_file(p.session_id, p.path, p.content)
+        return v1.WriteTextFileResponse()
+
+    async def request_permission(
+        self, p: v1.RequestPermissionRequest
+    ) -> v1.RequestPermissionResponse:
+        tool_call = inward.tool_call_update(p.tool_call)
+        options = [inward.permission_option(option) for option in p.options]
+        answer = await self._host.request_permission(p.session_id, tool_call, options)
+        if answer.option_id is None:
+            return v1.RequestPermissionResponse(outcome=v1.CancelledPermissionOutcome())
+        return v1.RequestPermissionResponse(
+            outcome=v1.SelectedPermissionOutcome(option_id=answer.option_id)
+        )
+
+    async def create_elicitation(
+        self, p: v1.CreateElicitationRequest
+    ) -> v1.CreateElicitationResponse:
+        request = ElicitationRequest(
+            request_id="",
+            message=p.message,
+            mode=p.mode,
+            schema=None if p.requested_schema is None else msgspec.to_builtins(p.requested_schema),
+            url=p.url,
+            elicitation_id=p.elicitation_id,
+            tool_call_id=p.tool_call_id,
+        )
+        answer = await self._host.create_elicitation(p.session_id, request)
+        return v1.CreateElicitationResponse(action=answer.action, content=answer.content)
+
+    async def create_terminal(self, p: v1.CreateTerminalRequest) -> v1.CreateTerminalResponse:
+        command = TerminalCommand(
+            command=p.command,
+            args=tuple(p.args),
+            env={variable.name: variable.value for variable in p.env},
+            cwd=p.cwd,
+            output_byte_limit=p.output_byte_limit,
+        )
+        terminal_id = await self._host.create_terminal(p.session_id, command)
+        return v1.CreateTerminalResponse(terminal_id=terminal_id)
+
+    async def terminal_output(self, p: v1.TerminalOutputRequest) -> v1.TerminalOutputResponse:
+        now = await self._host.terminal_output(p.session_id, p.terminal_id)
+        status = (
+            None
+            if now.exit is None
+            else v1.TerminalExitStatus(exit_code=now.exit.exit_code, signal=now.exit.signal)
+        )
+        return v1.TerminalOutputResponse(
+            output=now.output, truncated=now.truncated, exit_status=status
+        )
+
+    async def wait_for_exit(
+        self, p: v1.WaitForTerminalExitRequest
+    ) -> v1.WaitForTerminalExitResponse:
+        ended = await self._host.wait_for_terminal_exit(p.session_id, p.terminal_id)
+        return v1.WaitForTerminalExitResponse(exit_code=ended.exit_code, signal=ended.signal)
+
+    async def kill_terminal(self, p: v1.KillTerminalRequest) -> v1.KillTerminalResponse:
+        await self._host.kill_terminal(p.session_id, p.terminal_id)
+        return v1.KillTerminalResponse()
+
+    async def release_terminal(self, p: v1.ReleaseTerminalRequest) -> v1.ReleaseTerminalResponse:
+        await self._host.release_terminal(p.session_id, p.terminal_id)
+        return v1.ReleaseTerminalResponse()
+
+    async def mcp_connect(self, p: _McpConnect) -> dict[str, str]:
+        """Older drafts open a connection first; ours is named after the server."""
+        return {"connectionId": p.server_id or p.acp_id}
+
+    async def mcp_disconnect(self, p: dict[str, Any]) -> dict[str, str]:
+        return {}
+
+    async def mcp_message(self, p: Any) -> Any:
+        if "connectionId" in p:  # older drafts: the result is the MCP result itself
+            draft = _checked(msgspec.Raw(msgspec.json.encode(p)), _McpDraftMessage)
+            return await self._host.mcp_server(draft.connection_id)(draft.method, draft.params)
+        request = _checked(msgspec.Raw(msgspec.json.encode(p)), v1.MessageMcpRequest)
+        handle = self._host.mcp_server(request.server_id)
+        try:
+            return v1.MessageMcpResponse(result=await handle(request.method, request.params))
+        except Exception as error:
+            if not isinstance(error, DragomanError):
+                logger.exception("an MCP server of ours failed")
+            code, message, data = to_wire(error)
+            wire = v1.McpError(code=code, message=message, data=UNSET if data is None else data)
+            return v1.MessageMcpResponse(error=wire)
+
+
+Handler = Callable[[Serving, msgspec.Raw], Coroutine[Any, Any, bytes]]
+
+
+def _typed(
+    params_type: type[Any], serve: Callable[[Serving, Any], Coroutine[Any, Any, Any]]
+) -> Handler:
+    async def handle(serving: Serving, raw: msgspec.Raw) -> bytes:
+        return codec.encode(await serve(serving, _checked(raw, params_type)))
+
+    return handle
+
+
+def _checked(raw: msgspec.Raw, params_type: type[Any]) -> Any:
+    try:
+        return codec.decode(raw, params_type)
+    except InvalidMessage as error:
+        raise InvalidParams(str(error)) from error
+
+
+_REQUESTS: dict[str, Handler] = {
+    "fs/read_text_file": _typed(v1.ReadTextFileRequest, Serving.read_text_file),
+    "fs/write_text_file": _typed(v1.WriteTextFileRequest, Serving.write_text_file),
+    "session/request_permission": _typed(v1.RequestPermissionRequest, Serving.request_permission),
+    "elicitation/create": _typed(v1.CreateElicitationRequest, Serving.create_elicitation),
+    "terminal/create": _typed(v1.CreateTerminalRequest, Serving.create_terminal),
+    "terminal/output": _typed(v1.TerminalOutputRequest, Serving.terminal_output),
+    "terminal/wait_for_exit": _typed(v1.WaitForTerminalExitRequest, Serving.wait_for_exit),
+    "terminal/kill": _typed(v1.KillTerminalRequest, Serving.kill_terminal),
+    "terminal/release": _typed(v1.ReleaseTerminalRequest, Serving.release_terminal),
+    "mcp/message": _typed(dict[str, Any], Serving.mcp_message),
+    "mcp/connect": _typed(_McpConnect, Serving.mcp_connect),
+    "mcp/disconnect": _typed(dict[str, Any], Serving.mcp_disconnect),
+}
+
+
+def _terminal_events(meta: dict[str, Any]) -> list[e.Event]:
+    """The agent's own terminals, which some agents show through `_meta.terminal_*`."""
+    events: list[e.Event] = []
+    match meta.get("terminal_info"):
+        case {"terminal_id": str(terminal_id), **rest}:
+            cwd = rest.get("cwd")
+            events.append(e.TerminalStarted(terminal_id, [], cwd if isinstance(cwd, str) else ""))
+        case _:
+            pass
+    match meta.get("terminal_output"):
+        case {"terminal_id": str(terminal_id), "data": str(data)}:
+            events.append(e.TerminalOutput(terminal_id, data))
+        case _:
+            pass
+    match meta.get("terminal_exit"):
+        case {"terminal_id": str(terminal_id), **rest}:
+            code, signal = rest.get("exit_code"), rest.get("signal")
+            events.append(
+                e.TerminalExited(
+                    terminal_id,
+                    code if isinstance(code, int) else None,
+                    signal if isinstance(signal, str) else None,
+                )
+            )
+        case _:
+            pass
+    return events

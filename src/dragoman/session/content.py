@@ -1,0 +1,143 @@
+"""What messages, prompts and tool calls carry, in our own words."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+Meta: TypeAlias = dict[str, Any] | None
+
+
+class Part(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
+    """The base of all content: annotations and metadata travel with it untouched."""
+
+    annotations: dict[str, Any] | None = None
+    meta: Meta = None
+
+
+class Text(Part, tag="text"):
+    text: str
+
+
+class Image(Part, tag="image"):
+    """`data` is base64, as it travels."""
+
+    data: str
+    mime_type: str
+    uri: str | None = None
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+class Audio(Part, tag="audio"):
+    """`data` is base64, as it travels."""
+
+    data: str
+    mime_type: str
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+class ResourceLink(Part, tag="resource_link"):
+    """A resource the agent can reach by itself, such as a file of the workspace."""
+
+    uri: str
+    name: str
+    mime_type: str | None = None
+    title: str | None = None
+    description: str | None = None
+    size: int | None = None
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+class Resource(Part, tag="resource"):
+    """A resource with its contents: `content` is text, or `blob` is base64."""
+
+    uri: str
+    content: str | None = None
+    blob: str | None = None
+    mime_type: str | None = None
+    resource_meta: Meta = None
+
+    @property
+    def text(self) -> str:
+        return self.content or ""
+
+
+class UnknownContent(Part, tag="unknown"):
+    """Content of a type this version does not know; `raw` is its JSON."""
+
+    kind: str
+    raw: str
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+Content: TypeAlias = Text | Image | Audio | ResourceLink | Resource | UnknownContent
+
+
+class ContentItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="content"):
+    """Ordinary content inside a tool call."""
+
+    content: Content
+    meta: Meta = None
+
+    @property
+    def text(self) -> str:
+        return self.content.text
+
+
+class Diff(msgspec.Struct, omit_defaults=True, tag_field="type", tag="diff"):
+    """A file before and after; `old_text` is None for a new file."""
+
+    path: str
+    new_text: str
+    old_text: str | None = None
+    meta: Meta = None
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+class TerminalItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="terminal"):
+    """A terminal shown inside a tool call; one we never created is the agent's own."""
+
+    terminal_id: str
+    meta: Meta = None
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+class UnknownItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="unknown"):
+    """Tool content of a type this version does not know; `raw` is its JSON."""
+
+    kind: str
+    raw: str
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+ToolContent: TypeAlias = ContentItem | Diff | TerminalItem | UnknownItem
+
+
+class Location(msgspec.Struct, omit_defaults=True):
+    """A place in a file that a tool call touches; `line` is 1-based."""
+
+    path: str
+    line: int | None = None
+    meta: Meta = None

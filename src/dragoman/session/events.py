@@ -1,0 +1,405 @@
+"""Everything that can happen in a session, one small type each.
+
+`Event` is the union of them all, so a `match` over it can be checked for completeness. Each has
+`.text`: the words in it that a person would read, "" where there are none. `seq` and `at` are
+stamped by whoever records the event; `replay` marks history that an agent told again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from dragoman.session.content import Content, Location, Meta, ToolContent
+from dragoman.session.facts import (
+    Command,
+    ConfigOption,
+    ContextUsage,
+    Cost,
+    Decision,
+    Mode,
+    PermissionOption,
+    PlanStep,
+    TokenUsage,
+)
+
+Continuity: TypeAlias = Literal["new", "continued", "replayed", "reset"]
+"""How a session relates to the one that was asked for."""
+
+
+class Recorded(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
+    """What every event carries beside its own fields."""
+
+    seq: int = 0
+    at: float = 0.0
+    replay: bool = False
+    meta: Meta = None
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+class SessionOpened(Recorded, tag="session_opened"):
+    """The session is there; after `reset` the agent remembers nothing of what stands above."""
+
+    session_id: str
+    cwd: str
+    continuity: Continuity
+    additional_directories: list[str] = []
+    agent: str = ""
+
+
+class SessionClosed(Recorded, tag="session_closed"):
+    reason: str = ""
+
+
+class TurnStarted(Recorded, tag="turn_started"):
+    """A prompt went to the agent."""
+
+    turn_id: str
+    content: list[Content]
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.content)
+
+
+class TurnCancelling(Recorded, tag="turn_cancelling"):
+    """The turn was asked to stop; it ends when the agent answers, or is given up."""
+
+    turn_id: str
+
+
+class TurnEnded(Recorded, tag="turn_ended"):
+    """The end of a turn, exactly once: the agent's stop reason, or the error that cut it short."""
+
+    turn_id: str
+    stop_reason: str | None = None
+    usage: TokenUsage | None = None
+    error: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.error or ""
+
+
+class _Message(Recorded):
+    content: Content
+    message_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.content.text
+
+
+class UserMessage(_Message, tag="user_message"):
+    """A piece of what the user said, as the agent tells it."""
+
+
+class AgentMessage(_Message, tag="agent_message"):
+    """A piece of the agent's answer."""
+
+
+class AgentThought(_Message, tag="agent_thought"):
+    """A piece of the agent's reasoning."""
+
+
+class ToolCallUpdated(Recorded, tag="tool_call"):
+    """A tool call seen for the first time, or what changed about it.
+
+    Fields left UNSET did not change; None clears.
+    """
+
+    tool_call_id: str
+    title: str | UnsetType | None = UNSET
+    name: str | UnsetType | None = UNSET
+    kind: str | UnsetType | None = UNSET
+    status: str | UnsetType | None = UNSET
+    content: list[ToolContent] | UnsetType | None = UNSET
+    locations: list[Location] | UnsetType | None = UNSET
+    raw_input: Any = UNSET
+    raw_output: Any = UNSET
+
+    @property
+    def text(self) -> str:
+        return self.title or ""
+
+
+class PlanUpdated(Recorded, tag="plan"):
+    """The whole plan anew: as steps, as Markdown, or as the address of a file."""
+
+    steps: list[PlanStep] = []
+    plan_id: str = ""
+    markdown: str | None = None
+    uri: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.markdown or "\n".join(step.content for step in self.steps)
+
+
+class PlanRemoved(Recorded, tag="plan_removed"):
+    plan_id: str
+
+
+class CommandsChanged(Recorded, tag="commands"):
+    commands: list[Command]
+
+
+class ModeChanged(Recorded, tag="mode"):
+    """Another mode is current; `available` comes along when the agent tells it."""
+
+    mode_id: str
+    available: list[Mode] | None = None
+
+
+class ConfigChanged(Recorded, tag="config"):
+    options: list[ConfigOption]
+
+
+class InfoChanged(Recorded, tag="info"):
+    """What the agent calls the session; fields left UNSET did not change, None clears."""
+
+    title: str | UnsetType | None = UNSET
+    updated_at: str | UnsetType | None = UNSET
+
+
+class UsageChanged(Recorded, tag="usage"):
+    used: int
+    size: int
+    cost: Cost | None = None
+
+    @property
+    def usage(self) -> ContextUsage:
+        return ContextUsage(self.used, self.size, self.cost)
+
+
+class Notice(Recorded, tag="notice"):
+    """Something to tell the user once: from the agent, or from us about what we had to change."""
+
+    title: str
+    severity: str = "info"
+    description: str | None = None
+    source: Literal["agent", "client"] = "agent"
+
+    @property
+    def text(self) -> str:
+        return self.title if self.description is None else f"{self.title}: {self.description}"
+
+
+class CompactionUpdated(Recorded, tag="compaction"):
+    """The agent shortens its context; fields left UNSET did not change, None clears."""
+
+    compaction_id: str
+    status: str
+    summary: list[Content] | UnsetType | None = UNSET
+    error: str | UnsetType | None = UNSET
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.summary or ())
+
+
+class CompactionSummary(Recorded, tag="compaction_summary"):
+    """One more piece of a compaction's summary."""
+
+    compaction_id: str
+    content: Content
+
+    @property
+    def text(self) -> str:
+        return self.content.text
+
+
+class SubagentUpdated(Recorded, tag="subagent"):
+    """A child session of this one; fields left UNSET did not change, None clears."""
+
+    session_id: str
+    title: str | UnsetType | None = UNSET
+    description: str | UnsetType | None = UNSET
+    state: dict[str, Any] | UnsetType | None = UNSET
+    cwd: str | UnsetType | None = UNSET
+    additional_directories: list[str] | UnsetType | None = UNSET
+    capabilities: dict[str, Any] | UnsetType | None = UNSET
+
+
+class PeerMessageUpdated(Recorded, tag="peer_message"):
+    """A message between sessions; fields left UNSET did not change, None clears."""
+
+    message_id: str
+    sender_session_id: str | UnsetType | None = UNSET
+    recipient_session_id: str | UnsetType | None = UNSET
+    sender_message_id: str | UnsetType | None = UNSET
+    recipient_message_id: str | UnsetType | None = UNSET
+    content: list[Content] | UnsetType | None = UNSET
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.content or ())
+
+
+class PeerMessageChunk(Recorded, tag="peer_message_chunk"):
+    message_id: str
+    content: Content
+
+    @property
+    def text(self) -> str:
+        return self.content.text
+
+
+class UnknownUpdate(Recorded, tag="unknown"):
+    """An update of a kind this version does not know; `raw` is its JSON."""
+
+    kind: str
+    raw: str
+
+
+class PermissionRequested(Recorded, tag="permission_requested"):
+    """Someone must decide; answer by `request_id` with the id of one of the options."""
+
+    request_id: str
+    options: list[PermissionOption]
+    title: str = ""
+    tool_call_id: str | None = None
+    operation: str = "other"
+    paths: list[str] = []
+    argv: list[str] | None = None
+    content: list[ToolContent] = []
+    """What an allow would cover, as it was when the request came; the tool call may change."""
+    description: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.title
+
+
+class PermissionSettled(Recorded, tag="permission_settled"):
+    """How a request ended; `option_id` is None when it was cancelled."""
+
+    request_id: str
+    option_id: str | None
+    decision: Decision
+
+
+class AccessDecided(Recorded, tag="access"):
+    """What our policy said to something the agent wanted us to do, without asking anyone."""
+
+    operation: str
+    decision: Decision
+    paths: list[str] = []
+    argv: list[str] | None = None
+
+
+class ElicitationRequested(Recorded, tag="elicitation_requested"):
+    """The agent asks the user for something: a form to fill in, or an address to visit."""
+
+    request_id: str
+    message: str
+    mode: str
+    schema: dict[str, Any] | None = None
+    url: str | None = None
+    elicitation_id: str | None = None
+    tool_call_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.message
+
+
+class ElicitationSettled(Recorded, tag="elicitation_settled"):
+    """`content` is kept by the agent alone: what a person typed may be secret."""
+
+    request_id: str
+    action: str
+
+
+class TerminalStarted(Recorded, tag="terminal_started"):
+    terminal_id: str
+    argv: list[str]
+    cwd: str = ""
+
+
+class TerminalOutput(Recorded, tag="terminal_output"):
+    terminal_id: str
+    data: str
+
+    @property
+    def text(self) -> str:
+        return self.data
+
+
+class TerminalExited(Recorded, tag="terminal_exited"):
+    terminal_id: str
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+class TerminalReleased(Recorded, tag="terminal_released"):
+    terminal_id: str
+
+
+class FileWritten(Recorded, tag="file_written"):
+    """The agent had us write a file; `before` is None when there was none."""
+
+    path: str
+    after: str
+    before: str | None = None
+
+
+class PromptQueued(Recorded, tag="prompt_queued"):
+    """A prompt waits for the running turn to end."""
+
+    queue_id: str
+    content: list[Content]
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.content)
+
+
+class PromptUnqueued(Recorded, tag="prompt_unqueued"):
+    """It was sent, or dropped."""
+
+    queue_id: str
+
+
+Event: TypeAlias = (
+    SessionOpened
+    | SessionClosed
+    | TurnStarted
+    | TurnCancelling
+    | TurnEnded
+    | UserMessage
+    | AgentMessage
+    | AgentThought
+    | ToolCallUpdated
+    | PlanUpdated
+    | PlanRemoved
+    | CommandsChanged
+    | ModeChanged
+    | ConfigChanged
+    | InfoChanged
+    | UsageChanged
+    | Notice
+    | CompactionUpdated
+    | CompactionSummary
+    | SubagentUpdated
+    | PeerMessageUpdated
+    | PeerMessageChunk
+    | UnknownUpdate
+    | PermissionRequested
+    | PermissionSettled
+    | AccessDecided
+    | ElicitationRequested
+    | ElicitationSettled
+    | TerminalStarted
+    | TerminalOutput
+    | TerminalExited
+    | TerminalReleased
+    | FileWritten
+    | PromptQueued
+    | PromptUnqueued
+)

@@ -1,0 +1,105 @@
+"""What an agent tells about a session beside its messages: modes, options, commands, usage.
+
+The names are kept where ACP's own are good; the shapes are neutral between its versions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from dragoman.session.content import Meta
+
+
+class Fact(msgspec.Struct, kw_only=True, omit_defaults=True):
+    meta: Meta = None
+
+
+class Mode(Fact):
+    id: str
+    name: str
+    description: str | None = None
+
+
+class Modes(Fact):
+    current: str
+    available: list[Mode]
+
+
+class ConfigChoice(Fact):
+    value: str
+    name: str
+    description: str | None = None
+    group: str | None = None
+
+
+class ConfigOption(Fact):
+    """A setting of the session: a choice when `choices` are there, else on or off."""
+
+    id: str
+    name: str
+    value: str | bool
+    choices: list[ConfigChoice] | None = None
+    description: str | None = None
+    category: str | None = None
+
+
+class Command(Fact):
+    """A slash command; `hint` says what may be typed behind it."""
+
+    name: str
+    description: str = ""
+    hint: str | None = None
+
+
+class PlanStep(Fact):
+    content: str
+    priority: str = "medium"
+    status: str = "pending"
+
+
+class Cost(Fact):
+    amount: float
+    currency: str
+
+
+class ContextUsage(Fact):
+    """How full the context is now, and what the session has cost so far; unknown is None."""
+
+    used: int
+    size: int
+    cost: Cost | None = None
+
+
+class TokenUsage(Fact):
+    """Tokens as the agent counted them in the answer to a prompt.
+
+    Some agents count the turn, others the session so far: shown as reported, never added up.
+    """
+
+    total: int
+    input: int
+    output: int
+    thought: int | None = None
+    cached_read: int | None = None
+    cached_write: int | None = None
+
+
+class PermissionOption(Fact):
+    """One possible answer; `kind` is a hint, `id` is what counts."""
+
+    id: str
+    name: str
+    kind: str
+
+
+class Decision(Fact):
+    """Who or what settled a request, and why."""
+
+    effect: str
+    reason: str
+    rule: dict[str, Any] | None = None
+
+
+Json: TypeAlias = dict[str, Any]

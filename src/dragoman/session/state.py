@@ -1,0 +1,331 @@
+"""What a session is, at one moment: the ordered entries of its thread and the facts around them.
+
+A `SessionState` is made by `reduce` alone; everybody else reads it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from dragoman.session.content import Content, Diff, Location, Meta, Text, ToolContent
+from dragoman.session.events import Continuity
+from dragoman.session.facts import (
+    Command,
+    ConfigOption,
+    ContextUsage,
+    Mode,
+    Modes,
+    PermissionOption,
+    PlanStep,
+    TokenUsage,
+)
+
+TERMINAL_TAIL = 1024 * 1024
+"""Characters of a terminal's output kept in state; the events have all of it."""
+
+OPEN_STATUSES = frozenset({"pending", "in_progress"})
+
+
+class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
+    """A row of the thread; `seq` and `at` are those of the event that began it."""
+
+    seq: int = 0
+    at: float = 0.0
+    turn_id: str | None = None
+
+
+class _Spoken(Entry):
+    """A message in pieces: plain text as strings, everything else as content.
+
+    Pieces are joined when somebody looks, so that a chunk costs the same at any length.
+    """
+
+    pieces: list[str | Content] = []
+    message_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(p if isinstance(p, str) else p.text for p in self.pieces)
+
+    @property
+    def content(self) -> list[Content]:
+        """The message as content, neighbouring text joined."""
+        parts: list[Content] = []
+        words: list[str] = []
+        for piece in self.pieces:
+            if isinstance(piece, str):
+                words.append(piece)
+                continue
+            _flush(words, parts)
+            parts.append(piece)
+        _flush(words, parts)
+        return parts
+
+
+def _flush(words: list[str], parts: list[Content]) -> None:
+    if words:
+        parts.append(Text("".join(words)))
+        words.clear()
+
+
+class UserEntry(_Spoken, tag="user"):
+    """What the user said."""
+
+
+class AgentEntry(_Spoken, tag="agent"):
+    """What the agent answered."""
+
+
+class ThoughtEntry(_Spoken, tag="thought"):
+    """What the agent was thinking."""
+
+
+class ToolCall(Entry, tag="tool_call"):
+    """Something the agent does or wants to do, as it told us: a claim, not what we executed."""
+
+    id: str
+    title: str = ""
+    name: str | None = None
+    kind: str = "other"
+    status: str = "pending"
+    content: list[ToolContent] = []
+    locations: list[Location] = []
+    raw_input: Any = None
+    raw_output: Any = None
+    meta: Meta = None
+
+    @property
+    def text(self) -> str:
+        return self.title
+
+    @property
+    def diffs(self) -> list[Diff]:
+        return [item for item in self.content if isinstance(item, Diff)]
+
+
+class PlanEntry(Entry, tag="plan"):
+    plan_id: str = ""
+    steps: list[PlanStep] = []
+    markdown: str | None = None
+    uri: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.markdown or "\n".join(step.content for step in self.steps)
+
+
+class NoticeEntry(Entry, tag="notice"):
+    title: str
+    severity: str = "info"
+    description: str | None = None
+    source: Literal["agent", "client"] = "agent"
+
+    @property
+    def text(self) -> str:
+        return self.title if self.description is None else f"{self.title}: {self.description}"
+
+
+class CompactionEntry(Entry, tag="compaction"):
+    id: str
+    status: str = "in_progress"
+    summary: list[Content] = []
+    error: str | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.summary)
+
+
+class PeerMessageEntry(Entry, tag="peer_message"):
+    """A message between this session and another."""
+
+    id: str
+    content: list[Content] = []
+    sender_session_id: str | None = None
+    recipient_session_id: str | None = None
+    sender_message_id: str | None = None
+    recipient_message_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.content)
+
+
+class ResetEntry(Entry, tag="reset"):
+    """Here the agent's memory was lost: it knows nothing of what stands above."""
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+class ErrorEntry(Entry, tag="error"):
+    """A turn was cut short."""
+
+    message: str
+
+    @property
+    def text(self) -> str:
+        return self.message
+
+
+class UnknownEntry(Entry, tag="unknown"):
+    """An update of a kind this version does not know."""
+
+    kind: str
+    raw: str
+
+    @property
+    def text(self) -> str:
+        return ""
+
+
+AnyEntry: TypeAlias = (
+    UserEntry
+    | AgentEntry
+    | ThoughtEntry
+    | ToolCall
+    | PlanEntry
+    | NoticeEntry
+    | CompactionEntry
+    | PeerMessageEntry
+    | ResetEntry
+    | ErrorEntry
+    | UnknownEntry
+)
+
+
+class Terminal(msgspec.Struct, omit_defaults=True):
+    """A terminal we run for the agent, or one of its own that it only shows."""
+
+    id: str
+    argv: list[str] = []
+    cwd: str = ""
+    pieces: list[str] = []
+    size: int = 0
+    running: bool = True
+    exit_code: int | None = None
+    signal: str | None = None
+    released: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether we run it; else it is the agent's own, and what it shows is only told."""
+        return bool(self.argv)
+
+    @property
+    def output(self) -> str:
+        """The last mebibyte of what it printed."""
+        return "".join(self.pieces)[-TERMINAL_TAIL:]
+
+
+class PendingPermission(msgspec.Struct, omit_defaults=True, tag_field="kind", tag="permission"):
+    id: str
+    options: list[PermissionOption]
+    title: str = ""
+    tool_call_id: str | None = None
+    operation: str = "other"
+    paths: list[str] = []
+    argv: list[str] | None = None
+    content: list[ToolContent] = []
+    description: str | None = None
+
+
+class PendingElicitation(msgspec.Struct, omit_defaults=True, tag_field="kind", tag="elicitation"):
+    id: str
+    message: str
+    mode: str
+    schema: dict[str, Any] | None = None
+    url: str | None = None
+    elicitation_id: str | None = None
+    tool_call_id: str | None = None
+
+
+Pending: TypeAlias = PendingPermission | PendingElicitation
+
+
+class Subagent(msgspec.Struct, omit_defaults=True):
+    session_id: str
+    title: str | None = None
+    description: str | None = None
+    state: dict[str, Any] | None = None
+    cwd: str | None = None
+    additional_directories: list[str] | None = None
+    capabilities: dict[str, Any] | None = None
+
+
+class QueuedPrompt(msgspec.Struct, omit_defaults=True):
+    id: str
+    content: list[Content]
+
+
+TurnStatus: TypeAlias = Literal["prompting", "streaming", "waiting", "cancelling", "completed"]
+
+
+class TurnState(msgspec.Struct, omit_defaults=True):
+    """One turn: prompting → streaming ⇄ waiting for a permission → (cancelling →) completed."""
+
+    id: str
+    status: TurnStatus = "prompting"
+    stop_reason: str | None = None
+    usage: TokenUsage | None = None
+    error: str | None = None
+
+
+class SessionState(msgspec.Struct, omit_defaults=True):
+    """Everything known about a session. Equal to the fold of its events, always."""
+
+    session_id: str = ""
+    agent: str = ""
+    cwd: str = ""
+    additional_directories: list[str] = []
+    continuity: Continuity = "new"
+    open: bool = False
+    title: str | None = None
+    updated_at: str | None = None
+    entries: list[AnyEntry] = []
+    turns: list[TurnState] = []
+    modes: Modes | None = None
+    config_options: list[ConfigOption] = []
+    commands: list[Command] = []
+    usage: ContextUsage | None = None
+    terminals: dict[str, Terminal] = {}
+    pending: dict[str, Pending] = {}
+    subagents: dict[str, Subagent] = {}
+    queue: list[QueuedPrompt] = []
+    last_seq: int = 0
+    # Where the entries that later events change stand in `entries`, by their ids.
+    places: dict[str, int] = {}
+
+    @property
+    def tool_calls(self) -> dict[str, ToolCall]:
+        """Every tool call by its id, in the order they were first seen."""
+        return {entry.id: entry for entry in self.entries if isinstance(entry, ToolCall)}
+
+    def tool_call(self, tool_call_id: str) -> ToolCall | None:
+        """One tool call by its id, without a walk through the thread."""
+        place = self.places.get(f"tool:{tool_call_id}")
+        entry = None if place is None else self.entries[place]
+        return entry if isinstance(entry, ToolCall) else None
+
+    @property
+    def plan(self) -> PlanEntry | None:
+        """The newest plan that has something in it: one that was removed has not."""
+        plans = (e for e in reversed(self.entries) if isinstance(e, PlanEntry))
+        return next((plan for plan in plans if plan.text or plan.uri), None)
+
+    @property
+    def turn(self) -> TurnState | None:
+        """The turn that runs now, if one does."""
+        if self.turns and self.turns[-1].status != "completed":
+            return self.turns[-1]
+        return None
+
+    @property
+    def mode(self) -> Mode | None:
+        """The current mode, if the agent has modes."""
+        if self.modes is None:
+            return None
+        return next((m for m in self.modes.available if m.id == self.modes.current), None)

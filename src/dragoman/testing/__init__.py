@@ -1,0 +1,58 @@
+"""For programs that test against agents: a scripted agent, recordings, and their replay.
+
+    agent = ScriptedAgent([say("hello")])
+    async with Client.start(agent.connect()) as client: ...
+
+Steps of a script are in `testing.steps`, what an agent can do wrong in `testing.faults`. Names are
+imported when they are first used: the pytest plugin must cost nothing where nobody uses it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.testing.agent import AgentSession, ScriptedAgent
+    from dragoman.testing.recording import Recorder, Recording, load_recording
+    from dragoman.testing.replay import ReplayAgent
+    from dragoman.testing.turn import AgentTurn, Script, Step
+    from dragoman.transport.memory import memory_pair
+
+__all__ = [
+    "AgentSession",
+    "AgentTurn",
+    "Recorder",
+    "Recording",
+    "ReplayAgent",
+    "Script",
+    "ScriptedAgent",
+    "Step",
+    "load_recording",
+    "memory_pair",
+]
+
+_HOMES = {
+    "AgentSession": "testing.agent",
+    "AgentTurn": "testing.turn",
+    "Recorder": "testing.recording",
+    "Recording": "testing.recording",
+    "ReplayAgent": "testing.replay",
+    "Script": "testing.turn",
+    "ScriptedAgent": "testing.agent",
+    "Step": "testing.turn",
+    "load_recording": "testing.recording",
+    "memory_pair": "transport.memory",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dragoman.testing' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"dragoman.{home}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,204 @@
+"""What the demo agent does with a prompt: a command, a look at something, or the whole tour."""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from dragoman.schema import v1
+from dragoman.testing.demo.commands import COMMANDS
+from dragoman.testing.demo.summary import summarise
+from dragoman.testing.demo.turn import DemoTurn, Ran
+from dragoman.testing.turn import AgentTurn
+
+OWN_FILE = "dragoman-demo.txt"
+"""The only file it ever writes."""
+
+INTRODUCTION = (
+    "I am Dragoman's demo agent: a script, with no model behind it. "
+    "To add a real agent, see `dragoman agents list`, then run `dragoman -a NAME`.\n\n"
+)
+
+_reads = re.compile(
+    r"(?i)\s*(?:please\s+|can you\s+|could you\s+)?"
+    r"(?:summari[sz]e|explain|describe|what|why|how|who|where|when|which|read|show|list|tell|"
+    r"review|look|find|search|is|are|does)\b"
+)
+_and_edits = re.compile(
+    r"(?i)(?:\band\b|\bthen\b|[,;.])\s*(?:then\s+)?"
+    r"(?:add|append|build|change|commit|convert|correct|create|delete|edit|execute|extend|fix|"
+    r"format|generate|implement|improve|insert|install|make|migrate|modify|move|put|refactor|"
+    r"remove|rename|replace|rewrite|run|save|set|test|update|write)\b"
+)
+_TEXT_FILES = (".md", ".txt", ".rst", ".py", ".toml", ".json", ".js", ".ts", ".c", ".go", ".rs")
+
+
+class Material(msgspec.Struct, frozen=True):
+    """Something to read: its name, its text if it could be had, else what can be said of it."""
+
+    name: str
+    text: str | None
+    note: str = "I could not read it"
+
+
+async def perform(turn: AgentTurn) -> None:
+    """Do what the prompt asks for, as far as a script can."""
+    demo = DemoTurn(turn)
+    _give_title(turn)
+    name, _, rest = turn.text.strip().removeprefix("/").partition(" ")
+    if turn.text.lstrip().startswith("/"):
+        await _command(demo, name, rest.strip())
+    elif asks_to_read(turn.text):
+        await _look(demo)
+    else:
+        await _tour(demo)
+    if demo.option("verbose"):
+        await demo.say(_details(turn))
+    demo.report_usage()
+
+
+def asks_to_read(text: str) -> bool:
+    """Whether a prompt wants something read, and nothing changed."""
+    return bool(_reads.match(text)) and not _and_edits.search(text)
+
+
+def _give_title(turn: AgentTurn) -> None:
+    session = turn.session
+    if session.title is None:
+        session.title = " ".join(turn.text.split())[:60] or "Untitled"
+    turn.update(v1.SessionInfoUpdate(title=session.title, updated_at=session.updated_at))
+
+
+async def _command(demo: DemoTurn, name: str, rest: str) -> None:
+    command = COMMANDS.get(name)
+    if command is None:
+        known = ", ".join(f"`/{each}`" for each in COMMANDS)
+        await demo.say(f"There is no command `/{name}`. There are: {known}.")
+        return
+    await command(demo, rest)
+
+
+# ── looking ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def _look(demo: DemoTurn) -> None:
+    """Read what was mentioned, else what there is, and say what it is about."""
+    await demo.think("This only asks for a look, so I read and change nothing. ")
+    found = await _materials(demo)
+    if not found:
+        await demo.say("I found nothing to read here.\n\n")
+    for material in found:
+        if material.text is None:
+            await demo.say(f"`{material.name}`: {material.note}.\n\n")
+        else:
+            await demo.say(summarise(material.name, material.text) + "\n")
+    await demo.say(INTRODUCTION)
+
+
+async def _materials(demo: DemoTurn) -> list[Material]:
+    mentioned = [await _mentioned(demo, part) for part in demo.turn.prompt]
+    found = [material for material in mentioned if material is not None]
+    return found or await _something(demo)
+
+
+async def _mentioned(demo: DemoTurn, part: v1.ContentBlock) -> Material | None:
+    match part:
+        case v1.ResourceLink(uri=uri) if (path := _path(uri)) is not None:
+            return Material(demo.name(path), await demo.read(path))
+        case v1.ResourceLink(name=name):
+            return Material(name, None, "I read files only")
+        case v1.EmbeddedResource(resource=v1.TextResourceContents(uri=uri, text=text)):
+            demo.read_chars += len(text)
+            return Material(os.path.basename(uri) or uri, text)
+        case v1.EmbeddedResource(resource=v1.BlobResourceContents(uri=uri, blob=blob)):
+            return Material(os.path.basename(uri) or uri, None, f"{len(blob) * 3 // 4} bytes")
+        case (
+            v1.ImageContent(mime_type=kind, data=data) | v1.AudioContent(mime_type=kind, data=data)
+        ):
+            return Material("attachment", None, f"{len(data) * 3 // 4} bytes of {kind}")
+        case _:
+            return None
+
+
+def _path(uri: str) -> str | None:
+    """The file that a link names, if it names one."""
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else None
+
+
+async def _something(demo: DemoTurn) -> list[Material]:
+    """README.md, else the first file that looks like text."""
+    name = _first_text_file(demo.cwd)
+    return [] if name is None else [Material(name, await demo.read(os.path.join(demo.cwd, name)))]
+
+
+def _first_text_file(folder: str) -> str | None:
+    try:
+        names = sorted(os.listdir(folder), key=lambda name: (name != "README.md", name))
+    except OSError:
+        return None
+    for name in names:
+        if name.lower().endswith(_TEXT_FILES) and os.path.isfile(os.path.join(folder, name)):
+            return name
+    return None
+
+
+# ── the tour ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def _tour(demo: DemoTurn) -> None:
+    """Plan, read, propose a change, ask, write, run a command, report."""
+    steps = ["Look around", f"Change `{OWN_FILE}`", "Check it with a command", "Report"]
+    await demo.say(INTRODUCTION)
+    await demo.think("There is a task, so I show each thing an agent can do, one by one. ")
+    demo.plan(steps, 0)
+    found = await _materials(demo)
+    report = [f"Read `{m.name}` ({_lines(m)})." for m in found if m.text is not None]
+    demo.plan(steps, 1, working=demo.turn.mode != "plan")
+    if demo.turn.mode == "plan":
+        report.append("Changed nothing and ran nothing: this is plan mode. Switch to ask or auto.")
+    else:
+        await demo.think("Now a change, small and harmless. ", at=("long",))
+        report.append(await _change(demo))
+        demo.plan(steps, 2)
+        await demo.think("Let me see what came of it. ", at=("long",))
+        ran = await demo.run(_check(demo.cwd))
+        report.append(ran.report if isinstance(ran, Ran) else ran)
+        demo.plan(steps, 3)
+    await demo.say("### What I did\n\n" + "".join(f"{n}. {s}\n" for n, s in enumerate(report, 1)))
+    if demo.turn.mode != "plan":
+        demo.plan(steps, 4)
+
+
+def _lines(material: Material) -> str:
+    lines = len((material.text or "").splitlines())
+    return "1 line" if lines == 1 else f"{lines} lines"
+
+
+async def _change(demo: DemoTurn) -> str:
+    """One more line in our own file: what was asked for."""
+    path = os.path.join(demo.cwd, OWN_FILE)
+    before = await demo.current(path)
+    asked = " ".join(demo.turn.text.split())[:200]
+    return await demo.edit(path, before, f"{_ended(before or '')}You asked: {asked}\n")
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def _check(folder: str) -> list[str]:
+    is_there = os.path.exists(os.path.join(folder, OWN_FILE))
+    return ["wc", "-l", OWN_FILE] if is_there else ["ls", "-la"]
+
+
+def _details(turn: AgentTurn) -> str:
+    session = turn.session
+    options = ", ".join(f"{name} {value}" for name, value in session.options.items())
+    return (
+        f"\n---\nSession `{session.id}` in `{session.cwd}`, mode {session.mode}; {options}; "
+        f"{session.used} tokens in context.\n"
+    )

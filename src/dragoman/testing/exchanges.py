@@ -1,0 +1,165 @@
+"""A recording taken apart: each request of the client, and what the agent did because of it.
+
+Frames of the agent stand where they stood: before or behind the reply of the request they belong
+to. That is the one open in their session, else the last one there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import msgspec
+
+from dragoman.testing.recording import TO_AGENT, Recording
+from dragoman.wire import messages
+from dragoman.wire.messages import Failure, Id, Notification, Reply, Request
+
+
+class Say(msgspec.Struct, frozen=True):
+    """Send this frame."""
+
+    frame: bytes
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """Send this request of the agent."""
+
+    id: Id
+    frame: bytes
+
+
+class Hear(msgspec.Struct, frozen=True):
+    """Wait for the client's reply to it; this is what it was then."""
+
+    id: Id
+    frame: bytes
+
+
+class HearCancel(msgspec.Struct, frozen=True):
+    """Wait for the client to cancel."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """Reply to the request."""
+
+    frame: bytes
+
+
+class Go(msgspec.Struct, frozen=True):
+    """End the connection."""
+
+
+Act: TypeAlias = Say | Ask | Hear | HearCancel | Answer | Go
+
+
+class Exchange(msgspec.Struct):
+    """A request of the client, and what followed from it."""
+
+    method: str
+    session_id: str | None
+    params: msgspec.Raw
+    acts: list[Act] = []
+
+
+class Conversation(msgspec.Struct):
+    """One connection: what the agent said unasked, and the exchanges in order."""
+
+    unasked: list[Act] = []
+    exchanges: list[Exchange] = []
+
+
+class _Named(msgspec.Struct, rename="camel"):
+    session_id: str | None = None
+
+
+def session_of(json: msgspec.Raw) -> str | None:
+    """The session that params or a result speak of."""
+    try:
+        return msgspec.json.decode(json, type=_Named).session_id
+    except msgspec.DecodeError:
+        return None
+
+
+def conversations(recording: Recording) -> list[Conversation]:
+    """Each connection of a recording; the client begins one by `initialize`."""
+    taken_apart: list[Conversation] = []
+    apart = _Apart()
+    for line in recording.lines:
+        message = messages.decode(line.frame) if line.frame else None
+        if line.dir == TO_AGENT:
+            if _begins(message) and apart.conversation.exchanges:
+                taken_apart.append(apart.conversation)
+                apart = _Apart()
+            apart.heard(message, line.frame)
+        elif line.dir == "eof":
+            apart.gone()
+        elif message is not None:
+            apart.said(message, line.frame)
+    return [*taken_apart, apart.conversation]
+
+
+def _begins(message: Any) -> bool:
+    return isinstance(message, Request) and message.method == "initialize"
+
+
+class _Apart:
+    """Takes one connection apart, frame by frame."""
+
+    def __init__(self) -> None:
+        self.conversation = Conversation()
+        self._open: dict[Id, Exchange] = {}
+        self._asked: dict[Id, list[Act]] = {}
+        self._last: dict[str | None, Exchange] = {}
+
+    def heard(self, message: Any, frame: bytes) -> None:
+        """The client sent this."""
+        match message:
+            case Request():
+                session_id = session_of(message.params)
+                exchange = Exchange(message.method, session_id, message.params)
+                self.conversation.exchanges.append(exchange)
+                self._open[message.id] = self._last[session_id] = self._last[None] = exchange
+            case Reply() | Failure() if message.id in self._asked:
+                self._asked.pop(message.id).append(Hear(message.id, frame))
+            case Notification(method="session/cancel"):
+                for exchange in self._open_in(session_of(message.params)):
+                    exchange.acts.append(HearCancel())
+            case _:
+                pass
+
+    def said(self, message: Any, frame: bytes) -> None:
+        """The agent sent this."""
+        match message:
+            case Reply() | Failure() if message.id in self._open:
+                exchange = self._open.pop(message.id)
+                exchange.acts.append(Answer(frame))
+                if isinstance(message, Reply) and (made := session_of(message.result)) is not None:
+                    self._last.setdefault(made, exchange)
+            case Request():
+                acts = self._asked[message.id] = self._acts(session_of(message.params))
+                acts.append(Ask(message.id, frame))
+            case Notification():
+                self._acts(session_of(message.params)).append(Say(frame))
+            case _:
+                self._acts(None).append(Say(frame))
+
+    def gone(self) -> None:
+        """The agent ended the connection here, whatever it still owed."""
+        for exchange in self._open.values():
+            exchange.acts.append(Go())
+
+    def _acts(self, session_id: str | None) -> list[Act]:
+        home = self._home(session_id)
+        return self.conversation.unasked if home is None else home.acts
+
+    def _home(self, session_id: str | None) -> Exchange | None:
+        here = list(self._open_in(session_id))
+        if here:
+            return here[-1]
+        if session_id not in self._last and self._open:
+            return list(self._open.values())[-1]  # it makes the session, or names none
+        return self._last.get(session_id) or self._last.get(None)
+
+    def _open_in(self, session_id: str | None) -> Iterator[Exchange]:
+        return (e for e in self._open.values() if e.session_id == session_id)

@@ -1,0 +1,123 @@
+"""What went over a connection, frame by frame, in a file: writing it, and reading it back.
+
+One line a frame: `{"t": seconds, "dir": "->" to the agent or "<-" from it, "msg": the frame}`. The
+frame stands there byte for byte; one that is no JSON stands as base64 under `bytes`. Lines of other
+directions are notes. Frames hold what was said: a file that an agent read or a key in the settings
+of an MCP server is in them, so treat a recording as you treat those. Nothing else is written, no
+environment and no arguments.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+import msgspec
+
+from dragoman.errors import ConfigError
+
+TO_AGENT, FROM_AGENT = "->", "<-"
+
+
+class Recorder:
+    """A tap that writes to a file: `Client.start(…, tap=Recorder(path))`.
+
+    Each frame is in the file before it is handled. The file is made anew, for its owner alone.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
+        os.fchmod(self._file.fileno(), 0o600)  # there may have been one that others can read
+        self._start = time.monotonic()
+
+    def __call__(self, direction: Literal["sent", "received"], frame: bytes) -> None:
+        arrow = TO_AGENT if direction == "sent" else FROM_AGENT
+        seconds = time.monotonic() - self._start
+        self._file.write(b'{"t":%.3f,"dir":"%b",%b}\n' % (seconds, arrow.encode(), _member(frame)))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _member(frame: bytes) -> bytes:
+    try:
+        frame.decode()
+        msgspec.json.decode(frame, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return b'"bytes":"%b"' % base64.b64encode(frame)
+    return b'"msg":%b' % frame
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line: when, which way (or what kind of note), and the frame's exact bytes."""
+
+    t: float
+    dir: str
+    frame: bytes = b""
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """What was recorded, in order, notes included."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def frames(self) -> tuple[Line, ...]:
+        """The frames alone, both ways."""
+        return tuple(line for line in self.lines if line.dir in (TO_AGENT, FROM_AGENT))
+
+
+class _Wire(msgspec.Struct):
+    dir: str
+    t: float = 0.0
+    msg: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    bytes: str | msgspec.UnsetType = msgspec.UNSET
+
+
+_decode = msgspec.json.Decoder(_Wire).decode
+
+
+def load_recording(path: str | os.PathLike[str]) -> Recording:
+    """Read a recording. A last line that was cut off is left out.
+
+    Raises ConfigError for a line that belongs to no recording, OSError for a file not there.
+    """
+    name = str(path)
+    *whole, rest = Path(path).read_bytes().split(b"\n")
+    lines = [_line(data, name, n) for n, data in enumerate(whole, 1) if data.strip()]
+    if rest.strip():
+        with suppress(ConfigError):
+            lines.append(_line(rest, name, len(whole) + 1))
+    return Recording(tuple(lines))
+
+
+def _line(data: bytes, path: str, number: int) -> Line:
+    try:
+        wire = _decode(data)
+        return Line(wire.t, wire.dir, _frame(wire))
+    except (msgspec.DecodeError, ValueError) as error:
+        expected = "a JSON object with t, dir and msg"
+        raise ConfigError(path, f"line {number}", expected) from error
+
+
+def _frame(wire: _Wire) -> bytes:
+    if wire.bytes is not msgspec.UNSET:
+        return base64.b64decode(wire.bytes, validate=True)
+    return b"" if wire.msg is msgspec.UNSET else bytes(wire.msg)

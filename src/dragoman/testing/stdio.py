@@ -1,0 +1,121 @@
+"""Being an agent on standard input and output.
+
+Nothing but frames leaves on standard output: what a script prints goes to standard error. This is
+the agent's end of the pipes; the host's end is `dragoman.transport.stdio`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import NoReturn, TypeAlias
+
+from dragoman.errors import ConnectionClosed
+from dragoman.transport.base import Transport
+from dragoman.transport.pipes import InputPipe, OutputPipe
+
+Serve: TypeAlias = Callable[[Transport], Awaitable[None]]
+"""Is an agent on a transport, until the client goes away."""
+
+
+class StandardStreams:
+    """A transport that reads one descriptor and writes another; both are its own from then on."""
+
+    def __init__(self, stdin: int, stdout: int) -> None:
+        # A terminal is shared with the shell, which would be surprised by what we do to it.
+        self._blocking = {fd: os.get_blocking(fd) for fd in (stdin, stdout) if os.isatty(fd)}
+        self._input = OutputPipe(stdin)
+        self._output = InputPipe(stdout)
+        self._deaf = False
+        self.lingers = False
+        """The process stays when its input has ended."""
+
+    async def receive(self) -> bytes:
+        data = await self._input.receive()
+        while self._deaf:
+            await asyncio.Event().wait()
+        return data
+
+    def send(self, data: bytes) -> None:
+        self._output.send(data)
+
+    async def drain(self) -> None:
+        await self._output.drain()
+
+    @property
+    def pending(self) -> int:
+        return self._output.pending
+
+    async def failure(self, *, spoke: bool, printed: str) -> ConnectionClosed:
+        return ConnectionClosed("the client closed the connection")
+
+    async def aclose(self) -> None:
+        self._restore()
+        self._input.close()
+        self._output.finish()
+
+    def stop_reading(self) -> None:
+        """Take nothing more from the pipe, so that it fills up."""
+        self._deaf = True
+
+    def ignore_term(self) -> None:
+        """Have the process survive SIGTERM."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def exit(self, code: int) -> NoReturn:
+        """End the process at once, whatever else was going on in it."""
+        self._restore()
+        os._exit(code)
+
+    def _restore(self) -> None:
+        for descriptor, blocking in self._blocking.items():
+            os.set_blocking(descriptor, blocking)
+        self._blocking.clear()
+
+
+def serve_stdio(serve: Serve) -> None:
+    """Be an agent until standard input ends."""
+    stdin, stdout = _take_streams()
+    try:
+        lingers = asyncio.run(_serve(serve, stdin, stdout))
+    except KeyboardInterrupt:
+        return
+    while lingers:
+        signal.pause()
+
+
+async def _serve(serve: Serve, stdin: int, stdout: int) -> bool:
+    streams = StandardStreams(stdin, stdout)
+    try:
+        await serve(streams)
+    finally:
+        await streams.aclose()
+    return streams.lingers
+
+
+def _take_streams() -> tuple[int, int]:
+    """Standard input and output, for frames alone; `print` goes to standard error from here."""
+    stdin, stdout = os.dup(0), os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    if stat.S_ISREG(os.fstat(stdin).st_mode):
+        stdin = _as_pipe(stdin)
+    return stdin, stdout
+
+
+def _as_pipe(file: int) -> int:
+    """An event loop cannot wait for a file."""
+    reader, writer = os.pipe()
+
+    def copy() -> None:
+        while data := os.read(file, 64 * 1024):
+            os.write(writer, data)
+        os.close(writer)
+
+    threading.Thread(target=copy, daemon=True).start()
+    return reader

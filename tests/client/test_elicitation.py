@@ -1,0 +1,173 @@
+"""Questions beside permissions: asked of a person, settled once, never answered for one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clients import next_of, opened, until
+from support.peers import settled, soon
+from support.raw_agent import Json, RawAgent
+
+from dragoman import Policy, Session
+from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.session import events as e
+from dragoman.session.state import PendingElicitation
+
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
+FORM: Json = {"sessionId": "s1", "mode": "form", "message": "Name?", "requestedSchema": SCHEMA}
+PAGE: Json = {
+    "sessionId": "s1",
+    "mode": "url",
+    "message": "Sign in",
+    "url": "https://x",
+    "elicitationId": "e1",
+}
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.events: list[e.Event] = []
+
+    def __call__(self, session: Session, event: e.Event) -> None:
+        self.events.append(event)
+
+    @property
+    def actions(self) -> list[str]:
+        return [event.action for event in self.events if isinstance(event, e.ElicitationSettled)]
+
+
+async def test_a_form_is_filled_in_by_whoever_reads_the_turn(tmp_path: Path) -> None:
+    agent, heard = RawAgent(), Heard()
+    async with opened(agent, tmp_path, listen=heard) as (_, session):
+        turn = session.prompt("hi")
+        asking = asyncio.create_task(agent.ask("elicitation/create", FORM))
+        asked = await next_of(turn, e.ElicitationRequested)
+        assert (asked.text, asked.mode, asked.schema) == ("Name?", "form", SCHEMA)
+        assert session.pending == [PendingElicitation(asked.request_id, "Name?", "form", SCHEMA)]
+        answer = ElicitationAnswer("accept", {"name": "s3cret"})
+        await session.answer_elicitation(asked.request_id, answer)
+        told = await soon(asking)
+        assert told["result"] == {"action": "accept", "content": {"name": "s3cret"}}
+        with pytest.raises(KeyError):
+            await session.answer_elicitation(asked.request_id, answer)
+        with pytest.raises(KeyError):
+            await session.answer(asked.request_id, "accept")
+    assert heard.actions == ["accept"]
+    assert "s3cret" not in str(heard.events)
+
+
+class Person:
+    def __init__(self, answer: ElicitationAnswer | Exception) -> None:
+        self.answer = answer
+        self.asked: list[ElicitationRequest] = []
+
+    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
+        self.asked.append(request)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (ElicitationAnswer("accept", {"n": 1}), {"action": "accept", "content": {"n": 1}}),
+        (ElicitationAnswer("decline"), {"action": "decline"}),
+        (OSError("no terminal"), {"action": "cancel"}),
+    ],
+)
+async def test_a_provider_is_asked(
+    answer: ElicitationAnswer | Exception, told: Json, tmp_path: Path
+) -> None:
+    agent, person = RawAgent(), Person(answer)
+    async with opened(agent, tmp_path, elicitation=person):
+        assert (await agent.ask("elicitation/create", FORM))["result"] == told
+    (request,) = person.asked
+    assert (request.message, request.schema) == ("Name?", SCHEMA)
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy(yolo=True)])
+async def test_with_nobody_to_ask_it_is_declined_whatever_is_allowed(
+    policy: Policy, tmp_path: Path
+) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path, policy=policy) as (_, session):
+        turn = asyncio.ensure_future(session.prompt("hi"))
+        request = await agent.expect("session/prompt")
+        assert (await agent.ask("elicitation/create", FORM))["result"] == {"action": "decline"}
+        agent.reply(request["id"], {"stopReason": "end_turn"})
+        await soon(turn)
+
+
+async def test_whoever_reads_on_without_answering_has_declined(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        asking = asyncio.create_task(agent.ask("elicitation/create", FORM))
+        await next_of(turn, e.ElicitationRequested)
+        assert (await next_of(turn, e.ElicitationSettled)).action == "decline"
+        assert (await soon(asking))["result"] == {"action": "decline"}
+
+
+async def test_a_cancel_settles_it_and_those_that_come_later(tmp_path: Path) -> None:
+    agent, heard = RawAgent(), Heard()
+    async with opened(agent, tmp_path, listen=heard) as (_, session):
+        session.events()
+        session.prompt("hi")
+        request = await agent.expect("session/prompt")
+        asking = asyncio.create_task(agent.ask("elicitation/create", FORM, 1))
+        await until(lambda: session.state.pending)
+        cancelling = asyncio.create_task(session.cancel())
+        await settled()
+        assert (await soon(asking))["result"] == {"action": "cancel"}
+        assert (await agent.ask("elicitation/create", FORM, 2))["result"] == {"action": "cancel"}
+        agent.reply(request["id"], {"stopReason": "cancelled"})
+        await soon(cancelling)
+    assert heard.actions == ["cancel", "cancel"]
+
+
+async def test_withdrawing_settles_it(tmp_path: Path) -> None:
+    agent, heard = RawAgent(), Heard()
+    async with opened(agent, tmp_path, listen=heard) as (_, session):
+        session.events()
+        asking = asyncio.create_task(agent.ask("elicitation/create", FORM, 1))
+        await until(lambda: session.state.pending)
+        agent.send({"method": "$/cancel_request", "params": {"requestId": 1}})
+        assert (await soon(asking))["error"]["code"] == -32800
+    assert heard.actions == ["cancel"]
+
+
+async def test_an_address_is_visited_when_the_agent_says_so(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        session.events()
+        asking = asyncio.create_task(agent.ask("elicitation/create", PAGE))
+        await until(lambda: session.state.pending)
+        (waiting,) = session.pending
+        assert isinstance(waiting, PendingElicitation)
+        assert (waiting.url, waiting.elicitation_id) == ("https://x", "e1")
+        for elicitation_id in ("other", "e1", "e1"):
+            agent.send(
+                {"method": "elicitation/complete", "params": {"elicitationId": elicitation_id}}
+            )
+        assert (await soon(asking))["result"] == {"action": "accept"}
+
+
+@pytest.mark.parametrize("params", [{}, {"elicitationId": 7}, []])
+async def test_a_completion_that_makes_no_sense_is_ignored(params: Any, tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (client, session):
+        agent.send({"method": "elicitation/complete", "params": params})
+        agent.say("still here")
+        await until(lambda: session.state.entries)
+        assert client.connection_error is None
+
+
+async def test_outside_any_session_it_is_declined(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path):
+        params = {"mode": "form", "message": "?", "requestId": 3}
+        assert (await agent.ask("elicitation/create", params))["result"] == {"action": "decline"}

@@ -1,0 +1,321 @@
+"""What a yes covers: exactly what was shown, once; and what the host does with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clients import until
+from support.fake_terminals import FakeTerminals
+from support.peers import soon
+from support.raw_agent import Json
+from support.scene import ENDED, Scene, question, scene, selected
+
+from dragoman import Policy, Rule
+from dragoman.session import events as e
+from dragoman.session.content import Diff
+
+# ── what a yes covers ─────────────────────────────────────────────────────────────────────────
+
+
+def diff(cwd: Path, new: str, old: str | None = None, name: str = "a.txt") -> Json:
+    shown = {"type": "diff", "path": str(cwd / name), "newText": new}
+    return {"kind": "edit", "content": [shown | ({} if old is None else {"oldText": old})]}
+
+
+async def allow(s: Scene, call: Json, option: str = "once") -> None:
+    """A person says yes to what the agent claims."""
+    asking = s.ask_permission(question(call=call))
+    await s.answer(option)
+    await soon(asking)
+
+
+async def refused(s: Scene, doing: Coroutine[Any, Any, Json]) -> e.PermissionRequested:
+    """It is asked for, and the answer is no."""
+    before = len(s.requests)
+    task = asyncio.create_task(doing)
+    await s.answer("reject")
+    assert "error" in await soon(task)
+    assert len(s.requests) == before + 1
+    return s.requests[-1]
+
+
+async def test_an_allowed_diff_is_written_without_a_second_question(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        await allow(s, diff(tmp_path, "new text"))
+        assert (await s.write("new text"))["result"] == {}
+        assert (tmp_path / "a.txt").read_text() == "new text"
+        assert len(s.requests) == 1
+        (access,) = [event for event in s.heard if isinstance(event, e.AccessDecided)]
+        assert access.decision.reason == "it was allowed when the agent asked"
+
+
+async def test_an_allowed_diff_is_written_once(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        await allow(s, diff(tmp_path, "new text"))
+        await s.write("new text")
+        await refused(s, s.write("new text"))
+
+
+async def test_an_allowed_diff_covers_no_other_text_and_no_other_file(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        await allow(s, diff(tmp_path, "new text"))
+        await refused(s, s.write("other text"))
+        await refused(s, s.write("new text", "b.txt"))
+        assert (await s.write("new text"))["result"] == {}
+
+
+async def test_an_allowed_change_of_a_part_covers_the_file_with_that_change(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one two three")
+    async with scene(tmp_path) as s:
+        await s.begin()
+        await allow(s, diff(tmp_path, "2", "two"))
+        await refused(s, s.write("one 2 four"))
+        assert (await s.write("one 2 three"))["result"] == {}
+
+
+async def test_an_allowed_change_of_a_part_that_is_there_twice_is_unclear(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("two two")
+    async with scene(tmp_path) as s:
+        await s.begin()
+        await allow(s, diff(tmp_path, "2", "two"))
+        await refused(s, s.write("2 two"))
+
+
+async def test_a_yes_ends_with_the_turn(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        turn = await s.begin()
+        await allow(s, diff(tmp_path, "new text"))
+        s.agent.reply(s.prompt_id, ENDED)
+        await soon(turn.wait())
+        await s.begin()
+        await refused(s, s.write("new text"))
+
+
+async def test_a_no_covers_nothing(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        await allow(s, diff(tmp_path, "new text"), "no")
+        await refused(s, s.write("new text"))
+
+
+async def test_a_yes_covers_what_was_shown_when_it_was_asked(tmp_path: Path) -> None:
+    """The tool call may change while the person reads; the question does not."""
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission(question(call=diff(tmp_path, "harmless")))
+        waiting = await s.waiting()
+        s.agent.update("tool_call_update", toolCallId="t", **diff(tmp_path, "harmful"))
+        await until(lambda: s.session.state.tool_calls["t"].diffs[0].new_text == "harmful")
+        assert waiting.content == [Diff(str(tmp_path / "a.txt"), "harmless")]
+        await s.answer("once")
+        await soon(asking)
+        await refused(s, s.write("harmful"))
+        assert (await s.write("harmless"))["result"] == {}
+
+
+async def test_an_allowed_command_is_run_once_without_a_second_question(tmp_path: Path) -> None:
+    terminals = FakeTerminals()
+    async with scene(tmp_path, terminals=terminals) as s:
+        await s.begin()
+        await allow(s, {"rawInput": {"command": "npm test"}})
+        assert "result" in await s.run("npm", "test")
+        assert len(s.requests) == 1
+        await refused(s, s.run("npm", "test"))
+        assert len(terminals.commands) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        (["npm", "run", "evil"], {}),
+        (["npm test && evil"], {}),
+        (["npm", "test"], {"cwd": "sub"}),
+        (["npm", "test"], {"env": [{"name": "LD_PRELOAD", "value": "/tmp/evil.so"}]}),
+    ],
+)
+async def test_an_allowed_command_covers_no_other(
+    words: list[str], fields: Json, tmp_path: Path
+) -> None:
+    (tmp_path / "sub").mkdir()
+    if "cwd" in fields:
+        fields = {"cwd": str(tmp_path / fields["cwd"])}
+    terminals = FakeTerminals()
+    async with scene(tmp_path, terminals=terminals) as s:
+        await s.begin()
+        await allow(s, {"rawInput": {"command": "npm test"}})
+        await refused(s, s.run(*words, **fields))
+        assert terminals.commands == []
+        assert "result" in await s.run("npm test")
+
+
+# ── always ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Kept:
+    """Where rules are stored."""
+
+    def __init__(self) -> None:
+        self.rules: list[Rule] = []
+
+    def list(self) -> list[Rule]:
+        return self.rules
+
+    def add(self, rule: Rule) -> None:
+        self.rules.append(rule)
+
+
+@pytest.mark.parametrize("store", [Kept(), None])
+async def test_always_is_remembered_as_a_rule(store: Kept | None, tmp_path: Path) -> None:
+    async with scene(tmp_path, policy=Policy(stored=store)) as s:
+        await s.begin()
+        writing = asyncio.create_task(s.write("one"))
+        waiting = await s.waiting()
+        assert waiting.description is not None
+        assert f"allow writing files {tmp_path}/a.txt" in waiting.description
+        await s.answer("allow_always")
+        assert "result" in await soon(writing)
+        assert "result" in await s.write("two")
+        assert len(s.requests) == 1
+        await refused(s, s.write("three", "b.txt"))
+    if store is not None:
+        (rule,) = store.rules
+        assert (rule.operation, rule.effect, rule.scope) == ("write", "allow", "project")
+
+
+async def test_never_is_remembered_as_a_rule(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        writing = asyncio.create_task(s.write("one"))
+        await s.answer("reject_always")
+        assert "error" in await soon(writing)
+        assert "your answer" in (await s.write("two"))["error"]["message"]
+        assert len(s.requests) == 1
+
+
+async def test_always_to_what_the_agent_asks_counts_for_the_host_too(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        await allow(s, diff(tmp_path, "one"), "always")
+        for text in ("one", "two", "three"):
+            assert "result" in await s.write(text)
+        assert (await soon(s.ask_permission(question(call=diff(tmp_path, "x")))))[
+            "result"
+        ] == selected("once")
+
+
+async def test_an_always_that_cannot_be_a_rule_counts_once_and_says_so(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        await allow(s, {"rawInput": {"command": "a && b"}}, "always")
+        (notice,) = [event for event in s.heard if isinstance(event, e.Notice)]
+        assert "counts once only" in notice.text
+        assert s.requests[0].description is None
+
+
+# ── what we are asked to do ourselves ─────────────────────────────────────────────────────────
+
+
+async def test_a_write_that_asks_shows_what_it_would_change(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asked = await refused(s, s.write("new"))
+        assert (asked.operation, asked.paths) == ("write", [str(path)])
+        assert asked.title == f"Write {path}"
+        assert asked.content == [Diff(str(path), "new", "old")]
+        assert [option.kind for option in asked.options] == [
+            "allow_once",
+            "allow_always",
+            "reject_once",
+            "reject_always",
+        ]
+        assert path.read_text() == "old"
+
+
+async def test_a_command_that_asks_shows_all_that_would_run(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    async with scene(tmp_path, terminals=FakeTerminals()) as s:
+        await s.begin()
+        plain = await refused(s, s.run("git", "commit", "-m", "a b"))
+        assert plain.title == "Run git commit -m 'a b'"
+        assert (plain.operation, plain.argv) == ("execute", ["git", "commit", "-m", "a b"])
+        fields = {"cwd": str(tmp_path / "sub"), "env": [{"name": "PATH", "value": "s3cret"}]}
+        asked = await refused(s, s.run("make all", **fields))
+        assert asked.title == f"Run make all in {tmp_path}/sub with PATH set"
+        assert "s3cret" not in str(s.heard)
+
+
+async def test_what_a_rule_allows_is_done_and_recorded(tmp_path: Path) -> None:
+    async with scene(tmp_path, policy=Policy(write=True)) as s:
+        (tmp_path / "a.txt").write_text("old")
+        assert "result" in await s.write("new")
+        access, written = s.heard[-2:]
+        assert isinstance(access, e.AccessDecided)
+        assert (access.operation, access.decision.effect) == ("write", "allow")
+        assert isinstance(written, e.FileWritten)
+        assert (written.before, written.after) == ("old", "new")
+        assert s.requests == []
+
+
+async def test_reading_inside_needs_no_record(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("inside")
+    async with scene(tmp_path) as s:
+        params = {"sessionId": "s1", "path": str(tmp_path / "a.txt")}
+        assert (await s.result("fs/read_text_file", params))["result"] == {"content": "inside"}
+        assert [type(event) for event in s.heard] == [e.SessionOpened]
+
+
+async def test_reading_outside_asks(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("far away")
+    inside = tmp_path / "work"
+    inside.mkdir()
+    params = {"sessionId": "s1", "path": str(outside)}
+    async with scene(inside) as s:
+        await s.begin()
+        refusal = await refused(s, s.result("fs/read_text_file", params))
+        assert (refusal.operation, refusal.paths) == ("read", [str(outside)])
+        reading = s.ask("fs/read_text_file", params)
+        await s.answer("allow")
+        assert (await soon(reading))["result"] == {"content": "far away"}
+
+
+async def test_writing_outside_is_refused_whatever_is_allowed(tmp_path: Path) -> None:
+    inside = tmp_path / "work"
+    inside.mkdir()
+    params = {"sessionId": "s1", "path": str(tmp_path / "out.txt"), "content": "x"}
+    async with scene(inside, policy=Policy(yolo=True)) as s:
+        told = await s.result("fs/write_text_file", params)
+        assert told["error"]["code"] == -32602
+        assert "outside the workspace" in told["error"]["message"]
+        assert not (tmp_path / "out.txt").exists()
+        assert s.requests == []
+
+
+async def test_a_path_that_is_not_absolute_is_refused(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        for path in ("a.txt", "", "/a\0b"):
+            told = await s.result("fs/read_text_file", {"sessionId": "s1", "path": path})
+            assert told["error"]["code"] == -32602
+
+
+async def test_a_command_outside_the_workspace_needs_yolo(tmp_path: Path) -> None:
+    terminals = FakeTerminals()
+    inside = tmp_path / "work"
+    inside.mkdir()
+    async with scene(inside, policy=Policy(execute=True), terminals=terminals) as s:
+        told = await s.run("ls", cwd=str(tmp_path))
+        assert told["error"]["code"] == -32602
+        assert terminals.commands == []
+    async with scene(inside, policy=Policy(yolo=True), terminals=terminals) as s:
+        assert "result" in await s.run("ls", cwd=str(tmp_path))
+        assert terminals.commands[0].cwd == str(tmp_path)
+        assert str(tmp_path) in terminals.workspaces[0].roots

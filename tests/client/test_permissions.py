@@ -1,0 +1,403 @@
+"""Who allows it: every question is settled exactly once, and refused when nobody is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clients import gathered, next_of, until
+from support.peers import settled, soon
+from support.raw_agent import Json
+from support.scene import CANCELLED, ENDED, OPTIONS, Scene, question, scene, selected
+
+from dragoman import Policy, Rule
+from dragoman.host.permissions import PermissionRequest
+from dragoman.session import events as e
+
+# ── settled exactly once ──────────────────────────────────────────────────────────────────────
+
+
+async def by_an_answer(s: Scene) -> None:
+    await s.answer("once")
+
+
+async def by_a_cancel(s: Scene) -> None:
+    cancelling = asyncio.create_task(s.session.cancel())
+    await s.agent.expect("session/cancel")
+    s.agent.reply(s.prompt_id, {"stopReason": "cancelled"})
+    await soon(cancelling)
+
+
+async def by_the_end_of_the_turn(s: Scene) -> None:
+    s.agent.reply(s.prompt_id, ENDED)
+    await until(lambda: not s.session.busy)
+
+
+async def by_closing_the_session(s: Scene) -> None:
+    closing = asyncio.create_task(s.session.close())
+    await s.agent.expect("session/cancel")
+    s.agent.reply(s.prompt_id, {"stopReason": "cancelled"})
+    await soon(closing)
+
+
+async def by_withdrawing(s: Scene) -> None:
+    s.agent.send({"method": "$/cancel_request", "params": {"requestId": "ask 1"}})
+    await until(lambda: s.settlements)
+
+
+WAYS: list[tuple[Callable[[Scene], Coroutine[Any, Any, None]], Any, str]] = [
+    (by_an_answer, selected("once"), "answered"),
+    (by_a_cancel, CANCELLED, "the turn was cancelled"),
+    (by_the_end_of_the_turn, CANCELLED, "the turn ended"),
+    (by_closing_the_session, CANCELLED, "the turn was cancelled"),
+    (by_withdrawing, -32800, "the request was withdrawn"),
+]
+
+
+@pytest.mark.parametrize(("settle", "expected", "reason"), WAYS)
+async def test_a_question_is_settled_once_and_the_agent_told(
+    settle: Callable[[Scene], Coroutine[Any, Any, None]],
+    expected: Any,
+    reason: str,
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission()
+        request = await s.waiting()
+        await settle(s)
+        told = await soon(asking)
+        assert told.get("result", told.get("error", {}).get("code")) == expected
+        (settlement,) = s.settlements
+        assert settlement.decision.reason == reason
+        assert s.session.state.pending == {}
+        with pytest.raises(KeyError):
+            await s.session.answer(request.id, "once")
+    assert len(s.settlements) == 1
+
+
+async def test_a_crash_settles_what_waits_before_the_turn_ends(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission()
+        await s.waiting()
+        await s.agent.vanish()
+        await until(lambda: not s.session.busy)
+        asking.cancel()
+        assert s.effect == ("cancelled", "the turn was cut short")
+        last = [type(event) for event in s.heard[-2:]]
+        assert last == [e.PermissionSettled, e.TurnEnded]
+    assert len(s.settlements) == 1
+
+
+async def test_closing_the_client_settles_what_waits(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission()
+        await s.waiting()
+        await s.client.aclose()
+        asking.cancel()
+        assert s.effect == ("cancelled", "the client was closed")
+    assert len(s.settlements) == 1
+
+
+async def test_a_question_is_settled_before_the_turn_that_ends_with_it(tmp_path: Path) -> None:
+    async with scene(tmp_path, attended=False) as s:
+        turn = await s.begin()
+        asking = s.ask_permission()
+        await next_of(turn, e.PermissionRequested)
+        s.agent.reply(s.prompt_id, ENDED)
+        rest = await gathered(turn)
+        assert [type(event) for event in rest] == [e.PermissionSettled, e.TurnEnded]
+        await soon(asking)
+
+
+async def test_the_first_answer_counts(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission()
+        request = await s.waiting()
+        await s.session.answer(request.id, "no")
+        with pytest.raises(KeyError):
+            await s.session.answer(request.id, "once")
+        assert (await soon(asking))["result"] == selected("no")
+        assert s.effect == ("deny", "answered")
+
+
+async def test_an_option_the_request_does_not_have_is_no_answer(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission()
+        request = await s.waiting()
+        with pytest.raises(ValueError, match="has no option 'yes'"):
+            await s.session.answer(request.id, "yes")
+        with pytest.raises(KeyError):
+            await s.session.answer("permission-0", "once")
+        await s.session.answer(request.id, "once")
+        await soon(asking)
+
+
+async def test_an_answer_to_one_question_is_none_to_another(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        first = s.ask_permission()
+        await s.answer("once")
+        await soon(first)
+        old = s.requests[0].request_id
+        second = s.ask_permission()
+        await s.waiting()
+        with pytest.raises(KeyError):
+            await s.session.answer(old, "once")
+        assert s.pending().id != old
+        await s.answer("no")
+        assert (await soon(second))["result"] == selected("no")
+
+
+async def test_questions_asked_at_once_are_answered_each_by_itself(tmp_path: Path) -> None:
+    """Going on after an answered question is no refusal of one that was not read yet."""
+    async with scene(tmp_path, attended=False) as s:
+        turn = await s.begin()
+        tasks = [s.ask_permission() for _ in range(3)]
+        await until(lambda: len(s.session.state.pending) == 3)
+        for option in ("once", "no", "always"):
+            asked = await next_of(turn, e.PermissionRequested)
+            await s.session.answer(asked.request_id, option)
+        answers = [(await soon(task))["result"] for task in tasks]
+        assert answers == [selected("once"), selected("no"), selected("always")]
+
+
+async def test_a_question_after_the_cancel_is_cancelled_at_once(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        cancelling = asyncio.create_task(s.session.cancel())
+        await s.agent.expect("session/cancel")
+        assert (await soon(s.ask_permission()))["result"] == CANCELLED
+        assert s.effect == ("cancelled", "the turn is being cancelled")
+        refused = await s.write("x")
+        assert "being cancelled" in refused["error"]["message"]
+        s.agent.reply(s.prompt_id, {"stopReason": "cancelled"})
+        await soon(cancelling)
+
+
+# ── refusing ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (OPTIONS, selected("no")),
+        ([("once", "allow_once"), ("never", "reject_always")], selected("never")),
+        ([("once", "allow_once")], CANCELLED),
+        ([], CANCELLED),
+    ],
+)
+async def test_with_nobody_to_ask_a_reject_option_is_picked(
+    options: list[tuple[str, str]], expected: Json, tmp_path: Path
+) -> None:
+    async with scene(tmp_path, attended=False) as s:
+        turn = await s.begin()
+        running = asyncio.create_task(turn._run())  # pyright: ignore[reportPrivateUsage]
+        await settled()
+        assert (await s.result("session/request_permission", question(options)))[
+            "result"
+        ] == expected
+        effect, reason = s.effect
+        assert reason.startswith("there is nobody to ask")
+        assert ("offers no way to refuse" in reason) == (expected == CANCELLED)
+        assert effect == ("cancelled" if expected == CANCELLED else "deny")
+        s.agent.reply(s.prompt_id, ENDED)
+        await soon(running)
+
+
+async def test_whoever_reads_on_without_answering_has_refused(tmp_path: Path) -> None:
+    async with scene(tmp_path, attended=False) as s:
+        turn = await s.begin()
+        asking = s.ask_permission()
+        await next_of(turn, e.PermissionRequested)
+        await settled()
+        assert not asking.done()
+        assert (await next_of(turn, e.PermissionSettled)).option_id == "no"
+        assert (await soon(asking))["result"] == selected("no")
+
+
+async def test_a_question_nobody_has_read_yet_waits(tmp_path: Path) -> None:
+    """Whoever holds the turn may still come to read it."""
+    async with scene(tmp_path, attended=False) as s:
+        turn = await s.begin()
+        asking = s.ask_permission()
+        await s.waiting()
+        await settled()
+        assert not asking.done()
+        assert [type(event) for event in [await anext(turn)]] == [e.TurnStarted]
+        asked = await next_of(turn, e.PermissionRequested)
+        await s.session.answer(asked.request_id, "once")
+        assert (await soon(asking))["result"] == selected("once")
+
+
+async def test_awaiting_a_turn_refuses_what_already_waits(tmp_path: Path) -> None:
+    async with scene(tmp_path, attended=False) as s:
+        turn = await s.begin()
+        asking = s.ask_permission()
+        await s.waiting()
+        waiting = asyncio.ensure_future(turn)
+        assert (await soon(asking))["result"] == selected("no")
+        s.agent.reply(s.prompt_id, ENDED)
+        await soon(waiting)
+
+
+async def test_between_turns_there_is_nobody_to_ask(tmp_path: Path) -> None:
+    async with scene(tmp_path, attended=False) as s:
+        told = await s.result("session/request_permission", question())
+        assert told["result"] == selected("no")
+
+
+async def test_a_program_that_looks_at_what_is_pending_will_answer(tmp_path: Path) -> None:
+    async with scene(tmp_path, attended=False) as s:
+        assert s.session.pending == []
+        asking = s.ask_permission()
+        await until(lambda: s.session.pending)
+        await s.answer("once")
+        assert (await soon(asking))["result"] == selected("once")
+
+
+# ── providers ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Person:
+    """A provider that says what it is told to, after a while."""
+
+    def __init__(self, answer: str | Exception | None = "once") -> None:
+        self.answer = answer
+        self.asked: list[PermissionRequest] = []
+        self.ready = asyncio.Event()
+        self.let_go = False
+
+    async def request_permission(self, request: PermissionRequest) -> str | None:
+        self.asked.append(request)
+        try:
+            await self.ready.wait()
+        except asyncio.CancelledError:
+            self.let_go = True
+            raise
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "effect"),
+    [
+        ("once", "once", ("allow", "answered")),
+        ("never", "never", ("deny", "answered")),
+        (None, "no", ("deny", "refused")),
+        ("maybe", "no", ("deny", "the answer 'maybe' is not one of the options")),
+        (OSError("no terminal"), "no", ("deny", "the permissions provider failed")),
+    ],
+)
+async def test_a_provider_is_asked(
+    answer: str | Exception | None, expected: str, effect: tuple[str, str], tmp_path: Path
+) -> None:
+    person = Person(answer)
+    person.ready.set()
+    async with scene(tmp_path, attended=False, permissions=person) as s:
+        await s.begin()
+        assert (await soon(s.ask_permission()))["result"] == selected(expected)
+        assert s.effect == effect
+        (request,) = person.asked
+        assert (request.agent, request.title, request.claimed) == ("raw", "Do it", True)
+        assert [option.id for option in request.options] == ["once", "always", "no", "never"]
+
+
+async def test_a_provider_is_let_go_when_the_answer_comes_from_elsewhere(tmp_path: Path) -> None:
+    person = Person()
+    async with scene(tmp_path, attended=False, permissions=person) as s:
+        await s.begin()
+        asking = s.ask_permission()
+        await s.answer("no")
+        assert (await soon(asking))["result"] == selected("no")
+        await until(lambda: person.let_go)
+    assert len(s.settlements) == 1
+
+
+async def test_a_provider_is_asked_between_turns_too(tmp_path: Path) -> None:
+    person = Person()
+    person.ready.set()
+    async with scene(tmp_path, attended=False, permissions=person) as s:
+        assert (await soon(s.ask_permission()))["result"] == selected("once")
+
+
+# ── rules decide ──────────────────────────────────────────────────────────────────────────────
+
+
+async def test_yolo_answers_with_the_option_for_once(tmp_path: Path) -> None:
+    options = [("always", "allow_always"), ("once", "allow_once"), ("no", "reject_once")]
+    async with scene(tmp_path, policy=Policy(yolo=True)) as s:
+        assert (await soon(s.ask_permission(question(options))))["result"] == selected("once")
+        assert s.effect == ("allow", "--yolo allows it")
+        assert s.settlements[0].decision.rule is not None
+
+
+QUESTIONS = [
+    [("a", "allow_once"), ("b", "allow_once"), ("no", "reject_once")],
+    [("once", "allow_once"), ("session", "allow_always"), ("ever", "allow_always")],
+    [("x", "allow_once"), ("x", "reject_once")],
+    [("yes", "allow_once"), ("plan", "edit_the_plan")],
+]
+
+
+@pytest.mark.parametrize("options", QUESTIONS)
+async def test_options_that_differ_in_more_than_yes_and_no_are_never_picked_automatically(
+    options: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    async with scene(tmp_path, policy=Policy(yolo=True)) as s:
+        await s.begin()
+        asking = s.ask_permission(question(options))
+        await s.answer(options[0][0])
+        assert (await soon(asking))["result"] == selected(options[0][0])
+
+
+async def test_an_id_that_means_yes_and_no_is_no_yes(tmp_path: Path) -> None:
+    call = {"content": [{"type": "diff", "path": str(tmp_path / "a.txt"), "newText": "new"}]}
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission(question([("x", "allow_once"), ("x", "reject_once")], call=call))
+        await s.answer("x")
+        await soon(asking)
+        assert s.effect[0] == "answered"
+        writing = asyncio.create_task(s.write("new"))
+        await s.answer("reject")
+        assert "error" in await soon(writing)
+
+
+async def test_a_question_about_the_mode_goes_to_a_person_even_under_yolo(tmp_path: Path) -> None:
+    async with scene(tmp_path, policy=Policy(yolo=True)) as s:
+        await s.begin()
+        asking = s.ask_permission(question(kind="switch_mode"))
+        await s.answer("no")
+        assert (await soon(asking))["result"] == selected("no")
+
+
+async def test_only_always_on_offer_is_asked_even_under_yolo(tmp_path: Path) -> None:
+    async with scene(tmp_path, policy=Policy(yolo=True)) as s:
+        await s.begin()
+        asking = s.ask_permission(question([("always", "allow_always"), ("no", "reject_once")]))
+        await s.answer("no")
+        await soon(asking)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"), [(OPTIONS, selected("no")), ([("once", "allow_once")], CANCELLED)]
+)
+async def test_what_a_rule_denies_is_refused_without_asking(
+    options: list[tuple[str, str]], expected: Json, tmp_path: Path
+) -> None:
+    policy = Policy([Rule(effect="deny", operation="execute")], yolo=True)
+    params = question(options, rawInput={"command": "rm -rf /"})
+    async with scene(tmp_path, policy=policy) as s:
+        assert (await soon(s.ask_permission(params)))["result"] == expected
+        effect, reason = s.effect
+        assert effect == "deny"
+        assert ("offers no way to refuse" in reason) == (expected == CANCELLED)

@@ -1,0 +1,227 @@
+"""A prompt made ready: only what the agent takes, within limits, and nothing lost silently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.clients import gathered, kinds, opened
+from support.examples import EXAMPLES
+from support.raw_agent import RawAgent, text_block
+
+from dragoman import Audio, Image, Resource, ResourceLink, Text
+from dragoman.client import prompts
+from dragoman.client.capabilities import AgentCapabilities
+from dragoman.client.prompts import prepare
+from dragoman.session import events as e
+from dragoman.session.content import Content, UnknownContent
+
+ALL = AgentCapabilities(image=True, audio=True, embedded_context=True)
+NONE = AgentCapabilities()
+PNG = Image("aGk=", "image/png")
+PNG_AT = Image("aGk=", "image/png", "file:///work/pic.png")
+WAV = Audio("aGk=", "audio/wav")
+FILE = Resource("file:///work/a.txt", content="inside", mime_type="text/plain")
+
+
+def ready(*parts: str | Content, agent: AgentCapabilities = ALL) -> tuple[list[Content], list[str]]:
+    return prepare(parts, agent, "/work")
+
+
+# ── what is sent ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_text_is_one_part_and_a_link_for_each_mention() -> None:
+    content, warnings = prepare("Summarise @README.md.", NONE, "/work")
+    assert content == [
+        Text("Summarise @README.md."),
+        ResourceLink("file:///work/README.md", "README.md", "text/markdown"),
+    ]
+    assert warnings == []
+
+
+def test_content_is_sent_as_it_is() -> None:
+    odd = UnknownContent("hologram", '{"type":"hologram"}')
+    parts = [Text("a"), PNG, WAV, FILE, ResourceLink("file:///x", "x"), odd]
+    assert ready(*parts) == (parts, [])
+
+
+def test_a_single_part_and_strings_among_parts_will_do() -> None:
+    assert prepare(PNG, ALL, "/work") == ([PNG], [])
+    assert ready("Look:", PNG) == ([Text("Look:"), PNG], [])
+
+
+@pytest.mark.parametrize("prompt", ["", "  \n\t", [], [""], [Text(" ")]])
+def test_an_empty_prompt_is_an_error(prompt: str | list[str | Content]) -> None:
+    with pytest.raises(ValueError, match="the prompt is empty"):
+        prepare(prompt, ALL, "/work")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["caf\udce9", [Resource("file:///x", content="\ud800")], [Text("x", meta={"\udfff": 1})]],
+)
+def test_text_that_is_not_unicode_is_an_error(prompt: str | list[str | Content]) -> None:
+    with pytest.raises(ValueError, match="not Unicode"):
+        prepare(prompt, ALL, "/work")
+
+
+@EXAMPLES
+@given(st.text(min_size=1).filter(lambda text: text.strip()))
+def test_any_text_stays_as_typed(text: str) -> None:
+    content, _ = prepare(text, NONE, "/work")
+    assert content[0] == Text(text)
+
+
+# ── what an agent does not take ───────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("part", "instead", "warning"),
+    [
+        (
+            PNG,
+            Text("[image left out: the agent takes no images]"),
+            "an attachment was left out: the agent takes no images",
+        ),
+        (
+            PNG_AT,
+            ResourceLink("file:///work/pic.png", "pic.png", "image/png"),
+            "pic.png was sent as a link: the agent takes no images",
+        ),
+        (
+            WAV,
+            Text("[audio left out: the agent takes no audio]"),
+            "an attachment was left out: the agent takes no audio",
+        ),
+        (
+            FILE,
+            ResourceLink("file:///work/a.txt", "a.txt", "text/plain"),
+            "a.txt was sent as a link: the agent takes no embedded resources",
+        ),
+    ],
+)
+def test_what_the_agent_does_not_take_is_replaced_and_said(
+    part: Content, instead: Content, warning: str
+) -> None:
+    assert ready("Look:", part, agent=NONE) == ([Text("Look:"), instead], [warning])
+
+
+def test_links_and_texts_every_agent_takes() -> None:
+    parts = [Text("a"), ResourceLink("file:///x", "x")]
+    assert ready(*parts, agent=NONE) == (parts, [])
+
+
+# ── limits ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_attachment_over_the_limit_is_sent_as_a_link() -> None:
+    big = Resource("file:///work/big.txt", content="x" * (prompts.MAX_ATTACHMENT_BYTES + 1))
+    content, (warning,) = ready("Look:", big)
+    assert content[1] == ResourceLink("file:///work/big.txt", "big.txt")
+    assert warning == "big.txt was sent as a link: it is larger than 10485760 bytes"
+
+
+def test_an_attachment_at_the_limit_is_sent() -> None:
+    full = Resource("file:///work/full.txt", content="x" * prompts.MAX_ATTACHMENT_BYTES)
+    assert ready(full) == ([full], [])
+
+
+def test_the_size_of_an_attachment_is_that_of_its_bytes() -> None:
+    """Base64 is a third longer than what it stands for, and a letter may be several bytes."""
+    encoded = "A" * (prompts.MAX_ATTACHMENT_BYTES // 3 * 4)
+    assert ready(Image(encoded, "image/png"))[1] == []
+    assert len(ready(Image(encoded + "AAAA" * 2, "image/png"))[1]) == 1
+    letters = "é" * (prompts.MAX_ATTACHMENT_BYTES // 2 + 1)
+    assert len(ready(Resource("file:///x", content=letters))[1]) == 1
+
+
+def test_attachments_together_have_a_limit_too() -> None:
+    each = "x" * (prompts.MAX_ATTACHMENT_BYTES - 1)
+    parts = [Resource(f"file:///work/{n}", content=each) for n in range(4)]
+    content, (warning,) = ready(*parts)
+    assert [type(part) for part in content] == [Resource, Resource, Resource, ResourceLink]
+    assert "together are larger than 33554432 bytes" in warning
+
+
+def test_a_blob_counts_by_its_bytes() -> None:
+    blob = Resource("file:///x.bin", blob="A" * (prompts.MAX_ATTACHMENT_BYTES * 2))
+    assert isinstance(ready("x", blob)[0][1], ResourceLink)
+
+
+# ── on the wire ───────────────────────────────────────────────────────────────────────────────
+
+
+async def test_every_kind_of_content_goes_over_the_wire_with_its_annotations(
+    tmp_path: Path,
+) -> None:
+    agent = RawAgent(session__prompt={"stopReason": "end_turn"})
+    notes = {"audience": ["user"], "priority": 0.5}
+    odd = '{"type":"hologram","depth":3}'
+    async with opened(agent, tmp_path) as (_, session):
+        await session.prompt(
+            [
+                Text("hi", annotations=notes, meta={"x": 1}),
+                PNG_AT,
+                WAV,
+                ResourceLink("file:///x", "x", "text/plain", title="X", size=3),
+                FILE,
+                Resource("file:///b", blob="aGk="),
+                UnknownContent("hologram", odd),
+            ]
+        )
+    assert agent.sent("session/prompt")[0]["prompt"] == [
+        text_block("hi") | {"annotations": notes, "_meta": {"x": 1}},
+        {"type": "image", "data": "aGk=", "mimeType": "image/png", "uri": "file:///work/pic.png"},
+        {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
+        {
+            "type": "resource_link",
+            "uri": "file:///x",
+            "name": "x",
+            "mimeType": "text/plain",
+            "title": "X",
+            "size": 3,
+        },
+        {
+            "type": "resource",
+            "resource": {"uri": "file:///work/a.txt", "text": "inside", "mimeType": "text/plain"},
+        },
+        {"type": "resource", "resource": {"uri": "file:///b", "blob": "aGk="}},
+        {"type": "hologram", "depth": 3},
+    ]
+
+
+async def test_whoever_reads_the_turn_sees_what_was_changed(tmp_path: Path) -> None:
+    agent = RawAgent({}, session__prompt={"stopReason": "end_turn"})
+    async with opened(agent, tmp_path) as (_, session):
+        events = await gathered(session.prompt(["Look:", PNG]))
+        assert kinds(events) == ["TurnStarted", "Notice", "TurnEnded"]
+        notice = events[1]
+        assert isinstance(notice, e.Notice)
+        assert (notice.source, notice.severity) == ("client", "warning")
+        assert "takes no images" in notice.text
+    assert agent.sent("session/prompt")[0]["prompt"][1] == text_block(
+        "[image left out: the agent takes no images]"
+    )
+
+
+async def test_a_queued_prompt_says_in_its_own_turn_what_was_changed(tmp_path: Path) -> None:
+    agent = RawAgent({})
+    async with opened(agent, tmp_path) as (_, session):
+        first, second = session.prompt("one"), session.prompt(["two", PNG])
+        for _ in range(2):
+            request = await agent.expect("session/prompt")
+            agent.reply(request["id"], {"stopReason": "end_turn"})
+        assert "Notice" not in kinds(await gathered(first))
+        assert kinds(await gathered(second)) == ["TurnStarted", "Notice", "TurnEnded"]
+
+
+async def test_a_prompt_that_cannot_be_sent_leaves_no_turn(tmp_path: Path) -> None:
+    async with opened(RawAgent(), tmp_path) as (_, session):
+        with pytest.raises(ValueError, match="empty"):
+            session.prompt(" ")
+        with pytest.raises(ValueError, match="Unicode"):
+            session.prompt("\ud800")
+        assert (session.busy, session.state.turns) == (False, [])

@@ -1,0 +1,473 @@
+"""Turns: read or awaited, queued, cancelled, timed out, crashed; each ends exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clients import gathered, kinds, next_of, opened, until
+from support.fake_terminals import FakeTerminals
+from support.peers import settled, soon
+from support.raw_agent import RawAgent, Refusal, notification, text_block
+
+from dragoman import Policy, Session, Timeouts
+from dragoman.errors import (
+    CancelIgnored,
+    ConnectionClosed,
+    DragomanError,
+    InvalidMessage,
+    NoProgress,
+    RemoteError,
+    SessionBusy,
+    SlowConsumer,
+)
+from dragoman.session import events as e
+from dragoman.session.facts import TokenUsage
+from dragoman.session.state import AgentEntry
+from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.testing.steps import say
+
+ENDED = {"stopReason": "end_turn"}
+
+
+def ends(session: Session) -> list[tuple[str | None, str | None]]:
+    """How the turns of a session ended."""
+    return [(turn.stop_reason, turn.error) for turn in session.state.turns]
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.events: list[e.Event] = []
+
+    def __call__(self, session: Session, event: e.Event) -> None:
+        self.events.append(event)
+
+    @property
+    def endings(self) -> list[e.TurnEnded]:
+        return [event for event in self.events if isinstance(event, e.TurnEnded)]
+
+
+# ── reading and awaiting ──────────────────────────────────────────────────────────────────────
+
+
+async def test_a_turn_is_iterated_to_its_end(tmp_path: Path) -> None:
+    async with opened(ScriptedAgent([say("Hello "), say("world")]), tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        events = await gathered(turn)
+        assert kinds(events) == ["TurnStarted", "AgentMessage", "AgentMessage", "TurnEnded"]
+        assert "".join(event.text for event in events) == "hiHello world"
+        assert [event.seq for event in events] == [2, 3, 4, 5]
+        assert (turn.stop_reason, turn.usage, turn.done) == ("end_turn", None, True)
+        assert session.state.turn is None
+
+
+async def test_a_turn_is_awaited_without_reading_it(tmp_path: Path) -> None:
+    async with opened(ScriptedAgent([say("Hello")]), tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        assert await soon(turn) is turn
+        assert turn.stop_reason == "end_turn"
+        assert session.state.entries[-1].text == "Hello"
+        assert await soon(turn) is turn
+
+
+async def test_a_turn_can_be_read_a_little_and_then_awaited(tmp_path: Path) -> None:
+    async with opened(ScriptedAgent([say("a"), say("b")]), tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        await next_of(turn, e.AgentMessage)
+        assert (await soon(turn)).stop_reason == "end_turn"
+
+
+async def test_a_turn_nobody_reads_runs_to_its_end(tmp_path: Path) -> None:
+    async with opened(ScriptedAgent([say("Hello")]), tmp_path) as (_, session):
+        session.prompt("hi")
+        await until(lambda: ends(session) == [("end_turn", None)])
+        assert session.state.entries[-1].text == "Hello"
+        assert not session.busy
+
+
+async def test_a_turn_nobody_reads_does_not_fill_memory(tmp_path: Path) -> None:
+    """What is kept for a reader is bounded; the turn goes on without one."""
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        request = await agent.expect("session/prompt")
+        for _ in range(3):
+            agent.say("x" * 30_000_000)
+            await until(lambda: agent.pending == 0)
+        agent.reply(request["id"], ENDED)
+        await until(lambda: turn.done)
+        assert turn.stop_reason == "end_turn"
+        with pytest.raises(SlowConsumer):
+            await gathered(turn)
+
+
+async def test_usage_comes_with_the_reply(tmp_path: Path) -> None:
+    usage = {"totalTokens": 5, "inputTokens": 3, "outputTokens": 2, "thoughtTokens": 1}
+    agent = RawAgent(
+        session__prompt={"stopReason": "max_tokens", "usage": usage, "_meta": {"x": 1}}
+    )
+    heard = Heard()
+    async with opened(agent, tmp_path, listen=heard) as (_, session):
+        turn = await soon(session.prompt("hi"))
+        expected = TokenUsage(total=5, input=3, output=2, thought=1)
+        assert (turn.stop_reason, turn.usage) == ("max_tokens", expected)
+        assert session.state.turns[0].usage == expected
+        assert session.state.usage is None
+    assert heard.endings[0].meta == {"x": 1}
+
+
+@pytest.mark.parametrize("reason", ["refusal", "max_turn_requests", "something_new"])
+async def test_any_stop_reason_is_passed_on(reason: str, tmp_path: Path) -> None:
+    async with opened(RawAgent(session__prompt={"stopReason": reason}), tmp_path) as (_, session):
+        assert (await soon(session.prompt("hi"))).stop_reason == reason
+
+
+async def test_metadata_of_a_prompt_is_sent(tmp_path: Path) -> None:
+    agent = RawAgent(session__prompt=ENDED)
+    async with opened(agent, tmp_path) as (_, session):
+        await soon(session.prompt("hi", meta={"x": 1}))
+    assert agent.sent("session/prompt") == [
+        {"sessionId": "s1", "prompt": [text_block("hi")], "_meta": {"x": 1}}
+    ]
+
+
+async def test_updates_before_the_reply_belong_to_the_turn_and_those_behind_it_do_not(
+    tmp_path: Path,
+) -> None:
+    """Even when all of it comes in one piece of bytes."""
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        turn, others = session.prompt("hi"), session.events()
+        request = await agent.expect("session/prompt")
+        agent.send(
+            notification("agent_message_chunk", content=text_block("in")),
+            {"id": request["id"], "result": ENDED},
+            notification("agent_message_chunk", content=text_block("out")),
+        )
+        events = await gathered(turn)
+        assert kinds(events) == ["TurnStarted", "AgentMessage", "TurnEnded"]
+        assert events[1].text == "in"
+        assert (await next_of(others, e.AgentMessage)).text == "in"
+        assert (await next_of(others, e.AgentMessage)).text == "out"
+        assert [entry.turn_id for entry in session.state.entries] == [turn.id, turn.id, None]
+
+
+async def test_two_sessions_have_their_turns_side_by_side(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (client, first):
+        agent.answers["session/new"] = {"sessionId": "s2"}
+        second = await client.new_session(tmp_path)
+        turns = [first.prompt("one"), second.prompt("two")]
+        requests = [await agent.expect("session/prompt") for _ in turns]
+        agent.say("to two", session="s2")
+        agent.reply(requests[1]["id"], ENDED)
+        agent.say("to one", session="s1")
+        agent.reply(requests[0]["id"], ENDED)
+        texts = [[event.text for event in await gathered(turn)] for turn in turns]
+        assert texts == [["one", "to one", ""], ["two", "to two", ""]]
+
+
+# ── busy ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_second_prompt_waits_for_the_first(tmp_path: Path) -> None:
+    agent = RawAgent()
+    heard = Heard()
+    async with opened(agent, tmp_path, listen=heard) as (_, session):
+        first, second = session.prompt("one"), session.prompt("two")
+        assert [prompt.content for prompt in session.state.queue] == [second.content]
+        request = await agent.expect("session/prompt")
+        await settled()
+        assert len(agent.sent("session/prompt")) == 1
+        agent.reply(request["id"], ENDED)
+        request = await agent.expect("session/prompt")
+        assert request["params"]["prompt"] == [text_block("two")]
+        assert session.state.queue == []
+        agent.reply(request["id"], {"stopReason": "refusal"})
+        await soon(second)
+        assert (first.stop_reason, second.stop_reason) == ("end_turn", "refusal")
+    assert kinds(heard.events)[1:] == [
+        "TurnStarted",
+        "PromptQueued",
+        "TurnEnded",
+        "PromptUnqueued",
+        "TurnStarted",
+        "TurnEnded",
+        "SessionClosed",
+    ]
+
+
+async def test_a_second_prompt_can_be_an_error_instead(tmp_path: Path) -> None:
+    async with opened(RawAgent(), tmp_path) as (_, session):
+        session.prompt("one")
+        with pytest.raises(SessionBusy, match="s1 is busy"):
+            session.prompt("two", when_busy="raise")
+        assert session.state.queue == []
+
+
+async def test_a_queued_prompt_can_be_taken_back(tmp_path: Path) -> None:
+    agent = RawAgent(session__prompt=None)
+    async with opened(agent, tmp_path) as (_, session):
+        first, second = session.prompt("one"), session.prompt("two")
+        session.drop_queued(second)
+        session.drop_queued(second)
+        session.drop_queued(first)
+        assert (await soon(second)).stop_reason == "cancelled"
+        assert kinds(await gathered(second)) == ["TurnEnded"]
+        assert (session.state.queue, first.done) == ([], False)
+
+
+async def test_a_queued_prompt_keeps_its_own_time_limit(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        session.prompt("one")
+        second = session.prompt("two", timeout=0.03)
+        agent.reply((await agent.expect("session/prompt"))["id"], ENDED)
+        with pytest.raises(NoProgress):
+            await soon(second)
+
+
+# ── cancelling ────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_cancelling_tells_the_agent_and_waits_for_its_answer(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        request = await agent.expect("session/prompt")
+        agent.update("tool_call", toolCallId="t", title="Work", status="in_progress")
+        await until(lambda: session.state.tool_calls)
+        cancelling = asyncio.create_task(session.cancel())
+        assert (await agent.expect("session/cancel"))["params"] == {"sessionId": "s1"}
+        assert session.state.tool_calls["t"].status == "cancelled"
+        agent.say("stopping")
+        agent.reply(request["id"], {"stopReason": "cancelled"})
+        await soon(cancelling)
+        events = await gathered(turn)
+        assert kinds(events) == [
+            "TurnStarted",
+            "ToolCallUpdated",
+            "TurnCancelling",
+            "AgentMessage",
+            "TurnEnded",
+        ]
+        assert turn.stop_reason == "cancelled"
+        assert turn.error is None
+
+
+async def test_cancelling_twice_is_one_cancel(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        session.prompt("hi")
+        request = await agent.expect("session/prompt")
+        both = [asyncio.create_task(session.cancel()) for _ in range(2)]
+        await agent.expect("session/cancel")
+        await settled()
+        agent.reply(request["id"], {"stopReason": "cancelled"})
+        await soon(asyncio.gather(*both))
+    assert len(agent.sent("session/cancel")) == 1
+
+
+async def test_cancelling_when_nothing_runs_does_nothing(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        await session.cancel()
+    assert agent.sent("session/cancel") == []
+
+
+async def test_a_prompt_cancelled_before_it_was_sent_is_never_sent(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        await soon(session.cancel())
+        assert turn.stop_reason == "cancelled"
+    assert (agent.sent("session/prompt"), agent.sent("session/cancel")) == ([], [])
+
+
+async def test_the_next_prompt_in_the_queue_follows_a_cancelled_one(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        session.prompt("one")
+        second = session.prompt("two")
+        request = await agent.expect("session/prompt")
+        cancelling = asyncio.create_task(session.cancel())
+        await agent.expect("session/cancel")
+        agent.reply(request["id"], {"stopReason": "cancelled"})
+        await soon(cancelling)
+        agent.reply((await agent.expect("session/prompt"))["id"], ENDED)
+        assert (await soon(second)).stop_reason == "end_turn"
+
+
+async def test_an_agent_that_ignores_a_cancel_is_reported_and_may_still_end(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path, timeouts=Timeouts(cancel=0.02)) as (_, session):
+        turn = session.prompt("hi")
+        request = await agent.expect("session/prompt")
+        with pytest.raises(CancelIgnored, match=r"did not stop within 0\.02 s"):
+            await session.cancel()
+        assert not turn.done
+        agent.reply(request["id"], ENDED)
+        assert (await soon(turn)).stop_reason == "end_turn"
+
+
+async def test_request_cancelled_as_an_answer_is_a_cancelled_turn(tmp_path: Path) -> None:
+    def cancelled(params: Any) -> Any:
+        raise Refusal(-32800, "request cancelled")
+
+    async with opened(RawAgent(session__prompt=cancelled), tmp_path) as (_, session):
+        assert (await soon(session.prompt("hi"))).stop_reason == "cancelled"
+
+
+async def test_cancelling_while_the_agent_dies_waits_for_the_end(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (client, session):
+        turn = session.prompt("hi")
+        await agent.expect("session/prompt")
+        await agent.vanish()
+        await until(lambda: client.connection_error)
+        await soon(session.cancel())
+        assert isinstance(turn.error, ConnectionClosed)
+
+
+# ── errors ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_error_reply_ends_the_turn_and_is_raised_behind_its_last_event(
+    tmp_path: Path,
+) -> None:
+    def fail(params: Any) -> Any:
+        raise Refusal(400, "model overloaded", {"details": "try later"})
+
+    heard = Heard()
+    async with opened(RawAgent(session__prompt=fail), tmp_path, listen=heard) as (_, session):
+        turn = session.prompt("hi")
+        started, ended = await anext(turn), await anext(turn)
+        assert (type(started), type(ended)) == (e.TurnStarted, e.TurnEnded)
+        assert "model overloaded (code 400)" in ended.text
+        with pytest.raises(RemoteError, match="try later") as caught:
+            await anext(turn)
+        assert turn.error is caught.value
+        assert caught.value.code == 400
+        with pytest.raises(RemoteError):
+            await turn
+        with pytest.raises(RemoteError):
+            await anext(turn)
+        assert session.state.open
+    assert len(heard.endings) == 1
+
+
+@pytest.mark.parametrize("reply", [{}, {"stopReason": 7}, [], "done"])
+async def test_a_reply_that_makes_no_sense_ends_the_turn_alone(reply: Any, tmp_path: Path) -> None:
+    agent = RawAgent(session__prompt=lambda params: reply)
+    async with opened(agent, tmp_path) as (client, session):
+        with pytest.raises(InvalidMessage):
+            await soon(session.prompt("hi"))
+        assert client.connection_error is None
+        agent.answers["session/prompt"] = ENDED
+        assert (await soon(session.prompt("again"))).stop_reason == "end_turn"
+
+
+async def test_a_failure_of_our_own_ends_the_turn_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: Any) -> None:
+        raise RuntimeError("a bug")
+
+    async with opened(RawAgent(), tmp_path) as (client, session):
+        monkeypatch.setattr(client.dialect, "prompt", fails)
+        with pytest.raises(DragomanError, match="a bug"):
+            await soon(session.prompt("hi"))
+
+
+async def test_a_crash_ends_the_turn_and_what_is_queued(tmp_path: Path) -> None:
+    agent = RawAgent()
+    heard = Heard()
+    async with opened(agent, tmp_path, listen=heard) as (_, session):
+        running, queued = session.prompt("one"), session.prompt("two")
+        await agent.expect("session/prompt")
+        agent.update("tool_call", toolCallId="t", title="Work")
+        agent.say("half a wor")
+        await agent.vanish()
+        for turn in (running, queued):
+            with pytest.raises(ConnectionClosed):
+                await soon(turn)
+        assert session.state.entries[-1].text == "the other side closed the connection"
+        assert session.state.tool_calls["t"].status == "cancelled"
+        assert session.state.queue == []
+        assert session.state.open
+    assert kinds(heard.events)[1:] == [
+        "TurnStarted",
+        "PromptQueued",
+        "ToolCallUpdated",
+        "AgentMessage",
+        "TurnEnded",
+        "PromptUnqueued",
+        "SessionClosed",
+    ]
+
+
+# ── no progress ───────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_agent_that_says_nothing_for_too_long_is_given_up(tmp_path: Path) -> None:
+    agent = RawAgent()
+    heard = Heard()
+    async with opened(agent, tmp_path, listen=heard) as (_, session):
+        turn = session.prompt("hi", timeout=0.03)
+        request = await agent.expect("session/prompt")
+        with pytest.raises(NoProgress, match=r"no progress for 0\.03 s"):
+            await soon(turn)
+        await agent.expect("session/cancel")
+        agent.say("sorry")
+        agent.reply(request["id"], ENDED)
+        await until(lambda: isinstance(session.state.entries[-1], AgentEntry))
+        assert ends(session) == [(None, "the agent made no progress for 0.03 s")]
+    assert len(heard.endings) == 1
+
+
+async def test_progress_of_any_kind_keeps_a_turn_alive(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        for number in range(8):
+            await asyncio.sleep(0.05)
+            turn.report_usage(number, 10)
+
+    timeouts = Timeouts(progress=0.25)
+    async with opened(ScriptedAgent(script), tmp_path, timeouts=timeouts) as (_, session):
+        assert (await soon(session.prompt("hi"))).stop_reason == "end_turn"
+
+
+async def test_while_a_question_waits_the_clock_stands(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        turn = session.prompt("hi", timeout=0.3)
+        request = await agent.expect("session/prompt")
+        params = {
+            "sessionId": "s1",
+            "toolCall": {"toolCallId": "t"},
+            "options": [{"optionId": "y", "name": "Yes", "kind": "allow_once"}],
+        }
+        asking = asyncio.create_task(agent.ask("session/request_permission", params))
+        asked = await next_of(turn, e.PermissionRequested)
+        await asyncio.sleep(0.7)
+        assert not turn.done
+        await session.answer(asked.request_id, "y")
+        await soon(asking)
+        agent.reply(request["id"], ENDED)
+        assert (await soon(turn)).stop_reason == "end_turn"
+
+
+async def test_what_a_command_prints_is_progress(tmp_path: Path) -> None:
+    """The agent itself is silent: it waits for the command."""
+    terminals = FakeTerminals()
+    agent = RawAgent()
+    async with opened(agent, tmp_path, policy=Policy(execute=True), terminals=terminals) as (
+        _,
+        session,
+    ):
+        await agent.ask("terminal/create", {"sessionId": "s1", "command": "make"})
+        heard = session.log.progress
+        terminals.watcher.on_output("x", "compiling")
+        assert session.log.progress > heard
+        assert session.state.terminals["x"].output == "compiling"

@@ -1,0 +1,108 @@
+"""Events: written down and read again they are the same, and each has its words for people."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from msgspec import UNSET
+from support.examples import EXAMPLES
+from support.folding import KINDS, any_event, event_of
+
+from dragoman.session import events as e
+from dragoman.session.content import (
+    Audio,
+    Content,
+    ContentItem,
+    Diff,
+    Image,
+    Resource,
+    ResourceLink,
+    TerminalItem,
+    Text,
+    ToolContent,
+    UnknownContent,
+    UnknownItem,
+)
+from dragoman.session.facts import ContextUsage, Cost, PlanStep
+
+
+@EXAMPLES
+@given(any_event)
+def test_an_event_written_down_is_read_again_as_it_was(event: e.Event) -> None:
+    assert event_of(msgspec.json.encode(event)) == event
+
+
+def test_every_event_has_a_name_of_its_own_on_disk() -> None:
+    names = [kind.__struct_config__.tag for kind in KINDS]
+    assert len(set(names)) == len(KINDS)
+
+
+def test_an_event_is_written_without_what_it_does_not_say() -> None:
+    event = e.AgentMessage(Text("hi"), seq=1)
+    expected = {"type": "agent_message", "seq": 1, "content": {"type": "text", "text": "hi"}}
+    assert msgspec.to_builtins(event) == expected
+
+
+def test_unchanged_and_cleared_are_not_the_same() -> None:
+    unchanged = event_of(b'{"type":"tool_call","tool_call_id":"a"}')
+    cleared = event_of(b'{"type":"tool_call","tool_call_id":"a","title":null}')
+    assert isinstance(unchanged, e.ToolCallUpdated)
+    assert isinstance(cleared, e.ToolCallUpdated)
+    assert (unchanged.title, cleared.title) == (UNSET, None)
+
+
+SAYING: list[tuple[e.Event, str]] = [
+    (e.TurnStarted("t", [Text("a"), Image("x", "image/png"), Text("b")]), "ab"),
+    (e.TurnEnded("t", error="gone"), "gone"),
+    (e.TurnEnded("t", "end_turn"), ""),
+    (e.UserMessage(Text("u")), "u"),
+    (e.AgentThought(Text("t")), "t"),
+    (e.ToolCallUpdated("a", title="Read"), "Read"),
+    (e.ToolCallUpdated("a"), ""),
+    (e.PlanUpdated([PlanStep("one"), PlanStep("two")]), "one\ntwo"),
+    (e.PlanUpdated(markdown="# Plan"), "# Plan"),
+    (e.Notice("Slow"), "Slow"),
+    (e.Notice("Slow", description="busy"), "Slow: busy"),
+    (e.CompactionUpdated("c", "completed", [Text("a"), Text("b")]), "ab"),
+    (e.CompactionUpdated("c", "completed"), ""),
+    (e.CompactionSummary("c", Text("x")), "x"),
+    (e.PeerMessageUpdated("m", content=[Text("x")]), "x"),
+    (e.PeerMessageUpdated("m"), ""),
+    (e.PeerMessageChunk("m", Text("x")), "x"),
+    (e.PermissionRequested("p", [], title="Edit"), "Edit"),
+    (e.ElicitationRequested("q", "Which?", "form"), "Which?"),
+    (e.TerminalOutput("x", "out"), "out"),
+    (e.PromptQueued("q", [Text("later")]), "later"),
+    (e.ModeChanged("m"), ""),
+]
+
+
+@pytest.mark.parametrize(("event", "text"), SAYING, ids=lambda value: type(value).__name__)
+def test_the_text_of_an_event_is_what_a_person_reads(event: e.Event, text: str) -> None:
+    assert event.text == text
+
+
+CONTENT: list[tuple[Content | ToolContent, str]] = [
+    (Text("t"), "t"),
+    (Image("d", "image/png"), ""),
+    (Audio("d", "audio/wav"), ""),
+    (ResourceLink("u", "n"), ""),
+    (Resource("u", content="inside"), "inside"),
+    (Resource("u", blob="d"), ""),
+    (UnknownContent("k", "{}"), ""),
+    (ContentItem(Text("t")), "t"),
+    (Diff("/a", "new"), ""),
+    (TerminalItem("x"), ""),
+    (UnknownItem("k", "{}"), ""),
+]
+
+
+@pytest.mark.parametrize(("content", "text"), CONTENT, ids=lambda value: type(value).__name__)
+def test_content_that_is_not_words_has_no_text(content: Content | ToolContent, text: str) -> None:
+    assert content.text == text
+
+
+def test_usage_comes_as_one_value() -> None:
+    cost = Cost(1.5, "USD")
+    assert e.UsageChanged(1, 2, cost).usage == ContextUsage(1, 2, cost)
