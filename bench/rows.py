@@ -14,6 +14,7 @@ from pathlib import Path
 from bench.measure import Column, Figures, Samples, interleave, run
 from bench.prepare import BUILD, HERE, TYPESCRIPT_SDK, Missing
 from bench.report import (
+    ACPX,
     BY_HAND,
     OURS,
     PYTHON,
@@ -50,6 +51,7 @@ class Bench:
 
     agent: Path | Missing
     typescript: list[str] | Missing
+    acpx: list[str] | Missing
     counts: Counts
 
     def warm_up(self) -> None:
@@ -202,6 +204,53 @@ def one_shot(bench: Bench) -> list[Row]:
     ]
 
 
+def command_line(bench: Bench) -> list[Row]:
+    """One shot with the whole command, settings and rendering on, beside the leading one."""
+    columns = _command_lines(bench)
+    samples = interleave(columns, bench.counts.rounds + 2)
+    cpu = _cells(samples, lambda one: one["process_cpu_s"] * 1e3)
+    wall = _cells(samples, lambda one: one["process_wall_s"] * 1e3)
+    note = "Command line: `dragoman hello` and `acpx exec hello` with the same native agent."
+    return [
+        Row("command line, CPU", "{:.0f} ms", cpu, note=note),
+        Row("command line, wall", "{:.0f} ms", wall, times_less(2, ACPX)),
+        *_help(bench),
+    ]
+
+
+def _command_lines(bench: Bench) -> Columns:
+    if isinstance(bench.agent, Missing):
+        return {OURS: bench.agent, ACPX: bench.agent}
+    settings = BUILD / "settings.json"
+    server = {"command": str(bench.agent), "args": ["updates", "10"]}
+    settings.write_text(json.dumps({"agent_servers": {"native": server}}))
+    command = Path(sys.executable).with_name("dragoman")
+    columns: dict[str, Column | Missing] = {
+        OURS: _printing([str(command), "--settings", str(settings), "hello"]),
+        ACPX: bench.acpx
+        if isinstance(bench.acpx, Missing)
+        else _printing([*bench.acpx, "--agent", f"{bench.agent} updates 10", "exec", "hello"]),
+    }
+    return columns
+
+
+def _help(bench: Bench) -> list[Row]:
+    command = Path(sys.executable).with_name("dragoman")
+    columns: dict[str, Column | Missing] = {
+        OURS: _printing([str(command), "--help"]),
+        BY_HAND: _python_code("import argparse"),
+    }
+    samples = interleave(columns, bench.counts.rounds + 2)
+    cpu = _cells(samples, lambda one: one["process_cpu_s"] * 1e3)
+    note = "Help: by hand is `import argparse` alone."
+    return [Row("`--help`, CPU", "{:.0f} ms", cpu, at_most_times(2, BY_HAND), note)]
+
+
+def _printing(command: list[str]) -> Column:
+    """A program whose output is for people, so only its cost is read."""
+    return lambda: run(command, reads=False)
+
+
 def imports(bench: Bench) -> list[Row]:
     columns: dict[str, Column | Missing] = {
         OURS: _python_code(f"import {_OUR_MODULES}"),
@@ -279,6 +328,7 @@ MEASUREMENTS = (
     fold,
     round_trips,
     one_shot,
+    command_line,
     imports,
     memory,
     frames,

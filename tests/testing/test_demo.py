@@ -283,6 +283,16 @@ def test_its_process_imports_only_what_it_needs() -> None:
     assert done.stdout.strip() == "[]"
 
 
+async def test_nothing_in_the_folder_it_runs_in_is_imported(
+    cwd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("msgspec", "asyncio", "dragoman", "urllib"):
+        (cwd / f"{name}.py").write_text("raise SystemExit('a trap')\n")
+    monkeypatch.chdir(cwd)
+    async with demo_session(cwd) as session:
+        assert "Dragons" in await answer_to(session, "Summarise @README.md")
+
+
 def test_it_ends_quietly_with_its_input() -> None:
     argv = [sys.executable, "-m", "dragoman.testing.demo"]
     done = subprocess.run(argv, input=b"", capture_output=True, timeout=60, check=False)

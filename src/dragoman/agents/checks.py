@@ -113,12 +113,11 @@ async def prompt(patient: Patient) -> Outcome:
     session_id = _session_id(patient)
     patient.said = ""
     reply = await patient.prompt(session_id, TINY_PROMPT)
-    before = len(patient.seen(session_id))
     if reply.stop_reason not in _STOP_REASONS:
         return warned(f"the stop reason {reply.stop_reason!r} is not one of ACP's")
     if not patient.said:
         return warned(f"it said nothing, and stopped with {reply.stop_reason}")
-    if (late := await _late(patient, session_id, before)) > 0:
+    if late := await _late(patient, session_id, patient.seen_at_reply(session_id)):
         return warned(f"{late} updates came after the reply that ends the turn")
     if reply.stop_reason != "end_turn":
         return warned(f"it stopped with {reply.stop_reason}")
@@ -201,7 +200,7 @@ async def load(patient: Patient) -> Outcome:
     before = len(patient.seen(session_id))
     request = v1.LoadSessionRequest(session_id=session_id, cwd=patient.cwd, mcp_servers=[])
     await patient.call("session/load", request, v1.LoadSessionResponse)
-    told = len(patient.seen(session_id)) - before
+    told = patient.seen_at_reply(session_id) - before
     if late := await _late(patient, session_id, before + told):
         return warned(f"{late} pieces of the history came after the reply")
     if not told:

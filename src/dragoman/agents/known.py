@@ -47,7 +47,8 @@ _KNOWN = (
         name="demo",
         title="Dragoman's demo agent",
         command=sys.executable or "python3",
-        args=("-m", "dragoman.testing.demo"),
+        # -P: a module of the same name in the folder we run in must not be imported instead.
+        args=("-P", "-m", "dragoman.testing.demo"),
     ),
     KnownAgent(
         name="claude",

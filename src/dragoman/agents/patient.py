@@ -62,6 +62,7 @@ class Patient:
         self.session: v1.NewSessionResponse | None = None
         self.updates: dict[str, list[str]] = {}
         """The kinds of updates seen so far, by session."""
+        self._at_reply: dict[str, int] = {}
         self.said = ""
         self.asked: list[str] = []
         """The methods of ours it called, in order."""
@@ -83,7 +84,7 @@ class Patient:
 
     async def call(self, method: str, request: Any, reply_type: type[T]) -> T:
         """Raises what `Peer.call` raises, and InvalidMessage for an answer that does not fit."""
-        raw = await self.peer.call(method, codec.encode(request))
+        raw = await self.peer.call(method, codec.encode(request), on_reply=self._replied)
         return codec.decode(b"{}" if bytes(raw) == b"null" else raw, reply_type)
 
     async def prompt(self, session_id: str, text: str) -> v1.PromptResponse:
@@ -97,6 +98,10 @@ class Patient:
 
     def seen(self, session_id: str) -> list[str]:
         return self.updates.setdefault(session_id, [])
+
+    def seen_at_reply(self, session_id: str) -> int:
+        """How many updates of a session stood before the last reply, on the wire."""
+        return self._at_reply.get(session_id, 0)
 
     async def until_updated(self, session_id: str, beyond: int) -> None:
         """Wait for more updates of this session than there were."""
@@ -131,6 +136,9 @@ class Patient:
             case _:
                 pass
         self.changed.set()
+
+    def _replied(self, raw: msgspec.Raw) -> None:
+        self._at_reply = {session_id: len(kinds) for session_id, kinds in self.updates.items()}
 
     def _requested(self, method: str, params: msgspec.Raw) -> bytes:
         self.asked.append(method)

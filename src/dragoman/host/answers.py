@@ -37,6 +37,8 @@ class NoRule(msgspec.Struct, frozen=True):
     reason: str
 
 
+YOUR_ANSWER = "your answer"
+"""The source of rules that were made from answers."""
 _ALLOWING = ("allow_once", "allow_always")
 _REFUSING = ("reject_once", "reject_always")
 
@@ -88,7 +90,7 @@ def always_rule(
         operation=access.operation,
         agent=escape(access.agent) or None,
         id=rule_id,
-        source="your answer",
+        source=YOUR_ANSWER,
         scope=scope,
         session=session if scope in ("once", "session") else None,
         project=project if scope == "project" else None,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from itertools import islice
 from typing import TypeAlias
 
@@ -50,6 +49,8 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
 
 def _groups(old: Sequence[str], new: Sequence[str]) -> Iterator[Sequence[_Step]]:
     if _pairs(old, new) <= MAX_PAIRS:
+        from difflib import SequenceMatcher  # most sessions show no change at all
+
         return iter(SequenceMatcher(None, old, new).get_grouped_opcodes(CONTEXT))
     return iter([_one_change(old, new)])
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import secrets
-import shutil
 import sys
 from collections.abc import Sequence
 
@@ -79,7 +77,7 @@ class LocalTerminals:
         """Start a command; its watcher hears nothing before the id is returned."""
         self._check(workspace, command)
         keep = self._output_bytes(command.output_byte_limit)
-        running = RunningCommand(f"term_{secrets.token_hex(16)}", watcher, keep=keep)
+        running = RunningCommand(f"term_{os.urandom(16).hex()}", watcher, keep=keep)
         key = (workspace.session_id, running.id)
         # Counted, and ended with the session, from before its start.
         self._running[key] = running
@@ -203,6 +201,8 @@ def _argv(command: TerminalCommand) -> list[str]:
     """The words to run; without arguments the command is a line, for a shell."""
     if command.args:
         return [command.command, *command.args]
+    import shutil  # brings compression along, for one look at the path
+
     bash = shutil.which("bash")
     shell = [os.path.abspath(bash), "-lc"] if bash else ["/bin/sh", "-c"]
     return [*shell, command.command]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+import os
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
@@ -43,7 +43,7 @@ class Questions(Generic[Answer, Outcome]):
 
     def new_id(self) -> str:
         """Never used before: an answer that comes late must not fit another question."""
-        return f"{self._prefix}{secrets.token_hex(8)}"
+        return f"{self._prefix}{os.urandom(8).hex()}"
 
     async def ask(
         self,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from dragoman.errors import ConfigError
 from dragoman.host.access import Access, Operation
+from dragoman.host.answers import YOUR_ANSWER
 from dragoman.host.matching import Rule
 from dragoman.host.policy import Decision, Explanation, could_allow, decide, explain, flag_rules
 from dragoman.host.workspace import Workspace
+
+logger = logging.getLogger("dragoman.host")
+_BETWEEN_USES = 60.0
 
 
 class RuleStore(Protocol):
@@ -18,6 +24,13 @@ class RuleStore(Protocol):
     def list(self) -> Sequence[Rule]: ...
 
     def add(self, rule: Rule) -> None: ...
+
+
+@runtime_checkable
+class UsedRules(Protocol):
+    """A store that also keeps when a rule last decided something."""
+
+    def used(self, rule_id: str) -> None: ...
 
 
 class Policy:
@@ -39,6 +52,7 @@ class Policy:
         self._given = (*rules, *flag_rules(write=write, execute=execute, yolo=yolo))
         self._remembered: list[Rule] = []
         self._stored = stored
+        self._used: dict[str, float] = {}
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -46,13 +60,27 @@ class Policy:
         return (*self._given, *self._remembered, *stored)
 
     def decide(self, access: Access, workspace: Workspace) -> Decision:
-        return decide(
+        decision = decide(
             access,
             self.rules,
             now=time.time(),
             session_id=workspace.session_id,
             project=workspace.cwd,
         )
+        if decision.rule is not None and decision.rule.source == YOUR_ANSWER:
+            self._note_use(decision.rule.id)
+        return decision
+
+    def _note_use(self, rule_id: str) -> None:
+        """Not each time: it is for people who wonder whether a rule is still of use."""
+        now = time.monotonic()
+        if not isinstance(self._stored, UsedRules) or now < self._used.get(rule_id, 0.0):
+            return
+        self._used[rule_id] = now + _BETWEEN_USES
+        try:
+            self._stored.used(rule_id)
+        except (OSError, ConfigError) as error:
+            logger.warning("the use of a rule could not be noted: %s", error)
 
     def explain(self, access: Access, workspace: Workspace) -> Explanation:
         """The decision, and every rule on the way to it."""

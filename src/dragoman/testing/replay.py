@@ -70,7 +70,7 @@ class ReplayAgent(Served):
         """How to run a replay as a process."""
         from dragoman.transport.stdio import AgentCommand  # an agent has no use for it
 
-        arguments = ("-m", "dragoman.testing.replay", os.path.abspath(path), str(first))
+        arguments = ("-P", "-m", "dragoman.testing.replay", os.path.abspath(path), str(first))
         return AgentCommand(sys.executable, arguments)
 
 
