@@ -11,11 +11,14 @@ Names are imported when they are first used, so that importing the package costs
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from dragoman._version import __version__
 
+# Not from `typing`, which would be most of the cost of importing this package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from dragoman.agents.settings import load_settings
     from dragoman.client.client import Client
     from dragoman.client.mcp import HttpServer, InProcessServer, SseServer, StdioServer

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import cache
 
 # Characters that draw nothing, or draw other characters elsewhere: (first, last).
 _HIDDEN: tuple[tuple[int, int], ...] = (
@@ -59,16 +60,24 @@ def _one_of(*tables: Iterable[tuple[int, int]]) -> re.Pattern[str]:
 
 
 _ALWAYS = (*_HIDDEN, *_JOINERS, *_SELECTORS, *_SURROGATES)
-_special = _one_of(_ALWAYS, _CONTROLS_BUT_TAB_AND_NEWLINE)
-# The same within ASCII, ten times as fast.
+# What is special within ASCII; ten times as fast as the whole, which few programs ever need.
 _special_in_ascii = _one_of(((0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x7F)))
-_revealed = _one_of(_ALWAYS, _CONTROLS, _SPACES)
-_revealed_in_lines = _one_of(_ALWAYS, _CONTROLS_BUT_TAB_AND_NEWLINE, _SPACES)
 _joiner = _one_of(_JOINERS)
 _selector = _one_of(_SELECTORS)
 _control = _one_of(_CONTROLS)
 _surrogate = _one_of(_SURROGATES)
 _line_breaks = re.compile(r"[\n\t]")
+
+
+@cache
+def _special() -> re.Pattern[str]:
+    return _one_of(_ALWAYS, _CONTROLS_BUT_TAB_AND_NEWLINE)
+
+
+@cache
+def _revealed(newlines: bool) -> re.Pattern[str]:
+    return _one_of(_ALWAYS, _CONTROLS_BUT_TAB_AND_NEWLINE if newlines else _CONTROLS, _SPACES)
+
 
 # What ends the body of each kind of sequence: its final character, or one that breaks it off.
 _after_csi_body = re.compile(r"[^ -?]")
@@ -96,8 +105,7 @@ def reveal(text: str, *, newlines: bool = False) -> str:
 
     With `newlines`, line feeds and tabs stay what they are.
     """
-    pattern = _revealed_in_lines if newlines else _revealed
-    return pattern.sub(lambda found: _shown(found.group(), _before(found)), text)
+    return _revealed(newlines).sub(lambda found: _shown(found.group(), _before(found)), text)
 
 
 def single_line(text: str, width: int) -> str:
@@ -225,7 +233,7 @@ class Sanitiser:
 
 
 def _next_special(text: str, at: int) -> re.Match[str] | None:
-    return (_special_in_ascii if text.isascii() else _special).search(text, at)
+    return (_special_in_ascii if text.isascii() else _special()).search(text, at)
 
 
 def _shown(char: str, before: str) -> str:

@@ -54,6 +54,13 @@ async def test_an_allowed_diff_is_written_without_a_second_question(tmp_path: Pa
         assert access.decision.reason == "it was allowed when the agent asked"
 
 
+async def test_a_relative_path_in_a_diff_means_the_sessions_folder(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        await allow(s, {"content": [{"type": "diff", "path": "a.txt", "newText": "new text"}]})
+        assert (await s.write("new text"))["result"] == {}
+
+
 async def test_an_allowed_diff_is_written_once(tmp_path: Path) -> None:
     async with scene(tmp_path) as s:
         await s.begin()
@@ -86,6 +93,7 @@ async def test_an_allowed_change_of_a_part_that_is_there_twice_is_unclear(tmp_pa
         await s.begin()
         await allow(s, diff(tmp_path, "2", "two"))
         await refused(s, s.write("2 two"))
+        await refused(s, s.write("2 2"))
 
 
 async def test_a_yes_ends_with_the_turn(tmp_path: Path) -> None:

@@ -331,6 +331,26 @@ async def test_cancelling_while_the_agent_dies_waits_for_the_end(tmp_path: Path)
         assert isinstance(turn.error, ConnectionClosed)
 
 
+async def test_a_cancel_that_cannot_be_sent_waits_for_the_end_of_the_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection has just gone; the turn is about to learn of it."""
+
+    def gone(session_id: str) -> None:
+        raise ConnectionClosed
+
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (client, session):
+        turn = session.prompt("hi")
+        await agent.expect("session/prompt")
+        monkeypatch.setattr(client.dialect, "cancel", gone)
+        cancelling = asyncio.create_task(session.cancel())
+        await settled()
+        await agent.vanish()
+        await soon(cancelling)
+        assert isinstance(turn.error, ConnectionClosed)
+
+
 # ── errors ────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -1,4 +1,5 @@
-"""Every hostile frame leaves a living connection, or one clear error."""
+"""Every hostile frame leaves a living connection, or one clear error: in memory, and printed by
+a real process."""
 
 from __future__ import annotations
 
@@ -9,8 +10,14 @@ import pytest
 from support.cost import Memory
 from support.hostile import ANSWERED, IGNORED, SETTLING
 from support.peers import connected, soon
+from support.relayed import Pair, by_process, in_memory
 
 from dragoman.errors import FrameTooLarge, RemoteError
+
+
+@pytest.fixture(params=[in_memory, by_process])
+def pair(request: pytest.FixtureRequest) -> Pair:
+    return request.param
 
 
 def echo(method: str, params: msgspec.Raw) -> bytes:
@@ -18,8 +25,8 @@ def echo(method: str, params: msgspec.Raw) -> bytes:
 
 
 @pytest.mark.parametrize("name", IGNORED)
-async def test_a_frame_that_asks_for_nothing_is_passed_over(name: str) -> None:
-    async with connected(on_request=echo) as (peer, wire):
+async def test_a_frame_that_asks_for_nothing_is_passed_over(name: str, pair: Pair) -> None:
+    async with connected(on_request=echo, pair=pair) as (peer, wire):
         call = asyncio.create_task(peer.call("work", b"{}"))
         key = await wire.read_call()
         wire.write(IGNORED[name])
@@ -30,8 +37,8 @@ async def test_a_frame_that_asks_for_nothing_is_passed_over(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ANSWERED)
-async def test_a_request_is_answered_once_whatever_is_wrong_with_it(name: str) -> None:
-    async with connected(on_request=echo) as (peer, wire):
+async def test_a_request_is_answered_once_whatever_is_wrong_with_it(name: str, pair: Pair) -> None:
+    async with connected(on_request=echo, pair=pair) as (peer, wire):
         wire.write(ANSWERED[name])
         answer = await wire.read_json()
         assert answer["id"] in ("h", None, True, {"a": []})
@@ -41,8 +48,8 @@ async def test_a_request_is_answered_once_whatever_is_wrong_with_it(name: str) -
 
 
 @pytest.mark.parametrize("name", SETTLING)
-async def test_a_reply_settles_its_call_whatever_is_wrong_with_it(name: str) -> None:
-    async with connected() as (peer, wire):
+async def test_a_reply_settles_its_call_whatever_is_wrong_with_it(name: str, pair: Pair) -> None:
+    async with connected(pair=pair) as (peer, wire):
         call = asyncio.create_task(peer.call("work", b"{}"))
         wire.write(b'{"jsonrpc":"2.0","id":%b,%b}' % (await wire.read_call(), SETTLING[name]))
         [outcome] = await soon(asyncio.gather(call, return_exceptions=True))
@@ -51,8 +58,8 @@ async def test_a_reply_settles_its_call_whatever_is_wrong_with_it(name: str) -> 
         assert peer.error is None
 
 
-async def test_all_of_them_together_change_nothing() -> None:
-    async with connected(on_request=echo) as (peer, wire):
+async def test_all_of_them_together_change_nothing(pair: Pair) -> None:
+    async with connected(on_request=echo, pair=pair) as (peer, wire):
         wire.write(*IGNORED.values(), *ANSWERED.values(), *IGNORED.values())
         for _ in ANSWERED:
             await wire.read()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from support.samples import schema_frames
+
 _TOKENS = [
     b"null",
     b"true",
@@ -39,12 +41,13 @@ _TOKENS = [
 
 
 def corpus() -> list[bytes]:
-    """Valid frames: requests, notifications, replies and errors, with ids of every sort."""
+    """Valid frames: every message of the schema, and envelopes and ids of every sort."""
     text = '"ö \\"q\\" \\\\ \u2028 \\ud83d\\ude00 [{"'.encode()
     keys = [b"0", b"-1", b"1.0", b'"1"', b"null", b"%d" % 2**70, b'{"a":1}', text]
     requests = [b'{"jsonrpc":"2.0","id":%b,"method":"echo","params":{"a":[1]}}' % k for k in keys]
     replies = [b'{"jsonrpc":"2.0","id":%d,"result":{"ok":true}}' % n for n in range(5)]
     return [
+        *schema_frames(),
         *requests,
         *replies,
         b'{"id":3,"method":"echo"}',

@@ -14,10 +14,10 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import msgspec
+from support.relayed import OtherSide, Pair, in_memory
 
 from dragoman.errors import MethodNotFound
 from dragoman.rpc import Limits, OnNotification, OnRequest, Peer, Tap
-from dragoman.transport.memory import MemoryTransport, memory_pair
 from dragoman.wire.framing import Framer
 
 SECONDS = 5
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 class Wire:
     """The other side: writes and reads frames as bytes, so that nothing is taken for granted."""
 
-    def __init__(self, transport: MemoryTransport) -> None:
+    def __init__(self, transport: OtherSide) -> None:
         self.transport = transport
         self._framer = Framer()
         self._frames: deque[bytes] = deque()
@@ -102,23 +102,26 @@ async def connected(
     waits: frozenset[str] = frozenset(),
     tap: Tap | None = None,
     limits: Limits | None = None,
+    pair: Pair = in_memory,
 ) -> AsyncGenerator[tuple[Peer, Wire]]:
     """A peer that also answers `ping`, and its other side."""
 
     def answer(method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes] | bytes:
         return b'"pong"' if method == "ping" else on_request(method, params)
 
-    async with tidy_loop():
-        ours, theirs = memory_pair()
-        async with Peer(
+    async with (
+        tidy_loop(),
+        pair() as (ours, theirs),
+        Peer(
             ours,
             on_notification=on_notification,
             on_request=answer,
             waits=waits,
             tap=tap,
             limits=limits,
-        ) as peer:
-            yield peer, Wire(theirs)
+        ) as peer,
+    ):
+        yield peer, Wire(theirs)
 
 
 @asynccontextmanager

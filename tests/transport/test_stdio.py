@@ -20,6 +20,7 @@ from dragoman.errors import (
     CommandNotFound,
     ConnectionClosed,
     NotAnAgent,
+    PeerStalled,
     StartError,
 )
 from dragoman.transport.stdio import AgentCommand, StdioTransport
@@ -157,6 +158,30 @@ async def test_an_agent_that_closes_its_output_and_lives() -> None:
             failure = await transport.failure(spoke=True, printed="")
     assert isinstance(failure, AgentExited)
     assert failure.ending == "closed its output"
+
+
+@pytest.mark.parametrize("size", [1, MEBIBYTE], ids=["before a write", "during a write"])
+async def test_an_agent_that_closes_its_input_and_lives(size: int) -> None:
+    code = f"os.read(0, 1); os.close(0); os.write(1, b'bye'); {SLEEP}"
+    async with agent(code) as transport, asyncio.timeout(10):
+        transport.send(b"x" * size)
+        assert await transport.receive() == b"bye"
+        transport.send(b"more")
+        assert await transport.receive() == b""
+        failure = await transport.failure(spoke=True, printed="")
+    assert isinstance(failure, PeerStalled)
+    assert 0 < failure.pending <= max(size, 4)
+
+
+async def test_an_agent_that_closes_its_input_and_exits_has_exited() -> None:
+    code = "os.close(0); os.write(1, b'bye'); time.sleep(0.1); os._exit(4)"
+    async with agent(code) as transport, asyncio.timeout(10):
+        assert await transport.receive() == b"bye"
+        transport.send(b"more")
+        assert await transport.receive() == b""
+        failure = await transport.failure(spoke=True, printed="")
+    assert isinstance(failure, AgentExited)
+    assert failure.code == 4
 
 
 async def test_our_own_closing_is_an_orderly_end() -> None:

@@ -24,6 +24,8 @@ T = TypeVar("T")
 class WatchedTransport(StdioTransport):
     """A process whose complaints and whose end can be watched."""
 
+    _left = False
+
     @property
     def stderr(self) -> str:
         """The end of what it printed on standard error."""
@@ -31,12 +33,18 @@ class WatchedTransport(StdioTransport):
 
     async def end_input(self, within: float) -> ExitStatus | None:
         """Close the agent's input; how it ended, None when it did not in that time."""
+        self._left = True
         self._input.finish()
         try:
             async with asyncio.timeout(within):
                 return await self._process.wait()
         except TimeoutError:
             return None
+
+    async def aclose(self, *, exit_within: float = 2.0, term_within: float = 3.0) -> None:
+        """As always; an agent that has had its time to end gets no more."""
+        within = 0.0 if self._left else exit_within
+        await super().aclose(exit_within=within, term_within=term_within)
 
 
 class _Update(msgspec.Struct, rename="camel"):

@@ -70,11 +70,17 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
 
 def parse_settings(text: str, file: str) -> Settings:
     """The settings in `text`; `file` is what to call it in errors. Raises ConfigError."""
+
+    def reject(constant: str) -> Any:
+        raise ConfigError(file, "", f"strict JSON, which has no {constant}")
+
     try:
-        document = json.loads(text)
+        document = json.loads(text, parse_constant=reject)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise ConfigError(file, place, f"strict JSON ({error.msg.lower()})") from error
+    except RecursionError as error:
+        raise ConfigError(file, "", "strict JSON, and not nested this deep") from error
     return _Reader(file).settings(document)
 
 
@@ -108,7 +114,7 @@ class _Reader:
             command = AgentCommand(
                 self._word(entry["command"], f"{place}.command"),
                 self._strings(entry.get("args", []), f"{place}.args"),
-                self._mapping(entry.get("env", {}), f"{place}.env"),
+                self._variables(entry.get("env", {}), f"{place}.env"),
             )
         return AgentSettings(
             name=name,
@@ -145,7 +151,7 @@ class _Reader:
                 kind="stdio",
                 command=self._word(entry["command"], f"{place}.command"),
                 args=self._strings(entry.get("args", []), f"{place}.args"),
-                env=self._mapping(entry.get("env", {}), f"{place}.env"),
+                env=self._variables(entry.get("env", {}), f"{place}.env"),
             )
         if "url" not in entry:
             self._fail(place, "either a command (a string) or a url (a string)")
@@ -179,7 +185,7 @@ class _Reader:
 
     def _word(self, value: Any, place: str) -> str:
         if isinstance(value, str) and value:
-            return value
+            return self._string(value, place)
         return self._fail(place, f"a string that is not empty, not {_kind(value)}")
 
     def _strings(self, value: Any, place: str) -> tuple[str, ...]:
@@ -187,9 +193,9 @@ class _Reader:
         return tuple(self._string(item, f"{place}[{i}]") for i, item in enumerate(items))
 
     def _string(self, value: Any, place: str) -> str:
-        return (
-            value if isinstance(value, str) else self._fail(place, f"a string, not {_kind(value)}")
-        )
+        if not isinstance(value, str):
+            self._fail(place, f"a string, not {_kind(value)}")
+        return value if "\0" not in value else self._fail(place, "a string without NUL")
 
     def _mapping(self, value: Any, place: str) -> dict[str, str]:
         """An object of strings; ACP's own list of names and values is understood too."""
@@ -199,6 +205,13 @@ class _Reader:
             case _:
                 entries = self._object(value, place)
         return {name: self._string(text, f"{place}.{name}") for name, text in entries.items()}
+
+    def _variables(self, value: Any, place: str) -> dict[str, str]:
+        variables = self._mapping(value, place)
+        for name in variables:
+            if not name or "=" in name or "\0" in name:
+                self._fail(f"{place}.{name}", "a name that a variable can have")
+        return variables
 
     def _pair(self, value: Any, place: str) -> tuple[str, Any]:
         entry = self._object(value, place, {"name", "value"})

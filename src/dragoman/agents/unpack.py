@@ -12,6 +12,7 @@ import shutil
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -25,7 +26,14 @@ MAX_BYTES = 4 << 30
 _CHUNK = 1 << 20
 _LONGEST_TARGET = 4096
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
-_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError)
+_DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+)
 
 
 class UnsafeArchive(DragomanError):
@@ -67,6 +75,8 @@ def unpack(archive: Path, name: str, folder: Path, *, most: int = MAX_BYTES) -> 
             (folder / name).chmod(0o700)
     except _DAMAGED as error:
         raise UnsafeArchive(name, f"it is damaged ({error})") from error
+    except OSError as error:  # a name that is a file and a folder, a full disk, bad data
+        raise UnsafeArchive(name, error.strerror or str(error)) from error
 
 
 class _Unpacking:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mimetypes
 import os
 import re
 from pathlib import Path
@@ -41,4 +40,6 @@ def _link(quoted: str | None, bare: str | None, cwd: str) -> ResourceLink | None
 
 
 def _mime_type(name: str) -> str | None:
+    import mimetypes  # most prompts mention nothing
+
     return mimetypes.guess_type(name)[0]

@@ -23,7 +23,6 @@ def run_prompt(
 
     Raises what `Client.start` and the turn raise. Not for use where an event loop runs already.
     """
-
     rules = policy or Policy()
     name = agent if isinstance(agent, str) else os.path.basename(agent.command)
     offers = HostCapabilities(write_files=rules.could_allow("write", agent=name, person=False))

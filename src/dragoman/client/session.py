@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+import os
 import time
 from collections import deque
 from collections.abc import Coroutine
@@ -118,13 +118,13 @@ class Session:
         if self.busy and when_busy == "raise":
             raise SessionBusy(self.id)
         turn = Turn(
-            f"turn-{secrets.token_hex(8)}",
+            f"turn-{os.urandom(8).hex()}",
             content,
             meta=meta,
             timeout=timeout if timeout is not None else self._client.timeouts.progress,
             warnings=warnings,
+            on_unanswered=self.gate.consent.refuse_unattended,
         )
-        turn.on_unanswered = self.gate.consent.refuse_unattended
         if self.busy:
             self._queue.append(turn)
             self.log.record(e.PromptQueued(turn.id, content))

@@ -36,6 +36,7 @@ class Turn:
         meta: dict[str, Any] | None,
         timeout: float | None,
         warnings: list[str],
+        on_unanswered: Callable[[str | None], None],
     ) -> None:
         self.id = turn_id
         self.content = content
@@ -50,7 +51,7 @@ class Turn:
         self.sent = False
         self.unread = False
         """Nobody reads the events: the turn is awaited, not iterated."""
-        self.on_unanswered: Callable[[str | None], None] = _ignore
+        self._on_unanswered = on_unanswered
         """Called when whoever reads the turn goes on without answering this question, or, with
         None, will not read at all."""
         self._asked: str | None = None
@@ -83,7 +84,7 @@ class Turn:
 
     async def __anext__(self) -> Event:
         if self._asked is not None:
-            self.on_unanswered(self._asked)
+            self._on_unanswered(self._asked)
             self._asked = None
         event = await self._stream.__anext__()
         # By exact type first: `isinstance` of a struct is slow to say no, and this is every event.
@@ -96,13 +97,9 @@ class Turn:
 
     async def _run(self) -> Turn:
         self.unread = True
-        self.on_unanswered(None)
+        self._on_unanswered(None)
         self._stream.close()
         await self._ended.wait()
         if self.error is not None:
             raise self.error
         return self
-
-
-def _ignore(request_id: str | None) -> None:
-    pass

@@ -259,8 +259,13 @@ class Consent:
         if settlement.how == CHOSEN:
             self._remember(kinds, access, decision)
         if effect == "allow" and access.claimed:
-            self.grants.add(access, _diffs(request))
+            self.grants.add(access, self._diffs(request))
         return self._settled(request.request_id, option_id, facts.Decision(effect, reason))
+
+    def _diffs(self, request: PermissionRequest) -> list[tuple[str, Diff]]:
+        """With their real paths: what a relative one means is the session's folder, not ours."""
+        diffs = (item for item in request.content if isinstance(item, Diff))
+        return [(os.path.realpath(os.path.join(self._workspace.cwd, d.path)), d) for d in diffs]
 
     def _settled(
         self, request_id: str, option_id: str | None, decision: facts.Decision
@@ -402,10 +407,6 @@ def _requested(request: PermissionRequest) -> e.PermissionRequested:
         content=list(request.content),
         description=request.always,
     )
-
-
-def _diffs(request: PermissionRequest) -> list[tuple[str, Diff]]:
-    return [(os.path.realpath(d.path), d) for d in request.content if isinstance(d, Diff)]
 
 
 def _plain(options: Sequence[PermissionOption]) -> list[Option]:

@@ -141,6 +141,7 @@ class Keeper:
                 if pid == 0:
                     return True
                 if pid == self._main:
+                    self._main = 0  # the number may come back, in a descendant
                     self._report_end(os.waitstatus_to_exitcode(status))
         except ChildProcessError:
             return False

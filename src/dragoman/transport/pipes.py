@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 
 from dragoman.process import forks
 
@@ -116,8 +117,10 @@ class OutputPipe(_Pipe):
 class InputPipe(_Pipe):
     """What the child reads: written at once when it can be, else queued, in order."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, on_refused: Callable[[int], None] | None = None) -> None:
+        """`on_refused` is told how many bytes were lost when the child has closed its side."""
         super().__init__(descriptor)
+        self._on_refused = on_refused
         self._queue = bytearray()
         self._room = asyncio.Event()
         self._room.set()
@@ -136,7 +139,7 @@ class InputPipe(_Pipe):
             return
         sent = self._write(data)
         if sent is None:
-            self.close()
+            self._refused(len(data))
         elif sent < len(data):
             self._enqueue(memoryview(data)[sent:])
             self._loop.add_writer(self._fd, self._writable)
@@ -165,7 +168,7 @@ class InputPipe(_Pipe):
         with memoryview(self._queue) as queued:
             sent = self._write(queued)
         if sent is None:
-            self.close()
+            self._refused(len(self._queue))
             return
         del self._queue[:sent]
         if len(self._queue) <= _LITTLE_QUEUED:
@@ -174,6 +177,11 @@ class InputPipe(_Pipe):
             self._loop.remove_writer(self._fd)
             if self._finishing:
                 self.close()
+
+    def _refused(self, lost: int) -> None:
+        self.close()
+        if self._on_refused is not None:
+            self._on_refused(lost)
 
     def _write(self, data: bytes | memoryview) -> int | None:
         """How much was taken; None when the child has closed its side."""

@@ -20,6 +20,7 @@ from dragoman.errors import (
     ConnectionClosed,
     ConnectionLost,
     NotAnAgent,
+    PeerStalled,
     StartError,
 )
 from dragoman.process import forks
@@ -29,7 +30,7 @@ from dragoman.transport.pipes import InputPipe, OutputPipe, TailPipe
 
 # A descendant may hold the output open for ever after the agent itself has ended.
 _LAST_WORDS_SECONDS = 0.3
-# Between the end of the output and the end of the process.
+# Between the end of the output, or of the input, and the end of the process.
 _STATUS_SECONDS = 1.0
 # What a shell, and `env`, exit with when they do not find the command they were given.
 _NOT_FOUND_CODE = 127
@@ -57,9 +58,10 @@ class StdioTransport:
     ) -> None:
         self._command = command
         self._process = process
-        self._input = InputPipe(stdin)
+        self._input = InputPipe(stdin, self._refused)
         self._output = OutputPipe(stdout)
         self._errors = TailPipe(stderr)
+        self._lost = 0
         self._closing = False
         process.on_exit(self._exited)
 
@@ -103,6 +105,8 @@ class StdioTransport:
         if self._closing:
             return ConnectionClosed()
         code, signal = await self._status() or (None, None)
+        if self._lost and self._process.status is None:
+            return PeerStalled(self._lost)
         stderr = self._errors.text()
         if spoke:
             return AgentExited(self._command, code=code, signal=signal, stderr=stderr)
@@ -133,6 +137,11 @@ class StdioTransport:
 
     def _exited(self) -> None:
         asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, self._output.cut)
+
+    def _refused(self, lost: int) -> None:
+        """What the agent has not read it will never answer: if it lives on, this is the end."""
+        self._lost = lost
+        asyncio.get_running_loop().call_later(_STATUS_SECONDS, self._output.cut)
 
 
 def _pipe(command: AgentCommand, reader: ExitStack, writer: ExitStack) -> tuple[int, int]:

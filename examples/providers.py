@@ -1,0 +1,88 @@
+"""Serve the agent with providers of your own: files in memory, no commands, answers from a dict."""
+
+import asyncio
+
+import dragoman
+from dragoman.errors import InternalError, ResourceNotFound
+from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions import PermissionRequest
+from dragoman.host.terminals import (
+    TerminalCommand,
+    TerminalExit,
+    TerminalSnapshot,
+    TerminalWatcher,
+)
+from dragoman.host.workspace import Workspace
+
+
+class MemoryFiles:
+    """Nothing the agent writes through us touches the disk."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {}
+
+    async def read_text_file(
+        self, workspace: Workspace, path: str, *, line: int | None = None, limit: int | None = None
+    ) -> str:
+        if path not in self.files:
+            raise ResourceNotFound(f"{path}: no such file", {"path": path})
+        lines = self.files[path].splitlines(keepends=True)[(line or 1) - 1 :]
+        return "".join(lines if limit is None else lines[:limit])
+
+    async def write_text_file(self, workspace: Workspace, path: str, content: str) -> None:
+        self.files[path] = content
+
+
+class NoTerminals:
+    """Whoever asks for a command is told why there are none."""
+
+    async def create(
+        self, workspace: Workspace, command: TerminalCommand, watcher: TerminalWatcher
+    ) -> str:
+        raise InternalError(f"{command.command}: no commands here")
+
+    async def output(self, workspace: Workspace, terminal_id: str) -> TerminalSnapshot:
+        raise ResourceNotFound(f"there is no terminal {terminal_id}")
+
+    async def wait_for_exit(self, workspace: Workspace, terminal_id: str) -> TerminalExit:
+        raise ResourceNotFound(f"there is no terminal {terminal_id}")
+
+    async def kill(self, workspace: Workspace, terminal_id: str) -> None:
+        raise ResourceNotFound(f"there is no terminal {terminal_id}")
+
+    async def release(self, workspace: Workspace, terminal_id: str) -> None:
+        pass
+
+    async def release_all(self, workspace: Workspace) -> None:
+        pass
+
+
+class AllowOnce:
+    async def request_permission(self, request: PermissionRequest) -> str | None:
+        return next((o.id for o in request.options if o.kind == "allow_once"), None)
+
+
+class AnswerFrom:
+    def __init__(self, answers: dict[str, str]) -> None:
+        self.answers = answers
+
+    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
+        return ElicitationAnswer("accept", dict(self.answers))
+
+
+async def main() -> None:
+    files = MemoryFiles()
+    client = dragoman.Client.start(
+        "demo",
+        files=files,
+        terminals=NoTerminals(),
+        permissions=AllowOnce(),
+        elicitation=AnswerFrom({"name": "Ada"}),
+    )
+    async with client:
+        session = await client.new_session(".")
+        turn = await session.prompt("Improve this folder")
+        print(turn.stop_reason, sorted(files.files))
+
+
+asyncio.run(main())
