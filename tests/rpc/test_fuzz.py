@@ -6,14 +6,12 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import resource
-import sys
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from support.cost import resident_bytes
 from support.frames import corpus, mutated
 from support.hostile import ANSWERED, IGNORED
 from support.json_values import Json
@@ -138,12 +136,6 @@ def exactly(frame: bytes) -> Any:
 
 def no_json(word: str) -> None:
     raise ValueError(word)
-
-
-def resident_bytes() -> int:
-    if sys.platform == "linux":
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 async def test_ten_thousand_mutated_frames() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
 from support.peers import connected
 
 
@@ -27,3 +30,21 @@ async def test_blank_lines_are_no_noise() -> None:
         wire.write(b"", b" ", b"\r", b"\t\r")
         await wire.ping()
         assert peer.noise.lines == 0
+
+
+@pytest.mark.parametrize("line", [b"", b"noise", b"[]"])
+async def test_others_get_their_turn_while_a_flood_of_lines_is_passed_over(line: bytes) -> None:
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with connected() as (_, wire):
+        wire.write(*[line] * 50_000)
+        counting = asyncio.create_task(count_turns())
+        await wire.ping()
+        counting.cancel()
+    assert turns > 50_000 // 256
