@@ -43,6 +43,8 @@ Tap: TypeAlias = Callable[[Literal["sent", "received"], bytes], None]
 """Sees every message as the exact bytes of its frame, in wire order, before it is handled."""
 OnReply: TypeAlias = Callable[[msgspec.Raw], None]
 
+_ODD_LINES_A_TURN = 256
+
 logger = logging.getLogger("dragoman.rpc")
 logging.getLogger("dragoman").addHandler(logging.NullHandler())
 
@@ -99,6 +101,7 @@ class Peer:
         self._answering: dict[asyncio.Task[bytes], Request] = {}
         self._metered = 0
         self._spoke = False
+        self._odd_lines = 0
         self._error: DragomanError | None = None
         self._reader: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
@@ -223,8 +226,7 @@ class Peer:
     def _receive(self, frame: bytes) -> Coroutine[Any, Any, None] | None:
         message = messages.decode(frame)
         if type(message) is Malformed:
-            self._malformed(message, frame)
-            return None
+            return self._malformed(message, frame)
         self._spoke = True
         if self._tap is not None:
             self._record("received", frame)
@@ -242,9 +244,14 @@ class Peer:
                 pass
         return None
 
-    def _malformed(self, message: Malformed, frame: bytes) -> None:
-        if not frame.strip():
-            return
+    def _malformed(self, message: Malformed, frame: bytes) -> Coroutine[Any, Any, None] | None:
+        if frame.strip():
+            self._refuse(message, frame)
+        # One read can hold tens of thousands of such lines: others get their turn in between.
+        self._odd_lines += 1
+        return asyncio.sleep(0) if self._odd_lines % _ODD_LINES_A_TURN == 0 else None
+
+    def _refuse(self, message: Malformed, frame: bytes) -> None:
         if message.is_json or message.id is not None:
             self._record("received", frame)
         self._skip(frame, message.reason)

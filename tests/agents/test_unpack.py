@@ -99,9 +99,10 @@ def test_what_is_no_archive_is_a_program(folder: Path, tmp_path: Path) -> None:
 
 UNSAFE: dict[str, list[tuple[tarfile.TarInfo, bytes]]] = {
     "an absolute path": [file("/tmp/dragoman-escape")],
-    "a way up": [file("../victim")],
-    "a way up in the middle": [file("a/../../victim")],
-    "a backslash": [file("..\\victim")],
+    "a way up": [file("../escaped")],
+    "a way up to something": [file("../victim")],
+    "a way up in the middle": [file("a/../../escaped")],
+    "a backslash": [file("..\\escaped")],
     "a link to an absolute path": [link("a", "/etc/passwd")],
     "a link up": [link("a", "../victim")],
     "a link up from a folder": [link("a/b", "../../victim")],
@@ -130,13 +131,13 @@ def test_an_unsafe_archive_is_refused(folder: Path, tmp_path: Path, kind: str) -
     assert not Path("/tmp/dragoman-escape").exists()
 
 
-@pytest.mark.parametrize("name", ["/tmp/dragoman-escape", "../victim", "a/../../victim"])
+@pytest.mark.parametrize("name", ["/tmp/dragoman-escape", "../escaped", "a/../../escaped"])
 def test_an_unsafe_zip_is_refused(folder: Path, tmp_path: Path, name: str) -> None:
     with zipfile.ZipFile(tmp_path / "x", "w") as archive:
         archive.writestr(zipfile.ZipInfo(name), "evil")
-    with pytest.raises(UnsafeArchive):
+    with pytest.raises(UnsafeArchive, match="is no place inside it"):
         unpack(tmp_path / "x", "a.zip", folder)
-    assert (tmp_path / "victim").read_text() == "as it was"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["into", "victim", "x"]
 
 
 def test_a_zip_link_out_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -52,7 +52,9 @@ def sent_by_client(module: Any) -> list[type[Model]]:
 
 
 V1, V2 = sent_by_client(v1), sent_by_client(v2)
-STABLE_V1 = [struct for struct in V1 if struct.__name__ not in v1.UNSTABLE_TYPES]
+# The SDK has models of all that is stable and of some that is not; one of these is an old draft.
+UNKNOWN_TO_SDK = {name for name in v1.UNSTABLE_TYPES if not hasattr(acp.schema, name)}
+V1_OF_SDK = [s for s in V1 if s.__name__ not in UNKNOWN_TO_SDK | {"MessageMcpNotification"}]
 FROM_AGENT = [
     *(v1.CreateElicitationRequest, v1.InitializeResponse, v1.NewSessionResponse),
     *(v1.RequestPermissionRequest, v1.SessionNotification),
@@ -181,7 +183,7 @@ def test_what_the_client_sends_is_valid_and_comes_back(
     assert decode(wire, struct) == message
 
 
-@pytest.mark.parametrize("struct", STABLE_V1, ids=lambda s: s.__name__)
+@pytest.mark.parametrize("struct", V1_OF_SDK, ids=lambda s: s.__name__)
 @EXAMPLES
 @given(data=st.data())
 def test_what_the_client_sends_is_read_by_the_official_sdk(

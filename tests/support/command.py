@@ -12,11 +12,15 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 SECONDS = 30.0
 COMMAND = Path(sys.executable).parent / "dragoman"
-AGENTS = Path(__file__).parents[1] / "cli" / "programs" / "agents.py"
+PROGRAMS = Path(__file__).parents[1] / "cli" / "programs"
+AGENTS = PROGRAMS / "agents.py"
+
+ALONE = ("telling", "crashing", "stubborn")
+"""Agents that need a process of their own: their folder and variables count, or they end it."""
 
 Json: TypeAlias = dict[str, Any]
 
@@ -44,8 +48,9 @@ class Done:
 class Dragoman:
     """A user with a home, a workspace, and settings that name agents of `programs/agents.py`."""
 
-    def __init__(self, home: Path, compiled: str) -> None:
+    def __init__(self, home: Path, compiled: str, server: str) -> None:
         self.home = home
+        self._server = server
         self.state = home / "state"
         self.settings = home / "config" / "dragoman" / "settings.json"
         self.workspace = home / "workspace"
@@ -59,7 +64,12 @@ class Dragoman:
         return self.settings
 
     def agent(self, name: str) -> str:
-        """The options that choose an agent of ours."""
+        """The command of an agent in `agents.py`, served by the process that has them all."""
+        relay = [sys.executable, "-I", "-S", str(PROGRAMS / "relay.py")]
+        return shlex.join([*relay, self._server, name])
+
+    def own_process(self, name: str) -> str:
+        """The same in a process of its own, for those that end it or look around in it."""
         return shlex.join([sys.executable, "-m", "dragoman.testing.serve", f"{AGENTS}:{name}"])
 
     def __call__(
@@ -84,15 +94,17 @@ class Dragoman:
         agent: str | None = None,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-        **streams: Any,
+        stdin: int = subprocess.PIPE,
+        stdout: int | IO[bytes] = subprocess.PIPE,
     ) -> Generator[subprocess.Popen[bytes]]:
         """Started and not waited for; killed at the end if it still runs."""
-        pipe = subprocess.PIPE
         process = subprocess.Popen(
             self.command(*words, agent=agent),
-            env=self.env | (env or {}),
+            env=self.env | dict(env or {}),
             cwd=cwd or self.workspace,
-            **({"stdin": pipe, "stdout": pipe, "stderr": pipe} | streams),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
         )
         try:
             yield process
@@ -105,8 +117,32 @@ class Dragoman:
                     stream.close()
 
     def command(self, *words: str, agent: str | None = None) -> list[str]:
-        chosen = [] if agent is None else ["--agent-command", self.agent(agent)]
-        return [str(COMMAND), *chosen, *words]
+        if agent is None:
+            return [str(COMMAND), *words]
+        alone = agent in ALONE
+        command = self.own_process(agent) if alone else self.agent(agent)
+        return [str(COMMAND), "--agent-command", command, *words]
+
+
+@contextmanager
+def agents_server(folder: Path, compiled: str) -> Generator[str]:
+    """All agents in one process, while this lasts; the socket they are reached by."""
+    path = str(folder / "agents")
+    server = subprocess.Popen(
+        [sys.executable, str(PROGRAMS / "server.py"), path],
+        env=os.environ | {"PYTHONPYCACHEPREFIX": compiled},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "ready\n"
+        yield path
+    finally:
+        server.kill()
+        server.wait(SECONDS)
+        if server.stdout is not None:
+            server.stdout.close()
 
 
 def _environment(home: Path, compiled: str) -> dict[str, str]:

@@ -1,10 +1,14 @@
-"""How much work a function is, for tests that it grows no faster than its input."""
+"""How much work a function is, for tests that it grows no faster than its input; and how much
+memory a process takes."""
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 
 
 def cpu_seconds(work: Callable[[], object], repeat: int = 5) -> float:
@@ -39,3 +43,20 @@ def peak_bytes(work: Callable[[], object]) -> int:
     with Memory() as memory:
         work()
     return memory.peak
+
+
+def resident_bytes() -> int:
+    """The memory of this process now."""
+    return _status("VmRSS:") if sys.platform == "linux" else peak_resident_bytes()
+
+
+def peak_resident_bytes() -> int:
+    """The most this process ever had; not ru_maxrss, which starts with that of its parent."""
+    if sys.platform == "linux":
+        return _status("VmHWM:")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024

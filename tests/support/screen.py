@@ -23,6 +23,9 @@ class Screen:
     def __init__(self, socket: Path) -> None:
         self._tmux = ["tmux", "-f", "/dev/null", "-S", str(socket)]
 
+    def start(self, *words: str) -> None:
+        self._run("new-session", "-d", *words)
+
     def type(self, *keys: str) -> None:
         """Keys by their tmux names; anything else is typed as it is."""
         self._run("send-keys", *keys)
@@ -65,7 +68,7 @@ def on_screen(
     line = f"{shlex.join(['env', '-i', *variables, 'TERM=screen-256color', *command])}"
     script = f'{line}; echo "exit code $?"; sleep {SECONDS:g}'
     size = ("-x", str(width), "-y", str(height))
-    screen._run("new-session", "-d", *size, "-c", str(cwd), script)
+    screen.start(*size, "-c", str(cwd), script)
     try:
         yield screen
     finally:

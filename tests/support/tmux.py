@@ -83,6 +83,17 @@ class Tmux:
                 raise AssertionError(f"no {pattern!r} within {seconds} s on:\n{drawn}")
             time.sleep(0.05)
 
+    def enter_until(self, text: str, pattern: str) -> str:
+        """Type this again and again, until everything drawn so far holds the pattern."""
+        end = time.monotonic() + WAIT_SECONDS
+        while True:
+            self.enter(text)
+            try:
+                return self.wait_for(pattern, seconds=0.5)
+            except AssertionError:
+                if time.monotonic() > end:
+                    raise
+
     def wait_until_gone(self, pattern: str, *, seconds: float = WAIT_SECONDS) -> str:
         """What can be seen, once it does not hold this."""
         end = time.monotonic() + seconds

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from support.cost import resident_bytes
 
 from dragoman.errors import (
     AgentExited,
@@ -63,10 +64,6 @@ async def exactly(transport: StdioTransport, size: int) -> bytes:
         assert data, "the agent ended too early"
         received += data
     return bytes(received)
-
-
-def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 async def test_bytes_come_back_in_the_order_sent() -> None:
@@ -248,11 +245,11 @@ async def test_a_flood_that_nobody_receives_stays_in_the_agent(tmp_path: Path) -
 
 async def test_a_flood_of_complaints_neither_blocks_the_agent_nor_fills_memory() -> None:
     code = "for n in range(2000): os.write(2, b'%09d ' % n * 10000)\nos.write(1, b'done')"
-    before = resident()
+    before = resident_bytes()
     async with agent(code) as transport:
         assert await everything(transport) == b"done"
         failure = await transport.failure(spoke=True, printed="")
-    assert resident() - before < 8 * MEBIBYTE
+    assert resident_bytes() - before < 8 * MEBIBYTE
     assert isinstance(failure, AgentExited)
     assert failure.stderr.endswith("000001999 " * 10)
     assert len(failure.stderr) == 64 * 1024

@@ -38,7 +38,7 @@ _UPDATE = encode(v1.SessionNotification(session_id="s", update=_CHUNK))
 _PRINTED = {
     "line": ("1", "x" * 100),
     "updates": ("1", encode_notification("session/update", _UPDATE).decode() + "\n"),
-    "noise": ("1", "loading ...\n"),
+    "noise": ("1", "loading ... " * 20 + "\n"),
     "errors": ("2", "oh no\n"),
 }
 

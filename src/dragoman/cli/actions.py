@@ -1,0 +1,33 @@
+"""Commands that have actions, as `agents list` and `agents doctor`."""
+
+from __future__ import annotations
+
+import argparse
+
+
+class Actions:
+    """The actions of one command; what was chosen is `options.action`."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self._actions = parser.add_subparsers(
+            dest="action", metavar="ACTION", required=True, title="actions"
+        )
+
+    def add(self, name: str, text: str, examples: str = "") -> argparse.ArgumentParser:
+        """One more; `text` says what it does, `examples` are lines for its help."""
+        parser = self._actions.add_parser(
+            name,
+            help=text,
+            description=f"{text[:1].upper()}{text[1:]}.",
+            epilog=f"examples:\n{examples}" if examples else None,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        # Without a default of its own, so that `agents --debug list` keeps what was said there.
+        parser.add_argument(
+            "--debug",
+            action="store_true",
+            default=argparse.SUPPRESS,
+            help="log to standard error, tracebacks included",
+        )
+        return parser

@@ -1,0 +1,211 @@
+"""Asking the person at the terminal: permissions, elicitations, and which way to sign in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dragoman.cli.form import Field, fields_of
+from dragoman.cli.guard import UsageError
+from dragoman.cli.style import BOLD, CYAN, DIM, YELLOW, Style
+from dragoman.cli.terminal import painted_diff
+from dragoman.cli.words import OPERATIONS, command_line, diff_lines
+from dragoman.cli.wrap import folded
+from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions import PermissionRequest
+from dragoman.safe_text import reveal, sanitise, single_line
+from dragoman.session.content import Diff
+from dragoman.session.facts import PermissionOption
+
+if TYPE_CHECKING:
+    from dragoman.cli.status import Status
+
+_DIFF_LINES = 60
+
+
+class Tty:
+    """The terminal this process belongs to, even when standard input is a pipe."""
+
+    def __init__(self) -> None:
+        try:
+            self._descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError as error:
+            raise UsageError("--on-ask prompt needs a terminal, and there is none") from error
+
+    def write(self, text: str) -> None:
+        data = text.encode("utf-8", "replace")
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def forget_typed(self) -> None:
+        """What was typed before a question was there to read is no answer to it."""
+        import termios
+
+        with contextlib.suppress(termios.error):
+            termios.tcflush(self._descriptor, termios.TCIFLUSH)
+
+    async def line(self) -> str | None:
+        """A line typed by the person; None at the end of input. Can be cancelled."""
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(self._descriptor, lambda: ready.done() or ready.set_result(None))
+        try:
+            await ready
+        finally:
+            loop.remove_reader(self._descriptor)
+        try:
+            # A terminal in its ordinary mode is readable once a whole line is there.
+            data = os.read(self._descriptor, 65536)
+        except OSError:
+            return None  # it was closed
+        return data.decode("utf-8", "replace").rstrip("\n") if data else None
+
+
+class TerminalAsker:
+    """A permissions and an elicitation provider; one question at a time, in the order asked.
+
+    While a question is open nothing else is written by way of `status`.
+    """
+
+    def __init__(self, tty: Tty, style: Style, status: Status) -> None:
+        self._tty = tty
+        self._style = style
+        self._status = status
+        self.on_asked: Callable[[list[Diff]], None] = lambda diffs: None
+        """Told which changes a question shows."""
+
+    async def request_permission(self, request: PermissionRequest) -> str | None:
+        """The chosen option; None when the terminal has gone away."""
+        async with self._asking():
+            self._tty.write(question(request, self._style))
+            self.on_asked(diffs_of(request))
+            number = await self._number(len(request.options))
+        return None if number is None else request.options[number].id
+
+    async def choose(self, title: str, choices: Sequence[str]) -> int | None:
+        """The number of the chosen one, from 0; None when the terminal has gone away."""
+        async with self._asking():
+            lines = [f"  {number}. {choice}" for number, choice in enumerate(choices, 1)]
+            self._tty.write("\n".join(["", self._style(f"? {title}", BOLD, YELLOW), *lines, ""]))
+            return await self._number(len(choices))
+
+    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
+        async with self._asking():
+            message = sanitise(request.message).replace("\n", "\n  ")
+            self._tty.write("\n" + self._style(f"? {message}", BOLD, YELLOW) + "\n")
+            if request.mode == "url":
+                return await self._visit(request)
+            return await self._fill_in(request)
+
+    async def _visit(self, request: ElicitationRequest) -> ElicitationAnswer:
+        self._tty.write(f"  open {reveal(request.url or '')}\n")
+        answer = await self._line("  done? [y/N] ")
+        agreed = (answer or "").strip().lower() in ("y", "yes")
+        return ElicitationAnswer("accept" if agreed else "decline")
+
+    async def _fill_in(self, request: ElicitationRequest) -> ElicitationAnswer:
+        content: dict[str, object] = {}
+        for field in fields_of(request.schema):
+            value = await self._value(field)
+            if value is not None:
+                content[field.name] = value
+            elif field.required:
+                return ElicitationAnswer("decline")
+        return ElicitationAnswer("accept", content)
+
+    async def _value(self, field: Field) -> object:
+        """What was filled in; None for nothing."""
+        while True:
+            text = await self._line(f"  {field.label}: ")
+            if text is None or not text.strip():
+                return field.default
+            value = field.parsed(text.strip())
+            if value is not None:
+                return value
+            self._tty.write(f"  expected {field.expected}\n")
+
+    # ── the terminal ──────────────────────────────────────────────────────────────────────────
+
+    @contextlib.asynccontextmanager
+    async def _asking(self) -> AsyncGenerator[None]:
+        async with self._status.floor:
+            self._status.doing("")
+            self._status.fresh_line()
+            self._tty.forget_typed()
+            try:
+                yield
+            except asyncio.CancelledError:
+                self._tty.write("\n")  # nobody needs the answer any more
+                raise
+
+    async def _number(self, count: int) -> int | None:
+        while True:
+            answer = await self._line(f"choose 1-{count}: ")
+            if answer is None:
+                return None
+            if answer.strip().isdecimal() and 0 < int(answer) <= count:
+                return int(answer) - 1
+
+    async def _line(self, prompt: str) -> str | None:
+        self._tty.write(prompt)
+        return await self._tty.line()
+
+
+def question(request: PermissionRequest, style: Style) -> str:
+    """What is asked: what will really happen first, the agent's wording last."""
+    # What is claimed may be something else in the end; what we do ourselves is as shown.
+    who = reveal(request.agent) or "the agent"
+    wants = "says it wants to" if request.claimed else "wants us to"
+    operation = OPERATIONS.get(request.operation, reveal(request.operation))
+    lines = ["", style(f"? {who} {wants} {operation}:", BOLD, YELLOW)]
+    subjects = [reveal(path) for path in request.paths]
+    if request.argv is not None:
+        subjects += [f"$ {reveal(line)}" for line in command_line(request.argv).split("\n")]
+    lines += [style(f"    {subject}", CYAN) for subject in subjects]
+    lines += [style(line, DIM) for line in _wording(request)]
+    for diff in diffs_of(request):
+        lines.append(style(f"  change of {reveal(diff.path)}:", DIM))
+        lines += painted_diff(diff_lines(diff)[2:], style, _DIFF_LINES)
+    for number, option in enumerate(request.options, 1):
+        lines.append(f"  {number}. {_option(option)}")
+        lines += [style(line, DIM) for line in _explained(request, option.kind)]
+    return "\n".join([*lines, ""])
+
+
+def diffs_of(request: PermissionRequest) -> list[Diff]:
+    return [item for item in request.content if isinstance(item, Diff)]
+
+
+def _wording(request: PermissionRequest) -> list[str]:
+    """The agent's own words for it; our own only where they say more than stands there already."""
+    if request.claimed:
+        return (
+            folded(f"in its words: {single_line(request.title, 200)}", "  ")
+            if request.title
+            else []
+        )
+    line = command_line(request.argv) if request.argv is not None else "".join(request.paths)
+    _, _, said = request.title.partition(" ")
+    return [] if said in ("", line) else folded(reveal(request.title), "  ")
+
+
+def _option(option: PermissionOption) -> str:
+    """Its name, and what it means where the name does not say."""
+    name = single_line(option.name, 80)
+    kind = single_line(option.kind.replace("_", " "), 40)
+    return name if kind.partition(" ")[0] in name.lower() else f"{name} ({kind})"
+
+
+def _explained(request: PermissionRequest, kind: str) -> list[str]:
+    match kind:
+        case "allow_always" if request.always is not None:
+            return folded(f"from now on: {request.always}", "     ")
+        case "allow_always":
+            return folded("counts once only: no rule can say exactly this", "     ")
+        case "reject_always":
+            return folded("from now on: refuse the same in this project", "     ")
+        case _:
+            return []

@@ -1,0 +1,182 @@
+"""The commands of a chat, and whose command it is when someone types one.
+
+`/name` is the agent's where it has a command of that name, else ours. `:name` is always ours,
+`//name` always goes to the agent, as `/name`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Collection
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from dragoman.cli.style import BOLD, DIM
+from dragoman.cli.terminal import painted_diff
+from dragoman.cli.values import assignment, typed
+from dragoman.client.choices import option_of
+from dragoman.safe_text import reveal, single_line
+from dragoman.session.content import Text
+
+if TYPE_CHECKING:
+    from dragoman.cli.chat.conversation import Conversation
+
+OWN = {
+    "help": "what can be typed here",
+    "mode": "show the modes, or switch: /mode ID",
+    "model": "show the models, or switch: /model ID",
+    "set": "show the options, or change one: /set OPTION=VALUE",
+    "queue": "the prompts that wait for the running turn",
+    "drop": "take the last queued prompt back, or the one of a number: /drop N",
+    "changes": "what was written for the agent in this session",
+    "revert": "undo those writes; /revert force also what was changed since",
+    "new": "begin a new session",
+    "quit": "leave; so does Ctrl-D",
+}
+_DIFF_LINES = 200
+_typed_command = re.compile(r"([/:])([\w-]+)(?:\s+(.*))?\Z", re.DOTALL)
+
+
+class Route(msgspec.Struct, frozen=True):
+    """Where a typed line goes: a command of ours by name, or the agent."""
+
+    to: Literal["us", "agent"]
+    text: str
+    name: str = ""
+
+
+def route(text: str, theirs: Collection[str]) -> Route:
+    """`theirs` are the names of the agent's commands."""
+    if text.startswith("//"):
+        return Route("agent", text[1:])
+    found = _typed_command.match(text.strip())
+    if found is None or found[2] not in OWN or (found[1] == "/" and found[2] in theirs):
+        return Route("agent", text)
+    return Route("us", (found[3] or "").strip(), found[2])
+
+
+async def run_command(talk: Conversation, name: str, text: str) -> None:
+    """Raises what goes wrong, as a sentence for the person who typed it."""
+    await _COMMANDS[name](talk, text)
+
+
+async def _help(talk: Conversation, text: str) -> None:
+    theirs = {command.name: command for command in talk.session.state.commands}
+    talk.say(talk.style("ours:", BOLD))
+    for name, about in OWN.items():
+        mark = ":" if name in theirs else "/"
+        talk.say(f"  {mark}{name:<10} {about}")
+    if theirs:
+        talk.say(talk.style("the agent's:", BOLD))
+    for name, command in theirs.items():
+        hint = f" <{command.hint}>" if command.hint else ""
+        talk.say(f"  /{single_line(name + hint, 30):<10} {single_line(command.description, 80)}")
+    talk.say("  @file mentions a file. Esc Enter, or \\ at the end of a line, begins a new line.")
+    talk.say("  Esc or Ctrl-C cancels the turn. //name goes to the agent as /name; :name is ours.")
+
+
+async def _mode(talk: Conversation, text: str) -> None:
+    state = talk.session.state
+    if text:
+        await talk.session.set_mode(text)
+        if state.modes is None:  # else an event of the session tells it
+            talk.say(f"mode: {single_line(text, 60)}")
+    elif state.modes is not None:
+        _choices(talk, [(m.id, m.name) for m in state.modes.available], state.modes.current)
+    else:
+        _option(talk, "mode")
+
+
+async def _model(talk: Conversation, text: str) -> None:
+    if text:
+        await talk.session.set_model(text)
+        talk.say(f"model: {single_line(text, 60)}")
+    else:
+        _option(talk, "model")
+
+
+def _option(talk: Conversation, category: str) -> None:
+    option = option_of(talk.session.state.config_options, category)
+    if option is None:
+        talk.say(f"the agent offers no choice of {category}")
+    else:
+        _choices(talk, [(c.value, c.name) for c in option.choices or ()], str(option.value))
+
+
+def _choices(talk: Conversation, choices: list[tuple[str, str]], current: str) -> None:
+    for choice, name in choices:
+        mark = "*" if choice == current else " "
+        talk.say(f"  {mark} {single_line(choice, 40)}  {talk.style(single_line(name, 60), DIM)}")
+
+
+async def _set(talk: Conversation, text: str) -> None:
+    if text:
+        option, value = assignment(text)
+        await talk.session.set_config_option(option, typed(talk.session.state, option, value))
+        talk.say(f"{single_line(option, 60)}: {single_line(value, 60)}")
+        return
+    options = talk.session.state.config_options
+    if not options:
+        talk.say("the agent has no options")
+    for option in options:
+        choices = [choice.value for choice in option.choices or ()] or ["true", "false"]
+        can_be = single_line(", ".join(choices), 80)
+        talk.say(f"  {reveal(option.id)} = {reveal(str(option.value))}  ({can_be})")
+
+
+async def _queue(talk: Conversation, text: str) -> None:
+    if not talk.queued:
+        talk.say("nothing is queued")
+    for number, turn in enumerate(talk.queued, 1):
+        words = "".join(part.text for part in turn.content if isinstance(part, Text))
+        talk.say(f"  {number}. {single_line(words, 80)}")
+
+
+async def _drop(talk: Conversation, text: str) -> None:
+    number = int(text) if text.isdecimal() else len(talk.queued)
+    if (text and not text.isdecimal()) or not 0 < number <= len(talk.queued):
+        raise ValueError("there is no such prompt in the queue")
+    talk.session.drop_queued(talk.queued[number - 1])
+    talk.say(f"dropped; {len(talk.queued)} left in the queue")
+
+
+async def _changes(talk: Conversation, text: str) -> None:
+    changes = talk.session.changes()
+    if not changes:
+        talk.say("nothing was written")
+    for change in changes:
+        lines = change.diff(talk.session.cwd).removesuffix("\n").split("\n")
+        for line in painted_diff(lines, talk.style, _DIFF_LINES):
+            talk.say(line)
+
+
+async def _revert(talk: Conversation, text: str) -> None:
+    if text not in ("", "force"):
+        raise ValueError("expected nothing, or force")
+    # What was put back is told by events of the session.
+    if not await talk.session.revert(force=text == "force"):
+        talk.say("there is nothing to undo")
+
+
+async def _new(talk: Conversation, text: str) -> None:
+    await talk.begin_anew()
+
+
+async def _quit(talk: Conversation, text: str) -> None:
+    talk.leave()
+
+
+Command: TypeAlias = Callable[["Conversation", str], Awaitable[None]]
+_COMMANDS: dict[str, Command] = {
+    "help": _help,
+    "mode": _mode,
+    "model": _model,
+    "set": _set,
+    "queue": _queue,
+    "drop": _drop,
+    "changes": _changes,
+    "revert": _revert,
+    "new": _new,
+    "quit": _quit,
+}

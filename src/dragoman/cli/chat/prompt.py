@@ -1,0 +1,152 @@
+"""The prompt: what is typed for the agent, and in between what is typed to answer it.
+
+There is one line to type in. A question takes it over, and gives it back with what was being typed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.history import FileHistory, InMemoryHistory
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.styles import Style as Colours
+
+from dragoman.cli.chat.completion import Completions
+from dragoman.cli.chat.questions import READING_SECONDS, PromptTty
+from dragoman.cli.chat.screen import Screen
+from dragoman.cli.style import BOLD, CYAN, Style
+from dragoman.host.home import data_directory, make_private
+
+_TAKEN_AWAY = "\0"
+_LOOK = Colours.from_dict(
+    {"bottom-toolbar": "noreverse", "bottom-toolbar.text": "fg:ansibrightblack"}
+)
+
+
+class Prompt:
+    """`read` for the agent, `answer` while a question is open."""
+
+    def __init__(
+        self,
+        screen: Screen,
+        style: Style,
+        *,
+        completions: Completions,
+        keys: KeyBindings,
+        toolbar: Callable[[], str],
+    ) -> None:
+        self.tty = PromptTty(screen, self._question_changed)
+        self._screen = screen
+        self._style = style
+        self._draft = ""
+        self._main: PromptSession[str] = PromptSession(
+            history=FileHistory(str(_history_file())),
+            completer=completions,
+            complete_while_typing=Condition(self._may_complete),
+            key_bindings=keys,
+            multiline=True,
+            prompt_continuation="  ",
+            bottom_toolbar=toolbar,
+            refresh_interval=0.5,
+            style=_LOOK,
+            enable_suspend=True,
+        )
+        self._answers: PromptSession[str] = PromptSession(
+            history=InMemoryHistory(),
+            key_bindings=keys,
+            bottom_toolbar=toolbar,
+            refresh_interval=0.5,
+            style=_LOOK,
+        )
+        for session in (self._main, self._answers):
+            # Esc is felt at once, where it cannot be the beginning of something.
+            session.app.ttimeoutlen = 0.1
+            session.app.timeoutlen = 0.5
+
+    @property
+    def input(self) -> Input:
+        return self._main.input
+
+    @property
+    def is_asking(self) -> bool:
+        return self.tty.open is not None
+
+    @property
+    def typed(self) -> str:
+        """What has been typed so far and was not sent."""
+        session = self._answers if self._answers.app.is_running else self._main
+        return session.default_buffer.text
+
+    def clear(self) -> bool:
+        """Take away what was typed for the agent; whether there was anything."""
+        buffer = self._main.default_buffer
+        had_text = bool(buffer.text)
+        buffer.reset()
+        return had_text
+
+    async def read(self) -> str | None:
+        """What was typed; None when the prompt was taken away. Raises EOFError at the end."""
+        text = await self._main.prompt_async(
+            self._message, default=self._draft, set_exception_handler=False, handle_sigint=False
+        )
+        self._main.app.erase_when_done = False
+        if text is _TAKEN_AWAY:
+            return None
+        self._draft = ""
+        return text
+
+    async def answer(self) -> None:
+        """Read a line for the open question, once all of it can be seen."""
+        await self._screen.settle()
+        try:
+            text = await self._answers.prompt_async(
+                lambda: ANSI(self._screen.tail), set_exception_handler=False, handle_sigint=False
+            )
+        except EOFError:
+            self.tty.answer(None)
+        else:
+            self._answers.app.erase_when_done = False
+            # Whoever was typing something else has not read the question yet.
+            hasty = time.monotonic() - self.tty.asked_at < READING_SECONDS and bool(self._draft)
+            if text is _TAKEN_AWAY or hasty:
+                return
+            self._screen.drop_tail()
+            self.tty.answer(text)
+        await self.tty.settled.wait()
+
+    def take_away(self) -> None:
+        """End what is being read, without a trace on the screen."""
+        for session in (self._main, self._answers):
+            app = session.app
+            if app.is_running and not app.is_done:
+                if session is self._main:
+                    self._draft = session.default_buffer.text
+                app.erase_when_done = True
+                app.exit(result=_TAKEN_AWAY)
+
+    def _question_changed(self) -> None:
+        if self._main.app.is_running is self.is_asking:
+            self.take_away()
+
+    def _may_complete(self) -> bool:
+        text = self._main.default_buffer.document.text_before_cursor
+        return text.startswith(("/", ":")) or "@" in text
+
+    def _message(self) -> ANSI:
+        tail = "" if self._main.app.is_done else self._screen.tail
+        return ANSI(f"{tail}\n" * bool(tail) + self._style("› ", BOLD, CYAN))
+
+
+def _history_file() -> Path:
+    """In our own directory, for its owner alone: what people type may be secret."""
+    path = make_private(data_directory()) / "history"
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    path.chmod(0o600)
+    return path

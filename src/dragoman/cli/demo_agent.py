@@ -1,0 +1,22 @@
+"""`dragoman demo-agent`: the agent that `-a demo` talks to, for any other client."""
+
+from __future__ import annotations
+
+import argparse
+
+_EXAMPLES = """\
+examples:
+  dragoman --agent-command 'dragoman demo-agent' "hello"
+
+It has no model behind it and says so: it shows what an agent can do, and needs no account."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EXAMPLES
+
+
+def run(options: argparse.Namespace) -> int:
+    from dragoman.testing.demo.agent import DemoAgent
+
+    DemoAgent().serve_stdio()
+    return 0

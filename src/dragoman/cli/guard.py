@@ -1,0 +1,110 @@
+"""From exceptions to one clear line on standard error and the right exit code.
+
+No traceback reaches a user, whatever goes wrong and wherever, unless they asked for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from enum import IntEnum
+
+from dragoman.errors import (
+    CallTimeout,
+    ConfigError,
+    DragomanError,
+    NoProgress,
+    SessionNotContinued,
+)
+
+_TAIL_LINES = 10
+
+
+class Exit(IntEnum):
+    """What the exit codes mean."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    NO_PROGRESS = 3
+    NOT_CONTINUED = 4
+    REFUSED = 5
+    CANCELLED = 130
+
+
+class UsageError(DragomanError):
+    """What was asked for on the command line cannot be done; the sentence says why."""
+
+
+def guarded(work: Callable[[], int], *, debug: bool) -> int:
+    """Run `work`; whatever it raises becomes a line and a code, a traceback only with `debug`."""
+    _set_up_logging(debug=debug)
+    try:
+        code = work()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return Exit.DONE  # whoever read has seen enough
+    except KeyboardInterrupt:
+        return Exit.CANCELLED
+    except Exception as error:
+        if debug:
+            import traceback
+
+            traceback.print_exc()
+        tell(sentence(error))
+        return exit_code(error)
+
+
+def tell(words: str) -> None:
+    """A line on standard error, if anyone listens there."""
+    from dragoman.safe_text import sanitise
+
+    with suppress(OSError):
+        print(f"dragoman: {sanitise(words)}", file=sys.stderr, flush=True)
+
+
+def exit_code(error: BaseException) -> Exit:
+    """The one place where errors become exit codes."""
+    from dragoman.agents.known import UnknownAgent
+
+    match error:
+        case UsageError() | ConfigError() | UnknownAgent():
+            return Exit.USAGE
+        case NoProgress() | CallTimeout():
+            return Exit.NO_PROGRESS
+        case SessionNotContinued():
+            return Exit.NOT_CONTINUED
+        case _:
+            return Exit.FAILED
+
+
+def sentence(error: BaseException) -> str:
+    """What went wrong, for people."""
+    match error:
+        case DragomanError() | OSError():
+            return _shortened(str(error))
+        case _:
+            return f"internal error: {type(error).__name__}: {error} (--debug shows where)"
+
+
+def _shortened(text: str) -> str:
+    """The sentence, and of what a program printed the end."""
+    first, *lines = text.split("\n")
+    return "\n".join([first, *(["…"] if len(lines) > _TAIL_LINES else []), *lines[-_TAIL_LINES:]])
+
+
+def _set_up_logging(*, debug: bool) -> None:
+    import logging
+
+    if debug:
+        logging.basicConfig(level=logging.DEBUG, stream=sys.stderr)
+        return
+    # Without a handler, errors of the event loop would be printed with their tracebacks.
+    logging.root.addHandler(logging.NullHandler())
+    sys.unraisablehook = _ignore
+
+
+def _ignore(unraisable: object) -> None:
+    pass

@@ -1,0 +1,149 @@
+"""The options of a turn, shared by `run` and `chat`."""
+
+from __future__ import annotations
+
+import argparse
+
+from dragoman.cli.streams import terminal_width
+
+
+def add_agent_options(parser: argparse.ArgumentParser) -> None:
+    """Which agent, where, and what it may do."""
+    agent = parser.add_argument_group("agent")
+    which = agent.add_mutually_exclusive_group()
+    which.add_argument(
+        "-a",
+        "--agent",
+        metavar="NAME",
+        help="an agent from the settings, else a known one (default: the first in the settings, "
+        "else demo)",
+    )
+    which.add_argument(
+        "--agent-command",
+        metavar="'CMD ARGS'",
+        help="run this command as the agent; no settings are needed",
+    )
+    agent.add_argument("--settings", metavar="PATH", help="the settings file")
+    agent.add_argument(
+        "--cwd", metavar="DIR", default=".", help="the workspace (default: the current directory)"
+    )
+    agent.add_argument(
+        "--add-dir",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="one more root of the workspace; repeatable",
+    )
+    agent.add_argument("--mode", metavar="ID", help="set the session's mode first")
+    agent.add_argument("--model", metavar="ID", help="choose the model first")
+    agent.add_argument(
+        "--set",
+        metavar="OPTION=VALUE",
+        action="append",
+        default=[],
+        help="set a config option first; repeatable",
+    )
+    _add_permission_options(parser)
+
+
+def _add_permission_options(parser: argparse.ArgumentParser) -> None:
+    allowed = parser.add_argument_group("permissions")
+    allowed.add_argument("--write", action="store_true", help="allow writes inside the workspace")
+    allowed.add_argument(
+        "--exec",
+        action="store_true",
+        help="allow commands whose working directory is inside the workspace",
+    )
+    allowed.add_argument(
+        "--yolo",
+        action="store_true",
+        help="both of these, reads anywhere, and whatever else can be allowed; writes outside the "
+        "workspace are refused always",
+    )
+    allowed.add_argument("--policy", metavar="FILE", help="permission rules for this run")
+    allowed.add_argument(
+        "--on-ask",
+        choices=("reject", "prompt"),
+        help="what happens to a request that no rule or flag decides (default: prompt on a "
+        "terminal, else reject)",
+    )
+
+
+def add_prompt_options(parser: argparse.ArgumentParser) -> None:
+    """What to say and how to show the answer."""
+    parser.add_argument(
+        "prompt", metavar="PROMPT", nargs="?", help="what to say (default: standard input)"
+    )
+    prompt = parser.add_argument_group("prompt and output")
+    prompt.add_argument("-f", "--file", metavar="FILE", help="read the prompt from a file")
+    prompt.add_argument(
+        "--attach",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="attach an image, a sound or any other file; repeatable",
+    )
+    prompt.add_argument(
+        "-o",
+        "--output",
+        "--outputmode",
+        metavar="MODE",
+        choices=("text", "simple", "jsonl", "json"),
+        default="text",
+        help="text: everything, for people; simple: the answer alone; jsonl (or json): the raw "
+        "frames of both directions (default: text)",
+    )
+    prompt.add_argument(
+        "-j",
+        "--jsonl",
+        dest="output",
+        action="store_const",
+        const="jsonl",
+        help="the same as -o jsonl",
+    )
+    for what, text in (
+        ("caps", "the agent's name, version and capabilities"),
+        ("modes", "the session's modes"),
+        ("commands", "the agent's slash commands"),
+    ):
+        prompt.add_argument(f"--list-{what}", action="store_true", help=f"print {text}")
+    prompt.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        help="give up when the agent makes no progress for this long",
+    )
+
+
+def formatter(prog: str) -> argparse.HelpFormatter:
+    """How help is laid out; told the width, argparse need not import what finds it out."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=terminal_width() - 2)
+
+
+def add_debug_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--debug", action="store_true", help="log to standard error, tracebacks included"
+    )
+
+
+def seconds(text: str) -> float:
+    """The type of an option that is a time."""
+    value = _number(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, not {text}")
+    return value
+
+
+def not_negative(text: str) -> float:
+    """The type of an option that is a number from 0."""
+    value = _number(text)
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"expected a number from 0, not {text}")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")

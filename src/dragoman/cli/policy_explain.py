@@ -1,0 +1,268 @@
+"""`dragoman policy explain`: a decision before it is needed, and every rule on the way to it.
+
+Asks the same code as a live session does; nothing is read, written or run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.cli.guard import UsageError
+from dragoman.cli.policy_rules import stored_rules
+from dragoman.cli.recorded import Transcript, current_name
+from dragoman.client.v1 import inward
+from dragoman.errors import InvalidMessage
+from dragoman.host.access import Access, Operation, file_access, terminal_access
+from dragoman.host.answers import describe
+from dragoman.host.consent import Consent
+from dragoman.host.policy import Considered, Decision, Explanation
+from dragoman.host.policy_file import load_policy
+from dragoman.host.rulebook import Policy
+from dragoman.host.workspace import Workspace
+from dragoman.safe_text import reveal
+from dragoman.schema import codec, v1
+from dragoman.session.state import SessionState
+from dragoman.testing.recording import FROM_AGENT, Line, load_recording
+from dragoman.wire import messages
+from dragoman.wire.messages import Request
+
+
+def run(options: argparse.Namespace) -> int:
+    explained = list(_recorded(options) if options.recording else [_asked(options)])
+    if options.json:
+        fields = [each.fields() for each in explained]
+        shown = fields if options.recording else fields[0]
+        print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
+    elif not explained:
+        print("nothing was asked for in this recording")
+    else:
+        print("\n\n".join(each.text() for each in explained))
+    return 0
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """What was asked, and what the rules say to it."""
+
+    access: Access
+    explanation: Explanation
+
+    def text(self) -> str:
+        decision = self.explanation.decision
+        heading = f"{decision.effect}: {_subject(self.access)}"
+        return "\n".join(
+            reveal(line)
+            for line in (
+                heading,
+                f"  because {decision.reason}",
+                *(f"  {_rule_line(each)}" for each in self.explanation.considered),
+            )
+        )
+
+    def fields(self) -> dict[str, Any]:
+        decision = self.explanation.decision
+        return {
+            "effect": decision.effect,
+            "reason": decision.reason,
+            "operation": self.access.operation,
+            "claimed": self.access.claimed,
+            "paths": self.access.paths,
+            "commands": self.access.commands,
+            "rules": [_rule_fields(each) for each in self.explanation.considered],
+        }
+
+
+def _subject(access: Access) -> str:
+    commands = [each if isinstance(each, str) else shlex.join(each) for each in access.commands]
+    named = [*commands, *access.paths, *access.hosts, access.tool or ""]
+    claimed = " (as the agent claims)" if access.claimed else ""
+    return f"{access.operation} {', '.join(filter(None, named))}".rstrip() + claimed
+
+
+def _rule_line(each: Considered) -> str:
+    why = "matches" if each.mismatch is None else f"no match: {each.mismatch}"
+    return f"- {each.rule.label}: {describe(each.rule)}: {why}"
+
+
+def _rule_fields(each: Considered) -> dict[str, Any]:
+    return {
+        "rule": each.rule.label,
+        "sentence": describe(each.rule),
+        "matches": each.matched,
+        "mismatch": each.mismatch,
+    }
+
+
+# ── one question ──────────────────────────────────────────────────────────────────────────────
+
+
+def _asked(options: argparse.Namespace) -> Explained:
+    workspace = _workspace(options, options.cwd or ".", options.add_dir)
+    access = _access(options, workspace)
+    return Explained(access, _policy(options).explain(access, workspace))
+
+
+def _access(options: argparse.Namespace, workspace: Workspace) -> Access:
+    roots = [os.path.realpath(root) for root in workspace.roots]
+    operation: Operation | None = options.operation
+    if options.command:
+        if operation not in (None, "execute") or options.path:
+            raise UsageError("a command is the operation execute, and has no --path")
+        command, *args = options.command
+        return terminal_access(command, args, agent=options.agent, cwd=roots[0], roots=roots)
+    if operation is None:
+        raise UsageError("say what is about to happen: --operation, or a command behind --")
+    if operation == "execute":
+        raise UsageError("give the command behind --, as in: -- git push")
+    paths = [os.path.realpath(os.path.join(workspace.cwd, path)) for path in options.path]
+    if operation in ("read", "write"):
+        if len(paths) != 1:
+            raise UsageError(f"--operation {operation} needs one --path")
+        kind = "read" if operation == "read" else "write"
+        return file_access(kind, paths[0], agent=options.agent, roots=roots)
+    return Access(
+        operation=operation,
+        agent=options.agent,
+        paths=tuple(paths),
+        hosts=tuple(options.host),
+        tool=options.tool,
+        roots=tuple(roots),
+        cwd=roots[0],
+        claimed=True,
+    )
+
+
+def _workspace(options: argparse.Namespace, cwd: str, more: list[str]) -> Workspace:
+    return Workspace("", os.path.abspath(cwd), tuple(os.path.abspath(path) for path in more))
+
+
+def _policy(options: argparse.Namespace) -> Policy:
+    home = str(Path.home())
+    given = load_policy(Path(options.policy), home=home) if options.policy else ()
+    return Policy(
+        given,
+        write=options.write,
+        execute=options.exec,
+        yolo=options.yolo,
+        stored=stored_rules(),
+    )
+
+
+# ── a whole recording ─────────────────────────────────────────────────────────────────────────
+
+
+def _recorded(options: argparse.Namespace) -> Iterator[Explained]:
+    """Everything that was asked for, as today's rules would have decided it."""
+    policy = _policy(options)
+    transcript = Transcript()
+    for line in _lines(options.recording):
+        transcript.feed(line)
+        request = messages.decode(line.frame) if line.dir == FROM_AGENT else None
+        if isinstance(request, Request):
+            try:
+                yield from _decided(request, transcript.states, policy, options)
+            except InvalidMessage:
+                continue
+
+
+def _lines(path: str) -> tuple[Line, ...]:
+    try:
+        return load_recording(path).lines
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {(error.strerror or 'error').lower()}") from error
+
+
+def _decided(
+    request: Request, states: dict[str, SessionState], policy: Policy, options: argparse.Namespace
+) -> Iterator[Explained]:
+    match current_name(request.method):
+        case "session/request_permission":
+            asked = codec.decode(request.params, v1.RequestPermissionRequest)
+            state = states[asked.session_id]
+            workspace = _recorded_workspace(options, state)
+            yield from _permission(asked, state, workspace, policy, options.agent)
+        case "fs/read_text_file" | "fs/write_text_file" | "terminal/create" as method:
+            access, workspace = _effect(method, request, states, options)
+            yield Explained(access, policy.explain(access, workspace))
+        case _:
+            pass
+
+
+def _permission(
+    asked: v1.RequestPermissionRequest,
+    state: SessionState,
+    workspace: Workspace,
+    policy: Policy,
+    agent: str,
+) -> Iterator[Explained]:
+    watched = _Watched(policy)
+    consent = Consent(
+        workspace,
+        agent=agent,
+        policy=watched,
+        permissions=None,
+        elicitation=None,
+        state=state,
+        record=lambda event: None,
+    )
+    call = inward.tool_call_update(asked.tool_call)
+    wanted = [inward.permission_option(option) for option in asked.options]
+    asyncio.run(_settle(consent, call, wanted))
+    yield from watched.explained
+
+
+async def _settle(consent: Consent, call: Any, wanted: list[Any]) -> None:
+    await consent.request_permission(call, wanted)
+
+
+class _Watched(Policy):
+    """The same rules, and a note of what they were asked."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__()
+        self._policy = policy
+        self.explained: list[Explained] = []
+
+    def decide(self, access: Access, workspace: Workspace) -> Decision:
+        explanation = self._policy.explain(access, workspace)
+        self.explained.append(Explained(access, explanation))
+        return explanation.decision
+
+
+def _effect(
+    method: str, request: Request, states: dict[str, SessionState], options: argparse.Namespace
+) -> tuple[Access, Workspace]:
+    if method == "terminal/create":
+        asked = codec.decode(request.params, v1.CreateTerminalRequest)
+        workspace = _recorded_workspace(options, states.get(asked.session_id))
+        return terminal_access(
+            asked.command,
+            asked.args,
+            agent=options.agent,
+            cwd=os.path.realpath(asked.cwd or workspace.cwd),
+            roots=_roots(workspace),
+            env=bool(asked.env),
+        ), workspace
+    file = codec.decode(request.params, v1.ReadTextFileRequest)
+    workspace = _recorded_workspace(options, states.get(file.session_id))
+    operation = "read" if method == "fs/read_text_file" else "write"
+    path = os.path.realpath(file.path)
+    return file_access(operation, path, agent=options.agent, roots=_roots(workspace)), workspace
+
+
+def _roots(workspace: Workspace) -> list[str]:
+    return [os.path.realpath(root) for root in workspace.roots]
+
+
+def _recorded_workspace(options: argparse.Namespace, state: SessionState | None) -> Workspace:
+    """Where the session worked then, unless another place is named now."""
+    if options.cwd is not None or state is None or not state.cwd:
+        return _workspace(options, options.cwd or ".", options.add_dir)
+    return _workspace(options, state.cwd, [*state.additional_directories, *options.add_dir])

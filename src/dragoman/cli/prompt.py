@@ -1,0 +1,87 @@
+"""What to say: the text from an argument, a file or standard input, and what is attached to it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from dragoman.cli.guard import UsageError, tell
+from dragoman.client.mentions import find_mentions
+from dragoman.client.prompts import MAX_ATTACHMENT_BYTES
+from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
+
+
+def is_wanted(options: argparse.Namespace) -> bool:
+    """Lists alone need no prompt, and then standard input is not read."""
+    lists = options.list_caps or options.list_modes or options.list_commands
+    return not lists or options.prompt is not None or options.file is not None
+
+
+def prompt(options: argparse.Namespace, cwd: str) -> list[Content]:
+    """The text, what it mentions, what is attached. Raises UsageError."""
+    text = _text(options)
+    return [Text(text), *find_mentions(text, cwd), *map(attachment, options.attach)]
+
+
+def _text(options: argparse.Namespace) -> str:
+    if options.prompt is not None and options.file is not None:
+        raise UsageError("give the prompt as an argument or with --file, not both")
+    if options.prompt is not None:
+        # What the shell passed on may hold bytes that are not text; the wire carries text only.
+        text = os.fsencode(options.prompt).decode("utf-8", "replace")
+    elif options.file not in (None, "-"):
+        text = _read_file(options.file).decode("utf-8", "replace")
+    else:
+        text = _read_standard_input()
+    if not text.strip():
+        raise UsageError("the prompt is empty; give it as an argument, with --file, or by a pipe")
+    return text
+
+
+def _read_standard_input() -> str:
+    if sys.stdin.isatty():
+        tell("reading the prompt; end it with Ctrl-D")
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
+
+
+def attachment(path: str) -> Content:
+    """A file as content: an image, a sound, or a resource; a link if it is too large to be sent.
+
+    Raises UsageError for one that cannot be read.
+    """
+    import mimetypes
+    from base64 import b64encode
+
+    mime_type = mimetypes.guess_type(path)[0]
+    uri = Path(path).absolute().as_uri()
+    data = _read_file(path, MAX_ATTACHMENT_BYTES + 1)
+    if len(data) > MAX_ATTACHMENT_BYTES:
+        tell(f"{path} is larger than {MAX_ATTACHMENT_BYTES >> 20} MiB and is attached as a link")
+        return ResourceLink(uri, os.path.basename(path), mime_type)
+    match (mime_type or "").partition("/")[0]:
+        case "image":
+            return Image(b64encode(data).decode(), mime_type or "", uri)
+        case "audio":
+            return Audio(b64encode(data).decode(), mime_type or "")
+        case _:
+            return _resource(uri, data, mime_type)
+
+
+def _resource(uri: str, data: bytes, mime_type: str | None) -> Resource:
+    from base64 import b64encode
+
+    try:
+        return Resource(uri, content=data.decode(), mime_type=mime_type)
+    except UnicodeDecodeError:
+        return Resource(uri, blob=b64encode(data).decode(), mime_type=mime_type)
+
+
+def _read_file(path: str, most: int = -1) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(most)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{path} cannot be read: {reason.lower()}") from error

@@ -1,0 +1,127 @@
+"""From options to a client: which agent, which rules, which folders."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from dragoman.agents.known import UnknownAgent, known_command, known_names
+from dragoman.agents.settings import AgentSettings, McpSettings, Settings, load_settings
+from dragoman.cli.guard import UsageError
+from dragoman.client.mcp import HttpServer, McpServer, SseServer, StdioServer
+from dragoman.host.home import data_directory
+from dragoman.host.rule_file import RuleFile
+from dragoman.host.rulebook import Policy
+from dragoman.transport.stdio import AgentCommand
+
+_REMOTE = ("ws://", "wss://", "http://", "https://")
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The agent that was chosen, and the settings around it."""
+
+    agent: AgentSettings
+    settings: Settings
+
+    @property
+    def command(self) -> AgentCommand:
+        if self.agent.command is None:
+            raise UsageError(_no_remote(self.agent.url or ""))
+        return self.agent.command
+
+    @property
+    def mcp_servers(self) -> list[McpServer]:
+        return [_mcp_server(server) for server in self.settings.mcp_servers]
+
+
+def choose_agent(options: argparse.Namespace) -> Choice:
+    """By command, by name, or by default. Raises ConfigError, UnknownAgent or UsageError."""
+    if options.agent_command is not None:
+        settings = load_settings(options.settings) if options.settings else Settings()
+        return Choice(_from_command(options.agent_command), settings)
+    settings = load_settings(options.settings)
+    name = options.agent if options.agent is not None else next(iter(settings.agents), "demo")
+    if name in settings.agents:
+        return Choice(settings.agents[name], settings)
+    try:
+        return Choice(AgentSettings(name=name, command=known_command(name)), settings)
+    except UnknownAgent:
+        names = dict.fromkeys((*settings.agents, *known_names()))
+        raise UnknownAgent(name, tuple(names)) from None
+
+
+def _from_command(line: str) -> AgentSettings:
+    if line.lower().startswith(_REMOTE):
+        raise UsageError(_no_remote(line))
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"--agent-command cannot be read: {str(error).lower()}") from error
+    if not words:
+        raise UsageError("--agent-command is empty")
+    return AgentSettings(
+        name=os.path.basename(words[0]), command=AgentCommand(words[0], tuple(words[1:]))
+    )
+
+
+def started_in(command: AgentCommand, folder: str) -> AgentCommand:
+    """The command, run in the workspace; where it stands relative to us, it is still found."""
+    if command.cwd is not None:
+        return command
+    path = command.command
+    found = os.path.abspath(path) if "/" in path else path
+    return msgspec.structs.replace(command, command=found, cwd=folder)
+
+
+def _no_remote(url: str) -> str:
+    return f"{url}: remote agents are not supported yet; give a command that runs here"
+
+
+def _mcp_server(server: McpSettings) -> McpServer:
+    if server.kind == "stdio":
+        return StdioServer(
+            name=server.name, command=server.command, args=server.args, env=server.env
+        )
+    kind = SseServer if server.kind == "sse" else HttpServer
+    return kind(name=server.name, url=server.url, headers=server.headers)
+
+
+def policy(options: argparse.Namespace) -> Policy:
+    """The rules of this run: its flags, its file, and what was answered with always before.
+
+    Raises ConfigError for a file that cannot be read or understood.
+    """
+    stored = RuleFile(data_directory() / "rules.json")
+    stored.load()
+    return Policy(
+        _given_rules(options.policy),
+        write=options.write,
+        execute=options.exec,
+        yolo=options.yolo,
+        stored=stored,
+    )
+
+
+def _given_rules(path: str | None):
+    if path is None:
+        return ()
+    from dragoman.host.policy_file import load_policy  # brings a TOML parser along
+
+    return load_policy(Path(path), home=str(Path.home()))
+
+
+def folders(options: argparse.Namespace) -> tuple[str, list[str]]:
+    """The workspace and its further roots. Raises UsageError for one that is not there."""
+    more = [_folder("--add-dir", path) for path in options.add_dir]
+    return _folder("--cwd", options.cwd), more
+
+
+def _folder(option: str, path: str) -> str:
+    if os.path.isdir(path):
+        return os.path.abspath(path)
+    problem = "it is not a directory" if os.path.exists(path) else "there is no such directory"
+    raise UsageError(f"{option} {path}: {problem}")

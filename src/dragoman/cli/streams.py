@@ -1,0 +1,48 @@
+"""Standard input, output and error, made fit for whatever they turn out to be."""
+
+from __future__ import annotations
+
+import os
+import sys
+from io import TextIOWrapper
+
+
+def prepare() -> None:
+    """Have all three, and have no text fail for want of a character in the terminal's encoding."""
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            # Closed by whoever started us. Left so, the number would go to the next file opened.
+            _occupy(descriptor)
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _occupy(descriptor: int) -> None:
+    opened = os.open(os.devnull, os.O_RDWR)
+    if opened != descriptor:
+        os.dup2(opened, descriptor)
+        os.close(opened)
+
+
+def settle() -> None:
+    """Flush; what nobody takes any more must not fail once again when Python exits."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def terminal_width() -> int:
+    """The columns to use now; people resize windows."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told):
+        return max(20, int(told))
+    for stream in (sys.__stdout__, sys.__stderr__):
+        try:
+            return max(20, os.get_terminal_size(stream.fileno()).columns if stream else 0)
+        except (OSError, ValueError):
+            continue
+    return 80

@@ -1,0 +1,146 @@
+"""Events in words, the same in every way of showing a turn. Pure; nothing here is sanitised yet."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from dragoman.session import events as e
+from dragoman.session.content import (
+    Audio,
+    Content,
+    Diff,
+    Image,
+    Resource,
+    ResourceLink,
+    UnknownContent,
+)
+from dragoman.session.facts import Cost, TokenUsage
+
+
+def shown(content: Content) -> str:
+    """Content as text; what is no text is named, so that it does not go unseen."""
+    match content:
+        case ResourceLink():
+            return f"<{content.uri}>"
+        case Image() | Audio():
+            return f"[{content.mime_type or 'an attachment'}]"
+        case Resource() if content.content is None:
+            return f"<{content.uri}>"
+        case UnknownContent():
+            return f"[{content.kind}]"
+        case _:
+            return content.text
+
+
+def diff_text(diff: Diff) -> str:
+    """The change as a unified diff."""
+    from dragoman.host.diffs import unified_diff  # most turns show none, and it brings difflib
+
+    old = "/dev/null" if diff.old_text is None else diff.path
+    return unified_diff(diff.old_text or "", diff.new_text, old, diff.path)
+
+
+def diff_lines(diff: Diff) -> list[str]:
+    """The lines of the unified diff; none when nothing changes."""
+    # Only a line feed ends a line: anything else is part of the file.
+    text = diff_text(diff).removesuffix("\n")
+    return text.split("\n") if text else []
+
+
+def change_key(diff: Diff, lines: list[str]) -> tuple[str, ...]:
+    """The same for a change the agent tells and for that change written by us, whose path is the
+    real one."""
+    return (os.path.basename(diff.path), *lines[2:])
+
+
+def command_line(argv: list[str] | tuple[str, ...]) -> str:
+    """A command as one would type it; a single word is a whole line of shell already."""
+    return argv[0] if len(argv) == 1 else shlex.join(argv)
+
+
+def usage_words(used: int, size: int, cost: Cost | None) -> str:
+    share = f" ({used * 100 // size} %)" if size else ""
+    money = f", {_amount(cost.amount)} {cost.currency}" if cost is not None else ""
+    return f"context {used} of {size} tokens{share}{money}"
+
+
+def _amount(amount: float) -> str:
+    """To a hundredth of a cent, or to the first digits of what is less."""
+    digits = 4 if amount >= 0.01 else 6
+    return f"{amount:.{digits}f}".rstrip("0").rstrip(".")
+
+
+def token_words(usage: TokenUsage) -> str:
+    return f"tokens as the agent counts them: {usage.input} in, {usage.output} out"
+
+
+def ending_words(exit_code: int | None, signal: str | None) -> str:
+    if signal is not None:
+        return f"ended by {signal}"
+    return "ended" if exit_code is None else f"ended with code {exit_code}"
+
+
+def short_path(path: str, cwd: str) -> str:
+    """The path as seen from the workspace, if it is inside."""
+    folder = f"{cwd.rstrip('/')}/"
+    return path.removeprefix(folder) if cwd else path
+
+
+class Asides:
+    """What should be known about a turn but is no part of the answer, a sentence each."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, e.PermissionRequested] = {}
+        self._cancelling = False
+
+    def sentence(self, event: e.Event) -> str | None:
+        match event:
+            case e.Notice():
+                return event.text if event.source == "client" else f"the agent notes: {event.text}"
+            case e.PermissionRequested():
+                self._asked[event.request_id] = event
+                return None
+            case e.PermissionSettled():
+                return self._settled(event)
+            case e.AccessDecided() if event.decision.effect == "deny":
+                what = _what(event.operation, event.paths, event.argv, "")
+                return f"refused to {what}: {event.decision.reason}"
+            case e.CompactionUpdated(status="in_progress"):
+                return "the agent shortens its context"
+            case e.TurnCancelling():
+                self._cancelling = True
+                return None
+            case e.TurnEnded():
+                return self._ended(event.stop_reason)
+            case _:
+                return None
+
+    def _ended(self, reason: str | None) -> str | None:
+        cancelling, self._cancelling = self._cancelling, False
+        if reason in (None, "end_turn") or cancelling:
+            return None
+        return f"the turn ended early: {reason}"
+
+    def _settled(self, event: e.PermissionSettled) -> str | None:
+        asked = self._asked.pop(event.request_id, None)
+        refused = event.decision.effect in ("deny", "cancelled")
+        if asked is None or not refused or self._cancelling:
+            return None
+        what = _what(asked.operation, asked.paths, asked.argv, asked.title)
+        return f"refused to {what}: {event.decision.reason}"
+
+
+OPERATIONS = {
+    "read": "read",
+    "write": "write",
+    "execute": "run",
+    "fetch": "fetch",
+    "mcp": "use an MCP tool",
+    "other": "do",
+}
+
+
+def _what(operation: str, paths: list[str], argv: list[str] | None, title: str) -> str:
+    subject = command_line(argv) if argv else ", ".join(paths)
+    return f"{OPERATIONS.get(operation, operation)} {subject or title or 'it'}"

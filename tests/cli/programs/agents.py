@@ -1,0 +1,309 @@
+"""The scripted agents of the command line's tests, run as processes by file and name."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from dragoman.errors import AuthRequired, DragomanError, RemoteError
+from dragoman.schema import v1
+from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.testing import faults as f
+from dragoman.testing.agent import EVERYTHING
+from dragoman.testing.steps import fail, say, stop
+
+NASTY = (
+    "\x1b[31mred\x1b]0;title\x07\x1b]8;;http://evil\x1b\\ \u202eevil\u2066 \x9b5m\x00\x08\x7f"
+    "\u200b\ufeff\u2028 \r\nforged [tool] line"
+)
+"""Text that drives terminals, hides, turns around, or forges lines."""
+
+MODES = [
+    v1.SessionMode(id="code", name="Code"),
+    v1.SessionMode(id="ask", name="Ask", description="answers only"),
+]
+OPTIONS = [
+    v1.SessionConfigSelect(
+        id="brain",
+        name="Model",
+        category="model",
+        current_value="small",
+        options=[
+            v1.SessionConfigSelectOption(value="small", name="Small"),
+            v1.SessionConfigSelectOption(value="large", name="Large"),
+        ],
+    ),
+    v1.SessionConfigBoolean(id="loud", name="Loud", current_value=False),
+]
+COMMANDS = [
+    v1.AvailableCommand(name="test", description="run the tests"),
+    v1.AvailableCommand(
+        name="explain",
+        description="explain something",
+        input=v1.UnstructuredCommandInput(hint="what"),
+    ),
+]
+
+
+async def tell_everything(turn: AgentTurn) -> None:
+    """What came in, as JSON: the prompt, the mode, the options, what the client offers."""
+    turn.say(f"mode={turn.mode} options={turn.session.options}\n")
+    for block in turn.prompt:
+        turn.say(f"block {block}\n")
+    turn.say(f"request {turn.session.request}\n")
+    turn.say(f"offers {turn.client}\n")
+    turn.say(f"folder {os.getcwd()}\nvariable {os.environ.get('SPOKEN')}")
+
+
+telling = ScriptedAgent(
+    tell_everything,
+    title="The Teller",
+    version="1.2",
+    modes=MODES,
+    config_options=OPTIONS,
+    commands=COMMANDS,
+    auth_methods=[v1.AuthMethodAgent(id="key", name="A key")],
+)
+plain_telling = ScriptedAgent(tell_everything, capabilities=v1.AgentCapabilities())
+
+
+# ── a whole turn ──────────────────────────────────────────────────────────────────────────────
+
+
+async def whole_turn(turn: AgentTurn) -> None:
+    """Something of everything that has a tag, in an order that tests know."""
+    turn.think("hmm\n\nlet me see")
+    turn.plan(("look", "in_progress"), ("leap", "pending"))
+    turn.say("Hel")
+    turn.report_usage(20, 100)
+    turn.say("lo.\n")
+    turn.tool_call("c1", "Read notes", kind="read", status="pending")
+    text = await turn.read_text_file(f"{turn.cwd}/notes.txt")
+    turn.tool_call_update("c1", status="completed")
+    diff = v1.Diff(path=f"{turn.cwd}/notes.txt", old_text=text, new_text=f"{text}more\n")
+    turn.tool_call("c2", "Edit notes", kind="edit", status="in_progress", content=[diff])
+    await turn.write_text_file(f"{turn.cwd}/notes.txt", f"{text}more\n")
+    turn.tool_call_update("c2", status="completed")
+    terminal = await turn.create_terminal("echo", "from the command")
+    await turn.terminal("wait_for_exit", terminal)
+    await turn.terminal("release", terminal)
+    turn.update(v1.CurrentModeUpdate(current_mode_id="ask"))
+    turn.plan(("look", "completed"), ("leap", "completed"))
+    turn.say("Done.")
+    turn.report_usage(30, 100, cost=0.5)
+    turn.usage = v1.Usage(total_tokens=7, input_tokens=3, output_tokens=4)
+
+
+whole = ScriptedAgent(whole_turn, modes=MODES, commands=COMMANDS)
+two_messages = ScriptedAgent(
+    [say("one"), lambda turn: turn.tool_call("c", "Between"), say("two"), say(" words\n")]
+)
+failing_tool = ScriptedAgent(
+    [
+        lambda turn: turn.tool_call(
+            "c",
+            "Break it",
+            status="failed",
+            content=[v1.Content(content=v1.TextContent(text="no such thing\nreally"))],
+        )
+    ]
+)
+pictures = ScriptedAgent(
+    [
+        lambda turn: turn.update(
+            v1.AgentMessageChunk(content=v1.ImageContent(data="AAAA", mime_type="image/png"))
+        ),
+        lambda turn: turn.update(
+            v1.AgentMessageChunk(content=v1.ResourceLink(name="x", uri="file:///x"))
+        ),
+    ]
+)
+many = ScriptedAgent([say("a line of text\n")] * 2000)
+early_stop = ScriptedAgent([say("cut"), stop("max_tokens")])
+
+
+async def nasty_turn(turn: AgentTurn) -> None:
+    """Everything an agent can put text into, with nasty text in it."""
+    turn.think(NASTY)
+    turn.plan((NASTY, "pending"), (NASTY, NASTY))
+    turn.say(NASTY)
+    turn.tool_call("c1", NASTY, status="failed", content=[_content(NASTY)])
+    diff = v1.Diff(path=f"/nasty/{NASTY}", old_text=NASTY, new_text=f"{NASTY}\n{NASTY}")
+    turn.tool_call("c2", NASTY, status=NASTY, content=[diff])
+    turn.update(v1.CurrentModeUpdate(current_mode_id=NASTY))
+    commands = [v1.AvailableCommand(name=NASTY, description=NASTY)]
+    turn.update(v1.AvailableCommandsUpdate(available_commands=commands))
+    turn.update(v1.Notice(title=NASTY, severity="info"))
+    await turn.request_permission("c3", title=NASTY, raw_input={"command": NASTY})
+    turn.update(v1.UsageUpdate(used=1, size=2, cost=v1.Cost(amount=1, currency=NASTY)))
+    turn.stop_reason = NASTY
+
+
+def _content(text: str) -> v1.Content:
+    return v1.Content(content=v1.TextContent(text=text))
+
+
+nasty = ScriptedAgent(
+    nasty_turn,
+    title=NASTY,
+    version=NASTY,
+    modes=[v1.SessionMode(id=NASTY, name=NASTY, description=NASTY)],
+    commands=[v1.AvailableCommand(name=NASTY, description=NASTY)],
+    auth_methods=[v1.AuthMethodAgent(id=NASTY, name=NASTY)],
+)
+nasty_failing = ScriptedAgent([fail(RemoteError(NASTY, {"details": NASTY}, code=400))])
+
+
+# ── permissions ───────────────────────────────────────────────────────────────────────────────
+
+
+async def write_and_tell(turn: AgentTurn) -> None:
+    """Write where the prompt says, without asking, and tell how it went."""
+    try:
+        await turn.write_text_file(os.path.join(turn.cwd, turn.text), "written\n")
+        turn.say("wrote it")
+    except DragomanError as error:
+        turn.say(f"could not: {error}")
+
+
+async def ask_and_tell(turn: AgentTurn) -> None:
+    """Ask before a command, and tell which option came back."""
+    chosen = await turn.request_permission(
+        "c1", title="Run the tests", kind="execute", raw_input={"command": "make test"}
+    )
+    turn.say(f"chosen={chosen}")
+
+
+async def run_and_tell(turn: AgentTurn) -> None:
+    try:
+        terminal = await turn.create_terminal("sh", "-c", turn.text)
+        ended = await turn.terminal("wait_for_exit", terminal)
+        output = await turn.terminal("output", terminal)
+        turn.say(f"exit={ended['exitCode']} output={output['output'].strip()}")
+    except DragomanError as error:
+        turn.say(f"could not: {error}")
+
+
+async def both(turn: AgentTurn) -> None:
+    await write_and_tell(turn)
+    await run_and_tell(turn)
+
+
+async def which(turn: AgentTurn) -> None:
+    """A question dressed as a permission: two ways to say yes."""
+    options = [
+        ("a", "Apples", "allow_once"),
+        ("b", "Pears", "allow_once"),
+        ("n", "No", "reject_once"),
+    ]
+    turn.say(f"chosen={await turn.request_permission('q', options, title='Which fruit?')}")
+
+
+async def no_way_to_refuse(turn: AgentTurn) -> None:
+    options = [("yes", "Yes", "allow_once")]
+    turn.say(f"chosen={await turn.request_permission('q', options, kind='execute')}")
+
+
+async def fill_in(turn: AgentTurn) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "title": "Your name"},
+            "age": {"type": "integer"},
+            "fruit": {"type": "string", "enum": ["apple", "pear"]},
+        },
+        "required": ["name"],
+    }
+    turn.say(f"answer={await turn.elicit('Who are you?', schema)}")
+
+
+async def diff_and_ask(turn: AgentTurn) -> None:
+    """The usual way to edit: show the change, ask, write, report."""
+    path = f"{turn.cwd}/notes.txt"
+    diff = v1.Diff(path=path, old_text="old\n", new_text="new\n")
+    turn.say("I will change **one** file.\n")
+    turn.tool_call("c1", "Edit notes", kind="edit", status="pending", content=[diff])
+    chosen = await turn.request_permission("c1")
+    if chosen == "reject":
+        turn.tool_call_update("c1", status="failed")
+    else:
+        await turn.write_text_file(path, "new\n")
+        turn.tool_call_update("c1", status="completed")
+    turn.say(f"chosen={chosen}")
+
+
+writing = ScriptedAgent(write_and_tell)
+writing_or_failing = ScriptedAgent(lambda turn: turn.write_text_file(f"{turn.cwd}/x", "x"))
+asking = ScriptedAgent(ask_and_tell)
+running = ScriptedAgent(run_and_tell)
+writing_and_running = ScriptedAgent(both)
+questioning = ScriptedAgent(which)
+insisting = ScriptedAgent(no_way_to_refuse)
+eliciting = ScriptedAgent(fill_in)
+editing = ScriptedAgent(diff_and_ask)
+quiet = ScriptedAgent([say("nothing needed permission")])
+
+
+# ── being slow, being interrupted ─────────────────────────────────────────────────────────────
+
+
+async def wait_until_cancelled(turn: AgentTurn) -> None:
+    turn.say("started\n")
+    await turn.cancelled.wait()
+    turn.say("stopped in order\n")
+
+
+async def pause(turn: AgentTurn) -> None:
+    turn.say("Hello wor")
+    await turn.until_cancelled(asyncio.sleep(1.5))
+    turn.say("ld, all is said.")
+
+
+cancellable = ScriptedAgent(wait_until_cancelled)
+stubborn = ScriptedAgent([f.ignore_term(), f.linger(), say("started\n"), f.never_answer()])
+silent = ScriptedAgent([say("started\n"), f.never_answer()])
+deaf = ScriptedAgent(answers={"initialize": f.NEVER})
+pausing = ScriptedAgent(pause)
+chatty = ScriptedAgent([say(f"{number}\n") for number in range(20_000)])
+
+
+# ── going wrong ───────────────────────────────────────────────────────────────────────────────
+
+crashing = ScriptedAgent([say("last words"), f.crash(7)])
+refusing = ScriptedAgent([fail(RemoteError("quota used up", code=429))])
+signed_out = ScriptedAgent(
+    answers={"session/new": AuthRequired("not signed in")},
+    auth_methods=[
+        v1.AuthMethodAgent(id="oauth", name="Log in", description="opens a browser"),
+        v1.AuthMethodTerminal(id="term", name="Log in here", args=["--login"], env={"A": "b c"}),
+    ],
+)
+signed_out_without_ways = ScriptedAgent(answers={"session/new": AuthRequired("not signed in")})
+signed_out_later = ScriptedAgent(
+    [fail(AuthRequired("not signed in"))], auth_methods=[v1.AuthMethodAgent(id="k", name="Key")]
+)
+without_mcp = ScriptedAgent(
+    [say("hello")],
+    capabilities=v1.AgentCapabilities(session_capabilities=EVERYTHING.session_capabilities),
+)
+modeless = ScriptedAgent([say("hello")])
+
+
+def opening_in_time() -> ScriptedAgent:
+    """Signs in on the second try."""
+    agent = ScriptedAgent(
+        [say("signed in")], auth_methods=[v1.AuthMethodAgent(id="oauth", name="Log in")]
+    )
+
+    def authenticate(params: object) -> object:
+        del agent.answers["session/new"]
+        return {}
+
+    agent.answers |= {
+        "session/new": AuthRequired("not signed in"),
+        "authenticate": authenticate,
+    }
+    return agent
+
+
+bannered = ScriptedAgent([say("hello"), f.lines(b"[INFO] ready")], banner=b"Welcome!\n")

@@ -1,0 +1,218 @@
+"""`dragoman chat` on a real terminal: tmux draws it, we type and look."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from support import tmux
+from support.command import COMMAND, Dragoman
+from support.tmux import Tmux
+
+PATIENTS = Path(__file__).parent / "programs" / "patients.py"
+PARTNER = shlex.join([sys.executable, "-m", "dragoman.testing.serve", f"{PATIENTS}:partner"])
+
+needs_tmux = pytest.mark.skipif(not tmux.available(), reason="tmux is not installed")
+
+
+def chat(dragoman: Dragoman, *words: str, env: Mapping[str, str] | None = None) -> Tmux:
+    settings = {**dragoman.env, "TERM": "tmux-256color", "LC_ALL": "C.UTF-8", **(env or {})}
+    return Tmux([str(COMMAND), "chat", *words], cwd=dragoman.workspace, env=settings)
+
+
+def with_partner(dragoman: Dragoman, *words: str, env: Mapping[str, str] | None = None) -> Tmux:
+    return chat(dragoman, "--agent-command", PARTNER, *words, env=env)
+
+
+@needs_tmux
+def test_a_whole_turn_with_its_questions(dragoman: Dragoman) -> None:
+    (dragoman.workspace / "README.md").write_text("# Hello\n")
+    with chat(dragoman) as terminal:
+        terminal.wait_for(r"Dragoman's demo agent \S+ in ")
+        terminal.enter("please begin")
+        drawn = terminal.wait_for(r"choose 1-3:")
+        file = dragoman.workspace / "dragoman-demo.txt"
+        # The real path, the change itself, every option, and what always would mean.
+        assert f"? demo says it wants to write:\n    {file}\n" in drawn
+        assert "  +You asked: please begin" in drawn
+        assert "  1. Allow\n  2. Always allow" in drawn
+        assert "allow writing files" in drawn
+        assert "  3. Reject" in drawn
+        assert not file.exists()
+        terminal.enter("1")
+        drawn = terminal.wait_for(r"choose 1-4:")
+        assert "? demo wants us to run:\n    $ wc -l dragoman-demo.txt\n" in drawn
+        terminal.enter("nonsense")
+        terminal.wait_for(r"choose 1-4: nonsense\n(?:.*\n)*?choose 1-4:")
+        terminal.enter("1")
+        drawn = terminal.wait_for(r"plan 4/4")
+        assert "1 dragoman-demo.txt" in drawn
+        assert file.read_text() == "You asked: please begin\n"
+        terminal.enter(":changes")
+        assert "+++ b/dragoman-demo.txt" in terminal.wait_for(r"\+\+\+ b/")
+        terminal.enter(":revert")
+        terminal.wait_for("was put back as it was")
+        assert not file.exists()
+        terminal.press("C-d")
+        assert terminal.exit_code() == 0
+    history = dragoman.state / "history"
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600
+    assert "please begin" in history.read_text()
+
+
+@needs_tmux
+def test_prompts_queue_while_the_agent_is_busy(dragoman: Dragoman) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("wait")
+        terminal.wait_for(r"partner|python.* · \d+ s|working|waiting")
+        terminal.enter("second")
+        terminal.wait_for("queued: 1 waiting")
+        terminal.enter("third")
+        terminal.wait_for("queued: 2 waiting")
+        terminal.enter(":queue")
+        assert "  1. second\n  2. third\n" in terminal.wait_for(r"2\. third")
+        terminal.enter(":drop 2")
+        terminal.wait_for("dropped; 1 left in the queue")
+        terminal.press("Escape")
+        drawn = terminal.wait_for("heard 'second' in code")
+        assert re.search(r"cancelled\n(?:.*\n)*› second\n(?:.*\n)*heard 'second'", drawn)
+        assert "heard 'third'" not in drawn
+
+
+@needs_tmux
+def test_a_question_takes_the_prompt_over_and_gives_back_what_was_typed(
+    dragoman: Dragoman,
+) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("ask after 1.5")
+        # What streams in is drawn above the prompt, also while the line is not over.
+        terminal.wait_for(r"half a line, then\s*\n›")
+        terminal.type("my draft")
+        drawn = terminal.wait_for("choose 1-3:")
+        assert re.search(r"\? python\S* says it wants to run:\n    \$ make\n", drawn)
+        terminal.wait_until_gone("› my draft")
+        # What is typed at once is not taken for an answer: nobody reads that fast.
+        terminal.enter_until("3", r"choose 1-3: 3\n(?:.*\n)*a question: reject")
+        terminal.wait_for("› my draft")
+        terminal.press("Enter")
+        terminal.wait_for("heard 'my draft' in code")
+
+
+@needs_tmux
+def test_a_question_is_withdrawn_when_the_turn_is_cancelled(dragoman: Dragoman) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("ask after 0")
+        terminal.wait_for("choose 1-3:")
+        terminal.press("C-c")
+        terminal.wait_for("cancelled")
+        terminal.enter("go on")
+        terminal.wait_for("heard 'go on' in code")
+
+
+@needs_tmux
+def test_commands_of_ours_never_hide_the_agents(dragoman: Dragoman) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("/new")
+        terminal.wait_for("heard '/new' in code")
+        terminal.enter("//quit")
+        terminal.wait_for("heard '/quit' in code")
+        terminal.enter(":new")
+        terminal.wait_for("a new session")
+        terminal.enter("/help")
+        drawn = terminal.wait_for(r"/review\s+look at it")
+        assert re.search(r"  :new\s+begin a new session", drawn)
+        assert re.search(r"  /mode\s+show the modes", drawn)
+        terminal.enter("/quit")
+        assert terminal.exit_code() == 0
+
+
+@needs_tmux
+def test_modes_lines_and_completions(dragoman: Dragoman) -> None:
+    (dragoman.workspace / "a file.txt").touch()
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.type("/mode a")
+        terminal.wait_for(r"ask\s+Ask")
+        terminal.press("Tab")
+        terminal.wait_for(r"› /mode ask")
+        terminal.press("Enter")
+        terminal.wait_for("mode: ask")
+        terminal.enter("one\\")
+        terminal.type("two")
+        terminal.press("Escape", "Enter")
+        terminal.enter("three")
+        terminal.wait_for(re.escape(r"heard 'one\ntwo\nthree' in ask"))
+        terminal.enter("/mode nonsense")
+        terminal.wait_for("dragoman: there is no mode 'nonsense'; there are: code, ask")
+        terminal.type("see @a")
+        terminal.wait_for("a file.txt")
+        terminal.press("Tab")
+        terminal.wait_for(r'› see @"a file.txt"')
+        terminal.press("Enter")
+        terminal.wait_for(r"""heard 'see @"a file.txt"' in ask""")
+        terminal.press("Up")
+        terminal.wait_for(r'› see @"a file.txt"\s*\n(?:.*\n)*› see @')
+
+
+@needs_tmux
+def test_ctrl_c_clears_then_warns_then_leaves(dragoman: Dragoman) -> None:
+    with with_partner(dragoman, env={"NO_COLOR": "1"}) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.type("never mind")
+        terminal.wait_for("› never mind")
+        terminal.press("C-c")
+        terminal.wait_until_gone("never mind")
+        terminal.enter("hello")
+        terminal.wait_for("heard 'hello' in code")
+        assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", terminal.painted())
+        terminal.press("C-c")
+        terminal.wait_for("Ctrl-C again, or Ctrl-D, leaves")
+        terminal.press("C-c")
+        assert terminal.exit_code() == 0
+
+
+@needs_tmux
+def test_an_agent_that_does_not_stop_is_ended_by_the_second_ctrl_c(dragoman: Dragoman) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("never stop")
+        terminal.wait_for(r"· \d+ s")
+        terminal.press("C-c")
+        terminal.wait_for("cancelling; Ctrl-C again ends the agent")
+        terminal.press("C-c")
+        assert terminal.exit_code() == 130
+        assert "Traceback" not in terminal.all()
+
+
+@needs_tmux
+def test_an_agent_that_crashes_is_started_again(dragoman: Dragoman) -> None:
+    with chat(dragoman) as terminal:
+        terminal.wait_for("demo agent")
+        terminal.enter("/crash")
+        terminal.wait_for("exited with code 3")
+        terminal.enter("/think about it")
+        terminal.wait_for("the agent was started again, the session goes on")
+        terminal.wait_for("I have thought about")
+        assert "Traceback" not in terminal.all()
+
+
+@needs_tmux
+def test_an_agent_that_cannot_be_started_is_one_line(dragoman: Dragoman) -> None:
+    with chat(dragoman, "--agent-command", "/no/such/agent") as terminal:
+        assert terminal.exit_code() == 1
+        assert "dragoman: could not start '/no/such/agent'" in terminal.all()
+
+
+def test_without_a_terminal_chat_says_what_to_do_instead(dragoman: Dragoman) -> None:
+    done = dragoman("chat")
+    assert done.code == 2
+    assert done.err == 'dragoman: chat needs a terminal; for one turn, use dragoman "…"\n'

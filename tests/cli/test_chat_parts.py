@@ -1,0 +1,249 @@
+"""The parts of a chat that need no terminal: commands, completion, the screen, answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.output import DummyOutput
+
+from dragoman.cli.chat import questions
+from dragoman.cli.chat.commands import OWN, Route, route
+from dragoman.cli.chat.completion import Completions
+from dragoman.cli.chat.prompt import Prompt
+from dragoman.cli.chat.screen import Screen
+from dragoman.cli.style import Style
+from dragoman.session.facts import Command, ConfigChoice, ConfigOption, Mode, Modes
+from dragoman.session.state import SessionState
+
+# ── whose command it is ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("/help", Route("us", "", "help")),
+        ("/mode  plan ", Route("us", "plan", "mode")),
+        (":help", Route("us", "", "help")),
+        (":review", Route("agent", ":review")),
+        ("/review it", Route("agent", "/review it")),
+        ("/new", Route("agent", "/new")),  # the agent has one of that name
+        (":new", Route("us", "", "new")),
+        ("//help", Route("agent", "/help")),
+        ("//new now", Route("agent", "/new now")),
+        ("/etc/hosts, what is it?", Route("agent", "/etc/hosts, what is it?")),
+        ("/helpful", Route("agent", "/helpful")),
+        ("what is /help?", Route("agent", "what is /help?")),
+        ("", Route("agent", "")),
+    ],
+)
+def test_a_command_is_the_agents_where_it_has_one(typed: str, expected: Route) -> None:
+    assert route(typed, {"new", "review"}) == expected
+
+
+# ── completion ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def completions(tmp_path: Path) -> Completions:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "app.py").touch()
+    (tmp_path / "a file.txt").touch()
+    (tmp_path / ".hidden").touch()
+    (tmp_path / "bad\x1bname").touch()
+    made = Completions(OWN)
+    made.cwd = str(tmp_path)
+    made.state = SessionState(
+        commands=[Command("new", "theirs"), Command("review", "look")],
+        modes=Modes("ask", [Mode("ask", "Ask"), Mode("auto", "Auto")]),
+        config_options=[
+            ConfigOption("brain", "Model", "s", [ConfigChoice("s", "S"), ConfigChoice("l", "L")]),
+            ConfigOption("loud", "Loud", False),
+        ],
+    )
+    made.state.config_options[0].category = "model"
+    return made
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("/re", ["/review", "/revert"]),
+        ("/n", ["/new"]),
+        (":re", [":revert"]),
+        ("/mode a", ["ask", "auto"]),
+        ("/model ", ["s", "l"]),
+        ("/set l", ["loud=true", "loud=false"]),
+        ("see @sr", ["src/"]),
+        ("see @src/", ["src/app.py"]),
+        ("see @a", ['"a file.txt"']),
+        ('see @"a', ['"a file.txt"']),
+        ("see @.h", [".hidden"]),
+        ("see @b", []),
+        ("mail me@sr", []),
+        ("no /re", []),
+        ("see @nowhere/", []),
+    ],
+)
+def test_what_is_offered(completions: Completions, typed: str, expected: list[str]) -> None:
+    found = completions.get_completions(Document(typed), CompleteEvent())
+    assert [completion.text for completion in found] == expected
+
+
+def test_a_completion_replaces_what_was_typed(completions: Completions) -> None:
+    for typed, result in (
+        ("/rev", "/review"),
+        ("@src/a", "@src/app.py"),
+        ('@"a f', '@"a file.txt"'),
+    ):
+        found = next(iter(completions.get_completions(Document(typed), CompleteEvent())))
+        assert typed[: len(typed) + found.start_position] + found.text == result
+
+
+def test_an_agents_command_hides_ours_of_the_same_name(completions: Completions) -> None:
+    (found,) = completions.get_completions(Document("/new"), CompleteEvent())
+    assert found.display_meta_text == "theirs"
+
+
+# ── the screen ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    lines: list[str] = []
+    monkeypatch.setattr("dragoman.cli.chat.screen._print", lines.append)
+    return lines
+
+
+async def test_only_whole_lines_are_printed(printed: list[str]) -> None:
+    screen = Screen()
+    for piece in ("one ", "two\nthr", "ee\nfo"):
+        screen.write(piece)
+    await screen.settle()
+    assert "".join(printed) == "one two\nthree\n"
+    assert screen.tail == "fo"
+    screen.line("between")
+    screen.write("ur\n")
+    await screen.settle()
+    assert "".join(printed[1:]) == "between\nfour\n"
+
+
+async def test_paint_does_not_leak_from_a_line_and_is_not_lost_on_the_next(
+    printed: list[str],
+) -> None:
+    screen = Screen()
+    screen.write("\x1b[2;3mfirst\nsecond")
+    await screen.settle()
+    assert printed == ["\x1b[2;3mfirst\x1b[0m\n"]
+    assert screen.tail == "\x1b[2;3msecond"
+    screen.write("\x1b[0m\nthird")
+    await screen.settle()
+    assert printed[1:] == ["\x1b[2;3msecond\x1b[0m\n"]
+    assert screen.tail == "third"
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Typist:
+    """A prompt, and somebody who types."""
+
+    def __init__(self, pipe: PipeInput, prompt: Prompt, screen: Screen) -> None:
+        self.pipe = pipe
+        self.prompt = prompt
+        self.screen = screen
+
+    async def types(self, text: str) -> None:
+        """Type it, and see it at the prompt."""
+        self.pipe.send_text(text)
+        for _ in range(2000):
+            if self.prompt.typed.endswith(text):
+                return
+            await asyncio.sleep(0.005)
+        raise AssertionError(f"{text!r} never arrived")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
+
+
+@asynccontextmanager
+async def typing() -> AsyncGenerator[Typist]:
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+        screen = Screen()
+        prompt = Prompt(
+            screen,
+            Style(colour=False),
+            completions=Completions({}),
+            keys=KeyBindings(),
+            toolbar=lambda: "",
+        )
+        yield Typist(pipe, prompt, screen)
+
+
+async def test_a_question_interrupts_reading_and_the_draft_comes_back(printed: list[str]) -> None:
+    async with typing() as typist:
+        prompt = typist.prompt
+        reading = asyncio.create_task(prompt.read())
+        await typist.types("my draft")
+        prompt.tty.forget_typed()
+        prompt.tty.asked_at -= 10  # it was asked long ago
+        asking = asyncio.create_task(prompt.tty.line())
+        assert await reading is None
+        answering = asyncio.create_task(prompt.answer())
+        typist.pipe.send_text("2\r")
+        assert await asking == "2"
+        await answering
+        reading = asyncio.create_task(prompt.read())
+        typist.pipe.send_text(" goes on\x1b\r")  # Esc Enter is PTK's own way to send
+        assert await reading == "my draft goes on"
+
+
+async def test_what_was_typed_for_something_else_is_no_answer(
+    printed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.cli.chat.prompt.READING_SECONDS", 3600.0)
+    assert questions.READING_SECONDS > 0
+    async with typing() as typist:
+        prompt = typist.prompt
+        reading = asyncio.create_task(prompt.read())
+        await typist.types("step ")
+        prompt.tty.forget_typed()
+        asking = asyncio.create_task(prompt.tty.line())
+        assert await reading is None
+        typist.pipe.send_text("1\r")
+        await prompt.answer()
+        assert not asking.done()
+        asking.cancel()
+
+
+async def test_a_question_that_is_withdrawn_ends_the_answer(printed: list[str]) -> None:
+    async with typing() as typist:
+        prompt = typist.prompt
+        asking = asyncio.create_task(prompt.tty.line())
+        await asyncio.sleep(0)
+        answering = asyncio.create_task(prompt.answer())
+        await typist.types("1")
+        asking.cancel()
+        await answering
+        assert not prompt.is_asking
+
+
+async def test_the_end_of_input_is_no_answer(printed: list[str]) -> None:
+    async with typing() as typist:
+        prompt = typist.prompt
+        asking = asyncio.create_task(prompt.tty.line())
+        await asyncio.sleep(0)
+        answering = asyncio.create_task(prompt.answer())
+        typist.pipe.send_text("\x04")
+        assert await asking is None
+        await answering

@@ -1,0 +1,101 @@
+"""Completion scripts, in the shells they are for."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.command import COMMAND, Dragoman
+
+
+def shell(dragoman: Dragoman, name: str, program: str) -> str:
+    """What a shell prints that has the completion for it."""
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    script = dragoman("completion", name)
+    assert (script.code, script.err) == (0, "")
+    path = dragoman.home / f"completion.{name}"
+    path.write_text(script.out)
+    done = subprocess.run(
+        (name, "-c", program),
+        cwd=dragoman.workspace,
+        env=dragoman.env
+        | {"SCRIPT": str(path), "PATH": f"{COMMAND.parent}:{dragoman.env['PATH']}"},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+BASH = """
+source "$SCRIPT"
+at() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dragoman; echo "$*: ${COMPREPLY[*]}"; }
+at dragoman ag
+at dragoman agents d
+at dragoman -a my
+at dragoman --output j
+at dragoman chat --yo
+at dragoman agents doctor dem
+at dragoman policy explain --operation w
+at dragoman run --on-ask p
+at dragoman --cwd fo
+at dragoman completion f
+"""
+
+
+def test_bash_completes_commands_options_values_and_agents(dragoman: Dragoman) -> None:
+    dragoman.write_settings({"agent_servers": {"my-own": {"command": "x"}}})
+    (dragoman.workspace / "folder").mkdir()
+    (dragoman.workspace / "food.txt").touch()
+    assert shell(dragoman, "bash", BASH).split("\n")[:-1] == [
+        "dragoman ag: agents",
+        "dragoman agents d: doctor",
+        "dragoman -a my: my-own",
+        "dragoman --output j: jsonl json",
+        "dragoman chat --yo: --yolo",
+        "dragoman agents doctor dem: demo",
+        "dragoman policy explain --operation w: write",
+        "dragoman run --on-ask p: prompt",
+        "dragoman --cwd fo: folder",
+        "dragoman completion f: fish",
+    ]
+
+
+FISH = """
+source $SCRIPT
+for line in "dragoman ag" "dragoman agents d" "dragoman -a my" "dragoman chat --yo" \
+        "dragoman policy explain --operation w" "dragoman completion f"
+    echo "$line:" (complete -C "$line" | string replace -r '\\t.*' '')
+end
+"""
+
+
+def test_fish_completes_commands_options_values_and_agents(dragoman: Dragoman) -> None:
+    dragoman.write_settings({"agent_servers": {"my-own": {"command": "x"}}})
+    assert shell(dragoman, "fish", FISH).split("\n")[:-1] == [
+        "dragoman ag: agents",
+        "dragoman agents d: doctor",
+        "dragoman -a my: my-own",
+        "dragoman chat --yo: --yolo",
+        "dragoman policy explain --operation w: write",
+        "dragoman completion f: fish",
+    ]
+
+
+def test_zsh_understands_its_script(dragoman: Dragoman) -> None:
+    assert shell(dragoman, "zsh", 'zsh -n "$SCRIPT" && echo sound') == "sound\n"
+
+
+def test_every_option_is_in_every_script(dragoman: Dragoman) -> None:
+    reference = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    flags = {word.strip("`") for word in reference.split() if word.startswith("`--")}
+    flags = {flag.rstrip("`,") for flag in flags}
+    for name in ("bash", "zsh", "fish"):
+        script = dragoman("completion", name).out
+        for flag in flags:
+            assert (f"-l {flag[2:]}" if name == "fish" else flag) in script, (name, flag)

@@ -1,0 +1,89 @@
+"""The pages about the command line: the reference is fresh, and every example does as it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.command import COMMAND, Dragoman
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("permissions.md", "agents-setup.md")
+_block = re.compile(
+    r"^```(?P<kind>\w+)(?: file=(?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_command = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
+_link = re.compile(r"\]\((?P<target>[^)#:]+)\)")
+
+
+def test_the_reference_is_what_the_parsers_say() -> None:
+    done = subprocess.run(
+        (sys.executable, "scripts/gen_cli_docs.py", "--check"),
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_stale_reference_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "docs").mkdir()
+    script = tmp_path / "scripts" / "gen_cli_docs.py"
+    script.write_text((ROOT / "scripts" / "gen_cli_docs.py").read_text())
+    page = (ROOT / "docs" / "cli.md").read_text()
+    (tmp_path / "docs" / "cli.md").write_text(page.replace("--yolo", "--solo"))
+    done = subprocess.run(
+        (sys.executable, script, "--check"), check=False, capture_output=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert b"docs/cli.md is stale" in done.stderr
+
+
+def examples(page: str) -> list[tuple[str, str]]:
+    """Each command of a page with what it is said to print."""
+    blocks = _block.finditer((ROOT / "docs" / page).read_text())
+    consoles = [block["text"] for block in blocks if block["kind"] == "console"]
+    return [(m["line"], m["output"]) for text in consoles for m in _command.finditer(text)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_example_prints_what_the_page_says(dragoman: Dragoman, page: str) -> None:
+    for block in _block.finditer((ROOT / "docs" / page).read_text()):
+        if block["file"]:
+            (dragoman.workspace / block["file"]).write_text(block["text"])
+    env = dragoman.env | {"PATH": f"{COMMAND.parent}:{dragoman.env['PATH']}"}
+    assert examples(page)
+    for line, expected in examples(page):
+        done = subprocess.run(
+            ("sh", "-c", line),
+            cwd=dragoman.workspace,
+            env=env,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        )
+        assert done.stdout == expected, line
+
+
+@pytest.mark.parametrize("page", [*PAGES, "cli.md"])
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    for found in _link.finditer(text):
+        assert (ROOT / "docs" / found["target"]).exists(), found["target"]
+
+
+def test_every_option_of_the_table_in_permissions_is_real(dragoman: Dragoman) -> None:
+    known = set(re.findall(r"--[a-z-]+", (ROOT / "docs" / "cli.md").read_text()))
+    for page in PAGES:
+        text = (ROOT / "docs" / page).read_text()
+        ours = set(re.findall(r"`(--[a-z-]+)", text))
+        assert ours <= known, ours - known

@@ -1,0 +1,152 @@
+"""`dragoman agents doctor`: a well agent gets a clean bill, and each fault is named."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import Done, Dragoman
+
+PATIENTS = Path(__file__).parent / "programs" / "patients.py"
+
+
+def doctor(dragoman: Dragoman, patient: str, *words: str) -> Done:
+    argv = [sys.executable, "-m", "dragoman.testing.serve", f"{PATIENTS}:{patient}"]
+    return dragoman("agents", "doctor", "--agent-command", shlex.join(argv), *words)
+
+
+def grades(done: Done) -> dict[str, str]:
+    """The grade of each check, from the report for people."""
+    found = re.findall(r"^  (pass|warn|FAIL|skip)  ([a-z ]+?) {2,}", done.out, re.MULTILINE)
+    return {check: grade for grade, check in found}
+
+
+def findings(done: Done) -> dict[str, Any]:
+    return {finding["check"]: finding for finding in json.loads(done.out)["findings"]}
+
+
+ALWAYS = {
+    *("start", "handshake", "version", "capabilities", "session", "prompt", "cancel", "modes"),
+    *("list", "fork", "close", "unknown method", "unknown session", "broken line", "requests"),
+    *("output", "complaints", "exit", "nothing left", "load", "resume", "delete"),
+}
+
+
+def test_a_well_agent_passes_every_check(dragoman: Dragoman) -> None:
+    """The demo agent: it offers everything, also to a second process."""
+    done = dragoman("agents", "doctor", "demo")
+    assert (done.code, done.err) == (0, "")
+    assert set(grades(done)) == {*ALWAYS, "start again", "handshake again"}
+    assert set(grades(done).values()) == {"pass"}
+    assert done.lines[-1] == "24 passed, 0 warnings, 0 failed, 0 skipped"
+
+
+def test_what_is_not_advertised_is_not_asked_for(dragoman: Dragoman) -> None:
+    done = doctor(dragoman, "well")
+    assert done.code == 0
+    assert set(grades(done)) == ALWAYS
+    assert {check for check, grade in grades(done).items() if grade != "pass"} == {
+        *("load", "resume", "delete")
+    }
+    assert "The Well One 3" in done.out
+    assert done.lines[-1] == "19 passed, 0 warnings, 0 failed, 3 skipped"
+
+
+def test_every_rudeness_is_named(dragoman: Dragoman) -> None:
+    done = doctor(dragoman, "rude", "--json", "--timeout", "5")
+    assert done.code == 1
+    report, found = json.loads(done.out), findings(done)
+    assert report["result"] == "fail"
+    expected = {
+        "handshake": ("warn", "does not say who it is"),
+        "prompt": ("warn", "1 updates came after the reply"),
+        "cancel": ("warn", "ended as end_turn, not as cancelled"),
+        "unknown method": ("warn", "answered with a result"),
+        "requests": ("warn", "called what was not offered: fs/read_text_file"),
+        "output": ("warn", "1 lines on standard output were no messages: a line that is no"),
+        "complaints": ("pass", "1 lines on standard error, the last: rude agent: warming up"),
+        "nothing left": ("warn", "left running: sleep"),
+        "load": ("fail", "advertised or required, and not there"),
+        "list": ("skip", "not advertised"),
+    }
+    for check, (grade, words) in expected.items():
+        assert found[check]["grade"] == grade, found[check]
+        assert words in found[check]["text"]
+    assert report["counts"]["fail"] == 1
+
+
+def test_an_agent_that_wants_a_sign_in_is_no_failure(dragoman: Dragoman) -> None:
+    done = doctor(dragoman, "signed_out")
+    assert done.code == 0
+    assert grades(done)["session"] == "warn"
+    assert "it wants a sign-in first (log in first); it offers: browser" in done.out
+    assert grades(done)["prompt"] == "skip"
+    assert grades(done)["exit"] == "pass"
+
+
+def test_another_protocol_version_is_a_failure(dragoman: Dragoman) -> None:
+    done = doctor(dragoman, "from_the_future")
+    assert done.code == 1
+    assert "asked for protocol version 1, it answered 7" in done.out
+
+
+def test_a_turn_that_cannot_be_cancelled_is_a_failure(dragoman: Dragoman) -> None:
+    done = doctor(dragoman, "stubborn", "--timeout", "2")
+    assert done.code == 1
+    assert grades(done)["cancel"] == "FAIL"
+    # What does not need the session to be free goes on.
+    assert grades(done)["unknown method"] == "pass"
+
+
+def test_an_agent_that_stays_when_its_input_ends_is_told_so(dragoman: Dragoman) -> None:
+    done = doctor(dragoman, "lingering")
+    assert done.code == 0
+    assert "it did not end within 5 s of the end of its input" in done.out
+
+
+@pytest.mark.parametrize(
+    ("command", "check", "words"),
+    [
+        ("/no/such/agent", "start", "could not start '/no/such/agent'"),
+        ("sh -c 'echo Welcome; exit 3'", "handshake", "ended before it spoke ACP"),
+    ],
+)
+def test_what_is_no_agent_fails_in_a_sentence(
+    dragoman: Dragoman, command: str, check: str, words: str
+) -> None:
+    done = dragoman("agents", "doctor", "--agent-command", command)
+    assert done.code == 1
+    assert grades(done)[check] == "FAIL"
+    assert words in done.out
+    assert "Traceback" not in done.out + done.err
+
+
+def test_arguments_and_environment_stay_secret(dragoman: Dragoman) -> None:
+    entry = {"command": "sh", "args": ["-c", "exit 1", "CANARY"], "env": {"KEY": "CANARY"}}
+    dragoman.write_settings({"agent_servers": {"mine": entry}})
+    for words in ((), ("--json",)):
+        done = dragoman("agents", "doctor", "mine", *words)
+        assert done.code == 1
+        assert "CANARY" not in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("nobody",), "there is no agent 'nobody'; known are: demo, claude"),
+        (("demo", "--agent-command", "x"), "by name or by --agent-command, not both"),
+        (("demo", "--timeout", "0"), "--timeout"),
+        (("--agent-command", "wss://example.com"), "remote agents are not supported yet"),
+    ],
+)
+def test_what_cannot_be_examined_is_a_usage_error(
+    dragoman: Dragoman, words: tuple[str, ...], complaint: str
+) -> None:
+    done = dragoman("agents", "doctor", *words)
+    assert done.code == 2
+    assert complaint in done.err

@@ -1,0 +1,214 @@
+"""Bad input: one clear line that says what, where, and what to do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from support.command import Dragoman
+
+
+def test_an_unknown_agent_lists_the_names(dragoman: Dragoman) -> None:
+    dragoman.write_settings({"agent_servers": {"mine": {"command": "x"}}})
+    done = dragoman("-a", "yours", "x")
+    assert done.code == 2
+    assert done.err.startswith("dragoman: there is no agent 'yours'; known are: mine, demo, ")
+    assert done.err.count("\n") == 1
+
+
+def test_a_command_that_is_not_there(dragoman: Dragoman) -> None:
+    done = dragoman("--agent-command", "no-such-agent --acp", "x")
+    assert done.code == 1
+    assert done.err == "dragoman: could not start 'no-such-agent': command not found in PATH\n"
+
+
+def test_a_command_that_cannot_be_run(dragoman: Dragoman) -> None:
+    script = dragoman.workspace / "agent"
+    script.write_text("#!/bin/sh\n")
+    done = dragoman("--agent-command", str(script), "x")
+    assert done.code == 1
+    assert done.err.startswith(f"dragoman: could not start '{script}': ")
+    assert "is not executable" in done.err
+
+
+def test_an_agent_that_prints_a_banner_and_exits(dragoman: Dragoman) -> None:
+    done = dragoman("--agent-command", "echo This command has moved", "x")
+    assert done.code == 1
+    assert done.err == (
+        "dragoman: the agent 'echo' ended before it spoke ACP (exited with code 0); it printed:\n"
+        "This command has moved\n"
+    )
+
+
+def test_an_agent_that_only_complains_is_quoted_from_its_end(dragoman: Dragoman) -> None:
+    done = dragoman("--agent-command", "sh -c 'seq 1 99 >&2; exit 3'", "x")
+    assert done.code == 1
+    first, *quoted = done.err.strip().split("\n")
+    assert "ended before it spoke ACP (exited with code 3)" in first
+    assert quoted == ["…", *map(str, range(90, 100))]
+
+
+def test_an_agent_that_crashes_in_a_turn(dragoman: Dragoman) -> None:
+    done = dragoman("x", agent="crashing")
+    assert done.code == 1
+    assert done.out == "last words\n"
+    assert f"dragoman: the agent {sys.executable!r} exited with code 7" in done.err
+
+
+def test_an_agent_that_answers_with_an_error(dragoman: Dragoman) -> None:
+    done = dragoman("x", agent="refusing")
+    assert done.err == "dragoman: quota used up (code 429)\n"
+
+
+def test_an_agent_that_wants_a_sign_in_says_how_for_each_way(dragoman: Dragoman) -> None:
+    done = dragoman("x", agent="signed_out")
+    assert done.code == 1
+    assert done.err.count("\n") == 1
+    assert "wants you to sign in first" in done.err
+    assert "'oauth' (Log in, opens a browser): run dragoman on a terminal" in done.err
+    command = f"{dragoman.agent('signed_out')} --login"
+    assert f"'term' (Log in here): run A='b c' {command}" in done.err
+
+
+def test_an_agent_that_names_no_way_to_sign_in(dragoman: Dragoman) -> None:
+    done = dragoman("x", agent="signed_out_without_ways")
+    assert done.code == 1
+    assert "names no way to do so; sign in with its own command" in done.err
+
+
+def test_an_agent_that_wants_a_sign_in_only_when_prompted(dragoman: Dragoman) -> None:
+    done = dragoman("x", agent="signed_out_later")
+    assert done.code == 1
+    assert "'k' (Key): run dragoman on a terminal" in done.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--agent-command", "wss://example.com/acp", "x"),
+        ("--agent-command", "HTTPS://example.com/acp", "x"),
+        ("-a", "far", "x"),
+    ],
+)
+def test_a_remote_agent_is_not_there_yet(dragoman: Dragoman, words: tuple[str, ...]) -> None:
+    dragoman.write_settings({"agent_servers": {"far": {"url": "https://example.com/acp"}}})
+    done = dragoman(*words)
+    assert done.code == 2
+    assert "remote agents are not supported yet" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--cwd", "nowhere"), "--cwd nowhere: there is no such directory"),
+        (("--cwd", "file"), "--cwd file: it is not a directory"),
+        (("--add-dir", "nowhere"), "--add-dir nowhere: there is no such directory"),
+        (("--attach", "nowhere.png"), "nowhere.png cannot be read: no such file or directory"),
+        (("--attach", "."), ". cannot be read: is a directory"),
+        (("-f", "nowhere.md"), "nowhere.md cannot be read: no such file or directory"),
+    ],
+)
+def test_a_path_that_is_not_there(
+    dragoman: Dragoman, words: tuple[str, ...], sentence: str
+) -> None:
+    (dragoman.workspace / "file").touch()
+    prompt = () if "-f" in words else ("x",)
+    done = dragoman(*words, *prompt, agent="quiet")
+    assert (done.code, done.err) == (2, f"dragoman: {sentence}\n")
+
+
+def test_an_attachment_that_can_be_opened_but_not_read(dragoman: Dragoman) -> None:
+    done = dragoman("--attach", "/proc/self/mem", "x", agent="quiet")
+    assert done.code == 2
+    assert done.err == "dragoman: /proc/self/mem cannot be read: input/output error\n"
+
+
+def test_a_prompt_and_a_prompt_file_are_one_too_many(dragoman: Dragoman) -> None:
+    done = dragoman("-f", "x.md", "and this", agent="quiet")
+    assert done.code == 2
+    assert "not both" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        (("--mode", "x"), "there is no mode 'x'; there are: code, ask"),
+        (("--model", "x"), "'brain' cannot be 'x'; it can be: small, large"),
+        (("--set", "x=1"), "there is no option 'x'; there are: brain, loud"),
+        (("--set", "loud=x"), "the option 'loud' is on or off"),
+    ],
+)
+def test_what_the_agent_does_not_have_is_refused_with_what_it_has(
+    dragoman: Dragoman, words: tuple[str, ...], known: str
+) -> None:
+    done = dragoman(*words, "x", agent="telling")
+    assert done.code == 2
+    assert known in done.err
+    assert done.out == ""
+
+
+def test_an_agent_without_modes_says_so(dragoman: Dragoman) -> None:
+    done = dragoman("--mode", "x", "x", agent="modeless")
+    assert (done.code, done.err) == (2, "dragoman: the agent does not support modes\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{", "expected JSON"),
+        ("[]", "expected an object"),
+        ('{"rules": [{"effect": "allow", "colour": "red"}]}', "rules[0].colour: expected only"),
+        ('{"rules": [{"effect": "maybe"}]}', "rules[0].effect: expected allow, ask or deny"),
+    ],
+)
+def test_a_bad_policy_names_the_file_and_the_place(
+    dragoman: Dragoman, text: str, expected: str
+) -> None:
+    file = dragoman.home / "rules.json"
+    file.write_text(text)
+    done = dragoman("--policy", str(file), "x", agent="quiet")
+    assert done.code == 2
+    assert done.err.startswith(f"dragoman: {file}: ")
+    assert expected in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_policy_that_is_not_there(dragoman: Dragoman) -> None:
+    done = dragoman("--policy", "nowhere.toml", "x", agent="quiet")
+    assert done.code == 2
+    assert "nowhere.toml: expected a readable file" in done.err
+
+
+def test_stored_rules_that_were_tampered_with_are_refused(dragoman: Dragoman) -> None:
+    dragoman.state.mkdir()
+    (dragoman.state / "rules.json").write_text("nonsense")
+    done = dragoman("x", agent="quiet")
+    assert done.code == 2
+    assert f"{dragoman.state}/rules.json" in done.err
+
+
+def broken(dragoman: Dragoman, tmp_path: Path) -> dict[str, str]:
+    """An environment in which something of ours fails in a way nobody foresaw."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import dragoman.cli.turn as turn\n"
+        "def fail(job): raise RuntimeError('\\x1b[31mboom')\n"
+        "turn.run_job = fail\n"
+    )
+    return {"PYTHONPATH": str(tmp_path)}
+
+
+def test_an_internal_error_is_one_line_without_a_traceback(
+    dragoman: Dragoman, tmp_path: Path
+) -> None:
+    done = dragoman("x", agent="quiet", env=broken(dragoman, tmp_path))
+    assert done.code == 1
+    assert done.err == "dragoman: internal error: RuntimeError: boom (--debug shows where)\n"
+
+
+def test_debug_shows_the_traceback_and_the_log(dragoman: Dragoman, tmp_path: Path) -> None:
+    done = dragoman("--debug", "x", agent="quiet", env=broken(dragoman, tmp_path))
+    assert done.code == 1
+    assert "Traceback (most recent call last):" in done.err
+    assert "in fail" in done.err
+    assert "DEBUG:" in dragoman("--debug", "x", agent="quiet").err

@@ -1,0 +1,77 @@
+"""`--list-caps`, `--list-modes`, `--list-commands`: alone, stacked, and before a prompt."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+from support.command import Dragoman
+
+ALL = ("--list-caps", "--list-modes", "--list-commands")
+MODES = """\
+modes:
+  * code: Code
+    ask: Ask - answers only
+"""
+COMMANDS = """\
+commands:
+  /test: run the tests
+  /explain <what>: explain something
+"""
+
+
+def test_lists_stack_in_order_with_a_blank_line_between(dragoman: Dragoman) -> None:
+    done = dragoman(*reversed(ALL), agent="telling")
+    caps, modes, commands = done.out.split("\n\n")
+    assert caps.startswith(
+        "agent: The Teller 1.2\nprotocol version: 1\nauth methods: key (agent): A key\n"
+        'capabilities: {\n  "loadSession": true,\n'
+    )
+    assert f"{modes}\n" == MODES
+    assert commands == COMMANDS
+    assert done.code == 0
+
+
+def test_lists_alone_do_not_read_standard_input(dragoman: Dragoman) -> None:
+    with dragoman.started("--list-modes", agent="telling") as process:
+        # Its input is never closed: whoever reads it would wait for ever.
+        assert process.wait(20) == 0
+        assert process.stdout is not None
+        assert process.stdout.read().decode() == MODES
+
+
+def test_a_prompt_behind_the_lists_uses_the_same_session(dragoman: Dragoman) -> None:
+    done = dragoman("--list-modes", "-o", "simple", "go", agent="telling")
+    assert done.out.startswith(f"{MODES}\nmode=code options=")
+    frames = dragoman("--list-modes", "-j", "go", agent="telling").frames
+    assert [f["method"] for f in frames if "method" in f].count("session/new") == 1
+
+
+def test_in_jsonl_the_frames_are_the_lists(dragoman: Dragoman) -> None:
+    done = dragoman(*ALL, "-j", agent="telling")
+    updates = [f["params"]["update"] for f in done.frames if f.get("method") == "session/update"]
+    assert [update["sessionUpdate"] for update in updates] == ["available_commands_update"]
+    assert done.code == 0
+
+
+def test_an_agent_that_offers_nothing_says_none(dragoman: Dragoman) -> None:
+    before = time.monotonic()
+    done = dragoman("--list-modes", "--list-commands", agent="modeless")
+    assert done.out == "modes: none\n\ncommands: none\n"
+    assert time.monotonic() - before >= 5  # commands may come late
+
+
+def test_capabilities_need_no_session(dragoman: Dragoman) -> None:
+    done = dragoman("--list-caps", agent="signed_out")
+    assert done.code == 0
+    assert "auth methods: oauth (agent): Log in, term (terminal): Log in here" in done.out
+
+
+def test_lists_end_when_nobody_reads_them(dragoman: Dragoman) -> None:
+    with dragoman.started(*ALL, agent="telling", stdin=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b"agent:")
+        process.stdout.close()
+        assert process.wait(20) == 0
+        assert process.stderr.read() == b""

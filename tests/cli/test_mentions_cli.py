@@ -1,0 +1,51 @@
+"""Mentions in a prompt, as they go to the agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.command import Dragoman
+
+
+def prompt_sent(dragoman: Dragoman, text: str) -> list[dict[str, Any]]:
+    done = dragoman("-j", text, agent="quiet")
+    return next(f["params"]["prompt"] for f in done.frames if f.get("method") == "session/prompt")
+
+
+def test_mentions_become_links_and_the_text_stays_as_typed(dragoman: Dragoman) -> None:
+    text = (
+        'Review @lib/client.zzz, @"my notes.txt" and @https://example.com/spec.txt '
+        "for me@example.com (see @~/plan.md)."
+    )
+    workspace, home = dragoman.workspace, dragoman.home
+    assert prompt_sent(dragoman, text) == [
+        {"type": "text", "text": text},
+        {
+            "type": "resource_link",
+            "name": "lib/client.zzz",
+            "uri": f"file://{workspace}/lib/client.zzz",
+        },
+        {
+            "type": "resource_link",
+            "name": "my notes.txt",
+            "uri": f"file://{workspace}/my%20notes.txt",
+            "mimeType": "text/plain",
+        },
+        {
+            "type": "resource_link",
+            "name": "https://example.com/spec.txt",
+            "uri": "https://example.com/spec.txt",
+            "mimeType": "text/plain",
+        },
+        {
+            "type": "resource_link",
+            "name": "~/plan.md",
+            "uri": f"file://{home}/plan.md",
+            "mimeType": "text/markdown",
+        },
+    ]
+
+
+def test_an_address_and_a_nickname_are_no_mentions(dragoman: Dragoman) -> None:
+    text = "ask @alice or bob@example.com"
+    assert prompt_sent(dragoman, text) == [{"type": "text", "text": text}]

@@ -1,0 +1,144 @@
+"""`dragoman replay` and `demo-agent`: a recording on the terminal, and agents for other clients."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.command import COMMAND, Dragoman
+
+from dragoman import Client, Policy
+from dragoman.testing import Recorder, ScriptedAgent
+from dragoman.testing.steps import run, say, write_file
+
+PROMPT = "write it down"
+
+
+async def record(folder: Path) -> Path:
+    """A session with a file, a command and an answer, recorded as it happened."""
+    path = folder / "session.jsonl"
+    workspace = folder / "workspace"
+    workspace.mkdir(exist_ok=True)
+    agent = ScriptedAgent(
+        [
+            say("Here it comes.\n"),
+            write_file(f"{workspace}/note.txt", "noted\n"),
+            run("echo", "from the command"),
+            say("All **done**."),
+        ],
+        name="recorded",
+    )
+    with Recorder(path) as recorder:
+        async with Client.start(
+            agent.connect(), policy=Policy(write=True, execute=True), tap=recorder
+        ) as client:
+            session = await client.new_session(workspace)
+            await session.prompt(PROMPT)
+            session_id = session.id
+        async with Client.start(agent.connect(), tap=recorder) as client:
+            await client.load_session(session_id, workspace)
+            again = await client.new_session(workspace)
+            agent.script = [say("Again.")]
+            await again.prompt("once more")
+    (workspace / "note.txt").unlink()
+    return path
+
+
+async def test_a_recording_is_shown_as_a_session(dragoman: Dragoman) -> None:
+    path = await record(dragoman.home)
+    done = dragoman("replay", str(path), "--speed", "0")
+    assert (done.code, done.err) == (0, "")
+    lines = [line for line in done.lines if line]
+    assert lines[0] == f"session session-1 in {dragoman.workspace}"
+    assert lines[1:4] == [f"› {PROMPT}", "Here it comes.", "[diff] --- /dev/null"]
+    assert "[diff] +noted" in lines
+    assert "[terminal] $ echo 'from the command'" in lines
+    assert "[terminal] ended with code 0" in lines
+    assert "All **done**." in done.out
+    assert lines[-2:] == ["› once more", "Again."]
+
+
+async def test_history_that_was_told_again_is_not_shown_twice(dragoman: Dragoman) -> None:
+    path = await record(dragoman.home)
+    assert dragoman("replay", str(path), "--speed", "0").out.count("Here it comes.") == 1
+
+
+async def test_nothing_of_a_recording_is_executed(dragoman: Dragoman) -> None:
+    path = await record(dragoman.home)
+    assert dragoman("replay", str(path), "--speed", "0").code == 0
+    assert list(dragoman.workspace.iterdir()) == []
+
+
+def test_the_speed_is_a_factor_of_the_recorded_time(dragoman: Dragoman, tmp_path: Path) -> None:
+    path = tmp_path / "slow.jsonl"
+    asked: dict[str, Any] = {"cwd": "/w", "mcpServers": []}
+    lines = (
+        {"t": 0, "dir": "->", "msg": {"id": 1, "method": "session/new", "params": asked}},
+        {"t": 6, "dir": "<-", "msg": {"id": 1, "result": {"sessionId": "s"}}},
+    )
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    start = time.monotonic()
+    assert "session s in /w" in dragoman("replay", str(path), "--speed", "4").out
+    assert time.monotonic() - start >= 1.5
+    start = time.monotonic()
+    assert dragoman("replay", str(path), "--speed", "0").code == 0
+    assert time.monotonic() - start < 6
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "cannot be read: no such file or directory"),
+        ("hello\n", "line 1: expected a JSON object with t, dir and msg"),
+        ("", "expected a recording with at least one frame"),
+        ('{"t": 0, "dir": "note"}\n', "expected a recording with at least one frame"),
+    ],
+)
+def test_what_is_no_recording_is_one_line(
+    dragoman: Dragoman, tmp_path: Path, text: str | None, words: str
+) -> None:
+    path = tmp_path / "x.jsonl"
+    if text is not None:
+        path.write_text(text)
+    for serve in ((), ("--serve",)):
+        done = dragoman("replay", str(path), *serve)
+        assert done.code == 2
+        assert words in done.err
+        assert done.err.count("\n") == 1
+
+
+def test_escape_sequences_in_a_recording_do_not_reach_the_terminal(
+    dragoman: Dragoman, tmp_path: Path
+) -> None:
+    path = tmp_path / "evil.jsonl"
+    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "a"}}
+    update["content"] = {"type": "text", "text": "\x1b]0;owned\x07\x1b[2Jplain"}
+    frame = {
+        "jsonrpc": "2.0",
+        "method": "session/update",
+        "params": {"sessionId": "\x1b[31ms", "update": update},
+    }
+    path.write_text(json.dumps({"t": 0, "dir": "<-", "msg": frame}) + "\n")
+    done = dragoman("replay", str(path), "--speed", "0")
+    assert "plain" in done.out
+    assert "\x1b" not in done.out
+
+
+async def test_a_recording_can_be_served_as_an_agent(dragoman: Dragoman) -> None:
+    path = await record(dragoman.home)
+    command = shlex.join([str(COMMAND), "replay", str(path), "--serve"])
+    done = dragoman("--agent-command", command, "--write", "--exec", PROMPT)
+    assert done.code == 0
+    assert "All **done**." in done.out
+    assert (dragoman.workspace / "note.txt").read_text() == "noted\n"
+
+
+def test_the_demo_agent_serves_any_client(dragoman: Dragoman) -> None:
+    command = shlex.join([str(COMMAND), "demo-agent"])
+    done = dragoman("--agent-command", command, "--list-caps")
+    assert done.code == 0
+    assert done.lines[0].startswith("agent: Dragoman's demo agent")

@@ -1,0 +1,343 @@
+"""The views, the status and the questions, without a process: events in, text out."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+
+import pytest
+from support.nasty import NASTY, is_safe
+
+from dragoman.cli.ask import question
+from dragoman.cli.form import fields_of
+from dragoman.cli.plain import PlainView, SimpleView
+from dragoman.cli.status import Status
+from dragoman.cli.style import Style
+from dragoman.cli.terminal import TerminalView
+from dragoman.cli.words import Asides
+from dragoman.host.permissions import PermissionRequest
+from dragoman.session import events as e
+from dragoman.session import facts as f
+from dragoman.session.content import ContentItem, Diff, Image, ResourceLink, Text
+from dragoman.session.reduce import reduce
+from dragoman.session.state import SessionState
+
+DENIED = f.Decision(effect="deny", reason=NASTY)
+OPTIONS = [
+    f.PermissionOption(id="a", name=NASTY, kind="allow_once"),
+    f.PermissionOption(id="b", name="Sure", kind=NASTY),
+]
+
+
+def sinks(text: str) -> dict[str, list[e.Event]]:
+    """Every way for text of an agent to be shown."""
+    diff = Diff(path=f"/w/{text}", new_text=f"{text}\n", old_text=text)
+    return {
+        "answer": [e.AgentMessage(Text(text))],
+        "markdown": [e.AgentMessage(Text(f"**{text}** `{text}` [{text}](x)\n```\n{text}\n```"))],
+        "link": [e.AgentMessage(ResourceLink(uri=text, name=text))],
+        "image": [e.AgentMessage(Image(data="", mime_type=text))],
+        "thought": [e.AgentThought(Text(text))],
+        "plan": [e.PlanUpdated([f.PlanStep(content=text, status=text)])],
+        "plan in Markdown": [e.PlanUpdated(markdown=text)],
+        "plan elsewhere": [e.PlanUpdated(uri=text)],
+        "tool": [e.ToolCallUpdated("c", title=text, status=text)],
+        "failed tool": [
+            e.ToolCallUpdated("c", title=text, status="failed", content=[ContentItem(Text(text))])
+        ],
+        "diff": [e.ToolCallUpdated("c", status="completed", content=[diff])],
+        "open diff": [e.ToolCallUpdated("c", content=[diff])],
+        "written file": [e.FileWritten(f"/w/{text}", text, "old")],
+        "terminal": [
+            e.TerminalStarted("t", [text, text]),
+            e.TerminalOutput("t", text),
+            e.TerminalExited("t", 1, text),
+        ],
+        "commands": [e.CommandsChanged([f.Command(name=text, description=text)])],
+        "mode": [e.ModeChanged(text)],
+        "usage": [e.UsageChanged(1, 2, f.Cost(amount=1, currency=text))],
+        "notice": [e.Notice(text, text, text)],
+        "refused access": [e.AccessDecided(text, DENIED, paths=[text], argv=[text])],
+        "refused request": [
+            e.PermissionRequested("p", OPTIONS, title=text, operation=text),
+            e.PermissionSettled("p", None, DENIED),
+        ],
+        "stop reason": [],
+    }
+
+
+def events_of(sink: str) -> list[e.Event]:
+    started = e.TurnStarted("turn", [Text("go")])
+    reason = NASTY if sink == "stop reason" else "end_turn"
+    ended = e.TurnEnded("turn", reason)
+    return [
+        e.SessionOpened("s", "/w", "new"),
+        started,
+        *sinks(NASTY)[sink],
+        ended,
+    ]
+
+
+class Shown:
+    """Shows events the way a run does, and keeps what came out."""
+
+    def __init__(self, kind: str, *, colour: bool = True) -> None:
+        self.out = io.StringIO()
+        self.state = SessionState()
+        status = Status(self.out, visible=False)
+        self.view = {
+            "simple": lambda: SimpleView(self.out),
+            "plain": lambda: PlainView(self.out),
+            "terminal": lambda: TerminalView(status, Style(colour=colour)),
+        }[kind]()
+        self.asides: list[str] = []
+        self._asides = Asides()
+
+    def show(self, *events: e.Event) -> str:
+        for event in events:
+            event.seq = self.state.last_seq + 1
+            reduce(self.state, event)
+            self.view.show(event, self.state)
+            self.asides += filter(None, [self._asides.sentence(event)])
+        return self.out.getvalue()
+
+    def end(self) -> str:
+        self.view.close()
+        return self.out.getvalue()
+
+
+def shown(kind: str, *events: e.Event) -> str:
+    view = Shown(kind)
+    view.show(*events)
+    return view.end()
+
+
+@pytest.mark.parametrize("sink", sinks(""))
+@pytest.mark.parametrize("kind", ["simple", "plain", "terminal"])
+async def test_every_sink_is_safe(kind: str, sink: str) -> None:
+    out = shown(kind, *events_of(sink))
+    assert is_safe(out, painted=kind == "terminal")
+    if kind == "terminal" and sink != "commands":
+        assert "evil" in out
+
+
+@pytest.mark.parametrize("make", [e.AgentMessage, e.AgentThought])
+@pytest.mark.parametrize("kind", ["plain", "terminal"])
+async def test_a_text_cut_in_the_middle_of_a_sequence_is_safe_too(
+    kind: str, make: type[e.AgentMessage] | type[e.AgentThought]
+) -> None:
+    pieces = [make(Text(char)) for char in NASTY]
+    assert is_safe(shown(kind, e.TurnStarted("t", []), *pieces), painted=kind == "terminal")
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+def test_a_question_is_safe_and_shows_all_that_counts(claimed: bool) -> None:
+    request = PermissionRequest(
+        request_id="p",
+        session_id="s",
+        agent=NASTY,
+        operation=NASTY,
+        options=tuple(OPTIONS),
+        title=NASTY,
+        paths=(f"/w/{NASTY}",),
+        argv=("rm", "-rf", NASTY),
+        claimed=claimed,
+        content=(Diff(path=NASTY, new_text=NASTY, old_text=NASTY + NASTY),),
+        always=None,
+    )
+    text = question(request, Style(colour=True))
+    assert is_safe(text, painted=True)
+    # Here nothing is dropped: what is not shown would still be run.
+    assert "$ rm -rf" in text
+    assert "␛[31mred" in text
+    assert "⟨U+202E⟩evil" in text
+
+
+def request(*options: tuple[str, str], always: str | None = None) -> PermissionRequest:
+    return PermissionRequest(
+        request_id="p",
+        session_id="s",
+        agent="goose",
+        operation="execute",
+        argv=("make", "all of it"),
+        claimed=True,
+        options=tuple(f.PermissionOption(id=n, name=n, kind=k) for n, k in options),
+        always=always,
+    )
+
+
+def test_an_option_is_explained_where_its_name_does_not_say() -> None:
+    options = (("Yes", "allow_once"), ("Allow it", "allow_once"), ("Reject", "allow_always"))
+    text = question(request(*options), Style(colour=False))
+    assert "? goose says it wants to run:\n    $ make 'all of it'\n" in text
+    assert "  1. Yes (allow once)\n  2. Allow it\n  3. Reject (allow always)\n" in text
+    assert "     counts once only: no rule can say exactly this" in text
+    text = question(
+        request(("Always allow", "allow_always"), always="allow x"), Style(colour=False)
+    )
+    assert "     from now on: allow x\n" in text
+
+
+def test_a_form_takes_whatever_schema_it_is_given() -> None:
+    assert fields_of(None) == []
+    assert fields_of({"properties": "nonsense"}) == []
+    schema = {
+        "properties": {
+            "a": "nonsense",
+            "b": {"type": "boolean", "title": NASTY},
+            "c": {"oneOf": [{"const": "x"}, 7, {"title": "no const"}]},
+            "d": {"type": "array", "items": {"enum": ["p", "q"]}},
+            "e": {"type": "number", "default": 2},
+        },
+        "required": "nonsense",
+    }
+    a, b, c, d, number = fields_of(schema)
+    assert is_safe(b.label, painted=False)
+    assert a.parsed("text") == "text"
+    assert (b.parsed("yes"), b.parsed("No"), b.parsed("perhaps")) == (True, False, None)
+    assert (c.parsed("x"), c.parsed("y")) == ("x", None)
+    assert (d.parsed("p, q"), d.parsed("p, z")) == (["p", "q"], None)
+    assert (number.parsed("1.5"), number.parsed("much"), number.default) == (1.5, None, 2)
+
+
+# ── the terminal view ─────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_tool_call_leaves_one_line_behind() -> None:
+    view = Shown("terminal", colour=False)
+    calls = [e.ToolCallUpdated("c", title="Read it", status=s) for s in ("pending", "in_progress")]
+    assert view.show(e.TurnStarted("t", []), *calls) == ""
+    assert view.show(e.ToolCallUpdated("c", status="completed")) == "✓ Read it\n"
+    assert view.show(e.ToolCallUpdated("c", status="completed")) == "✓ Read it\n"
+
+
+async def test_a_tool_call_that_is_open_at_the_end_is_not_forgotten() -> None:
+    view = Shown("terminal", colour=False)
+    started = e.ToolCallUpdated("c", title="Read it", status="in_progress")
+    assert view.show(e.TurnStarted("t", []), started, e.TurnEnded("t", "end_turn")) == "◐ Read it\n"
+
+
+async def test_a_change_that_was_told_and_written_is_shown_once() -> None:
+    view = Shown("terminal", colour=False)
+    told = e.ToolCallUpdated("c", title="Edit", content=[Diff("/link/x.py", "b\n", "a\n")])
+    written = e.FileWritten("/real/x.py", "b\n", "a\n")
+    out = view.show(
+        e.TurnStarted("t", []), told, written, e.ToolCallUpdated("c", status="completed")
+    )
+    assert out == "✓ Edit\n  /link/x.py\n  @@ -1 +1 @@\n  -a\n  +b\n"
+
+
+async def test_a_plan_is_shown_whole_and_then_by_what_changed() -> None:
+    def plan(*statuses: str) -> e.PlanUpdated:
+        return e.PlanUpdated(
+            [f.PlanStep(content=f"step {i}", status=s) for i, s in enumerate(statuses)]
+        )
+
+    view = Shown("terminal", colour=False)
+    first = view.show(plan("in_progress", "pending"))
+    assert first == "plan 0/2\n  ◐ step 0\n  ○ step 1\n"
+    assert view.show(plan("in_progress", "pending")) == first
+    second = view.show(plan("completed", "pending"))
+    assert second.removeprefix(first) == "plan 1/2\n  ✓ step 0\n"
+
+
+async def test_the_output_of_a_command_is_folded_to_its_tail() -> None:
+    view = Shown("terminal", colour=False)
+    out = view.show(
+        e.TerminalStarted("t", ["make", "all of it"]),
+        e.TerminalOutput("t", "".join(f"line {n}\r\n" for n in range(20))),
+        e.TerminalExited("t", 2),
+    )
+    lines = [f"  line {n}" for n in range(12, 20)]
+    assert out.split("\n")[:-1] == [
+        "  $ make 'all of it'",
+        "  … 12 earlier lines",
+        *lines,
+        "  ended with code 2",
+    ]
+
+
+async def test_usage_and_cost_stand_at_the_end() -> None:
+    view = Shown("terminal", colour=False)
+    out = view.show(
+        e.TurnStarted("t", []),
+        e.UsageChanged(5, 10, f.Cost(amount=0.25, currency="EUR")),
+        e.AgentMessage(Text("Done.")),
+        e.TurnEnded("t", "end_turn", f.TokenUsage(total=3, input=1, output=2)),
+    )
+    assert out == (
+        "Done.\ncontext 5 of 10 tokens (50 %), 0.25 EUR\n"
+        "tokens as the agent counts them: 1 in, 2 out\n"
+    )
+
+
+# ── plain ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_two_commands_at_once_do_not_share_a_line() -> None:
+    out = shown(
+        "plain",
+        e.TerminalOutput("a", "one\r\ntw"),
+        e.TerminalOutput("b", "other"),
+        e.TerminalOutput("a", "o\n"),
+    )
+    assert out == "[terminal] one\n[terminal] tw\n[terminal] other\n[terminal] o\n"
+
+
+async def test_carriage_returns_of_a_file_are_visible_in_its_diff() -> None:
+    out = shown("plain", e.FileWritten("/w/x", "a\r\n", "a\n"))
+    assert out.split("\n")[3:5] == ["[diff] -a", "[diff] +a␍"]
+
+
+async def test_what_was_refused_is_told_with_its_reason() -> None:
+    view = Shown("plain")
+    refused = f.Decision(effect="deny", reason="no rule allows it")
+    view.show(
+        e.AccessDecided("execute", refused, argv=["rm", "-rf", "a b"]),
+        e.PermissionRequested("p", [], title="Look it up", operation="fetch"),
+        e.PermissionSettled("p", None, refused),
+        e.AccessDecided("write", f.Decision(effect="allow", reason="--write"), paths=["/w/x"]),
+    )
+    assert view.asides == [
+        "refused to run rm -rf 'a b': no rule allows it",
+        "refused to fetch Look it up: no rule allows it",
+    ]
+
+
+# ── the status ────────────────────────────────────────────────────────────────────────────────
+
+
+class Watched(io.StringIO):
+    """Says when the status has been drawn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn = asyncio.Event()
+
+    def write(self, text: str) -> int:
+        if "working" in text:
+            self.drawn.set()
+        return super().write(text)
+
+
+async def test_the_status_is_drawn_below_and_wiped_before_anything_is_written() -> None:
+    out = Watched()
+    with Status(out, visible=True, style=Style(colour=False)) as status:
+        status.write("half a line")
+        status.doing("working")
+        await asyncio.wait_for(out.drawn.wait(), 10)
+        status.write(" and the rest\n")
+    drawn = re.compile(r"\n\S working · 0 s\x1b\[K\x1b\[A\x1b\[12G")
+    wiped = "\n\x1b[K\x1b[A\x1b[12G"
+    rest = drawn.sub("", out.getvalue().replace(wiped, "", 1))
+    assert drawn.search(out.getvalue())
+    assert rest == "half a line and the rest\n"
+
+
+async def test_nothing_is_drawn_where_it_cannot_be() -> None:
+    out = io.StringIO()
+    with Status(out, visible=False) as status:
+        status.doing("working")
+        await asyncio.sleep(0.6)
+    assert out.getvalue() == ""

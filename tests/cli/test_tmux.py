@@ -1,0 +1,152 @@
+"""On a real terminal: what a person sees, and what their answers do."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import pytest
+from support.command import Dragoman
+from support.screen import Screen, needs_tmux, on_screen
+
+pytestmark = needs_tmux
+
+
+def screen(
+    dragoman: Dragoman, agent: str, *words: str, width: int = 80, **env: str
+) -> AbstractContextManager[Screen]:
+    command = dragoman.command(*words, "go", agent=agent)
+    return on_screen(command, env=dragoman.env | env, cwd=dragoman.workspace, width=width)
+
+
+def test_a_permission_question_shows_all_and_the_answer_counts(dragoman: Dragoman) -> None:
+    notes = dragoman.workspace / "notes.txt"
+    notes.write_text("old\n")
+    with screen(dragoman, "editing") as shown:
+        asked = shown.wait_for("choose 1-3:")
+        assert "I will change one file." in asked
+        assert "says it wants to write:" in asked
+        assert f"    {notes}" in asked
+        assert "in its words: Edit notes" in asked
+        assert "  -old\n  +new\n" in asked
+        assert "  1. Allow\n  2. Always allow\n     from now on: allow writing files" in asked
+        assert "  3. Reject\n" in asked
+        assert notes.read_text() == "old\n"
+        shown.type("7", "Enter")  # no such option: asked again
+        shown.type("1", "Enter")
+        ended = shown.wait_for("exit code 0")
+        assert ended.count("choose 1-3:") == 2
+        assert "✓ Edit notes" in ended
+        assert "chosen=allow" in ended
+        assert ended.count("  +new\n") == 1  # what was shown in the question is not shown again
+        assert notes.read_text() == "new\n"
+
+
+def test_always_is_remembered_in_the_next_run(dragoman: Dragoman) -> None:
+    with screen(dragoman, "editing") as shown:
+        shown.wait_for("choose 1-3:")
+        shown.type("2", "Enter")
+        shown.wait_for("exit code 0")
+    done = dragoman("go", agent="editing")
+    assert done.code == 0
+    assert "chosen=allow" in done.out
+
+
+def test_a_refusal_by_a_person_is_five(dragoman: Dragoman) -> None:
+    with screen(dragoman, "editing") as shown:
+        shown.wait_for("choose 1-3:")
+        shown.type("3", "Enter")
+        assert "chosen=reject" in shown.wait_for("exit code 5")
+
+
+def test_ctrl_c_at_a_question_cancels(dragoman: Dragoman) -> None:
+    with screen(dragoman, "asking") as shown:
+        asked = shown.wait_for("choose 1-3:")
+        assert "says it wants to run:\n    $ make test\n" in asked
+        shown.type("C-c")
+        shown.wait_for("exit code 130")
+
+
+def test_on_ask_reject_asks_nobody(dragoman: Dragoman) -> None:
+    with screen(dragoman, "asking", "--on-ask", "reject") as shown:
+        ended = shown.wait_for("exit code 5")
+        assert "choose" not in ended
+        assert "chosen=reject" in ended
+
+
+def test_a_form_is_filled_in(dragoman: Dragoman) -> None:
+    with screen(dragoman, "eliciting") as shown:
+        shown.wait_for("? Who are you?")
+        shown.wait_for("Your name:")
+        shown.type("Ada", "Enter")
+        shown.wait_for("age (a whole number, optional):")
+        shown.type("old", "Enter")
+        shown.wait_for("expected a whole number")
+        shown.type("36", "Enter")
+        shown.wait_for("fruit (one of apple, pear, optional):")
+        shown.type("Enter")
+        ended = shown.wait_for("exit code 0")
+        assert "'name': 'Ada', 'age': 36" in ended.replace("\n", " ")
+
+
+def test_signing_in_by_choosing_a_way(dragoman: Dragoman) -> None:
+    with screen(dragoman, "opening_in_time") as shown:
+        shown.wait_for("wants you to sign in first:\n  1. 'oauth' (Log in)\n  2. Give up\n")
+        shown.type("1", "Enter")
+        assert "signed in" in shown.wait_for("exit code 0")
+
+
+def test_progress_is_shown_while_nothing_comes_and_leaves_no_trace(dragoman: Dragoman) -> None:
+    with screen(dragoman, "pausing") as shown:
+        waiting = shown.wait_for("working ·")
+        assert "Hello wor\n" in waiting  # the word that is not over is not kept back for ever
+        ended = shown.wait_for("exit code 0")
+        assert "Hello world, all is said.\nexit code 0" in ended
+        assert "working" not in ended
+
+
+def test_a_slow_start_is_shown(dragoman: Dragoman) -> None:
+    with screen(dragoman, "deaf") as shown:
+        shown.wait_for("starting python")
+        shown.type("C-c")
+        assert "starting" not in shown.wait_for("exit code 130")
+
+
+def test_a_whole_turn_at_forty_columns_breaks_no_word(dragoman: Dragoman) -> None:
+    (dragoman.workspace / "notes.txt").write_text("notes\n")
+    with screen(dragoman, "whole", "--yolo", width=40) as shown:
+        ended = shown.wait_for("exit code 0")
+        for line in (
+            "plan 0/2\n  ◐ look\n  ○ leap\n",
+            "✓ Read notes\n",
+            "✓ Edit notes\n  notes.txt\n  @@ -1 +1,2 @@\n   notes\n  +more\n",
+            "  $ echo 'from the command'\n  from the command\n",
+            "mode: ask\nplan 2/2\n  ✓ look\n  ✓ leap\n",
+            "\nDone.\ncontext 30 of 100 tokens (30 %), 0.5\nUSD\n",
+        ):
+            assert line in ended
+        assert max(len(line) for line in ended.split("\n")) <= 40
+
+
+@pytest.mark.parametrize(
+    ("env", "colour", "marks"),
+    [({}, True, "✓"), ({"NO_COLOR": "1"}, False, "✓"), ({"TERM": "dumb"}, False, "[tool]")],
+)
+def test_colour_only_where_it_is_wanted(
+    dragoman: Dragoman, env: dict[str, str], colour: bool, marks: str
+) -> None:
+    (dragoman.workspace / "notes.txt").write_text("notes\n")
+    command = dragoman.command("--yolo", "go", agent="whole")
+    if "TERM" in env:
+        command = ["env", f"TERM={env['TERM']}", *command]
+    with on_screen(command, env=dragoman.env | env, cwd=dragoman.workspace) as shown:
+        assert marks in shown.wait_for("exit code 0")
+        assert ("\x1b[" in shown.text(painted=True)) == colour
+
+
+def test_nothing_an_agent_says_reaches_the_terminal_raw(dragoman: Dragoman) -> None:
+    with screen(dragoman, "nasty") as shown:
+        shown.wait_for("choose 1-3:")
+        shown.type("3", "Enter")
+        ended = shown.wait_for("exit code 5")
+        assert "evil" in ended
+        assert not set("\u202e\u2066\u200b\ufeff\x07") & set(ended)

@@ -1,0 +1,59 @@
+"""What an import brings with it and costs; `make bench` has the figures, here are wide margins."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+
+# What only the command line, the web page, a store or a test may need.
+HEAVY = {
+    *("acp", "apsw", "argparse", "httpx", "prompt_toolkit", "psycopg", "pydantic", "pytest"),
+    *("rich", "sqlite3", "starlette", "uvicorn", "websockets"),
+    *("dragoman.cli", "dragoman.store", "dragoman.testing", "dragoman.web"),
+}
+
+
+def modules_of(code: str) -> set[str]:
+    """Everything that is imported when a fresh interpreter has run this."""
+    show = "import json, sys; print(json.dumps(list(sys.modules)))"
+    command = [sys.executable, "-I", "-c", f"{code}\n{show}"]
+    return set(json.loads(subprocess.check_output(command, timeout=60)))
+
+
+def cpu_seconds_of(code: str) -> float:
+    """The least of a few runs of a fresh interpreter."""
+    return min(_cpu_seconds(code) for _ in range(3))
+
+
+def _cpu_seconds(code: str) -> float:
+    before = _children()
+    subprocess.run([sys.executable, "-I", "-c", code], check=True, timeout=60)
+    return _children() - before
+
+
+def _children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def test_the_package_alone_imports_neither_asyncio_nor_msgspec() -> None:
+    assert not modules_of("import dragoman") & {"asyncio", "msgspec", "logging"}
+
+
+def test_the_library_imports_nothing_that_only_a_program_needs() -> None:
+    assert not modules_of("from dragoman import Client") & HEAVY
+
+
+def test_control_what_is_heavy_is_noticed() -> None:
+    assert modules_of("import dragoman.testing, acp") & HEAVY >= {"acp", "dragoman.testing"}
+
+
+@pytest.mark.parametrize(
+    ("code", "share"), [("import dragoman", 1 / 4), ("from dragoman import Client", 1 / 2)]
+)
+def test_importing_takes_a_fraction_of_what_the_official_sdk_takes(code: str, share: float) -> None:
+    assert cpu_seconds_of(code) < share * cpu_seconds_of("import acp")
