@@ -118,6 +118,15 @@ def test_a_question_is_withdrawn_when_the_turn_is_cancelled(dragoman: Dragoman) 
 
 
 @needs_tmux
+def test_nobody_is_asked_when_told_so(dragoman: Dragoman) -> None:
+    with with_partner(dragoman, "--on-ask", "reject", "--mode", "ask") as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("ask after 0")
+        drawn = terminal.wait_for("a question: reject")
+        assert "choose" not in drawn
+
+
+@needs_tmux
 def test_commands_of_ours_never_hide_the_agents(dragoman: Dragoman) -> None:
     with with_partner(dragoman) as terminal:
         terminal.wait_for("A Partner 1 in ")

@@ -103,6 +103,7 @@ def test_a_turn_that_cannot_be_cancelled_is_a_failure(dragoman: Dragoman) -> Non
     assert grades(done)["unknown method"] == "pass"
 
 
+@pytest.mark.soak  # it is given its five seconds
 def test_an_agent_that_stays_when_its_input_ends_is_told_so(dragoman: Dragoman) -> None:
     done = doctor(dragoman, "lingering")
     assert done.code == 0

@@ -150,3 +150,43 @@ def test_nothing_an_agent_says_reaches_the_terminal_raw(dragoman: Dragoman) -> N
         ended = shown.wait_for("exit code 5")
         assert "evil" in ended
         assert not set("\u202e\u2066\u200b\ufeff\x07") & set(ended)
+
+
+def test_where_someone_can_be_asked_writes_and_forms_are_offered(dragoman: Dragoman) -> None:
+    with screen(dragoman, "telling", "-o", "simple", width=300) as shown:
+        ended = shown.wait_for("exit code 0")
+        assert "write_text_file=True" in ended
+        assert "elicitation=ElicitationCapabilities(" in ended
+
+
+def test_the_prompt_may_come_by_a_pipe_and_the_answer_from_the_terminal(
+    dragoman: Dragoman,
+) -> None:
+    command = dragoman.command("--on-ask", "prompt", "-o", "simple", agent="asking")
+    piped = ["sh", "-c", 'echo go | "$@" > answer.txt', "sh", *command]
+    with on_screen(piped, env=dragoman.env, cwd=dragoman.workspace) as shown:
+        shown.wait_for("choose 1-3:")
+        shown.type("1", "Enter")
+        shown.wait_for("exit code 0")
+    assert (dragoman.workspace / "answer.txt").read_text() == "chosen=allow\n"
+
+
+def test_progress_is_shown_on_the_terminal_when_the_answer_goes_to_a_file(
+    dragoman: Dragoman,
+) -> None:
+    command = ["sh", "-c", '"$@" > answer.txt', "sh", *dragoman.command("go", agent="pausing")]
+    with on_screen(command, env=dragoman.env, cwd=dragoman.workspace) as shown:
+        shown.wait_for("waiting for the agent ·")
+        assert "waiting" not in shown.wait_for("exit code 0")
+    assert (dragoman.workspace / "answer.txt").read_text() == "Hello world, all is said.\n"
+
+
+def test_what_was_typed_before_the_question_is_no_answer(dragoman: Dragoman) -> None:
+    with screen(dragoman, "late_asking") as shown:
+        shown.wait_for("not yet")
+        shown.type("1", "Enter")
+        shown.wait_for("1\n")
+        (dragoman.workspace / "go").touch()
+        shown.wait_for("choose 1-3:")
+        shown.type("3", "Enter")
+        assert "chosen=reject" in shown.wait_for("exit code 5")

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 TESTS = Path(__file__).parent.parent
 
 
@@ -25,8 +27,28 @@ async def provoke() -> None:
         await wire.ping()
 
 
-def run(before: str) -> tuple[int, str, str]:
-    code = f"{before}\nimport asyncio\nfrom rpc.test_silence import provoke\nasyncio.run(provoke())"
+async def provoke_agents() -> None:
+    """Agents that fail in every way, where they cannot be contained either."""
+    from support.peers import ignore, refuse
+
+    from dragoman.errors import DragomanError
+    from dragoman.process import launch
+    from dragoman.rpc import Peer
+    from dragoman.transport.stdio import AgentCommand, StdioTransport
+
+    pytest.MonkeyPatch().setattr(launch, "_BOOT", "import sys; sys.exit('provoked')")
+    for script in ("exit 3", "kill -9 $$", "echo noise; echo error >&2", "nonexistent"):
+        transport = await StdioTransport.start(AgentCommand("sh", ("-c", script)))
+        async with Peer(transport, on_notification=ignore, on_request=refuse) as peer:
+            try:
+                await peer.call("work", b"{}")
+            except DragomanError:
+                continue
+            raise AssertionError(script)
+
+
+def run(before: str, provocation: str = "provoke") -> tuple[int, str, str]:
+    code = f"{before}\nimport asyncio, rpc.test_silence as t\nasyncio.run(t.{provocation}())"
     done = subprocess.run(
         [sys.executable, "-c", code],
         check=False,
@@ -38,11 +60,18 @@ def run(before: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_a_peer_prints_nothing_unless_logging_is_set_up() -> None:
-    assert run("") == (0, "", "")
+@pytest.mark.parametrize("provocation", ["provoke", "provoke_agents"])
+def test_a_peer_prints_nothing_unless_logging_is_set_up(provocation: str) -> None:
+    assert run("", provocation) == (0, "", "")
 
 
 def test_whoever_sets_up_logging_is_told() -> None:
     code, printed, logged = run("import logging; logging.basicConfig()")
     assert (code, printed) == (0, "")
     assert logged.count("RuntimeError: provoked") == 3
+
+
+def test_whoever_sets_up_logging_is_told_that_agents_are_not_contained() -> None:
+    code, printed, logged = run("import logging; logging.basicConfig()", "provoke_agents")
+    assert (code, printed) == (0, "")
+    assert logged.count("descendants of agents cannot be contained") == 4

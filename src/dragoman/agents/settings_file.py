@@ -22,7 +22,7 @@ def set_agent(path: Path, name: str, entry: Mapping[str, Any]) -> None:
     """Add an agent behind the others, or replace it in its place. Raises ConfigError, OSError."""
     text = _text(path)
     document = _document(text, path)
-    document = {}; document.setdefault("agent_servers", {})[name] = dict(entry)
+    document.setdefault("agent_servers", {})[name] = dict(entry)
     _write(path, _rendered(document, text))
 
 

@@ -12,5 +12,6 @@ def run(options: argparse.Namespace) -> int:
     from dragoman.cli.job import prepare
     from dragoman.cli.turn import run_job
 
+    gc.freeze()  # nor will they ever be
     gc.enable()
     return run_job(prepare(options))

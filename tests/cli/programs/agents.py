@@ -307,3 +307,14 @@ def opening_in_time() -> ScriptedAgent:
 
 
 bannered = ScriptedAgent([say("hello"), f.lines(b"[INFO] ready")], banner=b"Welcome!\n")
+
+
+async def ask_late(turn: AgentTurn) -> None:
+    """Ask once the workspace has a file `go`."""
+    turn.say("not yet\n")
+    while not os.path.exists(f"{turn.cwd}/go"):  # noqa: ASYNC110, ASYNC240 (nobody can tell us)
+        await asyncio.sleep(0.02)
+    await ask_and_tell(turn)
+
+
+late_asking = ScriptedAgent(ask_late)

@@ -245,10 +245,17 @@ class Conversation:
         was_busy = self.session.busy
         turn = self.session.prompt(text.encode("utf-8", "replace").decode())
         self._turns[turn.id] = turn
-        self._spawn(_to_its_end(turn))
+        self._spawn(self._follow(turn))
         if was_busy:
             self._waited.add(turn.id)
             self.say(self.style(f"queued: {len(self.queued)} waiting; :drop takes it back", DIM))
+
+    async def _follow(self, turn: Turn) -> None:
+        try:
+            with suppress(DragomanError):  # the event that ends the turn says so
+                await turn
+        finally:
+            del self._turns[turn.id]
 
     # ── cancelling ────────────────────────────────────────────────────────────────────────────
 
@@ -312,7 +319,6 @@ class Conversation:
                 self._ended(event)
 
     def _ended(self, event: e.TurnEnded) -> None:
-        self._turns.pop(event.turn_id, None)
         self._status.doing("")
         if event.error is not None:
             self._complain(event.error)
@@ -357,11 +363,6 @@ class Conversation:
 def _context(state: SessionState) -> str:
     usage = state.usage
     return f"context {usage.used * 100 // usage.size} %" if usage and usage.size else ""
-
-
-async def _to_its_end(turn: Turn) -> None:
-    with suppress(DragomanError):  # the event that ends the turn says so
-        await turn
 
 
 def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
