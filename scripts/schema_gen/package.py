@@ -51,7 +51,7 @@ def definitions(path: Path, version: str, *, stable: bool) -> dict[str, Node]:
 
 def _npm_pack(cache: Path) -> None:
     cache.mkdir(parents=True, exist_ok=True)
-    options = ["--silent", "--fetch-retries", "1", "--pack-destination", str(cache)]
+    options = ["--loglevel=error", "--fetch-retries=1", "--pack-destination", str(cache)]
     command = ["npm", "pack", *options, f"{NAME}@{VERSION}"]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=NPM_SECONDS)
@@ -60,8 +60,9 @@ def _npm_pack(cache: Path) -> None:
     except subprocess.TimeoutExpired:
         raise PackageUnavailable(f"npm pack took more than {NPM_SECONDS} s") from None
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or error.stdout).strip().splitlines()
-        raise PackageUnavailable(f"npm pack failed: {said[-1] if said else error}") from None
+        # Its first line is the reason, the rest is where to read more.
+        reason = error.stderr.strip().partition("\n")[0] or f"exit code {error.returncode}"
+        raise PackageUnavailable(f"npm pack failed ({reason})") from None
 
 
 def _verify(path: Path) -> None:

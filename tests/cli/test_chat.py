@@ -30,7 +30,7 @@ def with_partner(dragoman: Dragoman, *words: str, env: Mapping[str, str] | None 
 
 
 @needs_tmux
-def test_a_whole_turn_with_its_questions(dragoman: Dragoman) -> None:
+def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None:
     (dragoman.workspace / "README.md").write_text("# Hello\n")
     with chat(dragoman) as terminal:
         terminal.wait_for(r"Dragoman's demo agent \S+ in ")
@@ -58,15 +58,21 @@ def test_a_whole_turn_with_its_questions(dragoman: Dragoman) -> None:
         terminal.enter(":revert")
         terminal.wait_for("was put back as it was")
         assert not file.exists()
+        terminal.enter("/crash")
+        terminal.wait_for("exited with code 3")
+        terminal.enter("/think about it")
+        terminal.wait_for("the agent was started again, the session goes on")
+        terminal.wait_for("I have thought about")
         terminal.press("C-d")
         assert terminal.exit_code() == 0
+        assert "Traceback" not in terminal.all()
     history = dragoman.state / "history"
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
     assert "please begin" in history.read_text()
 
 
 @needs_tmux
-def test_prompts_queue_while_the_agent_is_busy(dragoman: Dragoman) -> None:
+def test_prompts_queue_and_a_cancel_withdraws_a_question(dragoman: Dragoman) -> None:
     with with_partner(dragoman) as terminal:
         terminal.wait_for("A Partner 1 in ")
         terminal.enter("wait")
@@ -83,6 +89,12 @@ def test_prompts_queue_while_the_agent_is_busy(dragoman: Dragoman) -> None:
         drawn = terminal.wait_for("heard 'second' in code")
         assert re.search(r"cancelled\n(?:.*\n)*› second\n(?:.*\n)*heard 'second'", drawn)
         assert "heard 'third'" not in drawn
+        terminal.enter("ask after 0")
+        terminal.wait_for("choose 1-3:")
+        terminal.press("C-c")
+        terminal.wait_for(r"choose 1-3:(?:.*\n)*cancelled")
+        terminal.enter("go on")
+        terminal.wait_for("heard 'go on' in code")
 
 
 @needs_tmux
@@ -103,18 +115,6 @@ def test_a_question_takes_the_prompt_over_and_gives_back_what_was_typed(
         terminal.wait_for("› my draft")
         terminal.press("Enter")
         terminal.wait_for("heard 'my draft' in code")
-
-
-@needs_tmux
-def test_a_question_is_withdrawn_when_the_turn_is_cancelled(dragoman: Dragoman) -> None:
-    with with_partner(dragoman) as terminal:
-        terminal.wait_for("A Partner 1 in ")
-        terminal.enter("ask after 0")
-        terminal.wait_for("choose 1-3:")
-        terminal.press("C-c")
-        terminal.wait_for("cancelled")
-        terminal.enter("go on")
-        terminal.wait_for("heard 'go on' in code")
 
 
 @needs_tmux
@@ -199,18 +199,6 @@ def test_an_agent_that_does_not_stop_is_ended_by_the_second_ctrl_c(dragoman: Dra
         terminal.wait_for("cancelling; Ctrl-C again ends the agent")
         terminal.press("C-c")
         assert terminal.exit_code() == 130
-        assert "Traceback" not in terminal.all()
-
-
-@needs_tmux
-def test_an_agent_that_crashes_is_started_again(dragoman: Dragoman) -> None:
-    with chat(dragoman) as terminal:
-        terminal.wait_for("demo agent")
-        terminal.enter("/crash")
-        terminal.wait_for("exited with code 3")
-        terminal.enter("/think about it")
-        terminal.wait_for("the agent was started again, the session goes on")
-        terminal.wait_for("I have thought about")
         assert "Traceback" not in terminal.all()
 
 

@@ -127,6 +127,12 @@ def test_what_is_no_agent_fails_in_a_sentence(
     assert "Traceback" not in done.out + done.err
 
 
+def test_a_known_agent_that_is_not_there_can_be_installed(dragoman: Dragoman) -> None:
+    done = dragoman("agents", "doctor", "goose", env={"PATH": "/nowhere"})
+    assert done.code == 1
+    assert done.lines[-1] == "to install it: npm install -g @aaif/goose-acp"
+
+
 def test_arguments_and_environment_stay_secret(dragoman: Dragoman) -> None:
     entry = {"command": "sh", "args": ["-c", "exit 1", "CANARY"], "env": {"KEY": "CANARY"}}
     dragoman.write_settings({"agent_servers": {"mine": entry}})

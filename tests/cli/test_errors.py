@@ -212,3 +212,10 @@ def test_debug_shows_the_traceback_and_the_log(dragoman: Dragoman, tmp_path: Pat
     assert "Traceback (most recent call last):" in done.err
     assert "in fail" in done.err
     assert "DEBUG:" in dragoman("--debug", "x", agent="quiet").err
+
+
+def test_a_known_agent_that_is_not_there_comes_with_how_to_get_it(dragoman: Dragoman) -> None:
+    done = dragoman("-a", "gemini", "x", env={"PATH": "/usr/bin:/bin"})
+    assert done.code == 1
+    assert done.err.startswith("dragoman: could not start 'gemini': command not found in PATH; ")
+    assert "to install: npm install " in done.err

@@ -13,19 +13,25 @@ from dragoman.cli.main import COMMANDS
 HEAVY = ("asyncio", "msgspec", "prompt_toolkit", "dragoman.client", "dragoman.testing", "ssl")
 
 
-@pytest.mark.parametrize("command", ["", *(name for name in COMMANDS if name != "run")])
-def test_help_imports_nothing_that_takes_long(command: str) -> None:
-    words = [command, "--help"] if command else ["--help"]
-    program = (
-        "import sys\nfrom dragoman.cli.main import main\n"
-        f"try:\n    main({words!r})\nexcept SystemExit as end:\n    assert end.code == 0\n"
-        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
-    )
+PROGRAM = """
+import sys
+from dragoman.cli.main import COMMANDS, main
+for words in [[], *([name] for name in COMMANDS)]:
+    try:
+        main([*words, "--help"])
+    except SystemExit as end:
+        assert end.code == 0
+print([name for name in HEAVY if name in sys.modules], file=sys.stderr)
+"""
+
+
+def test_no_help_imports_anything_that_takes_long() -> None:
+    program = PROGRAM.replace("HEAVY", repr(HEAVY))
     done = subprocess.run(
         (sys.executable, "-c", program), check=True, capture_output=True, text=True, timeout=60
     )
     assert done.stderr == "[]\n"
-    assert done.stdout.startswith("usage: dragoman")
+    assert done.stdout.count("usage: dragoman") == len(COMMANDS) + 1
 
 
 def test_the_help_names_every_command(dragoman: Dragoman) -> None:
@@ -39,9 +45,7 @@ def test_the_help_names_every_command(dragoman: Dragoman) -> None:
     ("words", "complaint"),
     [
         (("agents", "list", "--loud"), "there is no option --loud"),
-        (("policy", "nonsense"), "nonsense"),
         (("completion", "csh"), "csh"),
-        (("replay",), "FILE"),
         (("replay", "x", "--speed", "-1"), "--speed"),
         (("chat", "hello"), "unexpected argument 'hello'"),
     ],

@@ -120,7 +120,7 @@ def test_an_error_of_the_agent_is_sanitised_too(dragoman: Dragoman) -> None:
 
 @pytest.mark.parametrize("output", ["text", "simple", "jsonl"])
 def test_a_reader_who_has_seen_enough_ends_it_quietly(dragoman: Dragoman, output: str) -> None:
-    with dragoman.started("-o", output, "x", agent="chatty", stdin=subprocess.DEVNULL) as process:
+    with dragoman.started("-o", output, "x", agent="endless", stdin=subprocess.DEVNULL) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline()

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 from support.command import Dragoman
-from support.screen import Screen, needs_tmux, on_screen
+from support.screen import Screen, needs_tmux, on_screen, wait_for_file
 
 pytestmark = needs_tmux
 
@@ -190,3 +190,12 @@ def test_what_was_typed_before_the_question_is_no_answer(dragoman: Dragoman) -> 
         shown.wait_for("choose 1-3:")
         shown.type("3", "Enter")
         assert "chosen=reject" in shown.wait_for("exit code 5")
+
+
+def test_nothing_is_written_over_an_open_question(dragoman: Dragoman) -> None:
+    with screen(dragoman, "speaking_while_asking") as shown:
+        shown.wait_for("choose 1-3:")
+        (dragoman.workspace / "go").touch()
+        wait_for_file(dragoman.workspace / "said")
+        shown.type("1", "Enter")
+        assert "choose 1-3: 1\n\nmeanwhile\nchosen=allow\n" in shown.wait_for("exit code 0")

@@ -204,6 +204,15 @@ def test_without_npm_and_cache_the_check_is_skipped_and_generation_fails(tmp_pat
     assert (write.returncode, write.stdout) == (1, "cannot generate: npm is not installed\n")
 
 
+def test_without_a_network_the_check_is_skipped_with_what_npm_says(tmp_path: Path) -> None:
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho 'npm error code ENOTFOUND\n more' >&2\nexit 1\n")
+    npm.chmod(0o755)
+    done = generate(copy(tmp_path / "root"), "--check", path=str(tmp_path))
+    said = "schema check skipped: npm pack failed (npm error code ENOTFOUND)\n"
+    assert (done.returncode, done.stdout) == (0, said)
+
+
 def test_a_tarball_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
     root = copy(tmp_path)
     (root / ".cache").mkdir()

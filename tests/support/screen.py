@@ -53,6 +53,13 @@ class Screen:
         return done.stdout
 
 
+def wait_for_file(path: Path, seconds: float = SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < deadline, f"no {path}"
+        time.sleep(0.01)
+
+
 @contextmanager
 def on_screen(
     command: list[str],

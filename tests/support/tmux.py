@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,7 +32,7 @@ class Tmux:
         columns: int = 100,
         rows: int = 40,
     ) -> None:
-        self._socket = f"dragoman-{os.getpid()}-{time.monotonic_ns()}"
+        self._folder = tempfile.TemporaryDirectory(prefix="tmux-")
         settings = [f"{name}={value}" for name, value in env.items()]
         # What the program leaves behind can still be read, and its exit code with it.
         line = f"{shlex.join(['env', *settings, *argv])}; echo EXIT:$?; sleep 60"
@@ -48,6 +49,7 @@ class Tmux:
         traceback: TracebackType | None,
     ) -> None:
         self._tmux("kill-server")
+        self._folder.cleanup()
 
     def type(self, text: str) -> None:
         self._tmux("send-keys", "-l", "--", text)
@@ -110,7 +112,7 @@ class Tmux:
 
     def _tmux(self, *words: str) -> str:
         done = subprocess.run(
-            ("tmux", "-L", self._socket, *words),
+            ("tmux", "-S", f"{self._folder.name}/socket", *words),
             capture_output=True,
             text=True,
             timeout=WAIT_SECONDS,

@@ -42,6 +42,8 @@ def run(options: argparse.Namespace) -> int:
         print(_as_json(report))
     else:
         printer.end(report)
+        if report.findings[-1].check == "start" and choice.known and choice.known.install:
+            print(f"to install it: {choice.known.install}")
     return Exit.FAILED if report.result == "fail" else Exit.DONE
 
 

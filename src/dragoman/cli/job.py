@@ -8,10 +8,12 @@ from typing import TypeAlias
 
 import msgspec
 
+from dragoman.agents.known import KnownAgent
 from dragoman.agents.settings import AgentSettings
 from dragoman.cli import prompt, setup
 from dragoman.cli.guard import UsageError
 from dragoman.client.mcp import McpServer
+from dragoman.errors import CommandNotFound
 from dragoman.host.rulebook import Policy
 from dragoman.session.content import Content
 from dragoman.transport.stdio import AgentCommand
@@ -24,6 +26,7 @@ class Job(msgspec.Struct, kw_only=True):
 
     options: argparse.Namespace
     agent: AgentSettings
+    known: KnownAgent | None
     command: AgentCommand
     mcp_servers: list[McpServer]
     policy: Policy
@@ -32,6 +35,12 @@ class Job(msgspec.Struct, kw_only=True):
     assignments: list[Setting]
     asks: bool
     prompt: list[Content] | None
+
+    def with_hint(self, error: CommandNotFound) -> CommandNotFound:
+        """The same error, and how to get the agent if we know that."""
+        if self.known is None or not self.known.install:
+            return error
+        return CommandNotFound(error.command, f"{error.reason}; to install: {self.known.install}")
 
 
 def prepare(options: argparse.Namespace) -> Job:
@@ -44,6 +53,7 @@ def prepare(options: argparse.Namespace) -> Job:
     return Job(
         options=options,
         agent=choice.agent,
+        known=choice.known,
         command=command,
         mcp_servers=choice.mcp_servers,
         policy=setup.policy(options),

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.agents.known import UnknownAgent, known_command, known_names
+from dragoman.agents.known import (
+    KnownAgent,
+    UnknownAgent,
+    known_agents,
+    known_command,
+    known_names,
+)
 from dragoman.agents.settings import AgentSettings, McpSettings, Settings, load_settings
 from dragoman.cli.guard import UsageError
 from dragoman.client.mcp import HttpServer, McpServer, SseServer, StdioServer
@@ -26,6 +32,8 @@ class Choice(msgspec.Struct, frozen=True):
 
     agent: AgentSettings
     settings: Settings
+    known: KnownAgent | None = None
+    """What we know about it, if it was chosen by a name of ours."""
 
     @property
     def command(self) -> AgentCommand:
@@ -47,11 +55,11 @@ def choose_agent(options: argparse.Namespace) -> Choice:
     name = options.agent if options.agent is not None else next(iter(settings.agents), "demo")
     if name in settings.agents:
         return Choice(settings.agents[name], settings)
-    try:
-        return Choice(AgentSettings(name=name, command=known_command(name)), settings)
-    except UnknownAgent:
+    known = next((known for known in known_agents() if known.name == name), None)
+    if known is None:
         names = dict.fromkeys((*settings.agents, *known_names()))
-        raise UnknownAgent(name, tuple(names)) from None
+        raise UnknownAgent(name, tuple(names))
+    return Choice(AgentSettings(name=name, command=known_command(name)), settings, known)
 
 
 def _from_command(line: str) -> AgentSettings:

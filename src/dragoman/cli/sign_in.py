@@ -10,6 +10,7 @@ from dragoman.safe_text import reveal
 
 if TYPE_CHECKING:
     from dragoman.cli.ask import TerminalAsker
+    from dragoman.cli.job import Job
     from dragoman.client.capabilities import AuthMethod
     from dragoman.client.client import Client
     from dragoman.transport.stdio import AgentCommand
@@ -20,26 +21,28 @@ class SignInNeeded(DragomanError):
 
 
 async def sign_in(
-    client: Client, command: AgentCommand, error: AuthRequired, asker: TerminalAsker | None
+    client: Client, job: Job, error: AuthRequired, asker: TerminalAsker | None
 ) -> None:
     """Have the person choose a way and go it. Raises SignInNeeded where that cannot be."""
     ways = [method for method in client.auth_methods if method.kind == "agent"]
     if asker is None or not ways:
-        raise sign_in_needed(client, command) from error
+        raise sign_in_needed(client, job) from error
     names = [reveal(_name(method)) for method in ways]
     title = f"{reveal(client.name)} wants you to sign in first:"
     chosen = await asker.choose(title, [*names, "Give up"])
     if chosen is None or chosen == len(ways):
-        raise sign_in_needed(client, command) from error
+        raise sign_in_needed(client, job) from error
     await client.authenticate(ways[chosen].id)
 
 
-def sign_in_needed(client: Client, command: AgentCommand) -> SignInNeeded:
+def sign_in_needed(client: Client, job: Job) -> SignInNeeded:
     wants = f"{client.name} wants you to sign in first"
-    if not client.auth_methods:
+    ways = [_way(method, job.command) for method in client.auth_methods]
+    if job.known is not None and job.known.variable:
+        ways.append(f"the variable {job.known.variable}")
+    if not ways:
         return SignInNeeded(f"{wants} and names no way to do so; sign in with its own command")
-    ways = "; ".join(_way(method, command) for method in client.auth_methods)
-    return SignInNeeded(f"{wants}; it offers {ways}")
+    return SignInNeeded(f"{wants}; there is {'; '.join(ways)}")
 
 
 def _way(method: AuthMethod, command: AgentCommand) -> str:

@@ -206,9 +206,10 @@ class TerminalView:
         if change_key(*change) not in untold:
             self._show_diffs([change], state)
 
-    def seen(self, diffs: Iterable[Diff]) -> None:
-        """These were shown in a question."""
+    def asked(self, diffs: Iterable[Diff]) -> None:
+        """A question stands on the terminal, and in it these changes."""
         self._diffs |= {change_key(diff, diff_lines(diff)) for diff in diffs}
+        self._blank = False
 
     def _show_diffs(self, changes: list[tuple[Diff, list[str]]], state: SessionState) -> None:
         for diff, lines in changes:

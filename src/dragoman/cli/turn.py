@@ -6,26 +6,23 @@ import asyncio
 import sys
 
 from dragoman.cli.ask import TerminalAsker, Tty
+from dragoman.cli.console import WAITING, Console
 from dragoman.cli.feed import Feed
 from dragoman.cli.frames import FrameTap
-from dragoman.cli.guard import Exit, UsageError, tell
+from dragoman.cli.guard import Exit, UsageError
 from dragoman.cli.interrupts import Interrupts
 from dragoman.cli.job import Job
 from dragoman.cli.lists import Lists
-from dragoman.cli.plain import PlainView, SimpleView
 from dragoman.cli.sign_in import sign_in, sign_in_needed
-from dragoman.cli.status import Status
-from dragoman.cli.style import Style, can_draw, wants_colour
 from dragoman.cli.tally import Tally
 from dragoman.cli.terminal import TerminalView
-from dragoman.cli.view import NoView, View, Writer
-from dragoman.cli.words import Asides
 from dragoman.client.client import Client
 from dragoman.client.options import HostCapabilities, Timeouts
 from dragoman.client.session import Session
 from dragoman.client.turn import Turn
 from dragoman.errors import (
     AuthRequired,
+    CommandNotFound,
     DragomanError,
     RemoteError,
     RequestCancelled,
@@ -35,8 +32,6 @@ from dragoman.rpc import Tap
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
-
-_WAITING = "waiting for the agent"
 
 
 def run_job(job: Job) -> int:
@@ -53,21 +48,20 @@ class Run:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._output = "jsonl" if job.options.output == "json" else job.options.output
-        self._style = Style(colour=wants_colour(sys.stdout))
-        self._status = _status()
+        self._console = Console(self._output)
+        self._status = self._console.status
+        self._lists = Lists(job.options, self._console.writer.write)
+        self._asker = self._find_asker()
         self._feed = Feed()
         self._state = SessionState()
         self._tally = Tally()
-        self._asides = Asides()
-        self._asker = self._find_asker()
-        self._writer: Writer = self._status if can_draw(sys.stdout) else _Flushed()
-        self._lists = Lists(job.options, self._writer.write)
-        self._view = self._choose_view()
 
     async def run(self) -> int:
-        with Interrupts(self._tell) as interrupts, self._status:
+        with Interrupts(self._console.tell) as interrupts, self._status:
             try:
                 return await self._with_agent(interrupts)
+            except CommandNotFound as error:
+                raise self._job.with_hint(error) from error
             except asyncio.CancelledError:
                 if not interrupts.pressed:
                     raise
@@ -84,21 +78,10 @@ class Run:
             if self._job.options.on_ask == "prompt":
                 raise
             return None
-        return TerminalAsker(tty, self._style, self._status)
-
-    def _choose_view(self) -> View:
-        match self._output:
-            case "simple":
-                return SimpleView(self._writer)
-            case "text" if can_draw(sys.stdout):
-                view = TerminalView(self._status, self._style)
-                if self._asker is not None:
-                    self._asker.on_asked = view.seen
-                return view
-            case "text":
-                return PlainView(self._writer)
-            case _:
-                return NoView()
+        asker = TerminalAsker(tty, self._console.style, self._status)
+        if isinstance(self._console.view, TerminalView):
+            asker.on_asked = self._console.view.asked
+        return asker
 
     def _client(self) -> Client:
         job, asker = self._job, self._asker
@@ -138,7 +121,7 @@ class Run:
                 return Exit.DONE
             session = await self._open(client)
             await self._configure(session)
-            self._status.doing(_WAITING)
+            self._status.doing(WAITING)
             await self._lists.of_session(session, self._feed)
             if self._job.prompt is None:
                 return Exit.DONE
@@ -148,7 +131,8 @@ class Run:
                 return await self._turn(client, session)
             finally:
                 interrupts.turn_of(None)
-                self._view.close()
+                self._console.view.close()
+                self._status.doing(f"ending {client.name}")
 
     @property
     def _needs_session(self) -> bool:
@@ -165,7 +149,7 @@ class Run:
                     mcp_servers=self._job.mcp_servers,
                 )
             except AuthRequired as error:
-                await sign_in(client, self._job.command, error, self._asker)
+                await sign_in(client, self._job, error, self._asker)
 
     async def _configure(self, session: Session) -> None:
         """Mode, model and options before the prompt. Raises UsageError for what is not there."""
@@ -192,7 +176,7 @@ class Run:
         if self._tally.all_refused and (error is None or isinstance(error, RemoteError)):
             return self._refused(error)
         if isinstance(error, AuthRequired):
-            raise sign_in_needed(client, self._job.command) from error
+            raise sign_in_needed(client, self._job) from error
         if error is not None:
             raise error
         return Exit.DONE
@@ -208,49 +192,22 @@ class Run:
                         return
 
     def _show(self, event: e.Event) -> None:
+        # A state of our own: the session's is ahead of the events that are still to be shown.
         reduce(self._state, event)
         self._tally.count(event)
-        self._view.show(event, self._state)
-        if isinstance(self._view, TerminalView):
-            return
-        self._status.heard()
-        self._status.doing("" if self._state.pending else _WAITING)
-        if (sentence := self._asides.sentence(event)) is not None:
-            self._tell(sentence)
+        self._console.show(event, self._state)
 
     def _cancelled(self, error: DragomanError | None) -> int:
         if error is not None and not isinstance(error, RequestCancelled):
-            self._tell(str(error))
+            self._console.tell(str(error))
         return Exit.CANCELLED
 
     def _refused(self, error: RemoteError | None) -> int:
         if error is not None:
-            self._tell(str(error))
-        self._tell("all that needed permission was refused; see --write, --exec and --policy")
+            self._console.tell(str(error))
+        hint = "; see --write, --exec and --policy" if self._asker is None else ""
+        self._console.tell(f"all that needed permission was refused{hint}")
         return Exit.REFUSED
-
-    def _tell(self, sentence: str) -> None:
-        """A line on standard error, which may be the same terminal."""
-        self._status.wipe()
-        if sys.stdout.isatty() and sys.stderr.isatty():
-            self._view.close()
-        tell(sentence)
-
-
-class _Flushed:
-    """Standard output where it is no terminal: a reader of a pipe sees each piece at once."""
-
-    def write(self, text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
-
-def _status() -> Status:
-    """Drawn on whichever of our outputs is a terminal."""
-    for out in (sys.stdout, sys.stderr):
-        if can_draw(out):
-            return Status(out, visible=True, style=Style(colour=wants_colour(out)))
-    return Status(sys.stderr, visible=False)
 
 
 def _timeouts(seconds: float | None) -> Timeouts:

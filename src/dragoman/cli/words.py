@@ -125,7 +125,9 @@ class Asides:
     def _settled(self, event: e.PermissionSettled) -> str | None:
         asked = self._asked.pop(event.request_id, None)
         refused = event.decision.effect in ("deny", "cancelled")
-        if asked is None or not refused or self._cancelling:
+        # A person who was asked knows what they answered.
+        answered = event.decision.reason == "answered"
+        if asked is None or not refused or answered or self._cancelling:
             return None
         what = _what(asked.operation, asked.paths, asked.argv, asked.title)
         return f"refused to {what}: {event.decision.reason}"

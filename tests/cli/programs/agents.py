@@ -259,12 +259,18 @@ async def pause(turn: AgentTurn) -> None:
     turn.say("ld, all is said.")
 
 
+async def speak_for_ever(turn: AgentTurn) -> None:
+    while True:
+        turn.say("and on\n")
+        await asyncio.sleep(0.01)
+
+
 cancellable = ScriptedAgent(wait_until_cancelled)
 stubborn = ScriptedAgent([f.ignore_term(), f.linger(), say("started\n"), f.never_answer()])
 silent = ScriptedAgent([say("started\n"), f.never_answer()])
 deaf = ScriptedAgent(answers={"initialize": f.NEVER})
 pausing = ScriptedAgent(pause)
-chatty = ScriptedAgent([say(f"{number}\n") for number in range(20_000)])
+endless = ScriptedAgent(speak_for_ever)
 
 
 # ── going wrong ───────────────────────────────────────────────────────────────────────────────
@@ -307,6 +313,20 @@ def opening_in_time() -> ScriptedAgent:
 
 
 bannered = ScriptedAgent([say("hello"), f.lines(b"[INFO] ready")], banner=b"Welcome!\n")
+
+
+async def ask_and_speak(turn: AgentTurn) -> None:
+    """Go on talking while a question is open; a file `said` tells when the client has heard it."""
+    asked = asyncio.ensure_future(ask_and_tell(turn))
+    while not os.path.exists(f"{turn.cwd}/go"):  # noqa: ASYNC110, ASYNC240 (nobody can tell us)
+        await asyncio.sleep(0.02)
+    turn.say("meanwhile\n")
+    await turn.read_text_file(f"{turn.cwd}/go")
+    open(f"{turn.cwd}/said", "x").close()  # noqa: ASYNC230
+    await asked
+
+
+speaking_while_asking = ScriptedAgent(ask_and_speak)
 
 
 async def ask_late(turn: AgentTurn) -> None:

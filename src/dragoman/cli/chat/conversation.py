@@ -24,6 +24,7 @@ from dragoman.cli.chat.prompt import Prompt
 from dragoman.cli.chat.scene import Scene
 from dragoman.cli.chat.screen import Screen, ScreenStatus
 from dragoman.cli.guard import Exit, UsageError
+from dragoman.cli.job import Job
 from dragoman.cli.sign_in import sign_in
 from dragoman.cli.status import Status
 from dragoman.cli.style import BOLD, DIM, RED, Style, can_draw, wants_colour
@@ -37,6 +38,7 @@ from dragoman.client.turn import Turn
 from dragoman.errors import (
     AuthRequired,
     CancelIgnored,
+    CommandNotFound,
     DragomanError,
     SessionNotContinued,
     SlowConsumer,
@@ -60,13 +62,7 @@ class Conversation:
     """One chat. What commands need of it is public."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self._options = options
-        self._choice = setup.choose_agent(options)
-        self._command = self._choice.command
-        self._cwd, self._more_folders = setup.folders(options)
-        self._assignments = [assignment(text) for text in options.set]
-        if options.agent_command is None:
-            self._command = setup.started_in(self._command, self._cwd)
+        self._job = _job(options)
         self.style = Style(colour=wants_colour(sys.stdout))
         self._screen = Screen()
         self._status = ScreenStatus(self._screen, self.style)
@@ -92,19 +88,16 @@ class Conversation:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def _start(self) -> Client:
-        policy = setup.policy(self._options)
-        asks = self._options.on_ask != "reject"
-        name = self._choice.agent.name
+        job, asker = self._job, self._asker if self._job.asks else None
+        could_write = job.policy.could_allow("write", agent=job.agent.name, person=job.asks)
         return Client.start(
-            self._command,
-            name=name,
-            policy=policy,
-            capabilities=HostCapabilities(
-                write_files=policy.could_allow("write", agent=name, person=asks), elicitation=asks
-            ),
-            permissions=self._asker if asks else None,
-            elicitation=self._asker if asks else None,
-            quirks=self._choice.agent.quirks,
+            job.command,
+            name=job.agent.name,
+            policy=job.policy,
+            capabilities=HostCapabilities(write_files=could_write, elicitation=job.asks),
+            permissions=asker,
+            elicitation=asker,
+            quirks=job.agent.quirks,
             listen=self._heard,
         )
 
@@ -115,7 +108,10 @@ class Conversation:
         async with AsyncExitStack() as stack:
             with Status(sys.stdout, visible=can_draw(sys.stdout), style=self.style) as status:
                 status.doing(f"starting {self._client.name}")
-                await stack.enter_async_context(self._client)
+                try:
+                    await stack.enter_async_context(self._client)
+                except CommandNotFound as error:
+                    raise self._job.with_hint(error) from error
                 self._enter(await self._open(status))
                 await self._configure()
             return await self._talk()
@@ -127,13 +123,13 @@ class Conversation:
             except AuthRequired as error:
                 # The prompt is not there yet: this is asked at the bare terminal.
                 asker = TerminalAsker(Tty(), self.style, status)
-                await sign_in(self._client, self._command, error, asker)
+                await sign_in(self._client, self._job, error, asker)
 
     async def _new_session(self) -> Session:
         return await self._client.new_session(
-            self._cwd,
-            additional_directories=self._more_folders,
-            mcp_servers=self._choice.mcp_servers,
+            self._job.cwd,
+            additional_directories=self._job.more_folders,
+            mcp_servers=self._job.mcp_servers,
         )
 
     def _enter(self, session: Session) -> None:
@@ -143,13 +139,13 @@ class Conversation:
         self._spawn(self._show(self._scene))
 
     async def _configure(self) -> None:
-        options, session = self._options, self.session
+        options, session = self._job.options, self.session
         try:
             if options.mode is not None:
                 await session.set_mode(options.mode)
             if options.model is not None:
                 await session.set_model(options.model)
-            for option, value in self._assignments:
+            for option, value in self._job.assignments:
                 await session.set_config_option(option, typed(session.state, option, value))
         except (ValueError, Unsupported) as error:
             raise UsageError(str(error)) from error
@@ -159,7 +155,7 @@ class Conversation:
         who = single_line(f"{info.title or info.name or self._client.name} {info.version}", 80)
         # What was typed while the agent started has been echoed; the prompt will show it again.
         clean = "\r\x1b[K" if can_draw(sys.stdout) else ""
-        self.say(f"{clean}{self.style(who.strip(), BOLD)} in {single_line(self._cwd, 200)}")
+        self.say(f"{clean}{self.style(who.strip(), BOLD)} in {single_line(self._job.cwd, 200)}")
         self.say(self.style(":help says what can be typed here, Ctrl-D leaves", DIM))
 
     async def _talk(self) -> int:
@@ -292,7 +288,7 @@ class Conversation:
 
     def _new_scene(self) -> Scene:
         view = TerminalView(self._status, self.style)
-        self._asker.on_asked = view.seen
+        self._asker.on_asked = view.asked
         return Scene(view)
 
     def _heard(self, session: Session, event: e.Event) -> None:
@@ -358,6 +354,26 @@ class Conversation:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = self._failure or error
             self.leave(Exit.FAILED)
+
+
+def _job(options: argparse.Namespace) -> Job:
+    """What is known before an agent is started. Raises UsageError, ConfigError or UnknownAgent."""
+    choice = setup.choose_agent(options)
+    cwd, more_folders = setup.folders(options)
+    command = choice.command
+    return Job(
+        options=options,
+        agent=choice.agent,
+        known=choice.known,
+        command=command if options.agent_command else setup.started_in(command, cwd),
+        mcp_servers=choice.mcp_servers,
+        policy=setup.policy(options),
+        cwd=cwd,
+        more_folders=more_folders,
+        assignments=[assignment(text) for text in options.set],
+        asks=options.on_ask != "reject",
+        prompt=None,
+    )
 
 
 def _context(state: SessionState) -> str:
