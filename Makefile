@@ -17,8 +17,10 @@ else
 	@sh scripts/first_run.sh $(BIN)/dragoman
 endif
 
+# Most tests wait for processes: three at a time keep two cores busy.
 test: $(READY) $(SCHEMA)
-	$(BIN)/pytest -q -m "not soak"
+	@sh scripts/system_packages.sh
+	$(BIN)/pytest -q -m "not soak" -n 3 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -27,7 +27,15 @@ DragomanError
 │   ├── SessionGone          the session is unknown or closed
 │   ├── SessionNotContinued  the session that was named cannot be continued
 │   ├── NoProgress           the agent said nothing for too long in a turn
-│   └── CancelIgnored        the agent went on although the turn was cancelled
+│   ├── CancelIgnored        the agent went on although the turn was cancelled
+│   ├── UnknownSession       there is no record of such a session
+│   ├── NameTaken            another session of that folder has the name
+│   ├── SessionOwned         another process runs the session
+│   └── LeaseLost            another process has taken the session over
+├── StoreError               the store could not do it, and has done nothing of it
+│   ├── StoreFull            there is no room on the disk
+│   ├── StoreCorrupt         what is stored cannot be trusted any more
+│   └── SequenceGap          events that do not follow those stored
 ├── Unsupported              the agent does not offer what was asked of it
 ├── ConfigError              a file of settings or rules does not say what it should
 ├── RevertConflict           files were changed since, so nothing was put back
@@ -291,6 +299,65 @@ class CancelIgnored(SessionError):
     def __init__(self, session_id: str, seconds: float) -> None:
         super().__init__(session_id, f"the agent did not stop within {seconds:g} s of the cancel")
         self.seconds = seconds
+
+
+class UnknownSession(SessionError):
+    """Nothing is stored of a session of that id or name."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id, f"there is no session {session_id}")
+
+
+class NameTaken(SessionError):
+    """Another session of the same folder has that name."""
+
+    def __init__(self, session_id: str, name: str) -> None:
+        super().__init__(session_id, f"another session of this folder is called {name}")
+        self.name = name
+
+
+class SessionOwned(SessionError):
+    """Another process runs the session: `owner` says which."""
+
+    def __init__(self, session_id: str, owner: str) -> None:
+        super().__init__(session_id, f"session {session_id} is run by {owner}")
+        self.owner = owner
+
+
+class LeaseLost(SessionError):
+    """Another process has taken the session over; what this one writes is not stored any more."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id, f"session {session_id} was taken over by another process")
+
+
+class StoreError(DragomanError):
+    """The store at `place` failed; nothing of what was asked for has happened."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place = place
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+class StoreFull(StoreError):
+    """There is no room for what should be stored."""
+
+
+class StoreCorrupt(StoreError):
+    """What is stored is damaged; `dragoman sessions recover` rebuilds it from the mirrors."""
+
+
+class SequenceGap(StoreError):
+    """The events do not follow those that are stored: `expected` would have been next."""
+
+    def __init__(self, place: str, expected: int, got: int) -> None:
+        super().__init__(place, f"event {got} came where {expected} should have been")
+        self.expected = expected
+        self.got = got
 
 
 class Unsupported(DragomanError):

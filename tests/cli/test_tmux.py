@@ -51,6 +51,15 @@ def test_always_is_remembered_in_the_next_run(dragoman: Dragoman) -> None:
     assert "chosen=allow" in done.out
 
 
+def test_always_counts_once_where_it_cannot_be_stored(dragoman: Dragoman) -> None:
+    with screen(dragoman, "asking", DRAGOMAN_HOME="/proc/nothing") as shown:
+        shown.wait_for("choose 1-3:")
+        shown.type("2", "Enter")
+        ended = shown.wait_for("exit code 0")
+        assert "chosen=always" in ended
+        assert "! the answer counts once only: it could not be stored" in ended
+
+
 def test_a_refusal_by_a_person_is_five(dragoman: Dragoman) -> None:
     with screen(dragoman, "editing") as shown:
         shown.wait_for("choose 1-3:")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from support.peers import connected
+from support.peers import Turns, connected
 
 
 async def test_the_first_lines_of_noise_are_kept_as_a_sample() -> None:
@@ -34,17 +32,7 @@ async def test_blank_lines_are_no_noise() -> None:
 
 @pytest.mark.parametrize("line", [b"", b"noise", b"[]"])
 async def test_others_get_their_turn_while_a_flood_of_lines_is_passed_over(line: bytes) -> None:
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    async with connected() as (_, wire):
+    async with connected() as (_, wire), Turns() as turns:
         wire.write(*[line] * 50_000)
-        counting = asyncio.create_task(count_turns())
         await wire.ping()
-        counting.cancel()
-    assert turns > 50_000 // 256
+    assert turns.count > 50_000 // 256

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.json_values import IDS
 from support.peers import connected, settled
 
 from dragoman.errors import (
@@ -57,24 +58,7 @@ class Door:
 # ── answers ───────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        b"0",
-        b"-1",
-        b"1.0",
-        b"1e3",
-        b'"1"',
-        rb'"\u0061"',
-        b"null",
-        b"true",
-        b"%d" % 2**70,
-        b"1e999",
-        b"9" * 5000,
-        b"{}",
-        '"\u2028"'.encode(),
-    ],
-)
+@pytest.mark.parametrize("key", IDS)
 async def test_a_request_is_answered_with_the_exact_id_it_came_with(key: bytes) -> None:
     async with connected(on_request=lambda method, params: b"[]") as (_, wire):
         wire.write(request(key))

@@ -177,7 +177,7 @@ def test_an_mcp_server_of_an_unknown_type_is_kept() -> None:
     assert request.mcp_servers == [Unknown("pipe", b'{"type":"pipe","at":1}')]
 
 
-def test_an_sign_in_method_without_a_type_is_the_agents_own() -> None:
+def test_a_sign_in_method_without_a_type_is_the_agents_own() -> None:
     data = (
         b'{"protocolVersion":1,"authMethods":[{"id":"a","name":"A"},'
         b'{"type":"terminal","id":"b","name":"B","args":["login"]}]}'

@@ -8,6 +8,24 @@ from hypothesis import strategies as st
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
+IDS = [
+    b"0",
+    b"-1",
+    b"1.0",
+    b"1e3",
+    b'"1"',
+    rb'"\u0061"',
+    b"null",
+    b"true",
+    b"%d" % 2**70,
+    b"9" * 5000,
+    b"1e999",
+    b"{}",
+    b'{"a": [1]}',
+    '"ö\u2028"'.encode(),
+]
+"""Ids that agents may come up with, as they are on the wire."""
+
 
 def json_values() -> st.SearchStrategy[Json]:
     """Any value that JSON can hold; its texts are sometimes full of what JSON is made of."""

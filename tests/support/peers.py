@@ -143,6 +143,25 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
+class Turns:
+    """Counts how often the loop comes round while a block runs."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def __aenter__(self) -> Turns:
+        self._counting = asyncio.create_task(self._keep_counting())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._counting.cancel()
+
+    async def _keep_counting(self) -> None:
+        while True:
+            self.count += 1
+            await asyncio.sleep(0)
+
+
 async def soon(work: Awaitable[Result]) -> Result:
     """The result of `work`, which must not hang."""
     async with asyncio.timeout(SECONDS):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from support.peers import settled, soon
+from support.peers import Turns, settled, soon
 
 from dragoman.errors import ConnectionClosed
 from dragoman.transport.base import Transport
@@ -43,21 +43,12 @@ async def test_sending_nothing_is_not_the_end() -> None:
 
 async def test_a_flood_lets_others_run() -> None:
     here, there = memory_pair()
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.create_task(count_turns())
-    for _ in range(100):
-        here.send(b"x")
-    for _ in range(100):
-        await soon(there.receive())
-    counting.cancel()
-    assert turns >= 100
+    async with Turns() as turns:
+        for _ in range(100):
+            here.send(b"x")
+        for _ in range(100):
+            await soon(there.receive())
+    assert turns.count >= 100
 
 
 async def test_pending_counts_what_was_not_taken() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.decoded import failure, malformed, notified, reply, request
 from support.examples import EXAMPLES
-from support.json_values import Json, json_values
+from support.json_values import IDS, Json, json_values
 
 from dragoman.wire.messages import (
     Failure,
@@ -81,25 +81,7 @@ def test_a_reply_without_result_and_error_still_settles_its_call(members: bytes)
 # ── ids ───────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        b"0",
-        b"-1",
-        b"1.0",
-        b"1e3",
-        b'"1"',
-        rb'"\u0061"',
-        b"null",
-        b"true",
-        b"%d" % 2**70,
-        b"9" * 5000,
-        b"1e999",
-        b"{}",
-        b'{"a": [1]}',
-        '"ö\u2028"'.encode(),
-    ],
-)
+@pytest.mark.parametrize("key", IDS)
 def test_an_id_is_kept_as_the_exact_bytes_it_came_in(key: bytes) -> None:
     assert request(b'{"jsonrpc":"2.0","id": %b ,"method":"x"}' % key).id == key
     assert reply(b'{"jsonrpc":"2.0","id": %b ,"result":1}' % key).id == key

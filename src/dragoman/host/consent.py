@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from dragoman.errors import InternalError, InvalidParams, RemoteError
+from dragoman.errors import DragomanError, InternalError, InvalidParams, RemoteError
 from dragoman.host.access import Access
 from dragoman.host.answers import NoRule, Option, always_rule, choose_option, describe, is_question
 from dragoman.host.claims import read_claim
@@ -279,10 +279,16 @@ class Consent:
         answer = "allow" if kinds == {"allow_always"} else "deny"
         rule = self._rule(access, answer, decision)
         if isinstance(rule, NoRule):
-            text = f"the answer counts once only: {rule.reason}"
-            self._record(e.Notice(text, "warning", source="client"))
-        else:
+            self._counts_once(rule.reason)
+            return
+        try:
             self._policy.remember(rule)
+        except (OSError, DragomanError) as error:
+            self._counts_once(f"it could not be stored: {error}")
+
+    def _counts_once(self, reason: str) -> None:
+        text = f"the answer counts once only: {reason}"
+        self._record(e.Notice(text, "warning", source="client"))
 
     def _rule(self, access: Access, answer: str, decision: Decision) -> Rule | NoRule:
         return always_rule(

@@ -1,6 +1,6 @@
 """What every way of reaching an agent has in common: bytes in, bytes out, and why it ended.
 
-A transport knows neither frames nor messages. Memory pipes, processes and sockets implement it.
+A transport knows neither frames nor messages. Pipes in memory and processes implement it.
 """
 
 from __future__ import annotations

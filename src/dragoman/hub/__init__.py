@@ -1,0 +1,1 @@
+"""Live sessions: who owns one, its queue, its readers, its recovery."""

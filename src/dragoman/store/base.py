@@ -1,0 +1,148 @@
+"""The one face of every store: sessions, their events, who owns them, and what waits for the owner.
+
+A store is also the bus between processes: whoever wants to watch reads by cursor, whoever wants to
+steer sends a command to the owner's inbox. It knows neither agents nor clients.
+
+Every method raises StoreError (StoreFull, StoreCorrupt) when the disk or the database fails: then
+nothing of it has happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from dragoman.host.rulebook import RuleStore
+from dragoman.store.records import (
+    Batch,
+    Command,
+    Hit,
+    Lease,
+    Outcome,
+    Owner,
+    SessionChange,
+    SessionFilter,
+    SessionRecord,
+    Snapshot,
+    StoredEvent,
+)
+
+
+class Rules(RuleStore, Protocol):
+    """The stored permission rules, for the policy and for whoever looks after them."""
+
+    def used(self, rule_id: str) -> None: ...
+
+    def revoke(self, rule_id: str) -> bool: ...
+
+
+class Store(Protocol):
+    """Opened by `store.open.open_store`; `aclose` waits for what is being written."""
+
+    @property
+    def rules(self) -> Rules: ...
+
+    async def aclose(self) -> None: ...
+
+    # ── sessions ──────────────────────────────────────────────────────────────────────────────
+
+    async def create_session(self, record: SessionRecord) -> None:
+        """Raises NameTaken when the folder has a session of that name."""
+        ...
+
+    async def session(self, session_id: str) -> SessionRecord | None: ...
+
+    async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]: ...
+
+    async def change_session(self, session_id: str, change: SessionChange) -> SessionRecord:
+        """Raises UnknownSession, NameTaken."""
+        ...
+
+    async def delete_session(self, session_id: str) -> None:
+        """With its events, snapshot, texts, commands, lease and mirror. Raises UnknownSession,
+        SessionOwned while an owner lives."""
+        ...
+
+    # ── events ────────────────────────────────────────────────────────────────────────────────
+
+    async def append(self, lease: Lease, batch: Batch) -> int:
+        """Make a batch durable; the position of its last event.
+
+        Batches of one session are written in the order of their calls; those that wait together
+        are committed together. Raises LeaseLost when a later owner has the session, and
+        SequenceGap when the events do not follow those stored.
+        """
+        ...
+
+    async def events(
+        self, session_id: str, *, after: int = 0, limit: int = 1000
+    ) -> list[StoredEvent]:
+        """The events of one session behind the one numbered `after`; at most some MiB at once."""
+        ...
+
+    async def all_events(self, *, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
+        """The events of all sessions behind a position."""
+        ...
+
+    async def last_position(self) -> int: ...
+
+    async def snapshot(self, session_id: str) -> Snapshot | None: ...
+
+    async def save_snapshot(self, lease: Lease, snapshot: Snapshot) -> None:
+        """Raises LeaseLost."""
+        ...
+
+    async def copy_events(self, source: str, lease: Lease) -> int:
+        """Give the new, empty session of the lease all events of another; the last sequence."""
+        ...
+
+    async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
+        """Where these words stand, best first; the last one may be the beginning of a word."""
+        ...
+
+    # ── owners ────────────────────────────────────────────────────────────────────────────────
+
+    async def acquire(
+        self, session_id: str, owner: Owner, *, seconds: float, gone: Callable[[Owner], bool]
+    ) -> Lease:
+        """Take a session that nobody owns, or whose owner's lease ran out or who is `gone`.
+
+        Raises UnknownSession, SessionOwned.
+        """
+        ...
+
+    async def renew(self, owner: Owner, *, seconds: float) -> set[str]:
+        """Extend all leases of an owner; the sessions it still has."""
+        ...
+
+    async def release(self, lease: Lease) -> None: ...
+
+    async def owner(self, session_id: str) -> Owner | None:
+        """Who has the session, whether alive or not."""
+        ...
+
+    async def owned(self) -> list[tuple[str, Owner]]:
+        """Every session that has an owner, alive or not."""
+        ...
+
+    # ── commands ──────────────────────────────────────────────────────────────────────────────
+
+    async def send(self, session_id: str, body: bytes) -> int:
+        """Put a command into a session's inbox; its id. Raises UnknownSession."""
+        ...
+
+    async def take(self, leases: Sequence[Lease]) -> list[Command]:
+        """The commands that wait for these sessions, each given out once and then forgotten but
+        for its outcome."""
+        ...
+
+    async def settle(self, command_id: int, body: bytes) -> None: ...
+
+    async def outcome(self, command_id: int) -> Outcome: ...
+
+    # ── news ──────────────────────────────────────────────────────────────────────────────────
+
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have `wake` called in the running loop whenever something may be new, also when another
+        process wrote it; a hint, not a promise of news. The result ends that."""
+        ...

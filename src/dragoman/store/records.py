@@ -1,0 +1,153 @@
+"""What a store keeps, as types. Pure: times, ids and encoded events come in from outside."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from dragoman.session.events import Event
+
+Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted", "closed"]
+"""What a session does now: `waiting` is for a person, `interrupted` was cut by a crash."""
+
+
+class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One session, as it stands in a list. `id` is ours; the agent has its own."""
+
+    id: str
+    agent: str
+    cwd: str
+    created_at: float
+    updated_at: float
+    name: str | None = None
+    """What the user calls it; unique within `cwd`."""
+    agent_session_id: str | None = None
+    title: str | None = None
+    status: Status = "idle"
+    archived: bool = False
+    parent: str | None = None
+    """The session this one was forked from."""
+    additional_directories: list[str] = []
+    last_seq: int = 0
+
+
+class SessionChange(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What changes about a record; fields left UNSET stay as they are."""
+
+    name: str | UnsetType | None = UNSET
+    agent_session_id: str | UnsetType | None = UNSET
+    title: str | UnsetType | None = UNSET
+    status: Status | UnsetType = UNSET
+    archived: bool | UnsetType = UNSET
+    updated_at: float | UnsetType = UNSET
+
+
+class SessionFilter(msgspec.Struct, kw_only=True, frozen=True):
+    """Which sessions to list, newest first; `before` is the cursor of the last page."""
+
+    agent: str | None = None
+    cwd: str | None = None
+    name: str | None = None
+    agent_session_id: str | None = None
+    status: Status | None = None
+    archived: bool | None = None
+    limit: int = 100
+    before: str | None = None
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A text that search finds: what a person wrote or an agent said, in the event `seq`."""
+
+    seq: int
+    kind: Literal["user", "agent", "title"]
+    text: str
+
+
+class Batch(msgspec.Struct, kw_only=True):
+    """Events of one session that become durable together, with what they change around it."""
+
+    first_seq: int
+    events: list[bytes]
+    """Encoded, in order; the sequence is dense from `first_seq` on."""
+    change: SessionChange = SessionChange()
+    said: list[Said] = []
+
+
+class StoredEvent(msgspec.Struct, frozen=True):
+    """An event as it is stored. `position` orders the events of all sessions."""
+
+    position: int
+    session_id: str
+    seq: int
+    body: bytes
+
+    def decode(self) -> Event:
+        """Raises msgspec.DecodeError where the body is no event of ours."""
+        return decode_event(self.body)
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The state of a session after `seq`, encoded."""
+
+    seq: int
+    body: bytes
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """A process that runs sessions. `started` tells it from a later one with the same pid."""
+
+    id: str
+    machine: str
+    pid: int
+    started: str
+    label: str = ""
+    """What to call the machine when a person is told."""
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The right to write a session. A later owner has a higher epoch, and shuts this one out."""
+
+    session_id: str
+    owner_id: str
+    epoch: int
+
+
+class Command(msgspec.Struct, frozen=True):
+    """Something another process asks of a session's owner."""
+
+    id: int
+    session_id: str
+    body: bytes
+    sent_at: float
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of a command: `waiting`, then `taken` by an owner, then `done` with a body."""
+
+    state: Literal["waiting", "taken", "done", "unknown"]
+    body: bytes = b""
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A place that a search found; `snippet` has the words found between U+0001 and U+0002."""
+
+    session_id: str
+    seq: int
+    kind: str
+    snippet: str
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Event)
+
+
+def encode_event(event: Event) -> bytes:
+    """One line of JSON, without its line feed."""
+    return _ENCODER.encode(event)
+
+
+def decode_event(body: bytes) -> Event:
+    """Raises msgspec.DecodeError where the body is no event of ours."""
+    return _DECODER.decode(body)
