@@ -31,7 +31,8 @@ DragomanError
 │   ├── UnknownSession       there is no record of such a session
 │   ├── NameTaken            another session of that folder has the name
 │   ├── SessionOwned         another process runs the session
-│   └── LeaseLost            another process has taken the session over
+│   ├── LeaseLost            another process has taken the session over
+│   └── CommandRefused       what was asked of a session makes no sense there, or not any more
 ├── StoreError               the store could not do it, and has done nothing of it
 │   ├── StoreFull            there is no room on the disk
 │   ├── StoreCorrupt         what is stored cannot be trusted any more
@@ -329,6 +330,14 @@ class LeaseLost(SessionError):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(session_id, f"session {session_id} was taken over by another process")
+
+
+class CommandRefused(SessionError):
+    """A session could not do what was asked: `code` is a word for why, for programs."""
+
+    def __init__(self, session_id: str, code: str, sentence: str) -> None:
+        super().__init__(session_id, sentence)
+        self.code = code
 
 
 class StoreError(DragomanError):

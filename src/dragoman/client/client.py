@@ -78,7 +78,7 @@ class Client:
             tap=tap,
             on_lost=self._lost,
         )
-        self._openings = Openings(
+        self.openings = Openings(
             self,
             self._router,
             policy=policy,
@@ -174,6 +174,10 @@ class Client:
         finally:
             await self._connection.aclose()
 
+    async def kill(self) -> None:
+        """End the agent at once. Turns that run are cut short; sessions can `reconnect`."""
+        await self._connection.kill()
+
     # ── signing in ────────────────────────────────────────────────────────────────────────────
 
     async def authenticate(self, method_id: str) -> None:
@@ -238,8 +242,8 @@ class Client:
         Raises ValueError for a folder that does not exist, AuthRequired when the agent wants a
         sign-in first, and what any call raises.
         """
-        place = self._openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
-        return await self._openings.new(place, "new")
+        place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        return await self.openings.new(place, "new")
 
     async def load_session(
         self,
@@ -256,8 +260,8 @@ class Client:
         Raises Unsupported where the agent cannot load.
         """
         self.require("load", "session/load")
-        place = self._openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
-        return await self._openings.reopen("load", session_id, place)
+        place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        return await self.openings.reopen("load", session_id, place)
 
     async def resume_session(
         self,
@@ -274,8 +278,8 @@ class Client:
         Raises Unsupported where the agent cannot resume.
         """
         self.require("resume", "session/resume")
-        place = self._openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
-        return await self._openings.reopen("resume", session_id, place)
+        place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        return await self.openings.reopen("resume", session_id, place)
 
     async def fork_session(
         self,
@@ -289,8 +293,8 @@ class Client:
     ) -> Session:
         """A new session that remembers what the other one did. Raises Unsupported."""
         self.require("fork", "session/fork")
-        place = self._openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
-        return await self._openings.fork(session_id, place)
+        place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        return await self.openings.fork(session_id, place)
 
     async def ensure_session(
         self,
@@ -308,10 +312,10 @@ class Client:
         `session.continuity` says which it was: `replayed`, `continued`, `reset`, or `new` when
         there was no id. Raises SessionNotContinued.
         """
-        place = self._openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
         if session_id is None:
-            return await self._openings.new(place, "new")
-        return await self._openings.ensure(session_id, place, allow_new=allow_new)
+            return await self.openings.new(place, "new")
+        return await self.openings.ensure(session_id, place, allow_new=allow_new)
 
     # ── sessions the agent keeps ──────────────────────────────────────────────────────────────
 
@@ -395,7 +399,7 @@ class Client:
             if self.connection_error is not None:
                 self._greet(await self._connection.reconnect())
         await session.gate.close()  # what the lost agent had running, no agent knows any more
-        await self._openings.reconnect(session)
+        await self.openings.reconnect(session)
 
 
 def _offers(host: HostCapabilities, policy: Policy, agent: str) -> HostCapabilities:

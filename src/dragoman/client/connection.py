@@ -100,6 +100,14 @@ class Connection:
         await self.aclose()
         return await self.connect()
 
+    async def kill(self) -> None:
+        """End the agent at once; sessions learn that it is lost."""
+        if self._peer is not None:
+            closing = asyncio.create_task(self._peer.aclose())
+            await asyncio.sleep(0)
+            closing.cancel()  # which has a transport kill what stands behind it
+            await asyncio.wait([closing])
+
     async def aclose(self) -> None:
         """Close the transport; what stands behind it ends."""
         if self._watching is not None:

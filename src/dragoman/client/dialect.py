@@ -5,6 +5,7 @@ A dialect turns what an agent sends into calls on `Host`, and what the client wa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -17,6 +18,7 @@ from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalSnaps
 from dragoman.session.content import Content
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import PermissionOption, TokenUsage
+from dragoman.session.state import SessionState
 
 
 class Welcome(msgspec.Struct, kw_only=True):
@@ -57,6 +59,10 @@ class Place(msgspec.Struct, kw_only=True):
     meta: dict[str, Any] | None = None
     notes: list[str] = []
     """A sentence for each thing that had to be left out."""
+    history: SessionState | None = None
+    """What is known of the session already; it goes on from there."""
+    listen: Callable[[Event], None] | None = None
+    """Told of every event of the session as it happens."""
 
 
 OWN_OPTION = "dragoman."

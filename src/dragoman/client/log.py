@@ -40,25 +40,31 @@ _SMALL = 256
 
 
 class SessionLog:
-    """`opening` is recorded before anything else; `replay` says what to do with history."""
+    """`opening` is recorded before anything else; `replay` says what to do with history.
+
+    With a `history` the log goes on behind it.
+    """
 
     def __init__(
         self,
         opening: Iterable[e.Event],
         *,
         replaying: bool,
-        listen: Callable[[e.Event], None] | None,
+        listeners: list[Callable[[e.Event], None]],
+        history: SessionState | None = None,
     ) -> None:
-        self.state = SessionState()
+        self.state = SessionState() if history is None else history
         self.turn: Turn | None = None
         """Whoever reads the running turn."""
-        self.replay: Literal["keep", "skip", "no"] = "keep" if replaying else "no"
+        self.replay: Literal["keep", "skip", "no"] = _told_again(replaying, history)
         self.progress = time.monotonic()
         """When the agent, or a command it runs, was last heard of."""
         self._opening = list(opening)
-        self._listen = listen
+        self.listeners = listeners
         self._streams: list[Stream[e.Event]] = []
-        self._seq = 0
+        self._seq = self.state.last_seq
+        self._begun = False
+        """Something was recorded here; what a history tells does not count."""
         self._closed = False
 
     def touch(self) -> None:
@@ -76,6 +82,7 @@ class SessionLog:
     def open(self) -> None:
         """Record what the session begins with, once."""
         opening, self._opening = self._opening, []
+        self._begun = True
         for event in opening:
             self.record(event)
 
@@ -89,8 +96,8 @@ class SessionLog:
         event.seq = self._seq
         event.at = time.time()
         reduce(self.state, event)
-        if self._listen is not None:
-            self._tell(self._listen, event)
+        for listen in self.listeners:
+            self._tell(listen, event)
         if event.replay:
             return
         # The turn's last event goes to it by `finish`.
@@ -136,9 +143,15 @@ class SessionLog:
     def close(self, reason: str) -> None:
         """The last event, if the session was ever open; nothing is recorded behind it."""
         self._opening.clear()
-        if self.state.open:
+        if self._begun and self.state.open:
             self.record(e.SessionClosed(reason))
         self._closed = True
         for stream in self._streams:
             stream.close()
         self._streams.clear()
+
+
+def _told_again(replaying: bool, history: SessionState | None) -> Literal["keep", "skip", "no"]:
+    if not replaying:
+        return "no"
+    return "keep" if history is None else "skip"

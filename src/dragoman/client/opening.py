@@ -17,7 +17,7 @@ from dragoman.client.log import SessionLog
 from dragoman.client.mcp import McpServer, supported
 from dragoman.client.options import HostCapabilities
 from dragoman.client.router import Router
-from dragoman.client.session import Session
+from dragoman.client.session import NOT_OPENED, Session
 from dragoman.client.sign_in import explained
 from dragoman.errors import AuthRequired, RemoteError, SessionBusy, SessionNotContinued
 from dragoman.host.consent import Consent
@@ -128,17 +128,16 @@ class Openings:
 
     async def _give_up(self, session: Session, before: Session | None) -> None:
         self._router.remove(session)
-        reason = "the session could not be opened"
         if before is None:
-            await session.shut(reason)
+            await session.abandon()
         else:
             # Terminals are known by the session's id: those of the one before go on.
             self._router.add(before)
-            session.end(reason)
+            session.log.close(NOT_OPENED)
 
     async def ensure(self, session_id: str, place: Place, *, allow_new: bool) -> Session:
         reason = _NO_WAY
-        for way in self._ways():
+        for way in self._ways(known=place.history is not None):
             try:
                 return await self.reopen(way, session_id, place)
             except AuthRequired:
@@ -158,7 +157,7 @@ class Openings:
 
         session.log.replay = "skip"
         reason = _NO_WAY
-        for way in reversed(self._ways()):  # resume first: its history is known here
+        for way in self._ways(known=True):
             try:
                 return await self._call(way, session.id, session.place, on_opened)
             except AuthRequired:
@@ -167,10 +166,12 @@ class Openings:
                 reason = str(error)
         raise SessionNotContinued(session.id, reason)
 
-    def _ways(self) -> list[Way]:
+    def _ways(self, *, known: bool) -> list[Way]:
+        """Resuming comes first when the history is known here already."""
         agent = self._client.capabilities
         ways: list[Way] = ["load"] if agent.load else []
-        return [*ways, "resume"] if agent.resume else ways
+        ways = [*ways, "resume"] if agent.resume else ways
+        return ways[::-1] if known else ways
 
     async def _call(
         self, way: Way, session_id: str, place: Place, on_opened: Callable[[Opened], None]
@@ -205,11 +206,11 @@ class Openings:
             self._opened(session_id, place, continuity),
             *(e.Notice(note, "warning", source="client") for note in place.notes),
         ]
-        listen = self._listen
         log = SessionLog(
             opening,
             replaying=replaying,
-            listen=None if listen is None else lambda event: listen(session, event),
+            listeners=[] if place.listen is None else [place.listen],
+            history=place.history,
         )
         session = Session(
             self._client,
@@ -218,6 +219,8 @@ class Openings:
             log=log,
             gate=self._gate(session_id, place, log),
         )
+        if (listen := self._listen) is not None:
+            log.listeners.append(lambda event: listen(session, event))
         self._router.add(session)
         return session
 

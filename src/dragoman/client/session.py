@@ -33,6 +33,7 @@ from dragoman.host.changes import Change
 from dragoman.host.elicitation import ElicitationAnswer
 from dragoman.host.gate import Gate
 from dragoman.session import events as e
+from dragoman.session.content import Content
 from dragoman.session.state import Pending
 from dragoman.stream import Stream
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from dragoman.client.client import Client
 
 logger = logging.getLogger("dragoman.client")
+
+NOT_OPENED = "the session could not be opened"
 
 
 class Session:
@@ -65,7 +68,7 @@ class Session:
         self.gate = gate
         self._client = client
         self._turn: Turn | None = None
-        self._queue: deque[Turn] = deque()
+        self._queue = deque(self._turn_for(p.id, p.content) for p in log.state.queue)
         self._failed_with: DragomanError | None = None
         self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -117,20 +120,23 @@ class Session:
         content, warnings = prepare(prompt, self._client.capabilities, self.cwd)
         if self.busy and when_busy == "raise":
             raise SessionBusy(self.id)
-        turn = Turn(
-            f"turn-{os.urandom(8).hex()}",
-            content,
-            meta=meta,
-            timeout=timeout if timeout is not None else self._client.timeouts.progress,
-            warnings=warnings,
-            on_unanswered=self.gate.consent.refuse_unattended,
-        )
+        turn = self._turn_for(f"turn-{os.urandom(8).hex()}", content)
+        turn.meta, turn.warnings = meta, warnings
+        turn.timeout = timeout if timeout is not None else turn.timeout
         if self.busy:
             self._queue.append(turn)
             self.log.record(e.PromptQueued(turn.id, content))
         else:
             self._begin(turn)
         return turn
+
+    def _turn_for(self, turn_id: str, content: list[Content]) -> Turn:
+        return Turn(
+            turn_id,
+            content,
+            timeout=self._client.timeouts.progress,
+            on_unanswered=self.gate.consent.refuse_unattended,
+        )
 
     def _begin(self, turn: Turn) -> None:
         self.log.replay = "no"
@@ -220,6 +226,19 @@ class Session:
         # When the connection is gone, the turn ends for that reason.
         with suppress(DragomanError):
             self._client.dialect.cancel(self.id)
+
+    @property
+    def queued(self) -> list[Turn]:
+        """The prompts that wait, in order."""
+        return list(self._queue)
+
+    def edit_queued(self, turn: Turn, prompt: PromptInput) -> None:
+        """Say something else in a prompt that still waits. Raises ValueError when there is nothing
+        in the prompt, KeyError when it was sent or dropped."""
+        if turn not in self._queue:
+            raise KeyError(turn.id)
+        turn.content, turn.warnings = prepare(prompt, self._client.capabilities, self.cwd)
+        self.log.record(e.PromptQueued(turn.id, turn.content))
 
     def drop_queued(self, turn: Turn) -> None:
         """Take a queued prompt back; its turn ends as cancelled without having been sent."""
@@ -346,6 +365,24 @@ class Session:
             await self.gate.close()
         finally:
             self.end(reason)
+
+    async def abandon(self) -> None:
+        """Called by the client when the session could not be opened: it never was."""
+        self._closing = True
+        self._queue.clear()
+        self.log.close(NOT_OPENED)
+        await self.gate.close()
+
+    async def detach(self, error: DragomanError) -> None:
+        """Stop working here without closing the session: it is going to be continued elsewhere.
+
+        A turn that still runs ends with `error`; queued prompts stay in the state.
+        """
+        self._closing = True
+        if self._turn is not None:
+            self._send_cancel()
+            self._fail(self._turn, error)
+        await self.gate.close()
 
     def end(self, reason: str) -> None:
         """Called by the client: nothing more happens here, whatever still runs."""

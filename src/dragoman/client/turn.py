@@ -33,16 +33,14 @@ class Turn:
         turn_id: str,
         content: list[Content],
         *,
-        meta: dict[str, Any] | None,
         timeout: float | None,
-        warnings: list[str],
         on_unanswered: Callable[[str | None], None],
     ) -> None:
         self.id = turn_id
         self.content = content
-        self.meta = meta
+        self.meta: dict[str, Any] | None = None
         self.timeout = timeout
-        self.warnings = warnings
+        self.warnings: list[str] = []
         """What had to be changed about the prompt, a sentence each."""
         self.stop_reason: str | None = None
         self.usage: TokenUsage | None = None

@@ -350,7 +350,7 @@ class FileWritten(Recorded, tag="file_written"):
 
 
 class PromptQueued(Recorded, tag="prompt_queued"):
-    """A prompt waits for the running turn to end."""
+    """A prompt waits for the running turn to end, or was changed while it waits."""
 
     queue_id: str
     content: list[Content]

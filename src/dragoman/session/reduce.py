@@ -422,6 +422,10 @@ def _terminal(state: SessionState, terminal_id: str) -> Terminal:
 
 
 def _prompt_queued(state: SessionState, event: e.PromptQueued) -> None:
+    for prompt in state.queue:
+        if prompt.id == event.queue_id:
+            prompt.content = event.content
+            return
     state.queue.append(QueuedPrompt(event.queue_id, event.content))
 
 

@@ -1,0 +1,138 @@
+"""What can be asked of a running session, from this process or, through the store, from another."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from dragoman.errors import CommandRefused
+from dragoman.session.content import Content
+
+
+class _Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="command"):
+    """Everything here crosses processes as JSON."""
+
+
+class Prompt(_Command, frozen=True, tag="prompt"):
+    """Say this next; it waits while a turn runs. The reply has the `turn` and whether it is
+    `queued`."""
+
+    content: str | list[Content]
+
+
+class Cancel(_Command, frozen=True, tag="cancel"):
+    """Stop the running turn. The reply says whether there was one: `cancelled`."""
+
+
+class Answer(_Command, frozen=True, tag="answer"):
+    """Settle a permission request; the first answer wins."""
+
+    request_id: str
+    option_id: str
+
+
+class AnswerElicitation(_Command, frozen=True, tag="answer_elicitation"):
+    request_id: str
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+
+class SetMode(_Command, frozen=True, tag="set_mode"):
+    mode_id: str
+
+
+class SetConfig(_Command, frozen=True, tag="set_config"):
+    option_id: str
+    value: str | bool
+
+
+class SetModel(_Command, frozen=True, tag="set_model"):
+    model_id: str
+
+
+class EditQueued(_Command, frozen=True, tag="edit_queued"):
+    queue_id: str
+    content: str | list[Content]
+
+
+class DropQueued(_Command, frozen=True, tag="drop_queued"):
+    queue_id: str
+
+
+class Revert(_Command, frozen=True, tag="revert"):
+    """Undo what was written, in one turn or in all. The reply has the `paths`."""
+
+    turn_id: str | None = None
+    force: bool = False
+
+
+class Rename(_Command, frozen=True, tag="rename"):
+    title: str
+
+
+class Close(_Command, frozen=True, tag="close"):
+    """End the session, on the agent's side too; its record stays."""
+
+
+class Kill(_Command, frozen=True, tag="kill"):
+    """End the agent's process, whatever it does."""
+
+
+Command: TypeAlias = (
+    Prompt
+    | Cancel
+    | Answer
+    | AnswerElicitation
+    | SetMode
+    | SetConfig
+    | SetModel
+    | EditQueued
+    | DropQueued
+    | Revert
+    | Rename
+    | Close
+    | Kill
+)
+
+Reply: TypeAlias = dict[str, Any]
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a command was not done."""
+
+    code: str
+    sentence: str
+
+
+class _Result(msgspec.Struct, frozen=True, omit_defaults=True):
+    reply: Reply = {}
+    refusal: Refusal | None = None
+
+
+_encoder = msgspec.json.Encoder()
+_commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
+_results = msgspec.json.Decoder(_Result)
+
+
+def encode_command(command: Command) -> bytes:
+    return _encoder.encode(command)
+
+
+def decode_command(body: bytes) -> Command:
+    """Raises msgspec.DecodeError for what another version of us may have sent."""
+    return _commands.decode(body)
+
+
+def encode_result(result: Reply | Refusal) -> bytes:
+    if isinstance(result, Refusal):
+        return _encoder.encode(_Result(refusal=result))
+    return _encoder.encode(_Result(reply=result))
+
+
+def decode_result(session_id: str, body: bytes) -> Reply:
+    """Raises CommandRefused where that is the result."""
+    result = _results.decode(body)
+    if result.refusal is not None:
+        raise CommandRefused(session_id, result.refusal.code, result.refusal.sentence)
+    return result.reply

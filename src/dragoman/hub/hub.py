@@ -1,0 +1,333 @@
+"""The engine behind every window: opens sessions, owns them, and passes on what is asked of them.
+
+A session has one owner. What is asked of a session that another process owns goes into its inbox in
+the store, and the answer comes back the same way: a caller need not know where a session runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+
+from dragoman.errors import (
+    CommandRefused,
+    ConnectionClosed,
+    DragomanError,
+    SessionOwned,
+    UnknownSession,
+    Unsupported,
+)
+from dragoman.hub import commands as c
+from dragoman.hub.agents import Agents, Launcher
+from dragoman.hub.chores import Chores
+from dragoman.hub.inbox import Inbox, ask_owner
+from dragoman.hub.live import Live
+from dragoman.hub.opening import OnReset, Opener
+from dragoman.hub.owner import is_gone, this_process
+from dragoman.hub.states import stored_state
+from dragoman.hub.watching import News, Tail, watch_all, watch_session
+from dragoman.session.state import SessionState
+from dragoman.store.base import Store
+from dragoman.store.records import Lease, SessionChange, SessionRecord, StoredEvent
+
+logger = logging.getLogger("dragoman.hub")
+
+_CANCEL_SECONDS = 5.0
+"""How long a turn may take to stop when the hub is closed."""
+
+
+class Hub:
+    """Use it as a context manager; leaving it ends what runs here, and all of it is stored.
+
+    With `attended`, someone always answers questions; else only whoever a client's provider asks.
+    """
+
+    def __init__(self, store: Store, launcher: Launcher, *, attended: bool = True) -> None:
+        self.store = store
+        self.owner = this_process()
+        self.news = News()
+        self.live: dict[str, Live] = {}
+        """The sessions that run in this process, by their ids."""
+        self._agents = Agents(launcher)
+        self._opener = Opener(
+            store, self._agents, self.owner, attended=attended, on_stored=self.news.tell
+        )
+        self._opening: dict[str, asyncio.Lock] = {}
+        self._failures: dict[str, DragomanError] = {}
+        self._inbox = Inbox(store, self._leases, self._serve)
+        self.chores = Chores(self, self._opener, self._agents)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # ── its life ──────────────────────────────────────────────────────────────────────────────
+
+    async def __aenter__(self) -> Hub:
+        self._unsubscribe = self.store.on_change(self._changed)
+        self._inbox.start()
+        self.chores.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _changed(self) -> None:
+        self.news.tell_all()
+        self._inbox.look()
+
+    async def aclose(self) -> None:
+        """Cancel what runs, store all of it, end the agents and give the sessions up."""
+        self._unsubscribe()
+        await self.chores.aclose()
+        await self._inbox.aclose()
+        lives = list(self.live.values())
+        self.live.clear()
+        await asyncio.gather(*map(self._settle, lives))
+        await self._agents.aclose()
+        for live in lives:
+            await self._release(live)
+
+    async def _settle(self, live: Live) -> None:
+        if live.session.busy:
+            with suppress(DragomanError, TimeoutError):
+                async with asyncio.timeout(_CANCEL_SECONDS):
+                    await live.session.cancel()
+        await live.detach(ConnectionClosed("the process that ran the session was closed"))
+
+    async def _release(self, live: Live) -> None:
+        try:
+            await self.store.release(live.recording.lease)
+        except DragomanError as error:
+            logger.warning("a session could not be given up: %s", error)
+
+    # ── opening ───────────────────────────────────────────────────────────────────────────────
+
+    async def create(
+        self,
+        agent: str,
+        cwd: str,
+        *,
+        session_id: str | None = None,
+        name: str | None = None,
+        additional_directories: Sequence[str] = (),
+    ) -> Live:
+        """A new session. Raises NameTaken, and what starting the agent raises."""
+        record = _record(agent, cwd, session_id, name, additional_directories)
+        return self._run(await self._opener.create(record))
+
+    async def adopt(self, agent: str, agent_session_id: str, cwd: str) -> Live:
+        """A session that only the agent knew. Raises Unsupported where it cannot be loaded."""
+        record = _record(agent, cwd)
+        record.agent_session_id = agent_session_id
+        return self._run(await self._opener.adopt(record))
+
+    async def fork(self, session_id: str, *, name: str | None = None) -> Live:
+        """A new session that remembers another. Raises UnknownSession, Unsupported."""
+        parent = await self.record(session_id)
+        if parent.agent_session_id is None:
+            raise Unsupported("forking a session that was never opened")
+        record = _record(parent.agent, parent.cwd, None, name, parent.additional_directories)
+        record.parent = parent.id
+        return self._run(await self._opener.fork(parent, record))
+
+    async def open(self, session_id: str, *, on_reset: OnReset = "fail") -> Live:
+        """Have a stored session run here.
+
+        Raises UnknownSession, SessionOwned when another process runs it, and SessionNotContinued
+        when its agent does not remember it, unless `on_reset` is new.
+        """
+        async with self._opening.setdefault(session_id, asyncio.Lock()):
+            if (live := self.live.get(session_id)) is not None:
+                return live
+            record = await self.record(session_id)
+            return self._run(await self._opener.reopen(record, on_reset))
+
+    def _run(self, live: Live) -> Live:
+        self.live[live.id] = live
+        self._failures.pop(live.id, None)
+        live.recording.on_failed = lambda error: self._failed(live, error)
+        if (error := live.recording.error) is not None:
+            self._failed(live, error)
+        self._inbox.look()
+        return live
+
+    def _failed(self, live: Live, error: DragomanError) -> None:
+        """The store does not take the session's events any more: it must not go on unseen."""
+        logger.error("session %s is not recorded any more: %s", live.id, error)
+        self.live.pop(live.id, None)
+        self._failures[live.id] = error
+        self.news.tell(live.id)
+        self._spawn(self._cut(live, error))
+
+    async def _cut(self, live: Live, error: DragomanError) -> None:
+        await live.detach(error)
+        await self._leave(live)
+
+    async def detach(self, live: Live) -> None:
+        """Stop running a session here; it is stored, and can be opened again anywhere."""
+        self.live.pop(live.id, None)
+        await self._settle(live)
+        await self._leave(live)
+
+    async def _leave(self, live: Live) -> None:
+        with suppress(DragomanError):
+            await live.running.client.close_session(live.session.id)
+        await self._agents.leave(live.running)
+        await self._release(live)
+
+    # ── asking for things ─────────────────────────────────────────────────────────────────────
+
+    async def send(self, session_id: str, command: c.Command) -> c.Reply:
+        """Have a session do something, wherever it runs.
+
+        Raises CommandRefused when it cannot, UnknownSession, and what opening it raises.
+        """
+        if (live := self.live.get(session_id)) is not None:
+            return await self._do(live, command)
+        await self.record(session_id)
+        owner = await self.store.owner(session_id)
+        if owner is None or is_gone(owner):
+            if isinstance(command, _NEED_A_LIVE_ONE):
+                return _nothing_runs(session_id, command)
+            if isinstance(command, c.Close):
+                return await self._close_stored(session_id)
+        try:
+            live = await self.open(session_id)
+        except SessionOwned:
+            return await ask_owner(self.store, self.news, session_id, command)
+        return await self._do(live, command)
+
+    async def _do(self, live: Live, command: c.Command) -> c.Reply:
+        match command:
+            case c.Close():
+                await self._close(live)
+                return {}
+            case c.Kill():
+                return await self._kill(live)
+            case _:
+                return await live.execute(command)
+
+    async def _serve(self, session_id: str, command: c.Command) -> c.Reply:
+        """A command from another process."""
+        live = self.live.get(session_id)
+        if live is None:
+            raise CommandRefused(session_id, "failed", "the session does not run here any more")
+        return await self._do(live, command)
+
+    async def _close(self, live: Live) -> None:
+        """End it in order, on the agent's side too; the record says that it is closed."""
+        self.live.pop(live.id, None)
+        try:
+            await live.running.client.close_session(live.session.id)
+        except DragomanError as error:
+            logger.warning("closing session %s: %s", live.id, error)
+        await live.recording.seal()
+        await self._agents.leave(live.running)
+        await self._release(live)
+
+    async def _close_stored(self, session_id: str) -> c.Reply:
+        await self.store.change_session(session_id, SessionChange(status="closed"))
+        return {}
+
+    async def _kill(self, live: Live) -> c.Reply:
+        await live.running.client.kill()
+        await live.recording.settled()
+        return {}
+
+    async def delete(self, session_id: str, *, local: bool = False) -> None:
+        """Forget a session: here, and by its agent where that is offered, unless `local`.
+
+        Raises UnknownSession, SessionOwned when another process runs it.
+        """
+        record = await self.record(session_id)
+        if (live := self.live.get(session_id)) is not None:
+            await self._close(live)
+        if not local and record.agent_session_id is not None:
+            await self._delete_remotely(record)
+        await self.store.delete_session(session_id)
+        self.news.tell(session_id)
+
+    async def _delete_remotely(self, record: SessionRecord) -> None:
+        running = await self._agents.use(record.agent, record.cwd)
+        try:
+            if running.client.capabilities.delete and record.agent_session_id is not None:
+                await running.client.delete_session(record.agent_session_id)
+        finally:
+            await self._agents.leave(running)
+
+    # ── looking ───────────────────────────────────────────────────────────────────────────────
+
+    async def record(self, session_id: str) -> SessionRecord:
+        """Raises UnknownSession."""
+        live = self.live.get(session_id)
+        record = live.record if live is not None else await self.store.session(session_id)
+        if record is None:
+            raise UnknownSession(session_id)
+        return record
+
+    async def state(self, session_id: str) -> SessionState:
+        """What the session is now, wherever it runs. Raises UnknownSession."""
+        if (live := self.live.get(session_id)) is not None:
+            return live.state
+        await self.record(session_id)
+        return await stored_state(self.store, session_id)
+
+    def watch(self, session_id: str, after: int = 0) -> AsyncIterator[list[StoredEvent]]:
+        """The stored events behind `after`, and those to come; ends with an error when this process
+        ran the session and cannot store it any more."""
+        return watch_session(
+            self.store, self.news, session_id, after, lambda: self._tail(session_id)
+        )
+
+    def _tail(self, session_id: str) -> Tail | None:
+        if (error := self._failures.get(session_id)) is not None:
+            raise error
+        live = self.live.get(session_id)
+        return None if live is None else live.recording.tail
+
+    def watch_all(self, after: int) -> AsyncIterator[list[StoredEvent]]:
+        """The stored events of all sessions behind a position, and those to come."""
+        return watch_all(self.store, self.news, after)
+
+    # ── and the rest ──────────────────────────────────────────────────────────────────────────
+
+    def _leases(self) -> list[Lease]:
+        return [live.recording.lease for live in self.live.values()]
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+_NEED_A_LIVE_ONE = (c.Cancel, c.Answer, c.AnswerElicitation, c.EditQueued, c.Kill)
+
+
+def _nothing_runs(session_id: str, command: c.Command) -> c.Reply:
+    if isinstance(command, c.Cancel):
+        return {"cancelled": False}
+    if isinstance(command, c.Kill):
+        return {}
+    raise CommandRefused(session_id, "settled", "the session does not run: nothing waits there")
+
+
+def _record(
+    agent: str,
+    cwd: str,
+    session_id: str | None = None,
+    name: str | None = None,
+    additional_directories: Sequence[str] = (),
+) -> SessionRecord:
+    now = time.time()
+    return SessionRecord(
+        id=session_id or f"s-{uuid.uuid4().hex[:16]}",
+        agent=agent,
+        cwd=cwd,
+        created_at=now,
+        updated_at=now,
+        name=name,
+        additional_directories=list(additional_directories),
+    )

@@ -1,0 +1,199 @@
+"""A session that this process runs: everything that happens is stored, anybody may steer it."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from dragoman.client.prompts import PromptInput
+from dragoman.client.session import Session
+from dragoman.client.turn import Turn
+from dragoman.errors import (
+    CancelIgnored,
+    CommandRefused,
+    DragomanError,
+    RevertConflict,
+    SessionNotContinued,
+    Unsupported,
+)
+from dragoman.host.elicitation import ElicitationAnswer
+from dragoman.hub import commands as c
+from dragoman.hub.agents import Running
+from dragoman.hub.recording import Recording
+from dragoman.hub.states import encode_state
+from dragoman.hub.summary import status_of, title_of
+from dragoman.session.state import SessionState
+from dragoman.store.base import Store
+from dragoman.store.records import SessionChange, Snapshot
+
+logger = logging.getLogger("dragoman.hub")
+
+_FIRST_SNAPSHOT = 2_000
+
+
+class Live:
+    """One session, the recording of its events, and the agent it runs on."""
+
+    def __init__(
+        self, store: Store, recording: Recording, running: Running, session: Session
+    ) -> None:
+        self.record = recording.record
+        self.recording = recording
+        self.running = running
+        self.session = session
+        self.used_at = time.monotonic()
+        self._store = store
+        self._snapshot_at = max(_FIRST_SNAPSHOT, self.record.last_seq * 5 // 4)
+        recording.describe = self.describe
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def state(self) -> SessionState:
+        """Ahead of what is stored by what is being written."""
+        return self.session.state
+
+    @property
+    def idle(self) -> bool:
+        return not self.session.busy and not self.session.queued
+
+    # ── what is stored ────────────────────────────────────────────────────────────────────────
+
+    def describe(self) -> SessionChange:
+        """What the list of sessions should say, written along with the events."""
+        state, record = self.state, self.record
+        self.used_at = time.monotonic()
+        record.status = status_of(state)
+        record.updated_at = time.time()
+        record.agent_session_id = state.session_id or record.agent_session_id
+        if not record.renamed:
+            record.title = title_of(state) or record.title
+        return SessionChange(
+            status=record.status,
+            updated_at=record.updated_at,
+            agent_session_id=record.agent_session_id,
+            title=record.title,
+        )
+
+    @property
+    def wants_snapshot(self) -> bool:
+        return self.record.last_seq >= self._snapshot_at
+
+    async def save_snapshot(self) -> None:
+        """So that the session opens without folding all of it again."""
+        seq, body = self.state.last_seq, encode_state(self.state)
+        self._snapshot_at = seq * 5 // 4 + 1
+        await self.recording.settled()
+        if self.record.last_seq >= seq:
+            await self._store.save_snapshot(self.recording.lease, Snapshot(seq, body))
+
+    async def detach(self, error: DragomanError) -> None:
+        """Stop running it; all that has happened is stored. A turn that still runs ends with the
+        error, queued prompts wait for the next owner."""
+        await self.session.detach(error)
+        await self.recording.seal()
+
+    # ── what is asked of it ───────────────────────────────────────────────────────────────────
+
+    async def execute(self, command: c.Command) -> c.Reply:
+        """Do it. Raises CommandRefused."""
+        self.used_at = time.monotonic()
+        try:
+            reply = await self._execute(command)
+        except DragomanError as error:
+            raise _refused(self.id, error) from error
+        except KeyError as error:
+            sentence = f"{error.args[0]} is unknown, or was settled before"
+            raise CommandRefused(self.id, "settled", sentence) from error
+        except ValueError as error:
+            raise CommandRefused(self.id, "invalid", str(error)) from error
+        await self.recording.settled()
+        return reply
+
+    async def _execute(self, command: c.Command) -> c.Reply:
+        match command:
+            case c.Prompt(content):
+                turn = await self.prompt(content)
+                return {"turn": turn.id, "queued": turn in self.session.queued}
+            case c.Cancel():
+                return await self._cancel()
+            case c.Revert(turn_id, force):
+                undone = await self.session.gate.revert(turn_id, force=force)
+                return {"paths": [change.path for change in undone]}
+            case c.Rename(title):
+                await self._rename(title)
+            case c.SetMode() | c.SetConfig() | c.SetModel():
+                await self._set(command)
+            case _:
+                await self._settle(command)
+        return {}
+
+    async def _set(self, command: c.SetMode | c.SetConfig | c.SetModel) -> None:
+        match command:
+            case c.SetMode(mode_id):
+                await self.session.set_mode(mode_id)
+            case c.SetConfig(option_id, value):
+                await self.session.set_config_option(option_id, value)
+            case c.SetModel(model_id):
+                await self.session.set_model(model_id)
+
+    async def _settle(self, command: c.Command) -> None:
+        """What waits: a question, or a prompt."""
+        session = self.session
+        match command:
+            case c.Answer(request_id, option_id):
+                await session.answer(request_id, option_id)
+            case c.AnswerElicitation(request_id, action, content):
+                answer = ElicitationAnswer(action, content)
+                await session.answer_elicitation(request_id, answer)
+            case c.EditQueued(queue_id, content):
+                session.edit_queued(self._queued(queue_id), content)
+            case c.DropQueued(queue_id):
+                session.drop_queued(self._queued(queue_id))
+            case _:
+                raise Unsupported(f"{type(command).__name__} here")
+
+    async def prompt(self, prompt: PromptInput) -> Turn:
+        """Send a prompt, or queue it; an agent that was lost is started again first.
+
+        Raises SessionNotContinued when it comes back without its memory, ValueError when there is
+        nothing in the prompt.
+        """
+        if self.running.client.connection_error is not None:
+            await self.session.reconnect()
+        return self.session.prompt(prompt)
+
+    async def _cancel(self) -> c.Reply:
+        busy = self.session.busy
+        await self.session.cancel()
+        return {"cancelled": busy}
+
+    def _queued(self, queue_id: str) -> Turn:
+        for turn in self.session.queued:
+            if turn.id == queue_id:
+                return turn
+        raise KeyError(queue_id)
+
+    async def _rename(self, title: str) -> None:
+        self.record.title, self.record.renamed = title, True
+        change = SessionChange(title=title, renamed=True)
+        await self._store.change_session(self.id, change)
+        # The agent's own list should say the same, where it can.
+        if self.running.client.capabilities.set_title and title:
+            await self.session.set_title(title)
+
+
+_CODES: dict[type[DragomanError], str] = {
+    Unsupported: "unsupported",
+    SessionNotContinued: "not_continued",
+    CancelIgnored: "cancel_ignored",
+    RevertConflict: "conflict",
+}
+
+
+def _refused(session_id: str, error: DragomanError) -> CommandRefused:
+    if isinstance(error, CommandRefused):
+        return error
+    return CommandRefused(session_id, _CODES.get(type(error), "failed"), str(error))

@@ -1,0 +1,68 @@
+"""Which process this is, and whether another one is still there.
+
+On one machine a process is known by its pid and the time it started; a process on another machine,
+or in another container, cannot be seen from here: there its lease has to run out.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from dragoman.store.records import Owner
+
+
+def this_process() -> Owner:
+    """This process, as an owner that was never there before."""
+    pid = os.getpid()
+    return Owner(
+        id=os.urandom(8).hex(),
+        machine=_machine(),
+        pid=pid,
+        started=started(pid),
+        label=socket.gethostname(),
+    )
+
+
+def is_gone(owner: Owner) -> bool:
+    """Whether we can tell that it has ended; of a stranger we cannot."""
+    return owner.machine == _machine() and started(owner.pid) != owner.started
+
+
+def started(pid: int) -> str:
+    """When a process started, in the system's own way to say so; "" when there is none."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            # Behind the name in brackets, which may hold anything, the 20th field.
+            stat = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+            return "" if stat[0] in "ZX" else f"{_boot()}-{stat[19]}"
+        return ""
+    command = ["ps", "-o", "lstart=", "-p", str(pid)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+@cache
+def _machine() -> str:
+    """The same for all processes that can see each other's pids, and for no others."""
+    for name in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        with suppress(OSError):
+            machine = Path(name).read_text().strip()
+            break
+    else:
+        machine = socket.gethostname()
+    namespace = ""
+    with suppress(OSError):
+        namespace = os.readlink("/proc/self/ns/pid")
+    return f"{machine} {namespace}".strip()
+
+
+@cache
+def _boot() -> str:
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
+    return ""

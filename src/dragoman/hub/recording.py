@@ -1,0 +1,130 @@
+"""The events of one session on their way into the store: nobody sees one before it is durable.
+
+While a batch is being committed the next one gathers, so a lone event is stored at once and a flood
+in large batches, without a timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from dragoman.errors import DragomanError, SlowConsumer
+from dragoman.hub.watching import Tail
+from dragoman.session import events as e
+from dragoman.store.base import Store
+from dragoman.store.records import (
+    Batch,
+    Lease,
+    Said,
+    SessionChange,
+    SessionRecord,
+    StoredEvent,
+    encode_event,
+)
+from dragoman.store.texts import Texts
+
+MAX_WAITING_BYTES = 64 * 1024 * 1024
+_MAX_BATCH_EVENTS = 5_000
+
+
+class Recording:
+    """`listen` takes the events; `on_stored` is called when there are more for readers.
+
+    When the store fails, that is `error`, `on_failed` is called with it, and nothing more is taken.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        record: SessionRecord,
+        lease: Lease,
+        *,
+        on_stored: Callable[[str], None],
+    ) -> None:
+        self.record = record
+        self.lease = lease
+        self.tail = Tail(record.last_seq)
+        self.error: DragomanError | None = None
+        self.on_failed: Callable[[DragomanError], None] | None = None
+        self.describe: Callable[[], SessionChange] = SessionChange
+        """What to write about the session along with its events."""
+        self._store = store
+        self._on_stored = on_stored
+        self._texts = Texts()
+        self._waiting: list[bytes] = []
+        self._said: list[Said] = []
+        self._size = 0
+        self._first_seq = 0
+        self._sealed = False
+        self._writing: asyncio.Task[None] | None = None
+
+    def listen(self, event: e.Event) -> None:
+        """Take one event; it must follow the last one."""
+        if self._sealed:
+            return
+        if not self._waiting:
+            self._first_seq = event.seq
+        # Encoded at once: what an event holds may be part of the state, and change with it.
+        body = encode_event(event)
+        self._waiting.append(body)
+        self._said += self._texts.feed(event)
+        self._size += len(body)
+        if self._size > MAX_WAITING_BYTES:
+            self.fail(SlowConsumer(MAX_WAITING_BYTES))
+        elif self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting and not self._sealed:
+                await self._write_batch(self._take())
+        except DragomanError as error:
+            self.fail(error)
+        finally:
+            self._writing = None
+
+    def _take(self) -> Batch:
+        events, self._waiting = (
+            self._waiting[:_MAX_BATCH_EVENTS],
+            self._waiting[_MAX_BATCH_EVENTS:],
+        )
+        batch = Batch(
+            first_seq=self._first_seq, events=events, change=self.describe(), said=self._said
+        )
+        self._said = []
+        self._first_seq += len(events)
+        self._size -= sum(map(len, events))
+        return batch
+
+    async def _write_batch(self, batch: Batch) -> None:
+        last = await self._store.append(self.lease, batch)
+        first = last - len(batch.events) + 1
+        self.record.last_seq = batch.first_seq + len(batch.events) - 1
+        self.tail.push(
+            [
+                StoredEvent(first + index, self.record.id, batch.first_seq + index, body)
+                for index, body in enumerate(batch.events)
+            ]
+        )
+        self._on_stored(self.record.id)
+
+    def fail(self, error: DragomanError) -> None:
+        """Take nothing more: it cannot be stored."""
+        if self._sealed:
+            return
+        self._sealed = True
+        self._waiting.clear()
+        self.error = error
+        if self.on_failed is not None:
+            self.on_failed(error)
+
+    async def settled(self) -> None:
+        """Wait until all that was taken is durable, or the store has failed."""
+        while (writing := self._writing) is not None:
+            await asyncio.shield(writing)
+
+    async def seal(self) -> None:
+        """Take nothing more; what was taken is stored first."""
+        await self.settled()
+        self._sealed = True

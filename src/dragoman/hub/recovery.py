@@ -1,0 +1,29 @@
+"""What has to be put right about a session whose owner ended without doing so. Pure."""
+
+from __future__ import annotations
+
+from dragoman.hub.summary import INTERRUPTED
+from dragoman.session import events as e
+from dragoman.session.facts import Decision
+from dragoman.session.state import PendingPermission, SessionState
+
+_REASON = "the process that ran the session ended"
+
+
+def loose_ends(state: SessionState) -> list[e.Event]:
+    """The events that end what the owner left open: questions, terminals, the turn.
+
+    Prompts that were queued stay so. Empty when everything was in order.
+    """
+    events: list[e.Event] = []
+    for pending in state.pending.values():
+        if isinstance(pending, PendingPermission):
+            decision = Decision(effect="cancelled", reason=_REASON)
+            events.append(e.PermissionSettled(pending.id, None, decision))
+        else:
+            events.append(e.ElicitationSettled(pending.id, "cancel"))
+    running = (t.id for t in state.terminals.values() if t.running and t.ours)
+    events += [e.TerminalExited(terminal_id) for terminal_id in running]
+    if state.turn is not None:
+        events.append(e.TurnEnded(state.turn.id, error=f"{INTERRUPTED}{_REASON}"))
+    return events

@@ -1,0 +1,32 @@
+"""A session in a line: what it does and what it is called, from its state. Pure."""
+
+from __future__ import annotations
+
+from dragoman.session.state import SessionState, UserEntry
+from dragoman.store.records import Status
+
+INTERRUPTED = "interrupted: "
+"""What the error of a turn begins with that was cut by the end of the process that ran it."""
+
+_MAX_TITLE = 80
+
+
+def status_of(state: SessionState) -> Status:
+    """In a word, what the session does."""
+    if state.pending:
+        return "waiting"
+    if state.turn is not None:
+        return "running"
+    if not state.open:
+        return "closed"
+    error = state.turns[-1].error if state.turns else None
+    return "interrupted" if error is not None and error.startswith(INTERRUPTED) else "idle"
+
+
+def title_of(state: SessionState) -> str | None:
+    """What the agent calls the session, else the beginning of what was first asked for."""
+    if state.title:
+        return state.title
+    first = next((entry for entry in state.entries if isinstance(entry, UserEntry)), None)
+    line = "" if first is None else first.text.strip().split("\n", 1)[0]
+    return f"{line[: _MAX_TITLE - 1]}…" if len(line) > _MAX_TITLE else line or None

@@ -1,0 +1,40 @@
+"""Agents that run as processes of their own, for the tests of the hub."""
+
+from __future__ import annotations
+
+import os
+
+from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.testing.demo.stored import StoredSessions
+
+
+async def _says_yes(turn: AgentTurn) -> None:
+    turn.say("yes")
+
+
+def _sessions() -> StoredSessions:
+    os.makedirs(os.environ["STORE"], exist_ok=True)
+    return StoredSessions(os.environ["STORE"])
+
+
+def remembers() -> ScriptedAgent:
+    """Knows its sessions after a restart."""
+    return ScriptedAgent(_says_yes, sessions=_sessions())
+
+
+async def _works(turn: AgentTurn) -> None:
+    """Talks, has a file written and a command run whose effect can be counted."""
+    turn.say(f"about {turn.text}: ")
+    for word in ("one ", "two ", "three "):
+        turn.say(word)
+    await turn.write_text_file(f"{turn.cwd}/written.txt", turn.text)
+    effects = f"{turn.cwd}/effects.txt"
+    terminal_id = await turn.create_terminal("sh", "-c", f"echo {turn.text} >> {effects}")
+    await turn.terminal("wait_for_exit", terminal_id)
+    await turn.terminal("release", terminal_id)
+    turn.say("done")
+
+
+def busy() -> ScriptedAgent:
+    """Has a lot done, and knows its sessions after a restart."""
+    return ScriptedAgent(_works, sessions=_sessions())

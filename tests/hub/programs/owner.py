@@ -1,0 +1,54 @@
+"""Owns a session and runs turn after turn until it is killed: `owner.py FOLDER`.
+
+Prints a line for each event as a reader sees it: `seen SEQ`; and before that `session ID`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from dragoman import Client, Policy
+from dragoman.client.mcp import McpServer
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.store.open import open_store
+from dragoman.testing import ScriptedAgent
+
+FOLDER = Path(sys.argv[1])
+AGENT = ScriptedAgent.command(
+    f"{Path(__file__).with_name('agents.py')}:busy", env={"STORE": str(FOLDER / "agent")}
+)
+
+
+class Launcher:
+    def client(self, agent: str, cwd: str) -> Client:
+        return Client.start(AGENT, name=agent, policy=Policy(yolo=True))
+
+    def is_shared(self, agent: str) -> bool:
+        return True
+
+    def mcp_servers(self, agent: str) -> list[McpServer]:
+        return []
+
+
+async def main() -> None:
+    store = await open_store(FOLDER / "store")
+    async with Hub(store, Launcher()) as hub:
+        live = await hub.create("busy", str(FOLDER))
+        say(f"session {live.id}")
+        for number in range(15):
+            await hub.send(live.id, c.Prompt(f"turn {number}"))
+        async for page in hub.watch(live.id):
+            for event in page:
+                say(f"seen {event.seq}")
+
+
+def say(words: str) -> None:
+    sys.stdout.write(words + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

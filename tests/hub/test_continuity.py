@@ -1,0 +1,158 @@
+"""A session that is opened again goes on where it was, or says that it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.clients import until
+from support.hubs import hub_with, seen_until, stored_events
+
+from dragoman.errors import SessionNotContinued, Unsupported
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.hub.live import Live
+from dragoman.hub.states import stored_state
+from dragoman.schema import v1
+from dragoman.session import events as e
+from dragoman.session.state import AgentEntry, ResetEntry, UserEntry
+from dragoman.store.records import SessionFilter
+from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.testing.agent import EVERYTHING
+from dragoman.testing.steps import say
+
+FORGETFUL = v1.AgentCapabilities()
+
+
+async def said(hub: Hub, live: Live, text: str) -> None:
+    after = live.record.last_seq
+    await hub.send(live.id, c.Prompt(text))
+    await seen_until(hub.watch(live.id, after), e.TurnEnded)
+
+
+def asked(live: Live) -> list[str]:
+    return [entry.text for entry in live.state.entries if isinstance(entry, UserEntry)]
+
+
+@pytest.mark.parametrize("way", ["load", "resume"])
+async def test_a_session_goes_on_with_its_history(tmp_path: Path, way: str) -> None:
+    capabilities = EVERYTHING if way == "resume" else v1.AgentCapabilities(load_session=True)
+    async with hub_with(tmp_path, ScriptedAgent([say("yes")], capabilities=capabilities)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await said(hub, live, "one")
+        await hub.detach(live)
+        again = await hub.open(live.id)
+        assert again.session.continuity == ("continued" if way == "resume" else "replayed")
+        await said(hub, again, "two")
+        assert asked(again) == ["one", "two"]
+        answers = [x.text for x in again.state.entries if isinstance(x, AgentEntry)]
+        assert answers == ["yes", "yes"]
+        assert await stored_state(hub.store, live.id) == again.state
+
+
+async def test_an_agent_that_cannot_continue_is_never_started_empty(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("yes")], capabilities=FORGETFUL)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await said(hub, live, "one")
+        await hub.detach(live)
+        before = await stored_events(hub, live.id)
+        with pytest.raises(SessionNotContinued):
+            await hub.open(live.id)
+        assert await stored_events(hub, live.id) == before
+        assert await hub.store.owner(live.id) is None
+
+
+async def test_starting_empty_is_possible_on_demand_and_leaves_a_mark(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("yes")], capabilities=FORGETFUL)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await said(hub, live, "one")
+        await hub.detach(live)
+        again = await hub.open(live.id, on_reset="new")
+        await said(hub, again, "two")
+        assert again.session.continuity == "reset"
+        kinds = [type(entry) for entry in again.state.entries]
+        assert kinds == [UserEntry, AgentEntry, ResetEntry, UserEntry, AgentEntry]
+        assert (await hub.record(live.id)).agent_session_id == again.session.id
+
+
+async def test_queued_prompts_wait_for_the_next_owner(tmp_path: Path) -> None:
+    async def waits(turn: AgentTurn) -> None:
+        if turn.text == "one":
+            await turn.cancelled.wait()
+
+    async with hub_with(tmp_path, ScriptedAgent(waits)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Prompt("one"))
+        await hub.send(live.id, c.Prompt("two"))
+        await hub.send(live.id, c.Prompt("three"))
+        await hub.send(live.id, c.DropQueued(live.session.queued[0].id))
+        # The turn is cut, not ended in order: what waits must not be sent now.
+        await live.detach(SessionNotContinued(live.id, "the test ends it"))
+        hub.live.pop(live.id)
+        await hub.store.release(live.recording.lease)
+        again = await hub.open(live.id)
+        assert [turn.content[0].text for turn in again.session.queued] == ["three"]
+        await hub.send(live.id, c.Prompt("four"))
+        await until(lambda: again.idle)
+        assert asked(again) == ["one", "four", "three"]
+
+
+async def test_a_lost_agent_is_started_again_with_the_next_prompt(tmp_path: Path) -> None:
+    target = f"{Path(__file__).parent}/programs/agents.py:remembers"
+    agent = ScriptedAgent.command(target, env={"STORE": str(tmp_path)})
+    async with hub_with(tmp_path, agent) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await said(hub, live, "one")
+        await hub.send(live.id, c.Kill())
+        await said(hub, live, "two")
+        assert asked(live) == ["one", "two"]
+        assert live.state.turns[-1].stop_reason == "end_turn"
+
+
+async def test_a_fork_begins_with_what_its_parent_did(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("yes")])) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await said(hub, live, "one")
+        fork = await hub.fork(live.id)
+        await said(hub, fork, "two")
+        assert asked(fork) == ["one", "two"]
+        assert asked(live) == ["one"]
+        assert fork.record.parent == live.id
+        assert fork.session.id != live.session.id
+        events = await stored_events(hub, fork.id)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_forking_what_cannot_be_forked_leaves_nothing(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("yes")], capabilities=FORGETFUL)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await said(hub, live, "one")
+        with pytest.raises(Unsupported):
+            await hub.fork(live.id)
+        assert len(await hub.store.sessions(SessionFilter())) == 1
+
+
+async def test_a_session_that_only_the_agent_knew_is_stored_with_its_history(
+    tmp_path: Path,
+) -> None:
+    agent = ScriptedAgent([say("yes")])
+    async with hub_with(tmp_path / "a", agent) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await said(hub, live, "one")
+        known = live.session.id
+    async with hub_with(tmp_path / "b", agent) as hub:
+        adopted = await hub.adopt("it", known, str(tmp_path))
+        assert asked(adopted) == ["one"]
+        await adopted.recording.settled()
+        assert await stored_state(hub.store, adopted.id) == adopted.state
+
+
+async def test_idle_sessions_do_not_keep_an_agent_that_can_continue(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("yes")])) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await said(hub, live, "one")
+        await asyncio.wait_for(hub.chores.rest(after=0.0), 10)
+        assert hub.live == {}
+        await hub.send(live.id, c.Prompt("two"))
+        assert asked(hub.live[live.id]) == ["one", "two"]

@@ -1,0 +1,131 @@
+"""When the store fails or another owner takes over, nothing goes on unseen."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clients import until
+from support.hubs import TestLauncher, hub_with, seen_until, stored
+from support.peers import soon
+
+from dragoman.errors import DragomanError, LeaseLost, StoreFull
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.hub.owner import this_process
+from dragoman.session import events as e
+from dragoman.store.base import Store
+from dragoman.store.records import Batch, Lease
+from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.testing.steps import say
+
+
+class Faulty:
+    """A store whose appends wait for `go_on`, and fail once there is an `error`."""
+
+    def __init__(self, store: Store) -> None:
+        self.error: DragomanError | None = None
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def append(self, lease: Lease, batch: Batch) -> int:
+        await self.go_on.wait()
+        if self.error is not None:
+            raise self.error
+        return await self._store.append(lease, batch)
+
+
+async def test_nobody_sees_an_event_before_it_is_durable(tmp_path: Path) -> None:
+    launcher = TestLauncher({"it": ScriptedAgent([say("yes")])})
+    async with stored(tmp_path) as store:
+        faulty: Any = Faulty(store)
+        async with Hub(faulty, launcher) as hub:
+            live = await hub.create("it", str(tmp_path))
+            await live.recording.settled()
+            faulty.go_on.clear()
+            live.session.prompt("hi")
+            await until(lambda: live.state.turns and live.state.turn is None)
+            reading = asyncio.create_task(
+                seen_until(hub.watch(live.id, live.record.last_seq), e.TurnEnded)
+            )
+            await asyncio.sleep(0.05)
+            assert not reading.done()
+            assert await store.events(live.id, after=live.record.last_seq) == []
+            faulty.go_on.set()
+            assert isinstance((await soon(reading))[-1], e.TurnEnded)
+
+
+async def test_a_full_disk_ends_the_turn_and_is_told(tmp_path: Path) -> None:
+    async def talks_until_cancelled(turn: AgentTurn) -> None:
+        while not turn.cancelled.is_set():
+            turn.say("x")
+            await asyncio.sleep(0.001)
+
+    launcher = TestLauncher({"it": ScriptedAgent(talks_until_cancelled)})
+    async with stored(tmp_path) as store:
+        faulty: Any = Faulty(store)
+        async with Hub(faulty, launcher) as hub:
+            live = await hub.create("it", str(tmp_path))
+            turn = await live.prompt("go on")
+            await seen_until(hub.watch(live.id), e.AgentMessage)
+            faulty.error = StoreFull(str(tmp_path), "there is no room on the disk")
+            with pytest.raises(StoreFull, match="no room"):
+                await soon(seen_until(hub.watch(live.id), e.TurnEnded))
+            with pytest.raises(StoreFull):
+                await soon(turn)
+            faulty.error = None
+            # What was acknowledged is there, and the session can be used again.
+            again = await hub.open(live.id)
+            assert again.state.turn is None
+
+
+async def test_an_owner_that_was_overtaken_stops(tmp_path: Path) -> None:
+    async def waits(turn: AgentTurn) -> None:
+        await turn.cancelled.wait()
+
+    async with hub_with(tmp_path, ScriptedAgent(waits)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Prompt("go on"))
+        # Another process that believes that this one has ended.
+        thief = this_process()
+        lease = await hub.store.acquire(live.id, thief, seconds=60, gone=lambda _: True)
+        assert lease.epoch > live.recording.lease.epoch
+        await live.session.cancel()
+        with pytest.raises(LeaseLost):
+            await soon(seen_until(hub.watch(live.id), e.TurnEnded))
+        assert live.id not in hub.live
+        assert await hub.store.owner(live.id) == thief
+
+
+async def test_an_owner_that_was_overtaken_while_idle_notices_too(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent()) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await live.recording.settled()
+        await hub.chores.renew()
+        assert live.id in hub.live
+        await hub.store.acquire(live.id, this_process(), seconds=60, gone=lambda _: True)
+        await hub.chores.renew()
+        assert live.id not in hub.live
+
+
+async def test_one_bad_session_does_not_hurt_another(tmp_path: Path) -> None:
+    async def crashes_or_talks(turn: AgentTurn) -> None:
+        if turn.text == "crash":
+            raise RuntimeError
+        turn.say("fine")
+
+    async with hub_with(tmp_path, ScriptedAgent(crashes_or_talks)) as hub:
+        good = await hub.create("it", str(tmp_path))
+        bad = await hub.create("it", str(tmp_path))
+        await hub.send(bad.id, c.Prompt("crash"))
+        await hub.send(good.id, c.Prompt("talk"))
+        await seen_until(hub.watch(good.id), e.TurnEnded)
+        await seen_until(hub.watch(bad.id), e.TurnEnded)
+        assert bad.state.turns[-1].error is not None
+        assert good.state.turns[-1].stop_reason == "end_turn"

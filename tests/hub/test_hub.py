@@ -1,0 +1,72 @@
+"""Sessions that run here: all that happens is stored before anyone sees it, and can be steered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.hubs import hub_with, seen_until, stored_events
+
+from dragoman.errors import InternalError
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.hub.live import Live
+from dragoman.session import events as e
+from dragoman.session.reduce import reduce
+from dragoman.session.state import SessionState
+from dragoman.store.records import SessionFilter
+from dragoman.testing import ScriptedAgent
+from dragoman.testing.steps import say
+
+HELLO = (say("Hello "), say("world"))
+
+
+async def finished(hub: Hub, live: Live, prompt: str = "hi") -> list[e.Event]:
+    """Run one turn; what a reader saw of the session."""
+    after = live.record.last_seq
+    await hub.send(live.id, c.Prompt(prompt))
+    return await seen_until(hub.watch(live.id, after), e.TurnEnded)
+
+
+# ── recorded ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_everything_that_happens_is_stored_in_order(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent(HELLO)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        seen = await finished(hub, live)
+        events = await stored_events(hub, live.id)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert events[-1] == seen[-1]
+        folded = SessionState()
+        for event in events:
+            reduce(folded, event)
+        assert folded == live.state
+
+
+async def test_the_record_says_what_the_session_is(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent(HELLO)) as hub:
+        live = await hub.create("it", str(tmp_path), name="mine")
+        await finished(hub, live, "Fix the parser\nplease")
+        [record] = await hub.store.sessions(SessionFilter(name="mine"))
+        assert record.title == "Fix the parser"
+        assert record.agent_session_id == "session-1"
+        assert (record.status, record.cwd) == ("idle", str(tmp_path))
+
+
+async def test_an_agent_that_cannot_start_leaves_no_session_behind(tmp_path: Path) -> None:
+    agent = ScriptedAgent(answers={"session/new": InternalError("no room")})
+    async with hub_with(tmp_path, agent) as hub:
+        with pytest.raises(InternalError, match="no room"):
+            await hub.create("it", str(tmp_path))
+        assert await hub.store.sessions(SessionFilter()) == []
+
+
+async def test_what_people_and_agents_said_can_be_searched(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("a quick "), say("brown fox")])) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await finished(hub, live, "tell me of dogs")
+        [hit] = await hub.store.search("quick brown")
+        assert (hit.session_id, hit.kind) == (live.id, "agent")
+        [hit] = await hub.store.search("dogs")
+        assert hit.kind == "user"

@@ -1,0 +1,134 @@
+"""What an owner left that ended without doing so itself: put right by whoever comes next."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from support.clients import until
+from support.hubs import TestLauncher, hub_with, stored
+
+from dragoman.hub.hub import Hub
+from dragoman.hub.owner import is_gone, started, this_process
+from dragoman.hub.recovery import loose_ends
+from dragoman.hub.states import stored_state
+from dragoman.session import events as e
+from dragoman.session.content import Text
+from dragoman.session.facts import PermissionOption
+from dragoman.session.reduce import reduce
+from dragoman.session.state import SessionState
+from dragoman.store.base import Store
+from dragoman.store.records import Batch, Owner, SessionRecord, encode_event
+from dragoman.testing import ScriptedAgent
+
+
+def left_behind() -> list[e.Event]:
+    """A turn in the midst of a question, with a command running and a prompt queued."""
+    events: list[e.Event] = [
+        e.SessionOpened("theirs", "/", "new"),
+        e.TurnStarted("turn-1", [Text("go on")]),
+        e.PromptQueued("turn-2", [Text("and then")]),
+        e.TerminalStarted("term-1", ["sleep", "100"]),
+        e.PermissionRequested("ask-1", [PermissionOption(id="y", name="Yes", kind="allow_once")]),
+        e.ElicitationRequested("ask-2", "Your name?", "form"),
+    ]
+    for seq, event in enumerate(events, 1):
+        event.seq = seq
+    return events
+
+
+def dead_process() -> Owner:
+    """An owner that was there and is no more."""
+    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    here = this_process()
+    owner = Owner("dead", here.machine, process.pid, started(process.pid))
+    assert not is_gone(owner)
+    process.communicate()
+    return owner
+
+
+async def abandon(store: Store, owner: Owner, session_id: str = "s-1") -> None:
+    now = time.time()
+    record = SessionRecord(
+        id=session_id, agent="it", cwd="/", created_at=now, updated_at=now, status="running"
+    )
+    await store.create_session(record)
+    lease = await store.acquire(session_id, owner, seconds=60, gone=lambda _: False)
+    events = [encode_event(event) for event in left_behind()]
+    await store.append(lease, Batch(first_seq=1, events=events))
+
+
+def test_loose_ends_end_everything_that_was_open() -> None:
+    state = SessionState()
+    for event in left_behind():
+        reduce(state, event)
+    for event in loose_ends(state):
+        reduce(state, event)
+    assert state.turn is None
+    assert state.turns[-1].error == "interrupted: the process that ran the session ended"
+    assert not state.pending
+    assert not state.terminals["term-1"].running
+    assert [prompt.id for prompt in state.queue] == ["turn-2"]
+    assert loose_ends(state) == []
+
+
+async def test_a_cut_turn_is_interrupted_within_two_seconds_of_the_next_start(
+    tmp_path: Path,
+) -> None:
+    async with stored(tmp_path) as store:
+        await abandon(store, dead_process())
+        began = time.monotonic()
+        async with Hub(store, TestLauncher({})):
+            while (record := await store.session("s-1")) is None or record.status == "running":
+                assert time.monotonic() < began + 2
+        assert record.status == "interrupted"
+        state = await stored_state(store, "s-1")
+        assert state.turns[-1].error is not None
+        assert await store.owner("s-1") is None
+
+
+async def test_a_session_whose_owner_lives_is_left_alone(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        await abandon(store, this_process())
+        async with Hub(store, TestLauncher({})) as hub:
+            await hub.chores.recover()
+            state = await stored_state(store, "s-1")
+            assert state.turn is not None
+            assert state.last_seq == len(left_behind())
+
+
+async def test_two_that_start_at_once_put_it_right_once(tmp_path: Path) -> None:
+    async with stored(tmp_path) as ours, stored(tmp_path) as theirs:
+        await abandon(ours, dead_process())
+        async with Hub(ours, TestLauncher({})) as a, Hub(theirs, TestLauncher({})) as b:
+            await a.chores.recover()
+            await b.chores.recover()
+        events = [each.decode() for each in await ours.events("s-1")]
+        assert sum(isinstance(event, e.TurnEnded) for event in events) == 1
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_a_hub_that_is_closed_leaves_nothing_to_put_right(tmp_path: Path) -> None:
+    agent = ScriptedAgent()
+    async with hub_with(tmp_path, agent) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await until(lambda: live.record.last_seq)
+    async with stored(tmp_path) as store:
+        assert await store.owned() == []
+        assert loose_ends(await stored_state(store, live.id)) == []
+
+
+def test_this_process_is_not_gone() -> None:
+    assert not is_gone(this_process())
+
+
+def test_a_later_process_with_the_same_pid_is_another() -> None:
+    here = this_process()
+    assert is_gone(Owner("x", here.machine, os.getpid(), "earlier"))
+
+
+def test_of_a_stranger_we_cannot_tell() -> None:
+    assert not is_gone(Owner("x", "another machine", 1, "once"))

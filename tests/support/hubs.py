@@ -1,0 +1,87 @@
+"""Hubs on a store of their own, with agents that run in the same program or as processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from support.clients import Connectable
+from support.peers import SECONDS
+
+from dragoman import AgentCommand, Client
+from dragoman.client.mcp import McpServer
+from dragoman.hub.hub import Hub
+from dragoman.session import events as e
+from dragoman.store.base import Store
+from dragoman.store.open import open_store
+from dragoman.store.records import StoredEvent
+
+Agent: TypeAlias = Connectable | AgentCommand
+
+
+class TestLauncher:
+    """Agents by name; `own` names those with a process for each session."""
+
+    __test__ = False
+
+    def __init__(
+        self, agents: Mapping[str, Agent], *, own: set[str] | None = None, **options: Any
+    ) -> None:
+        self.started: list[str] = []
+        self._agents = agents
+        self._own = own or set()
+        self._options = options
+
+    def client(self, agent: str, cwd: str) -> Client:
+        self.started.append(agent)
+        reached = self._agents[agent]
+        if not isinstance(reached, AgentCommand):
+            reached = reached.connect()
+        return Client.start(reached, name=agent, **self._options)
+
+    def is_shared(self, agent: str) -> bool:
+        return agent not in self._own
+
+    def mcp_servers(self, agent: str) -> list[McpServer]:
+        return []
+
+
+@asynccontextmanager
+async def stored(folder: Path) -> AsyncGenerator[Store]:
+    store = await open_store(folder / "store")
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+@asynccontextmanager
+async def hub_with(
+    folder: Path, agent: Agent, *, own: set[str] | None = None, **options: Any
+) -> AsyncGenerator[Hub]:
+    """A hub that knows one agent, "it"."""
+    launcher = TestLauncher({"it": agent}, own=own, **options)
+    async with stored(folder) as store, Hub(store, launcher) as hub:
+        yield hub
+
+
+async def stored_events(hub: Hub, session_id: str) -> list[e.Event]:
+    return [each.decode() for each in await hub.store.events(session_id)]
+
+
+async def seen_until(
+    pages: AsyncIterator[list[StoredEvent]], kind: type[e.Event], times: int = 1
+) -> list[e.Event]:
+    """What a reader sees, up to the event of this kind."""
+    seen: list[e.Event] = []
+    async with asyncio.timeout(SECONDS):
+        async for page in pages:
+            for each in page:
+                seen.append(each.decode())
+                times -= isinstance(seen[-1], kind)
+            if times <= 0:
+                return seen
+    raise AssertionError("the events ended")
