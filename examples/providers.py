@@ -1,6 +1,7 @@
 """Serve the agent with providers of your own: files in memory, no commands, answers from a dict."""
 
 import asyncio
+import io
 
 import dragoman
 from dragoman.errors import InternalError, ResourceNotFound
@@ -26,7 +27,8 @@ class MemoryFiles:
     ) -> str:
         if path not in self.files:
             raise ResourceNotFound(f"{path}: no such file", {"path": path})
-        lines = self.files[path].splitlines(keepends=True)[(line or 1) - 1 :]
+        # Lines end at a line feed alone; splitlines() knows nine other ends.
+        lines = io.StringIO(self.files[path], newline="\n").readlines()[(line or 1) - 1 :]
         return "".join(lines if limit is None else lines[:limit])
 
     async def write_text_file(self, workspace: Workspace, path: str, content: str) -> None:

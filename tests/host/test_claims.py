@@ -127,7 +127,25 @@ def test_a_claim_is_also_what_else_it_says() -> None:
     assert claim("execute").also == ("execute",)
     assert claim("fetch").also == ("fetch",)
     assert claim("edit", {"url": "https://x.org"}).also == ("fetch",)
-    assert claim("other", {"x": [0] * 30_000}).also == ("execute", "write", "read", "fetch")
+    everything = ("execute", "write", "read", "fetch", "mcp")
+    assert claim("other", {"x": [0] * 30_000}).also == everything
+
+
+@pytest.mark.parametrize("kind", ["other", None, "", "something new"])
+def test_what_does_not_say_what_it_is_may_be_a_tool_of_an_mcp_server(kind: str | None) -> None:
+    assert claim(kind, {"title": "a book"}).also == ("mcp",)
+
+
+@pytest.mark.parametrize("kind", ["read", "edit", "execute", "fetch", "think"])
+def test_a_tool_that_is_named_makes_any_claim_one_of_a_tool(kind: str) -> None:
+    assert "mcp" not in claim(kind, {"path": "a"}).also
+    access = claim(kind, {"path": "a", "server": "forge", "toolName": "create_issue"})
+    assert (access.tool, access.also[-1]) == ("create_issue", "mcp")
+
+
+def test_two_names_for_the_tool_are_in_doubt() -> None:
+    assert claim("other", {"tool": "a", "x": {"mcp_tool": "a"}}).complete
+    assert not claim("other", {"tool": "a", "x": {"mcp_tool": "b"}}).complete
 
 
 def test_leaving_a_mode_is_a_question() -> None:

@@ -1,22 +1,27 @@
-"""The gate, where only other providers than ours lead."""
+"""The gate: what is recorded of what the providers do, ours and others."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
-from support.clients import opened
+from support.clients import opened, until
 from support.fake_terminals import FakeTerminals
+from support.peers import soon
 from support.raw_agent import RawAgent
+from support.scene import scene
 
 from dragoman import Policy, Rule
 from dragoman.errors import ResourceNotFound, Unsupported
 from dragoman.host.access import file_access
+from dragoman.host.files import MAX_BYTES
 from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalWatcher
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
+from dragoman.session.content import Diff
 
 
 class Hasty(FakeTerminals):
@@ -85,6 +90,88 @@ async def test_files_may_be_anywhere(tmp_path: Path) -> None:
             await session.revert()
     assert shelf.files == {path: "kept"}
     assert os.listdir(tmp_path) == []
+
+
+async def test_the_record_has_what_was_really_replaced(tmp_path: Path) -> None:
+    """Not what was there when the question was put: that may be long ago."""
+    path = tmp_path / "a.txt"
+    path.write_text("when asked")
+    async with scene(tmp_path) as s:
+        await s.begin()
+        writing = asyncio.create_task(s.write("new"))
+        shown = await s.waiting()
+        path.write_text("when answered")
+        await s.answer("allow")
+        assert "result" in await soon(writing)
+        assert shown.content == [Diff(str(path), "new", "when asked")]
+        (event,) = [event for event in s.heard if isinstance(event, e.FileWritten)]
+        assert (event.before, event.after) == ("when answered", "new")
+        (change,) = s.session.changes()
+        assert change.before == b"when answered"
+
+
+async def test_so_it_has_with_files_of_another_kind(tmp_path: Path) -> None:
+    shelf, path = Shelf(), str(tmp_path / "a.txt")
+    async with scene(tmp_path, files=shelf) as s:
+        await s.begin()
+        writing = asyncio.create_task(s.write("new"))
+        await s.waiting()
+        shelf.files[path] = "when answered"
+        await s.answer("allow")
+        assert "result" in await soon(writing)
+        (event,) = [event for event in s.heard if isinstance(event, e.FileWritten)]
+        assert (event.before, event.after) == ("when answered", "new")
+
+
+async def test_a_write_that_happens_is_recorded_though_the_agent_gave_it_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncing, release = threading.Event(), threading.Event()
+    fsync = os.fsync
+
+    def slow(descriptor: int) -> None:
+        syncing.set()
+        release.wait(30)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    async with scene(tmp_path, policy=Policy(write=True)) as s:
+        params = {"sessionId": "s1", "path": str(tmp_path / "a.txt"), "content": "new"}
+        writing = s.ask("fs/write_text_file", params)
+        await asyncio.to_thread(syncing.wait, 30)
+        s.agent.send({"method": "$/cancel_request", "params": {"requestId": "ask 1"}})
+        assert (await soon(writing))["error"]["code"] == -32800
+        release.set()
+        await until(lambda: any(isinstance(event, e.FileWritten) for event in s.heard))
+        assert (tmp_path / "a.txt").read_text() == "new"
+
+
+@pytest.mark.parametrize("content", [b"\x89PNG\0", b"\xff", b"x" * (MAX_BYTES + 1)])
+async def test_a_file_that_cannot_be_shown_is_not_passed_off_as_a_new_one(
+    content: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    async with scene(tmp_path) as s:
+        await s.begin()
+        writing = asyncio.create_task(s.write("new"))
+        assert "a.txt over what cannot be shown (" in (await s.waiting()).title
+        await s.answer("allow")
+        assert "result" in await soon(writing)
+        (event,) = [event for event in s.heard if isinstance(event, e.FileWritten)]
+        assert event.before is None
+        assert s.session.changes()[0].before == content
+
+
+async def test_a_name_with_a_slash_behind_it_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old")
+    async with scene(tmp_path, policy=Policy(yolo=True)) as s:
+        for name in ("a.txt/", "a.txt/.", "new/", "new/.."):
+            path = {"sessionId": "s1", "path": f"{tmp_path}/{name}"}
+            for method, more in (("read", {}), ("write", {"content": "x"})):
+                told = await s.result(f"fs/{method}_text_file", path | more)
+                assert told["error"]["code"] == -32602
+                assert "a directory, not a file" in told["error"]["message"]
+    assert os.listdir(tmp_path) == ["a.txt"]
 
 
 def test_a_policy_explains_its_decisions(tmp_path: Path) -> None:

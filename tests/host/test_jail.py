@@ -250,8 +250,9 @@ def test_the_top_of_the_file_system_may_be_a_root_but_not_proc(tree: Tree) -> No
     jail = Jail(("/",))
     assert read(jail, f"{tree.outside}/secret.txt") == SECRET
     os.close(jail.open_directory("/"))
-    for path in ("/proc/self/environ", "/proc/self/status", f"/proc/self/root{tree.root}/x"):
-        with pytest.raises(RemoteError):
+    closed = ("/proc/self/environ", "/proc/1/status", f"/proc/self/root{tree.root}/x")
+    for path in (*closed, "/proc/self/fd/0", "/dev/fd/0", "/dev/stdin"):
+        with pytest.raises(InvalidParams, match="closed to agents"):
             jail.open_file(path)
     with pytest.raises(InvalidParams, match="closed to agents"):
         jail.open_directory("/proc/sys")

@@ -70,12 +70,17 @@ class Arena:
         return names == ["deep", "deep/file.txt", "file.txt"] and contents == {"outside"}
 
     def race(self, attempt: Attempt, tries: int) -> Counter[str]:
-        """What came of all tries; both endings must have been possible."""
-        chosen = random.Random(SEED)
+        """What came of all tries; both endings must have been possible, so that there are more
+        where a busy machine did not let the attacker have its turn."""
+        chosen, enough = random.Random(SEED), tries / 100
+        counts: Counter[str] = Counter()
+        end = time.monotonic() + CONTROL_SECONDS
         with self.attacked():
-            counts = Counter(self._outcome(attempt, chosen) for _ in range(tries))
-        assert counts["inside"] > tries / 100, counts
-        assert counts["refused"] > tries / 100, counts
+            while counts.total() < tries or (
+                min(counts["inside"], counts["refused"]) <= enough and time.monotonic() < end
+            ):
+                counts[self._outcome(attempt, chosen)] += 1
+        assert min(counts["inside"], counts["refused"]) > enough, counts
         return counts
 
     def _outcome(self, attempt: Attempt, chosen: random.Random) -> str:
@@ -129,7 +134,7 @@ def arena(tmp_path: Path) -> Arena:
 def assert_no_escape(arena: Arena, attempt: Attempt, tries: int) -> None:
     counts = arena.race(attempt, tries)
     assert counts["ESCAPED"] == 0, f"seed {SEED}: {counts}"
-    assert counts.total() == tries
+    assert counts.total() >= tries
     assert arena.outside_is_untouched(), f"seed {SEED}"
 
 

@@ -16,6 +16,7 @@ from dragoman.host.matching import Effect, Rule
 from dragoman.host.policy import (
     OPERATIONS,
     Decision,
+    Operation,
     could_allow,
     decide,
     explain,
@@ -276,6 +277,23 @@ def test_a_denied_prefix_is_denied_whatever_follows() -> None:
         deny = Rule(effect="deny", argv_prefix=(words[0],))
         assert effect(claim("execute", {"command": words}), *YOLO, deny) == "deny"
         assert effect(run(*words), *YOLO, deny) == "deny"
+
+
+def test_a_deny_of_tools_counts_for_a_claim_that_may_be_one() -> None:
+    tool = claim("other", {"server": "forge", "tool": "create_issue"})
+    unnamed = claim("other", {"title": "a book"})
+    deny_all = Rule(effect="deny", operation="mcp")
+    deny_one = Rule(effect="deny", tool="create_*")
+    assert effect(tool, *YOLO, deny_all) == effect(tool, *YOLO, deny_one) == "deny"
+    assert effect(unnamed, *YOLO, deny_all) == "deny"
+    assert effect(unnamed, *YOLO, deny_one) == "allow"
+    assert effect(claim("read", {"path": "a"}), *YOLO, deny_all) == "allow"
+
+
+@pytest.mark.parametrize("operation", [None, "mcp", "other"])
+def test_the_name_of_a_tool_in_a_claim_allows_nothing(operation: Operation | None) -> None:
+    rule = Rule(effect="allow", operation=operation, tool="*")
+    assert effect(claim("other", {"tool": "search"}), rule) == "ask"
 
 
 def test_several_paths_need_one_allow_that_covers_them_all() -> None:

@@ -342,6 +342,7 @@ class Client:
         if (session := self._router.get(session_id)) is not None:
             self._router.remove(session)
             await session.shut("the session was deleted")
+            session.gate.forget()
 
     async def close_session(self, session_id: str) -> None:
         """Cancel what runs and free the session here and, where offered, on the agent's side.

@@ -20,6 +20,8 @@ from dragoman.host.raw_input import RawInput, looks_like_a_path
 
 _WRITING = frozenset({"edit", "delete", "move"})
 _READING = frozenset({"read", "search"})
+# Kinds that say what is done; any other may be a call of an MCP tool.
+_TELLING = _WRITING | _READING | {"execute", "fetch", "think", "switch_mode"}
 # Kinds that ask what to do next, not whether something may be done.
 _ASKING = frozenset({"switch_mode"})
 _LONGEST_PATH = 4096
@@ -49,6 +51,7 @@ def read_claim(
     writes = bool(diff_paths) or kind in _WRITING
     paths = names.of([*diff_paths, *locations, *_named(found, kind, writes)])
     real_roots = tuple(map(resolve, roots))
+    tools = tuple(dict.fromkeys(found.tools))
     cwds = names.of(found.cwds + (found.folders if found.commands else []))
     facts = Access(
         operation="other",
@@ -59,9 +62,10 @@ def read_claim(
         cwd=_hardest(cwds, real_roots) or resolve(cwd),
         roots=real_roots,
         hosts=tuple(dict.fromkeys(found.hosts)),
+        tool=tools[0] if tools else None,
         claimed=True,
         question=kind in _ASKING,
-        complete=found.complete and names.complete,
+        complete=found.complete and names.complete and len(tools) < 2,
     )
     operation = _operation(facts, kind, writes)
     also = tuple(each for each in _claimed(facts, kind, writes) if each != operation)
@@ -94,6 +98,8 @@ def _claimed(facts: Access, kind: str | None, writes: bool) -> Iterator[Operatio
         yield "read"
     if kind == "fetch" or facts.hosts or not facts.complete:
         yield "fetch"
+    if kind not in _TELLING or facts.tool is not None or not facts.complete:
+        yield "mcp"
 
 
 def _hardest(cwds: Sequence[str], roots: Sequence[str]) -> str | None:

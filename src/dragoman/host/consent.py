@@ -7,16 +7,15 @@ reject option; `cancelled` is for turns that end, and for requests that offer no
 from __future__ import annotations
 
 import os
-import shlex
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from dragoman.errors import DragomanError, InternalError, InvalidParams, RemoteError
+from dragoman.errors import DragomanError
 from dragoman.host.access import Access
-from dragoman.host.answers import NoRule, Option, always_rule, choose_option, describe, is_question
+from dragoman.host.answers import NoRule, always_rule, choose_option, describe, is_question
 from dragoman.host.claims import read_claim
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
 from dragoman.host.grants import Grants
@@ -25,21 +24,22 @@ from dragoman.host.permissions import PermissionAnswer, PermissionRequest, Permi
 from dragoman.host.policy import Decision
 from dragoman.host.questions import Questions
 from dragoman.host.rulebook import Policy
+from dragoman.host.wording import (
+    OUR_OPTIONS,
+    decided,
+    decision_words,
+    effect_of,
+    plain_options,
+    refusal,
+    requested,
+    shown_argv,
+)
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
 from dragoman.session import facts
 from dragoman.session.content import Diff, ToolContent
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import PendingElicitation, PendingPermission, SessionState, ToolCall
-
-OUR_OPTIONS = (
-    PermissionOption("allow", "Allow once", "allow_once"),
-    PermissionOption("allow_always", "Allow always", "allow_always"),
-    PermissionOption("reject", "Reject", "reject_once"),
-    PermissionOption("reject_always", "Reject always", "reject_always"),
-)
-"""What we offer when it is ourselves who ask."""
-
 
 Asked = TypeVar("Asked")
 Granted: TypeAlias = Callable[[Grants], bool]
@@ -128,20 +128,12 @@ class Consent:
             request = self._request(access, title, OUR_OPTIONS, decision, content=content)
             answer = await self._ask(request, access, decision)
             if not _allows(answer.option_id, OUR_OPTIONS):
-                raise _refusal(access, answer.decision.reason)
+                raise refusal(access, answer.decision.reason)
             return
-        # Reading inside the workspace needs no rule, and no record either.
-        if decision.effect == "deny" or decision.rule is not None or access.operation != "read":
-            self._record(
-                e.AccessDecided(
-                    access.operation,
-                    _words(decision),
-                    paths=list(access.paths),
-                    argv=_argv(access),
-                )
-            )
+        if decision.effect == "deny" or not _is_free(access):
+            self._record(decided(access, decision))
         if decision.effect == "deny":
-            raise _refusal(access, decision.reason)
+            raise refusal(access, decision.reason)
 
     # ── what the agent asks for ───────────────────────────────────────────────────────────────
 
@@ -159,7 +151,7 @@ class Consent:
             access, title, tuple(options), decision, tool_call.tool_call_id, content
         )
         if decision.effect != "ask":
-            option_id = choose_option(_plain(options), decision.effect)
+            option_id = choose_option(plain_options(options), decision.effect)
             if option_id is not None or decision.effect == "deny":
                 return self._decided(request, decision, option_id)
         return await self._ask(request, access, decision)
@@ -176,7 +168,7 @@ class Consent:
             locations=[] if call is None else [place.path for place in call.locations],
             resolve=os.path.realpath,
         )
-        if not is_question(_plain(options)):
+        if not is_question(plain_options(options)):
             return access
         return msgspec.structs.replace(access, question=True)
 
@@ -184,8 +176,8 @@ class Consent:
         self, request: PermissionRequest, decision: Decision, option_id: str | None
     ) -> PermissionAnswer:
         """By a rule, without asking anyone; still on the record as a request and its answer."""
-        self._record(_requested(request))
-        words = _words(decision)
+        self._record(requested(request))
+        words = decision_words(decision)
         if option_id is None:
             words.reason = f"{words.reason}; {_NO_WAY_TO_REFUSE}"
         return self._settled(request.request_id, option_id, words)
@@ -202,7 +194,7 @@ class Consent:
         content: tuple[ToolContent, ...] = (),
     ) -> PermissionRequest:
         rule = self._rule(access, "allow", decision)
-        argv = _argv(access)
+        argv = shown_argv(access)
         return PermissionRequest(
             request_id=self._permissions.new_id(),
             session_id=self._workspace.session_id,
@@ -221,7 +213,7 @@ class Consent:
     async def _ask(
         self, request: PermissionRequest, access: Access, decision: Decision
     ) -> PermissionAnswer:
-        self._record(_requested(request))
+        self._record(requested(request))
 
         def settled(settlement: Settlement) -> PermissionAnswer:
             return self._answered(request, access, decision, settlement)
@@ -251,11 +243,11 @@ class Consent:
     ) -> PermissionAnswer:
         option_id, reason = settlement.option_id, settlement.reason
         if settlement.how == REFUSED:
-            option_id = choose_option(_plain(request.options), "deny")
+            option_id = choose_option(plain_options(request.options), "deny")
             if option_id is None:
                 reason = f"{reason}; {_NO_WAY_TO_REFUSE}"
         kinds = {option.kind for option in request.options if option.id == option_id}
-        effect = _effect(kinds)
+        effect = effect_of(kinds)
         if settlement.how == CHOSEN:
             self._remember(kinds, access, decision)
         if effect == "allow" and access.claimed:
@@ -392,59 +384,10 @@ async def _elicited(asker: ElicitationProvider, request: ElicitationRequest) -> 
     return await asker.create_elicitation(request)
 
 
-def _effect(kinds: set[str]) -> str:
-    """What an option comes to: the same id used for a yes and a no is neither."""
-    if not kinds:
-        return "cancelled"
-    if kinds <= {"allow_once", "allow_always"}:
-        return "allow"
-    return "deny" if kinds <= {"reject_once", "reject_always"} else "answered"
-
-
-def _requested(request: PermissionRequest) -> e.PermissionRequested:
-    return e.PermissionRequested(
-        request.request_id,
-        list(request.options),
-        title=request.title,
-        tool_call_id=request.tool_call_id,
-        operation=request.operation,
-        paths=list(request.paths),
-        argv=None if request.argv is None else list(request.argv),
-        content=list(request.content),
-        description=request.always,
-    )
-
-
-def _plain(options: Sequence[PermissionOption]) -> list[Option]:
-    return [Option(option.id, option.name, option.kind) for option in options]
-
-
 def _allows(option_id: str | None, options: Sequence[PermissionOption]) -> bool:
     return any(o.id == option_id and o.kind.startswith("allow") for o in options)
 
 
-def _argv(access: Access) -> list[str] | None:
-    """The words of the command; of several, a line each, so that none goes unseen."""
-    if not access.commands:
-        return None
-    lines = [c if isinstance(c, str) else shlex.join(c) for c in access.commands]
-    first = access.commands[0]
-    if len(lines) > 1 or isinstance(first, str):
-        return ["\n".join(lines)]
-    return list(first)
-
-
-def _words(decision: Decision) -> facts.Decision:
-    rule = None if decision.rule is None else msgspec.to_builtins(decision.rule)
-    return facts.Decision(decision.effect, decision.reason, rule)
-
-
-def _refusal(access: Access, reason: str) -> RemoteError:
-    subject = ", ".join(access.paths) or " ".join(_argv(access) or ())
-    if access.operation in ("read", "write") and access.place == "outside":
-        why = f"{subject}: outside the workspace ({reason})"
-        return InvalidParams(why, {"path": subject, "reason": "outside the workspace"})
-    if access.operation == "execute" and access.place_of_cwd == "outside":
-        why = f"{access.cwd}: outside the workspace ({reason})"
-        return InvalidParams(why, {"path": access.cwd, "reason": "outside the workspace"})
-    return InternalError(f"{subject}: refused ({reason})", {"reason": reason})
+def _is_free(access: Access) -> bool:
+    """Reading inside the workspace needs no rule, and no record either."""
+    return access.operation == "read" and access.place == "inside"

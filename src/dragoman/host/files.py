@@ -6,9 +6,11 @@ have their say. Refusals are `RemoteError`s, ready to be sent. Knows nothing of 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -97,13 +99,33 @@ class LocalFiles:
             raise
         return _window(text, line, limit)
 
-    async def write_text_file(self, workspace: Workspace, path: str, content: str) -> None:
+    async def write_text_file(
+        self,
+        workspace: Workspace,
+        path: str,
+        content: str,
+        *,
+        written: Callable[[str | None], None] | None = None,
+    ) -> None:
         """Replace the file as a whole or not at all; writes of a session happen in the order
-        in which they are asked for."""
+        in which they are asked for.
+
+        `written` is told the text that was replaced, None if there was none, once it has
+        happened: also when the caller has given up by then.
+        """
         try:
             desk = self._desk(workspace)
             turn = desk.changes.turn
-            size = await desk.lane.run(lambda: self._write(desk, path, content, turn))
+            loop = asyncio.get_running_loop()
+
+            def job() -> int:
+                change = self._write(desk, path, content, turn)
+                if written is not None:
+                    with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
+                        loop.call_soon_threadsafe(written, self._replaced(change))
+                return len(change.after)
+
+            size = await desk.lane.run(job)
         except RemoteError as error:
             _logger.debug("write refused: %r", error.message)
             raise
@@ -188,7 +210,7 @@ class LocalFiles:
         _logger.debug("read %r: %d bytes", path, len(content))
         return text
 
-    def _write(self, desk: _Desk, path: str, content: str, turn: str | None) -> int:
+    def _write(self, desk: _Desk, path: str, content: str, turn: str | None) -> Change:
         try:
             after = content.encode()
         except UnicodeEncodeError:
@@ -202,7 +224,16 @@ class LocalFiles:
             before = None if old is None else old.content
             change = Change(target.path, before, after, existed=old is not None, turn=turn)
             desk.changes.record(change, target.made)
-        return len(after)
+        return change
+
+    def _replaced(self, change: Change) -> str | None:
+        before = change.before
+        if before is None or len(before) > self._max_bytes or b"\0" in before:
+            return None
+        try:
+            return before.decode()
+        except UnicodeDecodeError:
+            return None
 
     def _check_size(self, path: str, size: int) -> None:
         if size > self._max_bytes:

@@ -25,7 +25,7 @@ from dragoman.host.changes import Change
 from dragoman.host.consent import Consent
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
 from dragoman.host.files import FilesProvider, LocalFiles
-from dragoman.host.jail import real_path
+from dragoman.host.jail import real_file, real_path
 from dragoman.host.permissions import PermissionsProvider
 from dragoman.host.terminals import (
     TerminalCommand,
@@ -80,7 +80,7 @@ class Gate:
 
     async def read_text_file(self, path: str, line: int | None, limit: int | None) -> str:
         self._require("fs/read_text_file", operation="read", paths=[path])
-        real = real_path(path)
+        real = real_file(path)
         access = self._file_access("read", real)
         await self.consent.permit(access, f"Read {path}")
         # What was allowed outside the roots is opened beneath its own folder.
@@ -96,27 +96,40 @@ class Gate:
 
     async def write_text_file(self, path: str, content: str) -> None:
         self._require("fs/write_text_file", operation="write", paths=[path])
-        real = real_path(path)
-        before = await self._current(real)
+        real = real_file(path)
+        before, unseen = await self._current(real)
         await self.consent.permit(
             self._file_access("write", real),
-            f"Write {path}",
+            f"Write {path}" + (f" over what cannot be shown ({unseen})" if unseen else ""),
             lambda grants: grants.take_write(real, content, before),
             content=(Diff(str(real), content, before),),
         )
+        await self._write(real, content)
+
+    async def _write(self, path: str, content: str) -> None:
+        """Record what was really replaced: much may have happened while someone was asked."""
+
+        def written(before: str | None) -> None:
+            # Plain text in what is recorded: a subclass of str cannot be stored.
+            self._record(e.FileWritten(str(path), content, before))
+
         files, turn = self._providers.files, self.consent.turn
         if isinstance(files, LocalFiles):
             files.changes(self.workspace).turn = None if turn is None else turn.id
-        await files.write_text_file(self.workspace, real, content)
-        # Plain text in what is recorded: a subclass of str cannot be stored.
-        self._record(e.FileWritten(str(real), content, before))
+            await files.write_text_file(self.workspace, path, content, written=written)
+            return
+        before, _ = await self._current(path)
+        await files.write_text_file(self.workspace, path, content)
+        written(before)
 
-    async def _current(self, path: str) -> str | None:
-        """The file as it is before a write, if that is a text inside the workspace."""
+    async def _current(self, path: str) -> tuple[str | None, str]:
+        """The file as it is before a write, or why there is a file that cannot be shown."""
         try:
-            return await self._providers.files.read_text_file(self.workspace, path)
-        except RemoteError:
-            return None
+            return await self._providers.files.read_text_file(self.workspace, path), ""
+        except ResourceNotFound:
+            return None, ""
+        except RemoteError as error:
+            return None, error.message
 
     def _file_access(self, operation: Literal["read", "write"], path: str) -> Access:
         return file_access(operation, path, agent=self._agent, roots=self._real_roots)
@@ -141,6 +154,11 @@ class Gate:
         for change in undone:
             self._record(e.Notice(f"{change.path} was put back as it was", source="client"))
         return undone
+
+    def forget(self) -> None:
+        """Let go of what the writes replaced: nobody is going to look at them here."""
+        if isinstance(self._providers.files, LocalFiles):
+            self._providers.files.forget(self.workspace.session_id)
 
     @property
     def _local_files(self) -> LocalFiles:

@@ -46,9 +46,10 @@ class Grants:
 
 
 def _shows(diff: Diff, content: str, current: str | None) -> bool:
-    if content == diff.new_text:
-        return True
-    if not diff.old_text or current is None or current.count(diff.old_text) != 1:
+    """Without an old text the diff is the file; with one it says what becomes of what is there."""
+    if not diff.old_text:
+        return content == diff.new_text and (diff.old_text is None or not current)
+    if current is None or current.count(diff.old_text) != 1:
         return False
     return current.replace(diff.old_text, diff.new_text) == content
 
@@ -61,7 +62,16 @@ def _only_command(access: Access) -> tuple[Command, str | None] | None:
 
 
 def _words(command: Command) -> Command:
-    """`npm test` as a line and as two words are the same command."""
+    """`npm test` as a line, as two words and handed to a shell are the same command."""
     if isinstance(command, str):
-        return plain_words(command) or command
-    return command
+        command = plain_words(command) or command
+    match command:
+        case (shell, "-c" | "-lc", line) if shell in _SHELLS:
+            # What has no plain words means the same to the shell that would run it as a line.
+            return plain_words(line) or (line if shell in _BASH else command)
+        case _:
+            return command
+
+
+_BASH = frozenset({"bash", "/bin/bash", "/usr/bin/bash"})
+_SHELLS = _BASH | {"sh", "/bin/sh", "/usr/bin/sh"}

@@ -33,6 +33,9 @@ SAFELY: int = (
     | getattr(os, "O_NOCTTY", 0)
 )
 
+# Its links lead where names cannot: to what a process has open, and to other roots.
+_KERNEL = "/proc"
+
 # What an opening says when a link, a `..` or another name of a root is in the way.
 _NAME_ANEW = frozenset({errno.EXDEV, errno.ELOOP, errno.ENOTDIR})
 
@@ -66,7 +69,7 @@ class Jail:
         if not SUPPORTED:
             raise InternalError("files are not supported on this system: it cannot confine them")
         self._roots = tuple(_root(path) for path in roots)
-        self._forbidden = tuple(path for path in ("/proc", *forbidden) if self._can_meet(path))
+        self._forbidden = tuple(path for path in (_KERNEL, *forbidden) if self._can_meet(path))
 
     def open_file(self, path: str) -> int:
         """A regular file, for reading; the caller closes the descriptor."""
@@ -142,7 +145,13 @@ class Jail:
         raise os_error(errno.EXDEV)
 
     def _open(self, path: str) -> int:
-        directory = open_unlinked(path)
+        try:
+            directory = open_unlinked(path)
+        except OSError:
+            # A link in /proc is not a link that changed, and no reason to look for one.
+            if _is_beneath(path, _KERNEL):
+                raise Closed(path) from None
+            raise
         try:
             self._keep_out(directory, path)
         except BaseException:
@@ -221,6 +230,13 @@ def real_path(path: str) -> Resolved:
     """The name to judge a request by before it is opened; an unusable path is refused. Opening
     it by this name later opens that very place, or refuses."""
     with refusing(path):
+        return resolve(path)
+
+
+def real_file(path: str) -> Resolved:
+    """The same for a file, which has no slash behind its name."""
+    with refusing(path):
+        _must_name_a_file(path)
         return resolve(path)
 
 

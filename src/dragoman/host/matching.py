@@ -137,7 +137,11 @@ def _other_host(rule: Rule, access: Access) -> str | None:
 
 
 def _other_tool(rule: Rule, access: Access) -> str | None:
-    if rule.tool is None or (access.tool is not None and matches_name(rule.tool, access.tool)):
+    if rule.tool is None:
+        return None
+    if rule.effect == "allow" and access.claimed and access.operation != "mcp":
+        return "the name of a tool in a claim allows nothing"
+    if access.tool is not None and matches_name(rule.tool, access.tool):
         return None
     return f"the tool does not match {rule.tool}"
 

@@ -72,9 +72,16 @@ class Questions(Generic[Answer, Outcome]):
         question = self._open.pop(question_id, None)
         if question is None:
             return False
-        outcome = question.settled(answer)
-        if not question.future.done():
-            question.future.set_result(outcome)
+        try:
+            outcome = question.settled(answer)
+        except Exception as error:
+            # Nobody can settle it any more: whoever asked must not wait for ever.
+            if question.future.done():
+                raise
+            question.future.set_exception(error)
+        else:
+            if not question.future.done():
+                question.future.set_result(outcome)
         return True
 
     def settle_all(self, answer: Answer) -> None:

@@ -1,4 +1,4 @@
-"""What a tool call's raw input names: commands, paths, hosts, under whatever keys agents use.
+"""What a tool call's raw input names: commands, paths, hosts, tools, under agents' various keys.
 
 The input has no schema: it is walked to its leaves, keys compared without case or punctuation, and
 the walk is bounded because an agent chooses its size. Finding too much only makes a decision
@@ -31,6 +31,7 @@ _ENV_KEYS = frozenset(("env", "envs", "envvars", "environment", "environmentvari
 _PATH_ENDINGS = ("path", "paths", "pathname", "file", "files", "filename", "uri")
 # Paths when a file is moved; words to replace, or anything, elsewhere.
 _END_KEYS = frozenset(("from", "to", "source", "src", "destination", "dest", "dst", "target"))
+_TOOL_KEYS = frozenset(("tool", "toolname", "mcptool"))
 # Where agents put a whole JSON document into a string.
 _DOCUMENT_KEYS = frozenset(
     ("arguments", "args", "input", "params", "parameters", "payload", "rawinput")
@@ -60,6 +61,7 @@ class RawInput:
         self.folders: list[str] = []
         self.cwds: list[str] = []
         self.hosts: list[str] = []
+        self.tools: list[str] = []
         self.env = False
         self.complete = True
         self._values = 0
@@ -128,6 +130,8 @@ class RawInput:
             self._add(f"({description})")
 
     def _text(self, text: str, key: str, depth: int) -> None:
+        if key in _TOOL_KEYS:
+            self.tools.append(text)
         if key in _DOCUMENT_KEYS and (document := _document(text)) is not None:
             self._walk(document, key, depth)
         elif _url.match(text):

@@ -10,10 +10,11 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from dragoman.client.client import Client
 from dragoman.errors import (
     CommandRefused,
     ConnectionClosed,
@@ -61,7 +62,7 @@ class Hub:
         self._failures: dict[str, DragomanError] = {}
         self._inbox = Inbox(store, self._leases, self._serve)
         self.chores = Chores(self, self._opener, self._agents)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving: dict[str, asyncio.Task[None]] = {}
 
     # ── its life ──────────────────────────────────────────────────────────────────────────────
 
@@ -83,6 +84,8 @@ class Hub:
         self._unsubscribe()
         await self.chores.aclose()
         await self._inbox.aclose()
+        if self._leaving:
+            await asyncio.wait(self._leaving.values())
         lives = list(self.live.values())
         self.live.clear()
         await asyncio.gather(*map(self._settle, lives))
@@ -140,6 +143,8 @@ class Hub:
         when its agent does not remember it, unless `on_reset` is new.
         """
         async with self._opening.setdefault(session_id, asyncio.Lock()):
+            if (leaving := self._leaving.get(session_id)) is not None:
+                await asyncio.wait([leaving])
             if (live := self.live.get(session_id)) is not None:
                 return live
             record = await self.record(session_id)
@@ -157,26 +162,39 @@ class Hub:
     def _failed(self, live: Live, error: DragomanError) -> None:
         """The store does not take the session's events any more: it must not go on unseen."""
         logger.error("session %s is not recorded any more: %s", live.id, error)
-        self.live.pop(live.id, None)
         self._failures[live.id] = error
         self.news.tell(live.id)
-        self._spawn(self._cut(live, error))
-
-    async def _cut(self, live: Live, error: DragomanError) -> None:
-        await live.detach(error)
-        await self._leave(live)
+        self._let_go(live, live.detach(error))
 
     async def detach(self, live: Live) -> None:
         """Stop running a session here; it is stored, and can be opened again anywhere."""
-        self.live.pop(live.id, None)
-        await self._settle(live)
-        await self._leave(live)
+        await asyncio.shield(self._let_go(live, self._settle(live)))
 
-    async def _leave(self, live: Live) -> None:
-        with suppress(DragomanError):
-            await live.running.client.close_session(live.session.id)
-        await self._agents.leave(live.running)
-        await self._release(live)
+    def _let_go(self, live: Live, settling: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task of its own: whoever wants to open the session again waits for it."""
+        self.live.pop(live.id, None)
+        task = self._leaving[live.id] = asyncio.create_task(self._leave(live, settling))
+        task.add_done_callback(lambda _: self._leaving.pop(live.id, None))
+        return task
+
+    async def _leave(self, live: Live, settling: Coroutine[Any, Any, None]) -> None:
+        try:
+            await settling
+            with suppress(DragomanError):
+                await live.running.client.close_session(live.session.id)
+        finally:
+            live.session.gate.forget()
+            await self._agents.leave(live.running)
+            await self._release(live)
+
+    @asynccontextmanager
+    async def using(self, agent: str, cwd: str) -> AsyncGenerator[Client]:
+        """The agent itself, started if it does not run; it stays for as long as this lasts."""
+        running = await self._agents.use(agent, cwd)
+        try:
+            yield running.client
+        finally:
+            await self._agents.leave(running)
 
     # ── asking for things ─────────────────────────────────────────────────────────────────────
 
@@ -219,14 +237,14 @@ class Hub:
 
     async def _close(self, live: Live) -> None:
         """End it in order, on the agent's side too; the record says that it is closed."""
-        self.live.pop(live.id, None)
+        await asyncio.shield(self._let_go(live, self._end(live)))
+
+    async def _end(self, live: Live) -> None:
         try:
             await live.running.client.close_session(live.session.id)
         except DragomanError as error:
             logger.warning("closing session %s: %s", live.id, error)
         await live.recording.seal()
-        await self._agents.leave(live.running)
-        await self._release(live)
 
     async def _close_stored(self, session_id: str) -> c.Reply:
         await self.store.change_session(session_id, SessionChange(status="closed"))
@@ -236,6 +254,18 @@ class Hub:
         await live.running.client.kill()
         await live.recording.settled()
         return {}
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Give it a title that the agent's does not replace; the agent is told where it runs.
+
+        Raises UnknownSession, CommandRefused.
+        """
+        await self.record(session_id)
+        owner = await self.store.owner(session_id)
+        if session_id in self.live or (owner is not None and not is_gone(owner)):
+            await self.send(session_id, c.Rename(title))
+        else:
+            await self.store.change_session(session_id, SessionChange(title=title, renamed=True))
 
     async def delete(self, session_id: str, *, local: bool = False) -> None:
         """Forget a session: here, and by its agent where that is offered, unless `local`.
@@ -251,12 +281,9 @@ class Hub:
         self.news.tell(session_id)
 
     async def _delete_remotely(self, record: SessionRecord) -> None:
-        running = await self._agents.use(record.agent, record.cwd)
-        try:
-            if running.client.capabilities.delete and record.agent_session_id is not None:
-                await running.client.delete_session(record.agent_session_id)
-        finally:
-            await self._agents.leave(running)
+        async with self.using(record.agent, record.cwd) as client:
+            if client.capabilities.delete and record.agent_session_id is not None:
+                await client.delete_session(record.agent_session_id)
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────
 
@@ -296,11 +323,6 @@ class Hub:
 
     def _leases(self) -> list[Lease]:
         return [live.recording.lease for live in self.live.values()]
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 _NEED_A_LIVE_ONE = (c.Cancel, c.Answer, c.AnswerElicitation, c.EditQueued, c.Kill)

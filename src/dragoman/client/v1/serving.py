@@ -19,7 +19,7 @@ from dragoman.errors import (
     to_wire,
 )
 from dragoman.host.elicitation import ElicitationRequest
-from dragoman.host.terminals import TerminalCommand
+from dragoman.host.terminals import TerminalCommand, TerminalExit
 from dragoman.schema import codec, v1
 from dragoman.session import events as e
 
@@ -164,22 +164,13 @@ class Serving:
         terminal_id = await self._host.create_terminal(p.session_id, command)
         return v1.CreateTerminalResponse(terminal_id=terminal_id)
 
-    async def terminal_output(self, p: v1.TerminalOutputRequest) -> v1.TerminalOutputResponse:
+    async def terminal_output(self, p: v1.TerminalOutputRequest) -> dict[str, Any]:
         now = await self._host.terminal_output(p.session_id, p.terminal_id)
-        status = (
-            None
-            if now.exit is None
-            else v1.TerminalExitStatus(exit_code=now.exit.exit_code, signal=now.exit.signal)
-        )
-        return v1.TerminalOutputResponse(
-            output=now.output, truncated=now.truncated, exit_status=status
-        )
+        answer = {"output": now.output, "truncated": now.truncated}
+        return answer if now.exit is None else {**answer, "exitStatus": _exit_status(now.exit)}
 
-    async def wait_for_exit(
-        self, p: v1.WaitForTerminalExitRequest
-    ) -> v1.WaitForTerminalExitResponse:
-        ended = await self._host.wait_for_terminal_exit(p.session_id, p.terminal_id)
-        return v1.WaitForTerminalExitResponse(exit_code=ended.exit_code, signal=ended.signal)
+    async def wait_for_exit(self, p: v1.WaitForTerminalExitRequest) -> dict[str, Any]:
+        return _exit_status(await self._host.wait_for_terminal_exit(p.session_id, p.terminal_id))
 
     async def kill_terminal(self, p: v1.KillTerminalRequest) -> v1.KillTerminalResponse:
         await self._host.kill_terminal(p.session_id, p.terminal_id)
@@ -274,3 +265,8 @@ def _terminal_events(meta: dict[str, Any]) -> list[e.Event]:
         case _:
             pass
     return events
+
+
+def _exit_status(ended: TerminalExit) -> dict[str, Any]:
+    """With both fields, null or not: agents tell a signal from a code by the null."""
+    return {"exitCode": ended.exit_code, "signal": ended.signal}

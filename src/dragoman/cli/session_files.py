@@ -1,0 +1,85 @@
+"""`dragoman sessions export`, `import` and `recover`: sessions in files."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from contextlib import ExitStack
+from typing import BinaryIO
+
+from dragoman.cli.guard import UsageError
+from dragoman.cli.hubs import meant, opened_hub, opened_store
+from dragoman.host.home import data_directory
+from dragoman.hub.owner import this_process
+from dragoman.safe_text import reveal
+from dragoman.store.archive import Archive, exported, import_session, read_archive
+
+
+def run(options: argparse.Namespace) -> int:
+    match options.action:
+        case "export":
+            asyncio.run(_export(options))
+        case "import" if options.agent is not None:
+            asyncio.run(_adopt(options, os.path.abspath(options.cwd)))
+        case "import":
+            asyncio.run(_import(_read(options.what)))
+        case _:
+            _recover(force=options.force)
+    return 0
+
+
+async def _export(options: argparse.Namespace) -> None:
+    async with opened_store() as store:
+        record = await meant(store, options)
+        with ExitStack() as stack:
+            out: BinaryIO = sys.stdout.buffer
+            if options.output is not None:
+                out = stack.enter_context(_private(options.output))
+            async for line in exported(store, record.id):
+                out.write(line)
+
+
+def _private(path: str) -> BinaryIO:
+    """What agents and people said is for its owner alone."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
+def _read(path: str) -> Archive:
+    try:
+        with open(path, "rb") as file:
+            return read_archive(file, path)
+    except OSError as error:
+        reason = (error.strerror or "error").lower()
+        raise UsageError(f"{path} cannot be read: {reason}") from error
+
+
+async def _import(archive: Archive) -> None:
+    async with opened_store() as store:
+        new_id = f"s-{os.urandom(8).hex()}"
+        record = await import_session(store, archive, new_id, this_process())
+    print(record.id)
+
+
+async def _adopt(options: argparse.Namespace, cwd: str) -> None:
+    async with opened_hub(options) as hub:
+        print((await hub.adopt(options.agent, options.what, cwd)).id)
+
+
+def _recover(*, force: bool) -> None:
+    from dragoman.store.recover import check, recover
+
+    faults = check(data_directory())
+    if not faults and not force:
+        print("the store is in order; --force rebuilds it all the same")
+        return
+    for fault in faults:
+        print(f"damaged: {fault}")
+    report = recover(data_directory())
+    print(f"rebuilt {report.sessions} sessions with {report.events} events, {report.rules} rules")
+    for remark in report.remarks:
+        print(f"  {reveal(remark)}")
+    if report.set_aside is not None:
+        print(f"what was there before is in {report.set_aside}")

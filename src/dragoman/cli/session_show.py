@@ -1,0 +1,49 @@
+"""`dragoman sessions show`: a recorded session, shown as it was shown live."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+import msgspec
+
+from dragoman.cli.hubs import meant, opened_store
+from dragoman.cli.recorded import Happened
+from dragoman.cli.replaying import Stage
+from dragoman.cli.session_list import print_json
+from dragoman.cli.status import Status
+from dragoman.hub.states import stored_state
+from dragoman.session.reduce import reduce
+from dragoman.session.state import SessionState
+from dragoman.store.base import Store
+from dragoman.store.records import SessionRecord
+
+
+def run(options: argparse.Namespace) -> int:
+    asyncio.run(_show(options))
+    return 0
+
+
+async def _show(options: argparse.Namespace) -> None:
+    async with opened_store() as store:
+        record = await meant(store, options)
+        if options.json:
+            print_json(msgspec.to_builtins(await stored_state(store, record.id)))
+        else:
+            await _play(store, record)
+
+
+async def _play(store: Store, record: SessionRecord) -> None:
+    state, after = SessionState(), 0
+    with Status(sys.stdout, visible=False) as status:
+        stage = Stage(status)
+        while events := await store.events(record.id, after=after):
+            for stored in events:
+                event = stored.decode()
+                reduce(state, event)
+                # History that an agent told us is all there is of it here.
+                event.replay = False
+                stage.show(Happened(state, event))
+            after = events[-1].seq
+        stage.close()

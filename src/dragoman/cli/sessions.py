@@ -1,0 +1,151 @@
+"""`dragoman sessions`: what was recorded, and what can be done with it."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+
+from dragoman.cli.actions import Actions
+from dragoman.cli.options import not_negative
+
+_MODULES = {
+    "list": "session_list",
+    "search": "session_list",
+    "show": "session_show",
+    "export": "session_files",
+    "import": "session_files",
+    "recover": "session_files",
+    "fork": "session_acts",
+    "close": "session_acts",
+    "delete": "session_acts",
+    "rename": "session_acts",
+    "archive": "session_acts",
+    "answer": "session_acts",
+}
+_STATUSES = ("idle", "running", "waiting", "interrupted", "closed")
+_WHICH = "its id or the beginning of it, its name, or the agent's id for it"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = Actions(parser)
+    _add_list(actions)
+    _add_looking(actions)
+    _add_files(actions)
+    _add_acts(actions)
+
+
+def run(options: argparse.Namespace) -> int:
+    return import_module(f"dragoman.cli.{_MODULES[options.action]}").run(options)
+
+
+def _add_list(actions: Actions) -> None:
+    parser = actions.add("list", "list the recorded sessions, the newest first")
+    parser.add_argument("--cwd", metavar="DIR", help="those of this folder alone")
+    parser.add_argument("-a", "--agent", metavar="NAME", help="those of this agent alone")
+    parser.add_argument("--status", choices=_STATUSES, help="those that are so")
+    parser.add_argument("--archived", action="store_true", help="those that were archived")
+    parser.add_argument(
+        "--known",
+        action="store_true",
+        help="instead: the sessions that the agent itself knows; `sessions import` records one",
+    )
+    _add_limit(parser, 50)
+    _add_settings(parser)
+    _add_json(parser)
+
+
+def _add_looking(actions: Actions) -> None:
+    show = actions.add("show", "show a session from its beginning, as it was shown live")
+    _add_session(show)
+    _add_json(show, "its state, as one JSON object")
+    search = actions.add(
+        "search",
+        "find words in what was asked and answered",
+        "  dragoman sessions search 'parser error'\n  dragoman sessions search flaky --json",
+    )
+    search.add_argument("words", metavar="WORDS", help="the last may be the beginning of a word")
+    _add_limit(search, 20)
+    _add_json(search)
+
+
+def _add_files(actions: Actions) -> None:
+    export = actions.add(
+        "export",
+        "write a session as JSON lines, for `import`, `replay` and other machines",
+        "  dragoman sessions export s-1f3a > session.jsonl",
+    )
+    _add_session(export)
+    export.add_argument(
+        "-o", "--output", metavar="FILE", help="write here (default: standard output)"
+    )
+    importing = actions.add(
+        "import",
+        "record a session from a file, or one that an agent knows",
+        "  dragoman sessions import session.jsonl\n"
+        "  dragoman sessions import -a goose 20260801_1\n\n"
+        "`dragoman sessions list --known -a goose` lists what there is.",
+    )
+    importing.add_argument(
+        "what", metavar="FILE|ID", help="a file, or with -a the agent's id for it"
+    )
+    importing.add_argument("-a", "--agent", metavar="NAME", help="the agent that knows it")
+    importing.add_argument(
+        "--cwd", metavar="DIR", default=".", help="its workspace (default: the current directory)"
+    )
+    _add_settings(importing)
+    recover = actions.add("recover", "rebuild a damaged store from the mirrors of its sessions")
+    recover.add_argument("--force", action="store_true", help="also one that is in order")
+
+
+def _add_acts(actions: Actions) -> None:
+    fork = actions.add("fork", "make a new session that remembers another; its id is printed")
+    _add_session(fork)
+    fork.add_argument("--name", metavar="NAME", help="what to call it")
+    _add_settings(fork)
+    close = actions.add("close", "end a session, on the agent's side too; its record stays")
+    _add_session(close)
+    _add_settings(close)
+    delete = actions.add("delete", "forget sessions: here, and by the agent where it can")
+    delete.add_argument("session", metavar="SESSION", nargs="*", help=_WHICH)
+    delete.add_argument("--local", action="store_true", help="leave the agent's side alone")
+    delete.add_argument(
+        "--older-than",
+        metavar="DAYS",
+        type=not_negative,
+        help="instead: all that nothing has happened in for so long; the agent is not asked",
+    )
+    _add_settings(delete)
+    rename = actions.add("rename", "give a session another title")
+    _add_session(rename)
+    rename.add_argument("title", metavar="TITLE", help="the title")
+    archive = actions.add("archive", "take a session out of the list, without deleting it")
+    _add_session(archive)
+    archive.add_argument("--undo", action="store_true", help="put it back")
+    answer = actions.add(
+        "answer",
+        "list what a session waits for, or answer it",
+        "  dragoman sessions answer s-1f3a                   what it asks, and the options\n"
+        "  dragoman sessions answer s-1f3a allow_once        by the option's id or kind",
+    )
+    _add_session(answer)
+    answer.add_argument("option", metavar="OPTION", nargs="?", help="the answer")
+    answer.add_argument("--request", metavar="ID", help="which request (default: the first)")
+    _add_json(answer)
+
+
+def _add_session(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION", help=_WHICH)
+
+
+def _add_limit(parser: argparse.ArgumentParser, count: int) -> None:
+    parser.add_argument(
+        "--limit", metavar="N", type=int, default=count, help=f"at most so many (default: {count})"
+    )
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--settings", metavar="PATH", help="the settings file")
+
+
+def _add_json(parser: argparse.ArgumentParser, text: str = "as a JSON array of objects") -> None:
+    parser.add_argument("--json", action="store_true", help=text)

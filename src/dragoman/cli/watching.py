@@ -1,0 +1,125 @@
+"""Follows a session by its stored events, from the turn that runs or from the beginning."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from dragoman.cli.answers import Answers
+from dragoman.cli.ask import TerminalAsker, Tty
+from dragoman.cli.console import Console
+from dragoman.cli.guard import Exit, tell
+from dragoman.cli.hubs import meant, opened_hub
+from dragoman.cli.terminal import TerminalView
+from dragoman.hub.hub import Hub
+from dragoman.hub.states import stored_state
+from dragoman.safe_text import sanitise
+from dragoman.session import events as e
+from dragoman.session.reduce import reduce
+from dragoman.session.state import SessionState
+from dragoman.store.records import SessionRecord, StoredEvent
+
+
+def watch(options: argparse.Namespace) -> int:
+    try:
+        asyncio.run(_watch(options))
+    except KeyboardInterrupt:
+        return Exit.CANCELLED
+    return Exit.DONE
+
+
+async def _watch(options: argparse.Namespace) -> None:
+    async with opened_hub(options) as hub:
+        record = await meant(hub.store, options)
+        if options.json:
+            await _print(hub, record, options)
+        else:
+            await Window(hub, record, options).follow()
+
+
+async def _print(hub: Hub, record: SessionRecord, options: argparse.Namespace) -> None:
+    state = await stored_state(hub.store, record.id)
+    after = 0 if options.all else _beginning(state)
+    if options.until_idle and state.turn is None and not options.all:
+        return
+    async for page in hub.watch(record.id, after):
+        sys.stdout.buffer.write(b"".join(event.body + b"\n" for event in page))
+        sys.stdout.buffer.flush()
+        if options.until_idle and _is_idle(state, page):
+            return
+
+
+def _is_idle(state: SessionState, page: list[StoredEvent]) -> bool:
+    for stored in page:
+        if stored.seq > state.last_seq:
+            reduce(state, stored.decode())
+    return state.turn is None and state.last_seq <= page[-1].seq
+
+
+def _beginning(state: SessionState) -> int:
+    """Just before the turn that runs, else at the end."""
+    turn = state.turn
+    started = next((x.seq for x in state.entries if turn and x.turn_id == turn.id), None)
+    return state.last_seq if started is None else started - 1
+
+
+class Window:
+    """One session on this terminal."""
+
+    def __init__(self, hub: Hub, record: SessionRecord, options: argparse.Namespace) -> None:
+        self._hub = hub
+        self._record = record
+        self._options = options
+        self._console = Console("text")
+        self._state = SessionState()
+        self._answers = self._find_answers()
+
+    def _find_answers(self) -> Answers | None:
+        on_ask, terminal = self._options.on_ask, sys.stdin.isatty() and sys.stdout.isatty()
+        if on_ask == "ignore" or (on_ask is None and not terminal):
+            return None
+        asker = TerminalAsker(Tty(), self._console.style, self._console.status)
+        if isinstance(self._console.view, TerminalView):
+            asker.on_asked = self._console.view.asked
+        return Answers(self._hub, self._record.id, self._record.agent, asker, tell)
+
+    async def follow(self) -> None:
+        now = await stored_state(self._hub.store, self._record.id)
+        shown_from = 0 if self._options.all else _beginning(now)
+        waiting = set(now.pending)
+        with self._console.status as status:
+            async for page in self._hub.watch(self._record.id):
+                async with status.floor:
+                    for stored in page:
+                        event = stored.decode()
+                        reduce(self._state, event)
+                        if event.seq > shown_from:
+                            self._show(
+                                event, asks=event.seq > now.last_seq or _open(event, waiting)
+                            )
+                if self._is_over(now, page[-1].seq):
+                    break
+        self._console.view.close()
+        if self._answers is not None:
+            self._answers.close()
+
+    def _is_over(self, now: SessionState, seq: int) -> bool:
+        over = self._options.until_idle and self._state.turn is None
+        return over and seq >= now.last_seq
+
+    def _show(self, event: e.Event, *, asks: bool) -> None:
+        match event:
+            case e.TurnStarted():
+                self._console.tell(f"asked: {sanitise(event.text)}")
+            case e.TurnEnded(error=str(error)):
+                self._console.tell(f"the turn failed: {error}")
+            case _:
+                pass
+        self._console.show(event, self._state)
+        if self._answers is not None and asks:
+            self._answers.see(event)
+
+
+def _open(event: e.Event, waiting: set[str]) -> bool:
+    return getattr(event, "request_id", None) in waiting

@@ -1,0 +1,96 @@
+"""How a permission is put into words: the event of a request, of a decision, and the refusal.
+
+Nothing is decided here, and nobody is asked.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Sequence
+
+import msgspec
+
+from dragoman.errors import InternalError, InvalidParams, RemoteError
+from dragoman.host.access import Access
+from dragoman.host.answers import Option
+from dragoman.host.permissions import PermissionRequest
+from dragoman.host.policy import Decision
+from dragoman.session import events as e
+from dragoman.session import facts
+from dragoman.session.facts import PermissionOption
+
+OUR_OPTIONS = (
+    PermissionOption("allow", "Allow once", "allow_once"),
+    PermissionOption("allow_always", "Allow always", "allow_always"),
+    PermissionOption("reject", "Reject", "reject_once"),
+    PermissionOption("reject_always", "Reject always", "reject_always"),
+)
+"""What we offer when it is ourselves who ask."""
+
+_logger = logging.getLogger("dragoman.host")
+
+
+def requested(request: PermissionRequest) -> e.PermissionRequested:
+    return e.PermissionRequested(
+        request.request_id,
+        list(request.options),
+        title=request.title,
+        tool_call_id=request.tool_call_id,
+        operation=request.operation,
+        paths=list(request.paths),
+        argv=None if request.argv is None else list(request.argv),
+        content=list(request.content),
+        description=request.always,
+    )
+
+
+def decided(access: Access, decision: Decision) -> e.AccessDecided:
+    return e.AccessDecided(
+        access.operation,
+        decision_words(decision),
+        paths=list(access.paths),
+        argv=shown_argv(access),
+    )
+
+
+def decision_words(decision: Decision) -> facts.Decision:
+    rule = None if decision.rule is None else msgspec.to_builtins(decision.rule)
+    return facts.Decision(decision.effect, decision.reason, rule)
+
+
+def effect_of(kinds: set[str]) -> str:
+    """What an option comes to: the same id used for a yes and a no is neither."""
+    if not kinds:
+        return "cancelled"
+    if kinds <= {"allow_once", "allow_always"}:
+        return "allow"
+    return "deny" if kinds <= {"reject_once", "reject_always"} else "answered"
+
+
+def plain_options(options: Sequence[PermissionOption]) -> list[Option]:
+    return [Option(option.id, option.name, option.kind) for option in options]
+
+
+def shown_argv(access: Access) -> list[str] | None:
+    """The words of the command; of several, a line each, so that none goes unseen."""
+    if not access.commands:
+        return None
+    lines = [c if isinstance(c, str) else shlex.join(c) for c in access.commands]
+    first = access.commands[0]
+    if len(lines) > 1 or isinstance(first, str):
+        return ["\n".join(lines)]
+    return list(first)
+
+
+def refusal(access: Access, reason: str) -> RemoteError:
+    """The error reply that says so; the log has no words of a command, which may be secret."""
+    _logger.debug("%s refused: %r (%s)", access.operation, ", ".join(access.paths), reason)
+    subject = ", ".join(access.paths) or " ".join(shown_argv(access) or ())
+    if access.operation in ("read", "write") and access.place == "outside":
+        why = f"{subject}: outside the workspace ({reason})"
+        return InvalidParams(why, {"path": subject, "reason": "outside the workspace"})
+    if access.operation == "execute" and access.place_of_cwd == "outside":
+        why = f"{access.cwd}: outside the workspace ({reason})"
+        return InvalidParams(why, {"path": access.cwd, "reason": "outside the workspace"})
+    return InternalError(f"{subject}: refused ({reason})", {"reason": reason})

@@ -1,0 +1,96 @@
+"""Starts agents by the names in the settings, and by those that are known without any.
+
+The settings are read anew each time: an agent that was just installed can be started at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from dragoman.agents.known import UnknownAgent, known_command, known_names
+from dragoman.agents.settings import AgentSettings, McpSettings, Settings
+from dragoman.client.client import Client
+from dragoman.client.mcp import HttpServer, McpServer, SseServer, StdioServer
+from dragoman.errors import Unsupported
+from dragoman.host.rulebook import Policy
+from dragoman.rpc import Tap
+from dragoman.transport.stdio import AgentCommand
+
+
+class SettingsLauncher:
+    """`new_tap` makes a tap for each agent that is started; `taps` has those of the running."""
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        policy: Policy,
+        *,
+        new_tap: Callable[[], Tap] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.taps: WeakKeyDictionary[Client, Tap] = WeakKeyDictionary()
+        self._policy = policy
+        self._new_tap = new_tap
+
+    @property
+    def default(self) -> str:
+        """The agent to start when none is named."""
+        return next(iter(self.settings().agents), "demo")
+
+    def client(self, agent: str, cwd: str) -> Client:
+        """Raises ConfigError, UnknownAgent, and Unsupported for a remote agent."""
+        tap = None if self._new_tap is None else self._new_tap()
+        client = Client.start(
+            started_in(self.command(agent), cwd),
+            name=agent,
+            policy=self._policy,
+            quirks=self._agent(agent).quirks,
+            tap=tap,
+        )
+        if tap is not None:
+            self.taps[client] = tap
+        return client
+
+    def is_shared(self, agent: str) -> bool:
+        return self._agent(agent).process == "shared"
+
+    def mcp_servers(self, agent: str) -> list[McpServer]:
+        return [mcp_server(server) for server in self.settings().mcp_servers]
+
+    def command(self, agent: str) -> AgentCommand:
+        """How the agent is started. Raises as `client` does."""
+        found = self._agent(agent)
+        if found.command is None:
+            raise Unsupported("being reached at an address yet; give a command that runs here")
+        return found.command
+
+    def _agent(self, name: str) -> AgentSettings:
+        settings = self.settings()
+        if name in settings.agents:
+            return settings.agents[name]
+        if name not in known_names():
+            raise UnknownAgent(name, tuple(dict.fromkeys((*settings.agents, *known_names()))))
+        return AgentSettings(name=name, command=known_command(name))
+
+
+def started_in(command: AgentCommand, folder: str) -> AgentCommand:
+    """The command, run in the workspace; where it stands relative to us, it is still found."""
+    if command.cwd is not None:
+        return command
+    path = command.command
+    found = os.path.abspath(path) if "/" in path else path
+    return msgspec.structs.replace(command, command=found, cwd=folder)
+
+
+def mcp_server(server: McpSettings) -> McpServer:
+    """A server of the settings as a session takes it along."""
+    if server.kind == "stdio":
+        return StdioServer(
+            name=server.name, command=server.command, args=server.args, env=server.env
+        )
+    kind = SseServer if server.kind == "sse" else HttpServer
+    return kind(name=server.name, url=server.url, headers=server.headers)
