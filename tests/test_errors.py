@@ -126,7 +126,8 @@ def test_any_other_error_is_told_without_its_text(error: BaseException) -> None:
         (NotAnAgent("a", code=0), "the agent 'a' ended before it spoke ACP (exited with code 0)"),
         (
             NotAnAgent("a", code=0, stderr="warning", printed="Usage: a"),
-            "the agent 'a' ended before it spoke ACP (exited with code 0); it printed:\nUsage: a",
+            "the agent 'a' ended before it spoke ACP (exited with code 0); it printed:\n"
+            "Usage: a\nwarning",
         ),
         (
             NotAnAgent("a", code=0, stderr="warning"),

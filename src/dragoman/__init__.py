@@ -84,7 +84,7 @@ _HOMES = {
     "load_settings": "agents.settings",
     "run_prompt": "client.run",
 }
-_MODULES = {"errors", "events", "testing"}
+_MODULES = {"errors", "events", "testing", "ui_stream"}
 
 
 def __getattr__(name: str) -> Any:

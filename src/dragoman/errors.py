@@ -115,7 +115,8 @@ class NotAnAgent(AgentExited):
 
     def __str__(self) -> str:
         said = f"the agent {self.command!r} ended before it spoke ACP ({self.ending})"
-        return _with_tail(said, self.printed or self.stderr)
+        # A banner on the one says nothing of the failure on the other.
+        return _with_tail(said, f"{self.printed.rstrip()}\n{self.stderr}")
 
 
 class PeerStalled(ConnectionLost):

@@ -29,6 +29,7 @@ from dragoman.errors import (
 )
 from dragoman.transport.base import Transport
 from dragoman.wire import messages
+from dragoman.wire.answers import Answers
 from dragoman.wire.calls import Calls
 from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
 from dragoman.wire.messages import Failure, Id, Malformed, Notification, Reply, Request
@@ -98,7 +99,7 @@ class Peer:
         self._tap = tap
         self._framer = Framer(self.limits.frame_bytes)
         self._calls: Calls[_Call] = Calls()
-        self._answering: dict[asyncio.Task[bytes], Request] = {}
+        self._answering: Answers[asyncio.Task[bytes]] = Answers()
         self._metered = 0
         self._spoke = False
         self._odd_lines = 0
@@ -320,7 +321,7 @@ class Peer:
             self._answer_result(request, answer)
             return
         task = _started(answer)
-        self._answering[task] = request
+        self._answering.open(task, request)
         self._metered += not waits
         if task.done():
             self._answered(task)
@@ -335,7 +336,7 @@ class Peer:
         return self._metered >= self.limits.requests
 
     def _answered(self, task: asyncio.Task[bytes]) -> None:
-        request = self._answering.pop(task)
+        request = self._answering.close(task)
         self._metered -= request.method not in self._waits
         if task.cancelled():
             self._answer_error(request.id, RequestCancelled())
@@ -371,9 +372,8 @@ class Peer:
             wanted = msgspec.json.decode(params, type=_CancelParams).request_id
         except msgspec.DecodeError:
             return
-        for task, request in self._answering.items():
-            if _same_id(request.id, bytes(wanted)):
-                task.cancel()
+        for task in self._answering.cancel(bytes(wanted)):
+            task.cancel()
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────
 
@@ -426,13 +426,3 @@ else:
 
     def _started(work: Coroutine[Any, Any, bytes]) -> asyncio.Task[bytes]:
         return asyncio.create_task(work)
-
-
-def _same_id(one: Id, other: Id) -> bool:
-    if one == other:
-        return True
-    try:
-        a, b = msgspec.json.decode(one), msgspec.json.decode(other)
-    except msgspec.DecodeError:  # a number beyond reason
-        return False
-    return type(a) is type(b) and a == b

@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 import re
-import shlex
 import stat
-import sys
-from collections.abc import Mapping
-from pathlib import Path
+import time
+from contextlib import AbstractContextManager
 
-import pytest
-from support import tmux
 from support.command import COMMAND, Dragoman
-from support.tmux import Tmux
+from support.screen import Screen, needs_tmux, on_screen
 
-PATIENTS = Path(__file__).parent / "programs" / "patients.py"
-PARTNER = shlex.join([sys.executable, "-m", "dragoman.testing.serve", f"{PATIENTS}:partner"])
-
-needs_tmux = pytest.mark.skipif(not tmux.available(), reason="tmux is not installed")
+from dragoman.cli.chat.commands import OWN
+from dragoman.cli.chat.questions import READING_SECONDS
 
 
-def chat(dragoman: Dragoman, *words: str, env: Mapping[str, str] | None = None) -> Tmux:
-    settings = {**dragoman.env, "TERM": "tmux-256color", "LC_ALL": "C.UTF-8", **(env or {})}
-    return Tmux([str(COMMAND), "chat", *words], cwd=dragoman.workspace, env=settings)
+def chat(
+    dragoman: Dragoman, *words: str, width: int = 100, **env: str
+) -> AbstractContextManager[Screen]:
+    command = [str(COMMAND), "chat", *words]
+    return on_screen(command, env=dragoman.env | env, cwd=dragoman.workspace, width=width)
 
 
-def with_partner(dragoman: Dragoman, *words: str, env: Mapping[str, str] | None = None) -> Tmux:
-    return chat(dragoman, "--agent-command", PARTNER, *words, env=env)
+def with_partner(
+    dragoman: Dragoman, *words: str, width: int = 100, **env: str
+) -> AbstractContextManager[Screen]:
+    partner = dragoman.agent("partner", "partner.py")
+    return chat(dragoman, "--agent-command", partner, *words, width=width, **env)
 
 
 @needs_tmux
 def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None:
     (dragoman.workspace / "README.md").write_text("# Hello\n")
     with chat(dragoman) as terminal:
-        terminal.wait_for(r"Dragoman's demo agent \S+ in ")
+        terminal.wait_for(re.compile(r"Dragoman's demo agent \S+ in "))
         terminal.enter("please begin")
-        drawn = terminal.wait_for(r"choose 1-3:")
+        drawn = terminal.wait_for("choose 1-3:")
         file = dragoman.workspace / "dragoman-demo.txt"
         # The real path, the change itself, every option, and what always would mean.
         assert f"? demo says it wants to write:\n    {file}\n" in drawn
@@ -45,16 +44,16 @@ def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None
         assert "  3. Reject" in drawn
         assert not file.exists()
         terminal.enter("1")
-        drawn = terminal.wait_for(r"choose 1-4:")
+        drawn = terminal.wait_for("choose 1-4:")
         assert "? demo wants us to run:\n    $ wc -l dragoman-demo.txt\n" in drawn
         terminal.enter("nonsense")
-        terminal.wait_for(r"choose 1-4: nonsense\n(?:.*\n)*?choose 1-4:")
+        terminal.wait_for(re.compile(r"choose 1-4: nonsense\n(?:.*\n)*?choose 1-4:"))
         terminal.enter("1")
-        drawn = terminal.wait_for(r"plan 4/4")
+        drawn = terminal.wait_for("plan 4/4")
         assert "1 dragoman-demo.txt" in drawn
         assert file.read_text() == "You asked: please begin\n"
         terminal.enter(":changes")
-        assert "+++ b/dragoman-demo.txt" in terminal.wait_for(r"\+\+\+ b/")
+        assert "+++ b/dragoman-demo.txt" in terminal.wait_for(re.compile(r"\+\+\+ b/"))
         terminal.enter(":revert")
         terminal.wait_for("was put back as it was")
         assert not file.exists()
@@ -65,7 +64,7 @@ def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None
         terminal.wait_for("I have thought about")
         terminal.press("C-d")
         assert terminal.exit_code() == 0
-        assert "Traceback" not in terminal.all()
+        assert "Traceback" not in terminal.text()
     history = dragoman.state / "history"
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
     assert "please begin" in history.read_text()
@@ -76,23 +75,22 @@ def test_prompts_queue_and_a_cancel_withdraws_a_question(dragoman: Dragoman) -> 
     with with_partner(dragoman) as terminal:
         terminal.wait_for("A Partner 1 in ")
         terminal.enter("wait")
-        terminal.wait_for(r"partner|python.* · \d+ s|working|waiting")
         terminal.enter("second")
         terminal.wait_for("queued: 1 waiting")
         terminal.enter("third")
         terminal.wait_for("queued: 2 waiting")
         terminal.enter(":queue")
-        assert "  1. second\n  2. third\n" in terminal.wait_for(r"2\. third")
+        assert "  1. second\n  2. third\n" in terminal.wait_for(re.compile(r"2\. third"))
         terminal.enter(":drop 2")
         terminal.wait_for("dropped; 1 left in the queue")
         terminal.press("Escape")
         drawn = terminal.wait_for("heard 'second' in code")
         assert re.search(r"cancelled\n(?:.*\n)*› second\n(?:.*\n)*heard 'second'", drawn)
         assert "heard 'third'" not in drawn
-        terminal.enter("ask after 0")
+        terminal.enter("ask")
         terminal.wait_for("choose 1-3:")
         terminal.press("C-c")
-        terminal.wait_for(r"choose 1-3:(?:.*\n)*cancelled")
+        terminal.wait_for(re.compile(r"choose 1-3:(?:.*\n)*cancelled"))
         terminal.enter("go on")
         terminal.wait_for("heard 'go on' in code")
 
@@ -103,15 +101,18 @@ def test_a_question_takes_the_prompt_over_and_gives_back_what_was_typed(
 ) -> None:
     with with_partner(dragoman) as terminal:
         terminal.wait_for("A Partner 1 in ")
-        terminal.enter("ask after 1.5")
+        terminal.enter("ask when told")
         # What streams in is drawn above the prompt, also while the line is not over.
-        terminal.wait_for(r"half a line, then\s*\n›")
+        terminal.wait_for(re.compile(r"half a line, then\s*\n›"))
         terminal.type("my draft")
+        terminal.wait_for("› my draft")
+        (dragoman.workspace / "told").touch()
         drawn = terminal.wait_for("choose 1-3:")
         assert re.search(r"\? python\S* says it wants to run:\n    \$ make\n", drawn)
         terminal.wait_until_gone("› my draft")
-        # What is typed at once is not taken for an answer: nobody reads that fast.
-        terminal.enter_until("3", r"choose 1-3: 3\n(?:.*\n)*a question: reject")
+        time.sleep(READING_SECONDS)  # what is typed sooner is not taken for an answer
+        terminal.enter("3")
+        terminal.wait_for(re.compile(r"choose 1-3: 3\n(?:.*\n)*a question: reject"))
         terminal.wait_for("› my draft")
         terminal.press("Enter")
         terminal.wait_for("heard 'my draft' in code")
@@ -121,7 +122,7 @@ def test_a_question_takes_the_prompt_over_and_gives_back_what_was_typed(
 def test_nobody_is_asked_when_told_so(dragoman: Dragoman) -> None:
     with with_partner(dragoman, "--on-ask", "reject", "--mode", "ask") as terminal:
         terminal.wait_for("A Partner 1 in ")
-        terminal.enter("ask after 0")
+        terminal.enter("ask")
         drawn = terminal.wait_for("a question: reject")
         assert "choose" not in drawn
 
@@ -137,9 +138,14 @@ def test_commands_of_ours_never_hide_the_agents(dragoman: Dragoman) -> None:
         terminal.enter(":new")
         terminal.wait_for("a new session")
         terminal.enter("/help")
-        drawn = terminal.wait_for(r"/review\s+look at it")
+        drawn = terminal.wait_for("//name")
         assert re.search(r"  :new\s+begin a new session", drawn)
         assert re.search(r"  /mode\s+show the modes", drawn)
+        assert re.search(r"  /help\s+what can be typed here", drawn)
+        assert re.search(r"  /review\s+look at it", drawn)
+        assert re.search(r"  //help\s+the agent's own help", drawn)
+        terminal.enter("//help")
+        terminal.wait_for("heard '/help' in code")
         terminal.enter("/quit")
         assert terminal.exit_code() == 0
 
@@ -150,31 +156,68 @@ def test_modes_lines_and_completions(dragoman: Dragoman) -> None:
     with with_partner(dragoman) as terminal:
         terminal.wait_for("A Partner 1 in ")
         terminal.type("/mode a")
-        terminal.wait_for(r"ask\s+Ask")
+        terminal.wait_for(re.compile(r"ask\s+Ask"))
         terminal.press("Tab")
-        terminal.wait_for(r"› /mode ask")
+        terminal.wait_for("› /mode ask")
         terminal.press("Enter")
         terminal.wait_for("mode: ask")
         terminal.enter("one\\")
         terminal.type("two")
         terminal.press("Escape", "Enter")
         terminal.enter("three")
-        terminal.wait_for(re.escape(r"heard 'one\ntwo\nthree' in ask"))
+        terminal.wait_for(r"heard 'one\ntwo\nthree' in ask")
         terminal.enter("/mode nonsense")
         terminal.wait_for("dragoman: there is no mode 'nonsense'; there are: code, ask")
         terminal.type("see @a")
         terminal.wait_for("a file.txt")
         terminal.press("Tab")
-        terminal.wait_for(r'› see @"a file.txt"')
+        terminal.wait_for('› see @"a file.txt"')
         terminal.press("Enter")
         terminal.wait_for(r"""heard 'see @"a file.txt"' in ask""")
         terminal.press("Up")
-        terminal.wait_for(r'› see @"a file.txt"\s*\n(?:.*\n)*› see @')
+        terminal.wait_for(re.compile(r'› see @"a file.txt"\s*\n(?:.*\n)*› see @'))
+
+
+@needs_tmux
+def test_help_on_a_narrow_terminal_breaks_no_word(dragoman: Dragoman) -> None:
+    with with_partner(dragoman, width=44) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("/help")
+        drawn = terminal.wait_for("//name")
+        assert re.search(r"  /revert     undo those writes;.*\n {14}\S", drawn)
+        words = {word for about in OWN.values() for word in about.split()}
+        assert words <= set(drawn.split())
+        terminal.enter("/set")
+        terminal.wait_for("  loud = false  (true, false)")
+        terminal.enter("/set loud")
+        terminal.wait_for("dragoman: expected OPTION=VALUE, not 'loud'")
+
+
+@needs_tmux
+def test_what_was_typed_before_can_be_looked_for(dragoman: Dragoman) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("the first thing")
+        terminal.wait_for("heard 'the first thing'")
+        terminal.press("C-r")
+        terminal.type("first")
+        terminal.wait_for("I-search backward: first")
+        terminal.press("C-c")  # ends the search, and no more
+        terminal.wait_until_gone("I-search")
+        terminal.press("C-r")
+        terminal.type("first")
+        terminal.wait_for("I-search backward: first")
+        terminal.press("Enter")
+        terminal.wait_until_gone("I-search")
+        terminal.press("C-e")
+        terminal.enter(" again")
+        drawn = terminal.wait_for("heard 'the first thing again' in code")
+        assert "leaves" not in drawn.partition("heard")[2]
 
 
 @needs_tmux
 def test_ctrl_c_clears_then_warns_then_leaves(dragoman: Dragoman) -> None:
-    with with_partner(dragoman, env={"NO_COLOR": "1"}) as terminal:
+    with with_partner(dragoman, NO_COLOR="1") as terminal:
         terminal.wait_for("A Partner 1 in ")
         terminal.type("never mind")
         terminal.wait_for("› never mind")
@@ -182,10 +225,10 @@ def test_ctrl_c_clears_then_warns_then_leaves(dragoman: Dragoman) -> None:
         terminal.wait_until_gone("never mind")
         terminal.enter("hello")
         terminal.wait_for("heard 'hello' in code")
-        assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", terminal.painted())
+        assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", terminal.text(painted=True))
         terminal.press("C-c")
         terminal.wait_for("Ctrl-C again, or Ctrl-D, leaves")
-        terminal.press("C-c")
+        terminal.press_until("C-c", "exit code")
         assert terminal.exit_code() == 0
 
 
@@ -194,19 +237,39 @@ def test_an_agent_that_does_not_stop_is_ended_by_the_second_ctrl_c(dragoman: Dra
     with with_partner(dragoman) as terminal:
         terminal.wait_for("A Partner 1 in ")
         terminal.enter("never stop")
-        terminal.wait_for(r"· \d+ s")
+        terminal.wait_for(re.compile(r"· \d+ s"))
         terminal.press("C-c")
         terminal.wait_for("cancelling; Ctrl-C again ends the agent")
         terminal.press("C-c")
         assert terminal.exit_code() == 130
-        assert "Traceback" not in terminal.all()
+        assert "Traceback" not in terminal.text()
+
+
+@needs_tmux
+def test_a_history_that_cannot_be_kept_is_no_obstacle(dragoman: Dragoman) -> None:
+    with with_partner(dragoman, "--no-store", DRAGOMAN_HOME="/proc/nothing") as terminal:
+        terminal.wait_for("dragoman: what you type is not kept for the next chat: /proc/nothing: ")
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("hello")
+        terminal.wait_for("heard 'hello' in code")
+
+
+@needs_tmux
+def test_ctrl_c_before_the_agent_has_started_ends_it(dragoman: Dragoman) -> None:
+    with chat(dragoman, "--agent-command", "sleep 600") as terminal:
+        terminal.wait_for("starting sleep")
+        terminal.press("C-c")
+        terminal.wait_for("ending sleep")
+        terminal.press("C-c")
+        assert terminal.exit_code() == 130
+        assert "ending" not in terminal.text()
 
 
 @needs_tmux
 def test_an_agent_that_cannot_be_started_is_one_line(dragoman: Dragoman) -> None:
     with chat(dragoman, "--agent-command", "/no/such/agent") as terminal:
         assert terminal.exit_code() == 1
-        assert "dragoman: could not start '/no/such/agent'" in terminal.all()
+        assert "dragoman: could not start '/no/such/agent'" in terminal.text()
 
 
 def test_without_a_terminal_chat_says_what_to_do_instead(dragoman: Dragoman) -> None:

@@ -41,12 +41,18 @@ from dragoman.session.state import SessionState
         ("//new now", Route("agent", "/new now")),
         ("/etc/hosts, what is it?", Route("agent", "/etc/hosts, what is it?")),
         ("/helpful", Route("agent", "/helpful")),
+        (":drop 2", Route("us", "2", "drop")),
         ("what is /help?", Route("agent", "what is /help?")),
         ("", Route("agent", "")),
     ],
 )
 def test_a_command_is_the_agents_where_it_has_one(typed: str, expected: Route) -> None:
     assert route(typed, {"new", "review"}) == expected
+
+
+def test_help_is_ours_even_where_the_agent_has_one() -> None:
+    assert route("/help", {"help"}) == Route("us", "", "help")
+    assert route("//help", {"help"}) == Route("agent", "/help")
 
 
 # ── completion ────────────────────────────────────────────────────────────────────────────────

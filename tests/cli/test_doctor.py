@@ -13,11 +13,15 @@ import pytest
 from support.command import Done, Dragoman
 
 PATIENTS = Path(__file__).parent / "programs" / "patients.py"
+ALONE = ("rude", "lingering")
+"""Patients that need a process of their own: what they do to it is what is found."""
 
 
 def doctor(dragoman: Dragoman, patient: str, *words: str) -> Done:
-    argv = [sys.executable, "-m", "dragoman.testing.serve", f"{PATIENTS}:{patient}"]
-    return dragoman("agents", "doctor", "--agent-command", shlex.join(argv), *words)
+    alone = [sys.executable, "-m", "dragoman.testing.serve", f"{PATIENTS}:{patient}"]
+    shared = dragoman.agent(patient, PATIENTS.name)
+    command = shlex.join(alone) if patient in ALONE else shared
+    return dragoman("agents", "doctor", "--agent-command", command, *words)
 
 
 def grades(done: Done) -> dict[str, str]:

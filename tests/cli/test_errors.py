@@ -9,11 +9,14 @@ import pytest
 from support.command import Dragoman
 
 
-def test_an_unknown_agent_lists_the_names(dragoman: Dragoman) -> None:
-    dragoman.write_settings({"agent_servers": {"mine": {"command": "x"}}})
+def test_an_unknown_agent_lists_the_names_and_says_where_they_come_from(
+    dragoman: Dragoman,
+) -> None:
+    file = dragoman.write_settings({"agent_servers": {"mine": {"command": "x"}}})
     done = dragoman("-a", "yours", "x")
     assert done.code == 2
     assert done.err.startswith("dragoman: there is no agent 'yours'; known are: mine, demo, ")
+    assert done.err.endswith(f"; others go into agent_servers in {file}\n")
     assert done.err.count("\n") == 1
 
 

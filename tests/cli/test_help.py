@@ -8,14 +8,15 @@ import sys
 import pytest
 from support.command import Dragoman
 
-from dragoman.cli.main import COMMANDS
+from dragoman.cli.parsers import COMMANDS
 
 HEAVY = ("asyncio", "msgspec", "prompt_toolkit", "dragoman.client", "dragoman.testing", "ssl")
 
 
 PROGRAM = """
 import sys
-from dragoman.cli.main import COMMANDS, main
+from dragoman.cli.main import main
+from dragoman.cli.parsers import COMMANDS
 for words in [[], *([name] for name in COMMANDS)]:
     try:
         main([*words, "--help"])
@@ -48,12 +49,18 @@ def test_the_help_names_every_command(dragoman: Dragoman) -> None:
         (("completion", "csh"), "csh"),
         (("replay", "x", "--speed", "-1"), "--speed"),
         (("chat", "hello"), "unexpected argument 'hello'"),
+        (("agents",), "ACTION; see dragoman agents --help"),
+        (("policy", "check"), "FILE; see dragoman policy check --help"),
+        (("-o", "xml", "x"), "-o/--output/--outputmode: invalid choice: 'xml'"),
+        (("--timeout", "0", "x"), "--timeout: expected a number of seconds above 0, not 0"),
+        (("two", "prompts"), "the prompt is one argument, put it in quotes; see dragoman --help"),
     ],
 )
-def test_a_command_that_cannot_be_understood_is_a_usage_error(
+def test_a_command_that_cannot_be_understood_is_one_line(
     dragoman: Dragoman, words: tuple[str, ...], complaint: str
 ) -> None:
     done = dragoman(*words)
     assert done.code == 2
+    assert done.err.startswith("dragoman: ")
     assert complaint in done.err
-    assert "Traceback" not in done.err
+    assert done.err.count("\n") == 1

@@ -150,3 +150,18 @@ def _until_python_runs(pid: int) -> None:
         if "/dragoman" in Path(f"/proc/{pid}/maps").read_text() or descendants(pid):
             return
         time.sleep(0.002)
+
+
+@pytest.mark.parametrize("module", ["argparse", "dragoman.cli.turn", "dragoman.client.client"])
+def test_ctrl_c_while_modules_are_imported_is_no_traceback(
+    dragoman: Dragoman, tmp_path: Path, module: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(name, *_):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder)\n"
+    )
+    done = dragoman("x", agent="quiet", env={"PYTHONPATH": str(tmp_path)})
+    assert (done.code, done.out, done.err) == (130, "", "")

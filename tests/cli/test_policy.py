@@ -13,7 +13,7 @@ import pytest
 from support.command import Done, Dragoman
 
 from dragoman.cli import policy
-from dragoman.cli.main import parser_for
+from dragoman.cli.parsers import parser_for
 from dragoman.host.matching import Rule
 from dragoman.host.rule_file import RuleFile
 from dragoman.testing import Recorder

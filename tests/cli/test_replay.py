@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.command import COMMAND, Dragoman
+from support.screen import needs_tmux, on_screen
 
 from dragoman import Client, Policy
 from dragoman.testing import Recorder, ScriptedAgent
@@ -72,15 +73,56 @@ def test_the_speed_is_a_factor_of_the_recorded_time(dragoman: Dragoman, tmp_path
     asked: dict[str, Any] = {"cwd": "/w", "mcpServers": []}
     lines = (
         {"t": 0, "dir": "->", "msg": {"id": 1, "method": "session/new", "params": asked}},
-        {"t": 6, "dir": "<-", "msg": {"id": 1, "result": {"sessionId": "s"}}},
+        {"t": 60, "dir": "<-", "msg": {"id": 1, "result": {"sessionId": "s"}}},
     )
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     start = time.monotonic()
-    assert "session s in /w" in dragoman("replay", str(path), "--speed", "4").out
-    assert time.monotonic() - start >= 1.5
+    assert "session s in /w" in dragoman("replay", str(path), "--speed", "100").out
+    assert 0.6 <= time.monotonic() - start < 60
     start = time.monotonic()
-    assert dragoman("replay", str(path), "--speed", "0").code == 0
-    assert time.monotonic() - start < 6
+    assert dragoman("replay", str(path), "--speed", "0", seconds=60).code == 0
+    assert time.monotonic() - start < 60
+
+
+def test_what_a_fork_tells_again_is_not_shown_again(dragoman: Dragoman, tmp_path: Path) -> None:
+    """Some agents tell the history of a fork before the reply that names it."""
+    path = tmp_path / "fork.jsonl"
+    asked: dict[str, Any] = {"cwd": "/w", "mcpServers": []}
+    lines = (
+        {"dir": "->", "msg": {"id": 1, "method": "session/new", "params": asked}},
+        {"dir": "<-", "msg": {"id": 1, "result": {"sessionId": "s"}}},
+        {"dir": "<-", "msg": _said("s", "told once")},
+        {"dir": "->", "msg": {"id": 2, "method": "session/fork", "params": asked}},
+        {"dir": "<-", "msg": _said("f", "told once")},
+        {"dir": "<-", "msg": {"id": 2, "result": {"sessionId": "f"}}},
+    )
+    path.write_text("".join(json.dumps({"t": 0, **line}) + "\n" for line in lines))
+    done = dragoman("replay", str(path), "--speed", "0")
+    assert done.out.count("told once") == 1
+    assert "session f in /w" in done.out
+
+
+def _said(session_id: str, text: str) -> dict[str, Any]:
+    content = {"type": "text", "text": text}
+    update = {"sessionUpdate": "agent_message_chunk", "content": content}
+    return {"method": "session/update", "params": {"sessionId": session_id, "update": update}}
+
+
+@needs_tmux
+def test_a_replay_on_a_narrow_terminal_breaks_no_word(dragoman: Dragoman, tmp_path: Path) -> None:
+    path = tmp_path / "wide.jsonl"
+    prompt = [{"type": "text", "text": "a prompt that is longer than the line\nand another line"}]
+    asked = {"sessionId": "s", "prompt": prompt}
+    lines = (
+        {"dir": "->", "msg": {"id": 1, "method": "session/prompt", "params": asked}},
+        {"dir": "<-", "msg": _said("s", "\n\nan answer")},
+        {"dir": "<-", "msg": {"id": 1, "result": {"stopReason": "end_turn"}}},
+    )
+    path.write_text("".join(json.dumps({"t": 0, **line}) + "\n" for line in lines))
+    command = [str(COMMAND), "replay", str(path)]
+    with on_screen(command, env=dragoman.env, cwd=dragoman.workspace, width=30) as shown:
+        ended = shown.wait_for("exit code 0")
+    assert "› a prompt that is longer\n  than the line\n  and another line\nan answer\n" in ended
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,11 @@ def test_where_the_settings_are_looked_for(dragoman: Dragoman) -> None:
     assert dragoman("x", "--settings", str(good), env={"DRAGOMAN_SETTINGS": "/none"}).code == 0
 
 
+def test_a_variable_that_is_empty_names_no_settings(dragoman: Dragoman) -> None:
+    done = dragoman("agents", "list", "--names", env={"DRAGOMAN_SETTINGS": ""})
+    assert (done.code, done.lines[0]) == (0, "demo")
+
+
 def test_an_agent_of_ours_by_the_name_of_a_known_one_wins(dragoman: Dragoman) -> None:
     dragoman.write_settings({"agent_servers": {"goose": entry(dragoman, "quiet")}})
     assert dragoman("-a", "goose", "x").out == "nothing needed permission\n"

@@ -36,6 +36,7 @@ def test_help_needs_next_to_nothing(dragoman: Dragoman) -> None:
         "dragoman.cli",
         "dragoman.cli.main",
         "dragoman.cli.options",
+        "dragoman.cli.parsers",
         "dragoman.cli.streams",
     }
 

@@ -10,7 +10,6 @@ import pytest
 from support.nasty import NASTY, is_safe
 
 from dragoman.cli.ask import question
-from dragoman.cli.form import fields_of
 from dragoman.cli.plain import PlainView, SimpleView
 from dragoman.cli.status import Status
 from dragoman.cli.style import Style
@@ -179,28 +178,6 @@ def test_an_option_is_explained_where_its_name_does_not_say() -> None:
     assert "     from now on: allow x\n" in text
 
 
-def test_a_form_takes_whatever_schema_it_is_given() -> None:
-    assert fields_of(None) == []
-    assert fields_of({"properties": "nonsense"}) == []
-    schema = {
-        "properties": {
-            "a": "nonsense",
-            "b": {"type": "boolean", "title": NASTY},
-            "c": {"oneOf": [{"const": "x"}, 7, {"title": "no const"}]},
-            "d": {"type": "array", "items": {"enum": ["p", "q"]}},
-            "e": {"type": "number", "default": 2},
-        },
-        "required": "nonsense",
-    }
-    a, b, c, d, number = fields_of(schema)
-    assert is_safe(b.label, painted=False)
-    assert a.parsed("text") == "text"
-    assert (b.parsed("yes"), b.parsed("No"), b.parsed("perhaps")) == (True, False, None)
-    assert (c.parsed("x"), c.parsed("y")) == ("x", None)
-    assert (d.parsed("p, q"), d.parsed("p, z")) == (["p", "q"], None)
-    assert (number.parsed("1.5"), number.parsed("much"), number.default) == (1.5, None, 2)
-
-
 # ── the terminal view ─────────────────────────────────────────────────────────────────────────
 
 
@@ -290,6 +267,28 @@ async def test_carriage_returns_of_a_file_are_visible_in_its_diff() -> None:
     assert out.split("\n")[3:5] == ["[diff] -a", "[diff] +a␍"]
 
 
+async def test_there_is_one_blank_line_at_most_above_an_answer() -> None:
+    view = Shown("terminal", colour=False)
+    view.show(
+        e.TurnStarted("t", []),
+        e.AgentMessage(Text("\n")),
+        e.AgentMessage(Text("\n\nfirst")),
+        e.ToolCallUpdated("c", title="Look", status="completed"),
+        e.AgentMessage(Text("\n\n")),
+        e.AgentMessage(Text("\nsecond\n\nthird")),
+        e.TurnEnded("t", "end_turn"),
+        e.TurnStarted("u", []),
+        e.AgentMessage(Text("right below what was asked")),
+    )
+    assert view.end() == ("first\n\n✓ Look\n\nsecond\n\nthird\nright below what was asked\n")
+
+
+async def test_a_mode_that_is_told_twice_is_shown_once() -> None:
+    out = shown("terminal", e.ModeChanged("ask"), e.ModeChanged("ask"), e.ModeChanged("code"))
+    assert out.count("mode: ask") == 1
+    assert out.count("mode: code") == 1
+
+
 async def test_what_was_refused_is_told_with_its_reason() -> None:
     view = Shown("plain")
     refused = f.Decision(effect="deny", reason="no rule allows it")
@@ -297,11 +296,14 @@ async def test_what_was_refused_is_told_with_its_reason() -> None:
         e.AccessDecided("execute", refused, argv=["rm", "-rf", "a b"]),
         e.PermissionRequested("p", [], title="Look it up", operation="fetch"),
         e.PermissionSettled("p", None, refused),
+        e.PermissionRequested("q", [], title="Tidy up", operation="other", paths=["/w/x"]),
+        e.PermissionSettled("q", None, refused),
         e.AccessDecided("write", f.Decision(effect="allow", reason="--write"), paths=["/w/x"]),
     )
     assert view.asides == [
         "refused to run rm -rf 'a b': no rule allows it",
-        "refused to fetch Look it up: no rule allows it",
+        'refused "Look it up": no rule allows it',
+        'refused "Tidy up": no rule allows it',
     ]
 
 

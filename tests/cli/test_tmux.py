@@ -31,8 +31,8 @@ def test_a_permission_question_shows_all_and_the_answer_counts(dragoman: Dragoma
         assert "  1. Allow\n  2. Always allow\n     from now on: allow writing files" in asked
         assert "  3. Reject\n" in asked
         assert notes.read_text() == "old\n"
-        shown.type("7", "Enter")  # no such option: asked again
-        shown.type("1", "Enter")
+        shown.enter("7")  # no such option: asked again
+        shown.enter("1")
         ended = shown.wait_for("exit code 0")
         assert ended.count("choose 1-3:") == 2
         assert "✓ Edit notes" in ended
@@ -44,7 +44,7 @@ def test_a_permission_question_shows_all_and_the_answer_counts(dragoman: Dragoma
 def test_always_is_remembered_in_the_next_run(dragoman: Dragoman) -> None:
     with screen(dragoman, "editing") as shown:
         shown.wait_for("choose 1-3:")
-        shown.type("2", "Enter")
+        shown.enter("2")
         shown.wait_for("exit code 0")
     done = dragoman("go", agent="editing")
     assert done.code == 0
@@ -52,9 +52,9 @@ def test_always_is_remembered_in_the_next_run(dragoman: Dragoman) -> None:
 
 
 def test_always_counts_once_where_it_cannot_be_stored(dragoman: Dragoman) -> None:
-    with screen(dragoman, "asking", DRAGOMAN_HOME="/proc/nothing") as shown:
+    with screen(dragoman, "asking", "--no-store", DRAGOMAN_HOME="/proc/nothing") as shown:
         shown.wait_for("choose 1-3:")
-        shown.type("2", "Enter")
+        shown.enter("2")
         ended = shown.wait_for("exit code 0")
         assert "chosen=always" in ended
         assert "! the answer counts once only: it could not be stored" in ended
@@ -63,7 +63,7 @@ def test_always_counts_once_where_it_cannot_be_stored(dragoman: Dragoman) -> Non
 def test_a_refusal_by_a_person_is_five(dragoman: Dragoman) -> None:
     with screen(dragoman, "editing") as shown:
         shown.wait_for("choose 1-3:")
-        shown.type("3", "Enter")
+        shown.enter("3")
         assert "chosen=reject" in shown.wait_for("exit code 5")
 
 
@@ -71,8 +71,9 @@ def test_ctrl_c_at_a_question_cancels(dragoman: Dragoman) -> None:
     with screen(dragoman, "asking") as shown:
         asked = shown.wait_for("choose 1-3:")
         assert "says it wants to run:\n    $ make test\n" in asked
-        shown.type("C-c")
-        shown.wait_for("exit code 130")
+        shown.press("C-c")
+        ended = shown.wait_for("exit code 130")
+        assert "choose 1-3: ^C\ndragoman: cancelling; Ctrl-C again ends the agent" in ended
 
 
 def test_on_ask_reject_asks_nobody(dragoman: Dragoman) -> None:
@@ -86,13 +87,13 @@ def test_a_form_is_filled_in(dragoman: Dragoman) -> None:
     with screen(dragoman, "eliciting") as shown:
         shown.wait_for("? Who are you?")
         shown.wait_for("Your name:")
-        shown.type("Ada", "Enter")
+        shown.enter("Ada")
         shown.wait_for("age (a whole number, optional):")
-        shown.type("old", "Enter")
+        shown.enter("old")
         shown.wait_for("expected a whole number")
-        shown.type("36", "Enter")
+        shown.enter("36")
         shown.wait_for("fruit (one of apple, pear, optional):")
-        shown.type("Enter")
+        shown.press("Enter")
         ended = shown.wait_for("exit code 0")
         assert "'name': 'Ada', 'age': 36" in ended.replace("\n", " ")
 
@@ -100,7 +101,7 @@ def test_a_form_is_filled_in(dragoman: Dragoman) -> None:
 def test_signing_in_by_choosing_a_way(dragoman: Dragoman) -> None:
     with screen(dragoman, "opening_in_time") as shown:
         shown.wait_for("wants you to sign in first:\n  1. 'oauth' (Log in)\n  2. Give up\n")
-        shown.type("1", "Enter")
+        shown.enter("1")
         assert "signed in" in shown.wait_for("exit code 0")
 
 
@@ -113,11 +114,16 @@ def test_progress_is_shown_while_nothing_comes_and_leaves_no_trace(dragoman: Dra
         assert "working" not in ended
 
 
-def test_a_slow_start_is_shown(dragoman: Dragoman) -> None:
-    with screen(dragoman, "deaf") as shown:
-        shown.wait_for("starting python")
-        shown.type("C-c")
-        assert "starting" not in shown.wait_for("exit code 130")
+def test_a_slow_start_and_a_slow_end_are_shown(dragoman: Dragoman) -> None:
+    command = dragoman.command("--agent-command", "sleep 600", "go")
+    with on_screen(command, env=dragoman.env, cwd=dragoman.workspace) as shown:
+        shown.wait_for("starting sleep")
+        shown.press("C-c")
+        shown.wait_for("ending sleep")
+        shown.press("C-c")
+        ended = shown.wait_for("exit code 130")
+        assert "starting" not in ended
+        assert "ending" not in ended
 
 
 def test_a_whole_turn_at_forty_columns_breaks_no_word(dragoman: Dragoman) -> None:
@@ -155,7 +161,7 @@ def test_colour_only_where_it_is_wanted(
 def test_nothing_an_agent_says_reaches_the_terminal_raw(dragoman: Dragoman) -> None:
     with screen(dragoman, "nasty") as shown:
         shown.wait_for("choose 1-3:")
-        shown.type("3", "Enter")
+        shown.enter("3")
         ended = shown.wait_for("exit code 5")
         assert "evil" in ended
         assert not set("\u202e\u2066\u200b\ufeff\x07") & set(ended)
@@ -175,7 +181,7 @@ def test_the_prompt_may_come_by_a_pipe_and_the_answer_from_the_terminal(
     piped = ["sh", "-c", 'echo go | "$@" > answer.txt', "sh", *command]
     with on_screen(piped, env=dragoman.env, cwd=dragoman.workspace) as shown:
         shown.wait_for("choose 1-3:")
-        shown.type("1", "Enter")
+        shown.enter("1")
         shown.wait_for("exit code 0")
     assert (dragoman.workspace / "answer.txt").read_text() == "chosen=allow\n"
 
@@ -193,11 +199,11 @@ def test_progress_is_shown_on_the_terminal_when_the_answer_goes_to_a_file(
 def test_what_was_typed_before_the_question_is_no_answer(dragoman: Dragoman) -> None:
     with screen(dragoman, "late_asking") as shown:
         shown.wait_for("not yet")
-        shown.type("1", "Enter")
+        shown.enter("1")
         shown.wait_for("1\n")
         (dragoman.workspace / "go").touch()
         shown.wait_for("choose 1-3:")
-        shown.type("3", "Enter")
+        shown.enter("3")
         assert "chosen=reject" in shown.wait_for("exit code 5")
 
 
@@ -206,5 +212,13 @@ def test_nothing_is_written_over_an_open_question(dragoman: Dragoman) -> None:
         shown.wait_for("choose 1-3:")
         (dragoman.workspace / "go").touch()
         wait_for_file(dragoman.workspace / "said")
-        shown.type("1", "Enter")
+        shown.enter("1")
         assert "choose 1-3: 1\n\nmeanwhile\nchosen=allow\n" in shown.wait_for("exit code 0")
+
+
+def test_an_agent_started_by_hand_says_how_to_talk_to_it(dragoman: Dragoman) -> None:
+    command = dragoman.command("demo-agent")
+    with on_screen(command, env=dragoman.env, cwd=dragoman.workspace, width=120) as shown:
+        shown.wait_for("waits here for a client that speaks ACP; to talk to it, run: dragoman -a")
+        shown.press("C-c")
+        shown.wait_for("exit code 0")

@@ -78,7 +78,7 @@ def test_the_workspace_is_where_we_are_or_where_cwd_says(
 def test_an_agent_from_the_settings_starts_in_the_workspace_with_its_environment(
     dragoman: Dragoman, tmp_path: Path
 ) -> None:
-    words = dragoman.command(agent="telling")[2].split()
+    words = dragoman.command(agent="looking")[2].split()
     entry = {"command": words[0], "args": words[1:], "env": {"SPOKEN": "yes"}}
     dragoman.write_settings({"agent_servers": {"mine": entry}})
     done = dragoman("-a", "mine", "--cwd", str(tmp_path), "go", env={"SPOKEN": "no"})
@@ -89,7 +89,7 @@ def test_an_agent_from_the_settings_starts_in_the_workspace_with_its_environment
 def test_an_agent_that_was_typed_starts_where_it_was_typed(
     dragoman: Dragoman, tmp_path: Path
 ) -> None:
-    done = dragoman("--cwd", str(tmp_path), "go", agent="telling", env={"SPOKEN": "inherited"})
+    done = dragoman("--cwd", str(tmp_path), "go", agent="looking", env={"SPOKEN": "inherited"})
     assert f"folder {dragoman.workspace}" in done.out
     assert "variable inherited" in done.out
 

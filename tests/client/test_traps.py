@@ -43,6 +43,13 @@ async def prompted(agent: RawAgent, session: Session, *messages: Any) -> list[e.
     return await gathered(turn)
 
 
+async def test_an_update_with_an_id_is_an_update_all_the_same(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        events = await prompted(agent, session, {**agent_says("hello"), "id": None})
+        assert "hello" in [event.text for event in events]
+
+
 # ── terminals and files ───────────────────────────────────────────────────────────────────────
 
 

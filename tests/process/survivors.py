@@ -20,7 +20,7 @@ class Found(NamedTuple):
 def survivors(pidfiles: Sequence[Path], marker: str) -> list[Found]:
     """Whoever wrote itself into a file, or carries the marker in its argv or environment."""
     entries = [entry for pidfile in pidfiles for entry in _registered(pidfile)]
-    by_file = [pid for pid, started in entries if _started(pid) == started]
+    by_file = [pid for pid, born in entries if started(pid) == born]
     by_marker = [pid for pid in _all_pids() if _carries(pid, marker.encode())]
     return [_describe(pid) for pid in sorted({*by_file, *by_marker})]
 
@@ -46,6 +46,12 @@ def descendants(root: int) -> set[int]:
     return found - {root}
 
 
+def started(pid: int) -> str:
+    """When a process began, which tells it from a later one with the same pid."""
+    fields = _stat(pid)
+    return fields[19] if fields else ""
+
+
 def exists(pid: int) -> bool:
     return bool(_stat(pid))
 
@@ -57,7 +63,7 @@ def lingers(pid: int) -> bool:
 
 def _registered(pidfile: Path) -> list[tuple[int, str]]:
     lines = pidfile.read_text().splitlines() if pidfile.exists() else []
-    return [(int(pid), started) for pid, started in (line.split() for line in lines)]
+    return [(int(pid), born) for pid, born in (line.split() for line in lines)]
 
 
 def _all_pids() -> list[int]:
@@ -67,11 +73,6 @@ def _all_pids() -> list[int]:
 def _stat(pid: int) -> list[str]:
     """The fields after the name: state, parent, …; none when the process is gone."""
     return _read(pid, "stat").decode(errors="replace").rpartition(")")[2].split()
-
-
-def _started(pid: int) -> str:
-    fields = _stat(pid)
-    return fields[19] if fields else ""
 
 
 def _carries(pid: int, marker: bytes) -> bool:

@@ -73,16 +73,16 @@ def test_the_host_process_is_not_changed() -> None:
             handlers,
             signal.pthread_sigmask(signal.SIG_BLOCK, ()),
             subreaper.value,
-            threading.active_count(),
             os.getcwd(),
             len(os.listdir("/proc/self/fd")),
             dict(os.environ),
         )
 
     asyncio.run(output_of("true"))  # the zygote and its socket are there to stay
-    before = snapshot()
+    before, threads = snapshot(), set(threading.enumerate())
     asyncio.run(output_of("echo", "x"))
     assert snapshot() == before
+    assert set(threading.enumerate()) <= threads  # one of an earlier test may end meanwhile
 
 
 def test_a_process_nobody_stopped_is_ended_with_a_warning() -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from process.survivors import descendants
@@ -24,7 +24,8 @@ def shell(script: str) -> Generator[subprocess.Popen[str]]:
             yield process
         finally:
             for pid in descendants(process.pid):
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # a shell whose children are dead ends too
+                    os.kill(pid, signal.SIGKILL)
             process.kill()
 
 

@@ -22,7 +22,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from process.survivors import Found, descendants, lingers, registered, survivors, survivors_after
+from process.survivors import (
+    Found,
+    descendants,
+    lingers,
+    registered,
+    started,
+    survivors,
+    survivors_after,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment needs Linux")
 
@@ -31,7 +39,7 @@ SHAPES = [
     "plain", "deaf", "setsid", "daemon", "shell_waits", "shell_then_true", "shell_leaves",
     "two_shells", "hydra", "respawner", "stopped", "chain", "wide", "holder", "closer", "blocker",
     "noisy", "talker", "zombies", "nested", "threads", "storm", "comet",
-    "quitter",
+    "stopper", "quitter",
 ]  # fmt: skip
 # The way to end, and what the test does to the host once everything stands.
 WAYS = {
@@ -69,7 +77,7 @@ def run_host(way: str) -> Run:
     token = uuid.uuid4().hex
     with tempfile.TemporaryDirectory() as folder, host(way, folder, token, SHAPES) as process:
         expect(process, "ready")
-        below = descendants(process.pid)
+        below = {pid: started(pid) for pid in descendants(process.pid)}
         end_host(process, way)
         deadline = time.monotonic() + SECONDS
         outcomes = {
@@ -78,7 +86,7 @@ def run_host(way: str) -> Run:
         # A failure must not leave its evidence running.
         end_survivors(Path(folder), token)
         process.communicate(timeout=10)
-        return Run(outcomes, left_after(deadline, below))
+        return Run(outcomes, left_of(below))
 
 
 @contextmanager
@@ -124,8 +132,14 @@ def look(pidfile: Path, marker: str, deadline: float) -> Outcome:
     return Outcome(registered(pidfile), left)
 
 
-def left_after(deadline: float, pids: set[int]) -> set[int]:
-    while (left := {pid for pid in pids if lingers(pid)}) and time.monotonic() < deadline:
+def left_of(processes: dict[int, str]) -> set[int]:
+    """Which of these, by pid and start time, are there after some seconds from now."""
+
+    def look_again() -> set[int]:
+        return {pid for pid, born in processes.items() if lingers(pid) and started(pid) == born}
+
+    deadline = time.monotonic() + SECONDS
+    while (left := look_again()) and time.monotonic() < deadline:
         time.sleep(0.02)
     return left
 
@@ -177,10 +191,20 @@ def test_control_a_naive_host_leaves_survivors_and_zombies() -> None:
         try:
             expect(process, "ready")
             expect(process, "done")
-            plain = look(Path(folder) / "plain", f"{token}-plain.", time.monotonic() + 1)
+            plain = states_once_dead(Path(folder) / "plain", f"{token}-plain.")
             others = all_survivors(Path(folder), token)
         finally:
             end_survivors(Path(folder), token)
-    assert [found.state for found in plain.left] == ["Z"]
+    assert plain == ["Z"]
     for shape in set(shapes) - {"plain"}:
         assert any(f"{token}-{shape}." in found.command for found in others), shape
+
+
+def states_once_dead(pidfile: Path, marker: str) -> list[str]:
+    """The state of each process, waiting a while for all of them to be dead."""
+    deadline = time.monotonic() + 20
+    while True:
+        states = [found.state for found in survivors([pidfile], marker)]
+        if set(states) <= {"Z"} or time.monotonic() > deadline:
+            return states
+        time.sleep(0.02)

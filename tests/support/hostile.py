@@ -21,6 +21,8 @@ def _cancel(key: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%b}}' % key
 
 
+_TWO_MILLION_VALUES = b"[" + b"[]," * 1_000_000 + b"0]"
+
 ANSWERED: dict[str, bytes] = {
     "request with invalid UTF-8": _request(b'["\xff\xc3"]'),
     "request with a lone surrogate": _request(rb'["\ud83d"]'),
@@ -32,6 +34,7 @@ ANSWERED: dict[str, bytes] = {
     "request with line separators": _request('["\u2028\u2029\x85"]'.encode()),
     "request nested 129 levels": _request(nested(129)),
     "request nested 100000 levels": _request(nested(100_000)),
+    "request made of two million values": _request(_TWO_MILLION_VALUES),
     "request with a raw control character": _request(b'"\x01"'),
     "request cut off": _request(b'{"a":[')[:-1],
     "request followed by another value": _request(b"1") + b"{}",
@@ -69,6 +72,7 @@ IGNORED: dict[str, bytes] = {
     "notification with invalid UTF-8": _note(b'["\xff"]'),
     "notification with NaN": _note(b"NaN"),
     "notification nested 100000 levels": _note(nested(100_000)),
+    "notification made of two million values": _note(_TWO_MILLION_VALUES),
     "notification whose method is null": b'{"jsonrpc":"2.0","method":null}',
     "request with an id that is no JSON": b'{"jsonrpc":"2.0","id":tru,"method":"x"}',
     "request with an id cut off": b'{"jsonrpc":"2.0","method":"x","id":12',
@@ -92,6 +96,9 @@ SETTLING: dict[str, bytes] = {
     "result with an integer beyond reason": b'"result":' + b"9" * 5000,
     "result nested 129 levels": b'"result":' + nested(129),
     "result nested 100000 levels": b'"result":' + nested(100_000),
+    "result made of two million values": b'"result":' + _TWO_MILLION_VALUES,
+    "result with a method that is null": b'"method":null,"params":null,"result":1,"error":null',
+    "error with a method that is null": b'"method":null,"result":null,"error":{"code":1}',
     "result cut off": b'"result":{"a":[',
     "result that is no JSON": b'"result":tru',
     "result and error": b'"result":1,"error":{"code":1,"message":"m"}',

@@ -2,59 +2,106 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-SECONDS = 20.0
+SECONDS = 60.0
+"""How long anything is waited for: long, because only a failure takes that long."""
+_LOCALE = {"TERM": "screen-256color", "LC_ALL": "C.UTF-8"}
 
-needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+needs_tmux = pytest.mark.skipif(
+    shutil.which("tmux") is None, reason="tmux is not installed; it draws the terminal of this test"
+)
 
 
 class Screen:
     """One window of a tmux server that is nobody else's."""
 
     def __init__(self, socket: Path) -> None:
-        self._tmux = ["tmux", "-f", "/dev/null", "-S", str(socket)]
+        self._tmux = ["tmux", "-u", "-f", "/dev/null", "-S", str(socket)]
 
     def start(self, *words: str) -> None:
         self._run("new-session", "-d", *words)
 
-    def type(self, *keys: str) -> None:
-        """Keys by their tmux names; anything else is typed as it is."""
+    def type(self, text: str) -> None:
+        self._run("send-keys", "-l", "--", text)
+
+    def press(self, *keys: str) -> None:
+        """By tmux's names: Enter, Escape, C-c, C-d, Tab."""
         self._run("send-keys", *keys)
+
+    def enter(self, text: str) -> None:
+        self.type(text)
+        self.press("Enter")
 
     def text(self, *, painted: bool = False) -> str:
         """All of it, what scrolled away too."""
-        return self._run("capture-pane", "-p", "-S", "-1000", *(["-e"] if painted else []))
+        return self._run("capture-pane", "-p", "-S", "-5000", *(["-e"] if painted else []))
 
-    def wait_for(self, words: str, seconds: float = SECONDS) -> str:
-        """The screen, once these words are on it."""
-        deadline = time.monotonic() + seconds
-        while words not in (shown := self.text()):
-            if time.monotonic() > deadline:
-                raise AssertionError(f"no {words!r} on the screen:\n{shown}")
-            time.sleep(0.03)
-        return shown
+    def visible(self) -> str:
+        """What has not scrolled away."""
+        return self._run("capture-pane", "-p")
+
+    def wait_for(self, what: str | re.Pattern[str]) -> str:
+        """The screen, once this is on it."""
+        pattern = re.compile(re.escape(what)) if isinstance(what, str) else what
+        return _once(self.text, lambda shown: bool(pattern.search(shown)), f"no {what!r}")
+
+    def wait_until_gone(self, words: str) -> str:
+        """What can be seen, once these words cannot."""
+        return _once(self.visible, lambda shown: words not in shown, f"still {words!r}")
+
+    def press_until(self, key: str, words: str) -> str:
+        """Press it again and again, until these words are there."""
+
+        def pressed() -> str:
+            self.press(key)
+            time.sleep(0.2)
+            return self.text()
+
+        return _once(pressed, lambda shown: words in shown, f"no {words!r}")
+
+    def exit_code(self) -> int:
+        """The code of the command, once it has ended."""
+        shown = self.wait_for(re.compile(r"^exit code \d+$", re.MULTILINE))
+        return int(re.findall(r"^exit code (\d+)$", shown, re.MULTILINE)[-1])
 
     def close(self) -> None:
         subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)
 
     def _run(self, *words: str) -> str:
         done = subprocess.run(
-            [*self._tmux, *words], capture_output=True, text=True, timeout=SECONDS, check=True
+            [*self._tmux, *words],
+            env=os.environ | _LOCALE,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=True,
         )
         return done.stdout
 
 
-def wait_for_file(path: Path, seconds: float = SECONDS) -> None:
-    deadline = time.monotonic() + seconds
+def _once(look: Callable[[], str], there: Callable[[str], bool], complaint: str) -> str:
+    deadline = time.monotonic() + SECONDS
+    while not there(shown := look()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{complaint} on the screen:\n{shown}")
+        time.sleep(0.03)
+    return shown
+
+
+def wait_for_file(path: Path) -> None:
+    deadline = time.monotonic() + SECONDS
     while not path.exists():
         assert time.monotonic() < deadline, f"no {path}"
         time.sleep(0.01)
@@ -62,7 +109,7 @@ def wait_for_file(path: Path, seconds: float = SECONDS) -> None:
 
 @contextmanager
 def on_screen(
-    command: list[str],
+    command: Sequence[str],
     *,
     env: Mapping[str, str],
     cwd: Path,
@@ -70,13 +117,14 @@ def on_screen(
     height: int = 40,
 ) -> Generator[Screen]:
     """Run a command in a window of this size; when it has ended, its code is shown."""
-    screen = Screen(cwd.parent / "tmux")
-    variables = [f"{name}={value}" for name, value in env.items()]
-    line = f"{shlex.join(['env', '-i', *variables, 'TERM=screen-256color', *command])}"
-    script = f'{line}; echo "exit code $?"; sleep {SECONDS:g}'
-    size = ("-x", str(width), "-y", str(height))
-    screen.start(*size, "-c", str(cwd), script)
-    try:
-        yield screen
-    finally:
-        screen.close()
+    variables = [f"{name}={value}" for name, value in (_LOCALE | dict(env)).items()]
+    line = shlex.join(["env", "-i", *variables, *command])
+    # A Ctrl-C that comes too late must not end the window.
+    script = f'trap : INT; {line}; code=$?; trap "" INT; echo "exit code $code"; sleep 600'
+    with tempfile.TemporaryDirectory(prefix="tmux-") as folder:
+        screen = Screen(Path(folder, "socket"))
+        screen.start("-x", str(width), "-y", str(height), "-c", str(cwd), script)
+        try:
+            yield screen
+        finally:
+            screen.close()

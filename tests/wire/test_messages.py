@@ -185,6 +185,15 @@ def test_a_request_whose_method_is_no_string_is_to_be_answered(method: bytes) ->
     assert message == Malformed("the method is not a string", is_json=True, id=b'"a"')
 
 
+@pytest.mark.parametrize("method", [b"null", b"7"])
+def test_a_reply_that_has_a_method_which_is_no_string_is_a_reply(method: bytes) -> None:
+    members = (
+        b'{"jsonrpc":"2.0","id":1,"method":%b,"params":null,"result":%%b,"error":%%b}' % method
+    )
+    assert bytes(reply(members % (b"3", b"null")).result) == b"3"
+    assert failure(members % (b"null", b'{"code":-1,"message":"no"}')).message == "no"
+
+
 def test_a_notification_whose_method_is_no_string_is_not_to_be_answered() -> None:
     assert malformed(b'{"jsonrpc":"2.0","method":1}').id is None
 

@@ -12,6 +12,7 @@ from support.json_values import nested
 
 from dragoman.wire.messages import (
     MAX_DEPTH,
+    MAX_VALUES,
     Malformed,
     Message,
     Notification,
@@ -54,6 +55,48 @@ def test_a_reply_nested_deeper_fails_its_call(levels: int) -> None:
 def test_a_notification_nested_deeper_is_noise() -> None:
     frame = b'{"jsonrpc":"2.0","method":"x","params":%b}' % nested(1000)
     assert malformed(frame) == Malformed("nested deeper than 128 levels", is_json=False)
+
+
+def full_of(values: int) -> bytes:
+    """An array that holds so many, itself counted."""
+    return b"[" + b",".join([b"0"] * values) + b"]"
+
+
+TOO_MANY = full_of(MAX_VALUES + 1)
+
+
+def test_a_message_may_hold_a_million_values_and_many_more_commas_in_its_strings() -> None:
+    envelope = b'{"jsonrpc":"2.0","id":5,"method":"x","params":%b}'
+    commas_of_its_own = 3
+    fits = full_of(MAX_VALUES - commas_of_its_own - 1)
+    assert request(envelope % fits).id == b"5"
+    assert request(envelope % (b'"%b"' % (b",[{" * MAX_VALUES))).id == b"5"
+    assert malformed(envelope % full_of(MAX_VALUES - commas_of_its_own)).id == b"5"
+
+
+def test_a_request_with_more_values_is_to_be_refused_wherever_its_id_stands() -> None:
+    message = malformed(b'{"jsonrpc":"2.0","method":"x","params":%b,"id":5}' % TOO_MANY)
+    assert (message.id, message.reason) == (b"5", "made of more than 1048576 values")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        b'"jsonrpc":"2.0","result":%b',
+        b'"jsonrpc":"2.0","x":%b',
+        b'"error":%b',
+        b'"method":null,"result":%b',
+    ],
+)
+def test_a_reply_with_more_values_fails_its_call(members: bytes) -> None:
+    message = failure(b'{"id":5,%b}' % (members % TOO_MANY))
+    assert (message.id, message.message) == (b"5", "the reply is made of more than 1048576 values")
+
+
+@pytest.mark.parametrize("members", [b'"method":"x","params":%b', b'"id":5,"x":%b', b'"result":%b'])
+def test_anything_else_with_more_values_is_noise(members: bytes) -> None:
+    message = malformed(b"{%b}" % (members % TOO_MANY))
+    assert (message.id, message.is_json) == (None, False)
 
 
 def test_an_odd_method_before_bottomless_nesting_is_refused() -> None:

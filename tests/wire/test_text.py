@@ -10,7 +10,7 @@ from support.cost import cpu_seconds, peak_bytes
 from support.examples import EXAMPLES
 from support.json_values import Json, json_values, nested
 
-from dragoman.wire.text import depth, is_utf8, outline, repair
+from dragoman.wire.text import depth, has_more_values, is_utf8, outline, repair
 
 SLICE = 1 << 16
 
@@ -75,6 +75,22 @@ def measured(value: Json) -> int:
 @given(json_values(), st.booleans())
 def test_depth_is_that_of_the_value(value: Json, ascii_only: bool) -> None:
     assert depth(json.dumps(value, ensure_ascii=ascii_only).encode()) == measured(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (b"1", 0),
+        (b"[]", 1),
+        (b"[1,2,3]", 3),
+        (b'{"a":[{}],"b":[]}', 5),
+        (rb'["[,{", "\",", ","]', 3),
+        (b'["' + b"," * SLICE + b'"' + b",[]" * SLICE + b"]", 2 * SLICE + 1),
+    ],
+)
+def test_values_are_counted_outside_strings(text: bytes, count: int) -> None:
+    assert not has_more_values(text, count)
+    assert count == 0 or has_more_values(text, count - 1)
 
 
 @pytest.mark.parametrize(

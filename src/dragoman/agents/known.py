@@ -15,15 +15,17 @@ from dragoman.transport.stdio import AgentCommand
 
 
 class UnknownAgent(DragomanError):
-    """There is no agent of that name."""
+    """There is no agent of that name; `settings` is the file where one could be added."""
 
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(name, known)
+    def __init__(self, name: str, known: tuple[str, ...], settings: str = "") -> None:
+        super().__init__(name, known, settings)
         self.name = name
         self.known = known
+        self.settings = settings
 
     def __str__(self) -> str:
-        return f"there is no agent {self.name!r}; known are: {', '.join(self.known)}"
+        where = f"; others go into agent_servers in {self.settings}" if self.settings else ""
+        return f"there is no agent {self.name!r}; known are: {', '.join(self.known)}{where}"
 
 
 class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,7 +55,7 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
     Without a path a missing file is the same as an empty one. Raises ConfigError.
     """
     file = settings_file() if path is None else Path(path)
-    optional = path is None and "DRAGOMAN_SETTINGS" not in os.environ
+    optional = path is None and not os.environ.get("DRAGOMAN_SETTINGS")
     try:
         text = file.read_text("utf-8")
     except FileNotFoundError:

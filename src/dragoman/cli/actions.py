@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from dragoman.cli import options
+
 
 class Actions:
     """The actions of one command; what was chosen is `options.action`."""
@@ -20,7 +22,7 @@ class Actions:
             help=text,
             description=f"{text[:1].upper()}{text[1:]}.",
             epilog=f"examples:\n{examples}" if examples else None,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=options.formatter,
             allow_abbrev=False,
         )
         # Without a default of its own, so that `agents --debug list` keeps what was said there.

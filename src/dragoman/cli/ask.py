@@ -74,6 +74,7 @@ class TerminalAsker:
         self._tty = tty
         self._style = style
         self._status = status
+        self._awaited = False
         self.on_asked: Callable[[list[Diff]], None] = lambda diffs: None
         """Told which changes a question shows."""
 
@@ -138,8 +139,14 @@ class TerminalAsker:
             try:
                 yield
             except asyncio.CancelledError:
-                self._tty.write("\n")  # nobody needs the answer any more
+                self.leave_line()  # nobody needs the answer any more
                 raise
+
+    def leave_line(self) -> None:
+        """Go on below the line on which an answer is awaited, if one is."""
+        if self._awaited:
+            self._awaited = False
+            self._tty.write("\n")
 
     async def _number(self, count: int) -> int | None:
         while True:
@@ -151,7 +158,10 @@ class TerminalAsker:
 
     async def _line(self, prompt: str) -> str | None:
         self._tty.write(prompt)
-        return await self._tty.line()
+        self._awaited = True
+        answer = await self._tty.line()
+        self._awaited = False
+        return answer
 
 
 def question(request: PermissionRequest, style: Style) -> str:

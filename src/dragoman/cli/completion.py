@@ -13,7 +13,9 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell it is for")
+    parser.add_argument(
+        "shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from dragoman.cli.serving import serve
     from dragoman.testing.demo.agent import DemoAgent
 
-    DemoAgent().serve_stdio()
-    return 0
+    return serve(DemoAgent().serve_stdio, "dragoman -a demo")

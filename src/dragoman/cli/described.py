@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.cli.main import COMMANDS, parser_for
+from dragoman.cli.parsers import COMMANDS, parser_for
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):

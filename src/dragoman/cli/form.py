@@ -30,11 +30,17 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         """The field as it is asked for, safe to show."""
         notes = [self.expected] if self.expected != "a text" else []
         if self.default is not None:
-            notes.append(f"Enter for {self.default}")
+            notes.append(f"Enter for {_as_typed(self.default)}")
         elif not self.required:
             notes.append("optional")
         hint = f" ({', '.join(notes)})" if notes else ""
         return single_line(f"{self.title}{hint}", 200)
+
+
+def _as_typed(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
 def fields_of(schema: dict[str, Any] | None) -> list[Field]:

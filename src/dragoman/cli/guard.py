@@ -16,6 +16,7 @@ from dragoman.errors import (
     DragomanError,
     NoProgress,
     SessionNotContinued,
+    UnknownSession,
 )
 
 _TAIL_LINES = 10
@@ -74,7 +75,7 @@ def exit_code(error: BaseException) -> Exit:
             return Exit.USAGE
         case NoProgress() | CallTimeout():
             return Exit.NO_PROGRESS
-        case SessionNotContinued():
+        case SessionNotContinued() | UnknownSession():
             return Exit.NOT_CONTINUED
         case _:
             return Exit.FAILED
@@ -83,8 +84,11 @@ def exit_code(error: BaseException) -> Exit:
 def sentence(error: BaseException) -> str:
     """What went wrong, for people."""
     match error:
-        case DragomanError() | OSError():
+        case DragomanError():
             return _shortened(str(error))
+        case OSError(strerror=str(reason)):
+            where = f"{error.filename}: " if error.filename else ""
+            return f"{where}{reason[:1].lower()}{reason[1:]}"
         case _:
             return f"internal error: {type(error).__name__}: {error} (--debug shows where)"
 

@@ -18,12 +18,13 @@ _AGAIN = 0.02
 class Interrupts:
     """While this is entered, Ctrl-C is ours. `tell` is given a sentence for the user.
 
-    Outside a turn it ends the run; `pressed` says that it was that.
+    Outside a turn it ends the run: `on_end` is called, and `pressed` says that it was that.
     """
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, tell: Callable[[str], None], on_end: Callable[[], None]) -> None:
         self.pressed = False
         self._tell = tell
+        self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._main = asyncio.current_task()
         self._session: Session | None = None
@@ -31,11 +32,13 @@ class Interrupts:
         self._killing: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Interrupts:
+        self._before = signal.getsignal(signal.SIGINT)
         self._loop.add_signal_handler(signal.SIGINT, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, self._before)
         for later in (self._cancelling, self._killing):
             if later is not None:
                 later.cancel()
@@ -52,6 +55,7 @@ class Interrupts:
             self._tell("cancelling; Ctrl-C again ends the agent at once")
             self._cancelling = asyncio.create_task(self._cancel(self._session))
         elif self._main is not None:
+            self._on_end()
             self._main.cancel()  # an agent gets its time to end
 
     async def _cancel(self, session: Session) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TypeAlias
 
 import msgspec
 
@@ -12,13 +11,14 @@ from dragoman.agents.known import KnownAgent
 from dragoman.agents.settings import AgentSettings
 from dragoman.cli import prompt, setup
 from dragoman.cli.guard import UsageError
+from dragoman.cli.values import Assignment, assignment
 from dragoman.client.mcp import McpServer
 from dragoman.errors import CommandNotFound
 from dragoman.host.rulebook import Policy
+from dragoman.hub.launcher import started_in
 from dragoman.session.content import Content
+from dragoman.store.records import SessionRecord
 from dragoman.transport.stdio import AgentCommand
-
-Setting: TypeAlias = tuple[str, str]
 
 
 class Job(msgspec.Struct, kw_only=True):
@@ -32,7 +32,7 @@ class Job(msgspec.Struct, kw_only=True):
     policy: Policy
     cwd: str
     more_folders: list[str]
-    assignments: list[Setting]
+    assignments: list[Assignment]
     asks: bool
     prompt: list[Content] | None
 
@@ -43,13 +43,13 @@ class Job(msgspec.Struct, kw_only=True):
         return CommandNotFound(error.command, f"{error.reason}; to install: {self.known.install}")
 
 
-def prepare(options: argparse.Namespace) -> Job:
-    """Raises UsageError, ConfigError or UnknownAgent."""
+def prepare(options: argparse.Namespace, *, asks: bool) -> Job:
+    """All but a prompt. Raises UsageError, ConfigError or UnknownAgent."""
     choice = setup.choose_agent(options)
     cwd, more_folders = setup.folders(options)
     command = choice.command
     if options.agent_command is None:
-        command = setup.started_in(command, cwd)
+        command = started_in(command, cwd)
     return Job(
         options=options,
         agent=choice.agent,
@@ -59,17 +59,18 @@ def prepare(options: argparse.Namespace) -> Job:
         policy=setup.policy(options),
         cwd=cwd,
         more_folders=more_folders,
-        assignments=[_assignment(text) for text in options.set],
-        asks=_asks(options),
-        prompt=prompt.prompt(options, cwd) if prompt.is_wanted(options) else None,
+        assignments=[assignment(text) for text in options.set],
+        asks=asks,
+        prompt=None,
     )
 
 
-def _assignment(text: str) -> Setting:
-    option, separator, value = text.partition("=")
-    if not separator or not option:
-        raise UsageError(f"--set {text}: expected OPTION=VALUE")
-    return option, value
+def prepare_turn(options: argparse.Namespace) -> Job:
+    """With its prompt, if there is to be a turn. Raises what `prepare` does."""
+    job = prepare(options, asks=_asks(options))
+    if prompt.is_wanted(options):
+        job.prompt = prompt.prompt(options, job.cwd)
+    return job
 
 
 def _asks(options: argparse.Namespace) -> bool:
@@ -77,3 +78,17 @@ def _asks(options: argparse.Namespace) -> bool:
     if options.on_ask is not None:
         return options.on_ask == "prompt"
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def of_same_agent(job: Job, record: SessionRecord) -> Job:
+    """The job with the agent of the session it continues. Raises UsageError if another was named,
+    UnknownAgent if that agent is not there any more."""
+    options = job.options
+    if record.agent == job.agent.name:
+        return job
+    if options.agent is not None or options.agent_command is not None:
+        raise UsageError(f"session {record.id} is one of {record.agent}, not of {job.agent.name}")
+    chosen = argparse.Namespace(**{**vars(options), "agent": record.agent})
+    again = prepare(chosen, asks=job.asks)
+    again.prompt = job.prompt
+    return again

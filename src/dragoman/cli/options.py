@@ -1,10 +1,20 @@
-"""The options of a turn, shared by `run` and `chat`."""
+"""How options are parsed, and those of a turn, shared by `run` and `chat`."""
 
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 
 from dragoman.cli.streams import terminal_width
+
+
+class Parser(argparse.ArgumentParser):
+    """One that answers what it does not understand with a line, not with a page."""
+
+    def error(self, message: str):
+        guard = import_module("dragoman.cli.guard")  # which nobody needs who types no nonsense
+        guard.tell(f"{message.removeprefix('argument ')}; see {self.prog} --help")
+        self.exit(guard.Exit.USAGE)
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +54,32 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         help="set a config option first; repeatable",
     )
     _add_permission_options(parser)
+
+
+def add_session_options(parser: argparse.ArgumentParser) -> None:
+    """Which session, and whether it is recorded."""
+    session = parser.add_argument_group("session")
+    which = session.add_mutually_exclusive_group()
+    which.add_argument(
+        "--session",
+        metavar="NAME",
+        help="continue the session of that name in this workspace; it is made on first use",
+    )
+    which.add_argument(
+        "--resume", metavar="ID", help="continue a session, by our id or the agent's own"
+    )
+    which.add_argument("--fork", metavar="ID", help="begin a new session that remembers this one")
+    session.add_argument(
+        "--on-reset",
+        choices=("fail", "new"),
+        default="fail",
+        help="what happens when the agent does not remember the session: fail with code 4, or go "
+        "on with an empty one (default: fail)",
+    )
+    session.add_argument(
+        "--save-session", metavar="PATH", help="write the session's id into this file"
+    )
+    session.add_argument("--no-store", action="store_true", help="keep no record of this run")
 
 
 def _add_permission_options(parser: argparse.ArgumentParser) -> None:

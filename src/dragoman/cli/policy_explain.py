@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from dragoman.cli.guard import UsageError
-from dragoman.cli.policy_rules import stored_rules
 from dragoman.cli.recorded import Transcript, current_name
+from dragoman.cli.rules import StoredRules
 from dragoman.client.v1 import inward
 from dragoman.errors import InvalidMessage
 from dragoman.host.access import Access, Operation, file_access, terminal_access
@@ -151,7 +151,7 @@ def _policy(options: argparse.Namespace) -> Policy:
         write=options.write,
         execute=options.exec,
         yolo=options.yolo,
-        stored=stored_rules(),
+        stored=StoredRules(),
     )
 
 

@@ -10,26 +10,22 @@ from typing import Any
 import msgspec
 
 from dragoman.cli.guard import UsageError
+from dragoman.cli.rules import StoredRules
 from dragoman.host.answers import describe
-from dragoman.host.home import data_directory
 from dragoman.host.policy_file import load_policy
-from dragoman.host.rule_file import RuleFile, StoredRule
+from dragoman.host.rule_file import StoredRule
 from dragoman.safe_text import reveal
 
 
 def run(options: argparse.Namespace) -> int:
     match options.action:
         case "list":
-            _list(stored_rules().load(), as_json=options.json)
+            _list(StoredRules().load(), as_json=options.json)
         case "check":
             _check(options.file)
         case _:
             _revoke(options.id)
     return 0
-
-
-def stored_rules() -> RuleFile:
-    return RuleFile(data_directory() / "rules.json")
 
 
 def _list(rules: tuple[StoredRule, ...], *, as_json: bool) -> None:
@@ -84,6 +80,6 @@ def _check(file: str) -> None:
 
 
 def _revoke(rule_id: str) -> None:
-    if not stored_rules().revoke(rule_id):
+    if not StoredRules().revoke(rule_id):
         raise UsageError(f"there is no stored rule {rule_id!r}; `dragoman policy list` has them")
     print(f"revoked {rule_id}")

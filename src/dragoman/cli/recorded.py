@@ -62,6 +62,9 @@ class Transcript:
         return self._happened
 
     def _told(self, session_id: str, event: e.Event) -> None:
+        forking = any(call.method == "session/fork" for call in self._called.values())
+        if forking and session_id not in self.states:
+            self._retelling.add(session_id)  # the reply, which names it, is still to come
         event.replay = session_id in self._retelling and isinstance(event, _HISTORY)
         self._happen(session_id, event)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 
+from dragoman.cli import serving
 from dragoman.cli.guard import UsageError
 from dragoman.cli.plain import PlainView
 from dragoman.cli.recorded import Happened, Transcript
@@ -12,6 +14,7 @@ from dragoman.cli.status import Status
 from dragoman.cli.style import BOLD, CYAN, RED, Style, can_draw, wants_colour
 from dragoman.cli.terminal import TerminalView
 from dragoman.cli.view import View
+from dragoman.cli.wrap import folded
 from dragoman.errors import ConfigError
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session import events as e
@@ -23,8 +26,9 @@ _MOST_SECONDS = 3600.0
 
 def serve(path: str) -> int:
     """Be the agent of the recording, until standard input ends."""
-    ReplayAgent(_recording(path)).serve_stdio()
-    return 0
+    agent = ReplayAgent(_recording(path))
+    command = shlex.join(["dragoman", "replay", path, "--serve"])
+    return serving.serve(agent.serve_stdio, f"dragoman --agent-command {shlex.quote(command)}")
 
 
 def show(path: str, speed: float) -> int:
@@ -74,12 +78,11 @@ class Stage:
         match event:
             case e.SessionOpened():
                 where = single_line(f"session {event.session_id} in {event.cwd}", 200)
-                self._heading(view, self._style(where, BOLD))
+                self._heading(view, "", where, BOLD)
             case e.TurnStarted():
-                words = sanitise(event.text).replace("\n", "\n  ")
-                self._heading(view, self._style(f"› {words}", BOLD, CYAN))
+                self._heading(view, "› ", sanitise(event.text), BOLD, CYAN)
             case e.TurnEnded(error=str(error)):
-                self._heading(view, self._style(f"the turn failed: {sanitise(error)}", RED))
+                self._heading(view, "", f"the turn failed: {sanitise(error)}", RED)
             case _:
                 pass
         view.show(event, state)
@@ -101,6 +104,13 @@ class Stage:
             return TerminalView(self._status, self._style)
         return PlainView(self._status)
 
-    def _heading(self, view: View, text: str) -> None:
+    def _heading(self, view: View, prefix: str, text: str, *codes: str) -> None:
         view.close()
-        self._status.write(f"\n{text}\n")
+        first, *more = text.split("\n")
+        lines = self._laid_out(first, prefix)
+        lines += [line for each in more for line in self._laid_out(each, " " * len(prefix))]
+        painted = [self._style(line, *codes) for line in lines]
+        self._status.write("\n".join(["", *painted, ""]))
+
+    def _laid_out(self, line: str, prefix: str) -> list[str]:
+        return folded(line, prefix) if can_draw(sys.stdout) else [f"{prefix}{line}"]

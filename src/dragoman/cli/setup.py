@@ -16,12 +16,13 @@ from dragoman.agents.known import (
     known_command,
     known_names,
 )
-from dragoman.agents.settings import AgentSettings, McpSettings, Settings, load_settings
+from dragoman.agents.settings import AgentSettings, Settings, load_settings
 from dragoman.cli.guard import UsageError
-from dragoman.client.mcp import HttpServer, McpServer, SseServer, StdioServer
-from dragoman.host.home import data_directory
-from dragoman.host.rule_file import RuleFile
+from dragoman.cli.rules import StoredRules
+from dragoman.client.mcp import McpServer
+from dragoman.host.home import settings_file
 from dragoman.host.rulebook import Policy
+from dragoman.hub.launcher import mcp_server
 from dragoman.transport.stdio import AgentCommand
 
 _REMOTE = ("ws://", "wss://", "http://", "https://")
@@ -43,7 +44,7 @@ class Choice(msgspec.Struct, frozen=True):
 
     @property
     def mcp_servers(self) -> list[McpServer]:
-        return [_mcp_server(server) for server in self.settings.mcp_servers]
+        return [mcp_server(server) for server in self.settings.mcp_servers]
 
 
 def choose_agent(options: argparse.Namespace) -> Choice:
@@ -58,7 +59,8 @@ def choose_agent(options: argparse.Namespace) -> Choice:
     known = next((known for known in known_agents() if known.name == name), None)
     if known is None:
         names = dict.fromkeys((*settings.agents, *known_names()))
-        raise UnknownAgent(name, tuple(names))
+        file = options.settings or settings_file()
+        raise UnknownAgent(name, tuple(names), os.path.abspath(file))
     return Choice(AgentSettings(name=name, command=known_command(name)), settings, known)
 
 
@@ -76,26 +78,8 @@ def _from_command(line: str) -> AgentSettings:
     )
 
 
-def started_in(command: AgentCommand, folder: str) -> AgentCommand:
-    """The command, run in the workspace; where it stands relative to us, it is still found."""
-    if command.cwd is not None:
-        return command
-    path = command.command
-    found = os.path.abspath(path) if "/" in path else path
-    return msgspec.structs.replace(command, command=found, cwd=folder)
-
-
 def _no_remote(url: str) -> str:
     return f"{url}: remote agents are not supported yet; give a command that runs here"
-
-
-def _mcp_server(server: McpSettings) -> McpServer:
-    if server.kind == "stdio":
-        return StdioServer(
-            name=server.name, command=server.command, args=server.args, env=server.env
-        )
-    kind = SseServer if server.kind == "sse" else HttpServer
-    return kind(name=server.name, url=server.url, headers=server.headers)
 
 
 def policy(options: argparse.Namespace) -> Policy:
@@ -103,14 +87,12 @@ def policy(options: argparse.Namespace) -> Policy:
 
     Raises ConfigError for a file that cannot be read or understood.
     """
-    stored = RuleFile(data_directory() / "rules.json")
-    stored.load()
     return Policy(
         _given_rules(options.policy),
         write=options.write,
         execute=options.exec,
         yolo=options.yolo,
-        stored=stored,
+        stored=StoredRules(),
     )
 
 

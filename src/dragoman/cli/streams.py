@@ -1,8 +1,9 @@
-"""Standard input, output and error, made fit for whatever they turn out to be."""
+"""What a process is given, made fit for whatever it turns out to be: its streams, and Ctrl-C."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from io import TextIOWrapper
 
@@ -46,3 +47,20 @@ def terminal_width() -> int:
         except (OSError, ValueError):
             continue
     return 80
+
+
+def leave_at_once_when_interrupted() -> None:
+    """While modules are imported there is nothing to clean up, and nowhere to catch a Ctrl-C: it
+    would come out of whatever class or module was half made."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(number: int, frame: object) -> None:
+    os._exit(130)
+
+
+def raise_when_interrupted() -> None:
+    """From here on there may be something to clean up."""
+    if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, signal.SIG_DFL):
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -69,10 +69,13 @@ class TerminalView:
         self._untold: dict[str, list[tuple[Diff, list[str]]]] = {}
         self._steps: dict[str, list[PlanStep]] = {}
         self._usage: e.UsageChanged | None = None
+        self._last_mode = ""
         status.on_quiet = self._pause
 
     def show(self, event: e.Event, state: SessionState) -> None:
         match event:
+            case e.TurnStarted():
+                self._blank = True  # right below what was asked
             case e.AgentMessage():
                 self._stream(self._answer, event)
             case e.AgentThought():
@@ -86,7 +89,7 @@ class TerminalView:
             case e.TerminalExited():
                 self._terminal(state.terminals[event.terminal_id])
             case e.ModeChanged(available=None):
-                self._line(self._style(f"mode: {single_line(event.mode_id, 60)}", DIM))
+                self._mode(event.mode_id)
             case e.UsageChanged():
                 self._usage = event
             case e.PermissionRequested() | e.ElicitationRequested():
@@ -104,11 +107,15 @@ class TerminalView:
     # ── text that flows ───────────────────────────────────────────────────────────────────────
 
     def _stream(self, flow: MarkdownStream, event: e.AgentMessage | e.AgentThought) -> None:
+        text = shown(event.content)
         if self._flow is not flow or self._message != event.message_id:
             self._end_flow()
+            text = text.lstrip("\r\n")  # there is room above it already
+            if not text:
+                return
             self._paragraph()
             self._flow, self._message = flow, event.message_id
-        self._write(flow.feed(self._safe.feed(shown(event.content))))
+        self._write(flow.feed(self._safe.feed(text)))
 
     def _pause(self) -> None:
         """Nothing comes for a while: a word that is not over is better than none."""
@@ -152,6 +159,12 @@ class TerminalView:
         sentence = self._asides.sentence(event)
         if sentence is not None:
             self._prose(sanitise(sentence, newlines=False), "! ", YELLOW)
+
+    def _mode(self, mode_id: str) -> None:
+        """Agents tell it as the answer to a switch, and once more on their own."""
+        if mode_id != self._last_mode:
+            self._last_mode = mode_id
+            self._line(self._style(f"mode: {single_line(mode_id, 60)}", DIM))
 
     def _plan(self, event: e.PlanUpdated) -> None:
         """The whole list when it is new, then only the steps that changed."""

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 from dragoman.cli.ask import TerminalAsker, Tty
 from dragoman.cli.console import WAITING, Console
+from dragoman.cli.engine import Meant, hub_of, meant_by, open_live, runs_elsewhere
 from dragoman.cli.feed import Feed
 from dragoman.cli.frames import FrameTap
 from dragoman.cli.guard import Exit, UsageError
+from dragoman.cli.in_order import InOrder
 from dragoman.cli.interrupts import Interrupts
-from dragoman.cli.job import Job
+from dragoman.cli.job import Job, of_same_agent
 from dragoman.cli.lists import Lists
-from dragoman.cli.sign_in import sign_in, sign_in_needed
+from dragoman.cli.opening import client_for, configure
+from dragoman.cli.sign_in import sign_in_needed
 from dragoman.cli.tally import Tally
 from dragoman.cli.terminal import TerminalView
 from dragoman.client.client import Client
-from dragoman.client.options import HostCapabilities, Timeouts
-from dragoman.client.session import Session
 from dragoman.client.turn import Turn
 from dragoman.errors import (
     AuthRequired,
@@ -26,8 +29,9 @@ from dragoman.errors import (
     DragomanError,
     RemoteError,
     RequestCancelled,
-    Unsupported,
 )
+from dragoman.hub.hub import Hub
+from dragoman.hub.live import Live
 from dragoman.rpc import Tap
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
@@ -52,12 +56,13 @@ class Run:
         self._status = self._console.status
         self._lists = Lists(job.options, self._console.writer.write)
         self._asker = self._find_asker()
+        self._questions = None if self._asker is None else InOrder(self._asker)
         self._feed = Feed()
         self._state = SessionState()
         self._tally = Tally()
 
     async def run(self) -> int:
-        with Interrupts(self._console.tell) as interrupts, self._status:
+        with Interrupts(self._tell, self._tell_end) as interrupts, self._status:
             try:
                 return await self._with_agent(interrupts)
             except CommandNotFound as error:
@@ -66,6 +71,14 @@ class Run:
                 if not interrupts.pressed:
                     raise
                 return Exit.CANCELLED
+
+    def _tell(self, sentence: str) -> None:
+        if self._asker is not None:
+            self._asker.leave_line()
+        self._console.tell(sentence)
+
+    def _tell_end(self) -> None:
+        self._status.doing(f"ending {self._job.agent.name}")
 
     # ── what it needs ─────────────────────────────────────────────────────────────────────────
 
@@ -84,23 +97,11 @@ class Run:
         return asker
 
     def _client(self) -> Client:
-        job, asker = self._job, self._asker
-        could_write = job.policy.could_allow(
-            "write", agent=job.agent.name, person=asker is not None
-        )
-        return Client.start(
-            job.command,
-            name=job.agent.name,
-            policy=job.policy,
-            capabilities=HostCapabilities(
-                write_files=could_write, elicitation=asker is not None, terminal_sign_in=True
-            ),
-            timeouts=_timeouts(job.options.timeout),
+        return client_for(
+            self._job,
+            self._questions,
+            timeout=self._job.options.timeout,
             tap=self._tap(),
-            permissions=asker,
-            elicitation=asker,
-            quirks=job.agent.quirks,
-            listen=self._feed.push,
         )
 
     def _tap(self) -> Tap | None:
@@ -113,26 +114,71 @@ class Run:
     # ── the course of it ──────────────────────────────────────────────────────────────────────
 
     async def _with_agent(self, interrupts: Interrupts) -> int:
-        client = self._client()
-        self._status.doing(f"starting {client.name}")
-        async with client:
+        async with hub_of(self._job, self._client) as hub:
+            meant = await meant_by(hub, self._job)
+            if meant.record is not None:
+                self._job = of_same_agent(self._job, meant.record)
+                if self._job.options.fork is None and await runs_elsewhere(hub, meant.record):
+                    return await self._elsewhere(hub, meant)
+            return await self._here(hub, meant, interrupts)
+
+    async def _here(self, hub: Hub, meant: Meant, interrupts: Interrupts) -> int:
+        self._status.doing(f"starting {self._job.agent.name}")
+        async with hub.using(self._job.agent.name, self._job.cwd) as client:
             self._lists.of_agent(client)
             if self._job.prompt is None and not self._needs_session:
                 return Exit.DONE
-            session = await self._open(client)
-            await self._configure(session)
-            self._status.doing(WAITING)
-            await self._lists.of_session(session, self._feed)
-            if self._job.prompt is None:
-                return Exit.DONE
-            self._lists.close()
-            interrupts.turn_of(session)
-            try:
-                return await self._turn(client, session)
-            finally:
-                interrupts.turn_of(None)
-                self._console.view.close()
-                self._status.doing(f"ending {client.name}")
+            live = await open_live(hub, client, self._job, meant, lambda: self._asker)
+            self._state = meant.state
+            async with self._fed(hub, live):
+                await configure(live.session, self._job)
+                self._status.doing(WAITING)
+                await self._lists.of_session(live.session, self._feed)
+                if self._job.prompt is None:
+                    return Exit.DONE
+                self._lists.close()
+                return await self._turn_of(client, live, interrupts)
+
+    @asynccontextmanager
+    async def _fed(self, hub: Hub, live: Live) -> AsyncGenerator[None]:
+        """What is stored goes to the feed as long as this lasts."""
+        feeding = asyncio.create_task(self._feed_from(hub, live))
+        try:
+            yield
+        finally:
+            feeding.cancel()
+
+    async def _feed_from(self, hub: Hub, live: Live) -> None:
+        try:
+            async for page in hub.watch(live.id, self._state.last_seq):
+                for stored in page:
+                    self._feed.push(live.session, stored.decode())
+        except DragomanError as error:
+            self._feed.fail(error)
+
+    async def _turn_of(self, client: Client, live: Live, interrupts: Interrupts) -> int:
+        interrupts.turn_of(live.session)
+        try:
+            return await self._turn(client, live)
+        finally:
+            interrupts.turn_of(None)
+            self._console.view.close()
+            self._tell_end()
+
+    async def _elsewhere(self, hub: Hub, meant: Meant) -> int:
+        from dragoman.cli.answers import Answers
+        from dragoman.cli.elsewhere import TurnElsewhere
+
+        record = meant.record
+        if self._output == "jsonl" or self._job.prompt is None or record is None:
+            raise UsageError(
+                "another process runs this session: its frames and lists are seen there alone"
+            )
+        asker, answers = self._asker, None
+        if asker is not None:
+            answers = Answers(hub, record.id, record.agent, asker, self._tell)
+        turn = TurnElsewhere(hub, meant, self._job, self._console, answers)
+        return await turn.run(lambda: self._status.doing(WAITING))
 
     @property
     def _needs_session(self) -> bool:
@@ -140,34 +186,10 @@ class Run:
         settings = options.mode is not None or options.model is not None or options.set
         return self._lists.need_session or bool(settings)
 
-    async def _open(self, client: Client) -> Session:
-        while True:
-            try:
-                return await client.new_session(
-                    self._job.cwd,
-                    additional_directories=self._job.more_folders,
-                    mcp_servers=self._job.mcp_servers,
-                )
-            except AuthRequired as error:
-                await sign_in(client, self._job, error, self._asker)
-
-    async def _configure(self, session: Session) -> None:
-        """Mode, model and options before the prompt. Raises UsageError for what is not there."""
-        options = self._job.options
-        try:
-            if options.mode is not None:
-                await session.set_mode(options.mode)
-            if options.model is not None:
-                await session.set_model(options.model)
-            for option, value in self._job.assignments:
-                await session.set_config_option(option, _typed(session, option, value))
-        except (ValueError, Unsupported) as error:
-            raise UsageError(str(error)) from error
-
     # ── the turn ──────────────────────────────────────────────────────────────────────────────
 
-    async def _turn(self, client: Client, session: Session) -> int:
-        turn = session.prompt(self._job.prompt or [])
+    async def _turn(self, client: Client, live: Live) -> int:
+        turn = await live.prompt(self._job.prompt or [])
         ended = asyncio.create_task(_end_of(turn))
         await self._show_until_end(turn.id)
         error = await ended
@@ -194,8 +216,12 @@ class Run:
     def _show(self, event: e.Event) -> None:
         # A state of our own: the session's is ahead of the events that are still to be shown.
         reduce(self._state, event)
+        if event.replay:
+            return  # what an agent tells again
         self._tally.count(event)
         self._console.show(event, self._state)
+        if self._questions is not None:
+            self._questions.shown(event)
 
     def _cancelled(self, error: DragomanError | None) -> int:
         if error is not None and not isinstance(error, RequestCancelled):
@@ -208,23 +234,6 @@ class Run:
         hint = "; see --write, --exec and --policy" if self._asker is None else ""
         self._console.tell(f"all that needed permission was refused{hint}")
         return Exit.REFUSED
-
-
-def _timeouts(seconds: float | None) -> Timeouts:
-    """No progress is no progress, when the agent starts too."""
-    if seconds is None:
-        return Timeouts()
-    return Timeouts(initialize=seconds, control=seconds, progress=seconds)
-
-
-def _typed(session: Session, option_id: str, text: str) -> str | bool:
-    """A value as the option wants it: some are switches."""
-    options = {option.id: option for option in session.state.config_options}
-    option = options.get(option_id)
-    switches = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
-    if option is not None and option.choices is None:
-        return switches.get(text.lower(), text)
-    return text
 
 
 async def _end_of(turn: Turn) -> DragomanError | None:

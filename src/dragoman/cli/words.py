@@ -105,7 +105,7 @@ class Asides:
                 return self._settled(event)
             case e.AccessDecided() if event.decision.effect == "deny":
                 what = _what(event.operation, event.paths, event.argv, "")
-                return f"refused to {what}: {event.decision.reason}"
+                return f"refused {what}: {event.decision.reason}"
             case e.CompactionUpdated(status="in_progress"):
                 return "the agent shortens its context"
             case e.TurnCancelling():
@@ -130,7 +130,7 @@ class Asides:
         if asked is None or not refused or answered or self._cancelling:
             return None
         what = _what(asked.operation, asked.paths, asked.argv, asked.title)
-        return f"refused to {what}: {event.decision.reason}"
+        return f"refused {what}: {event.decision.reason}"
 
 
 OPERATIONS = {
@@ -144,5 +144,8 @@ OPERATIONS = {
 
 
 def _what(operation: str, paths: list[str], argv: list[str] | None, title: str) -> str:
+    """What was not done; where nothing is known but its name, that, as the agent gives it."""
     subject = command_line(argv) if argv else ", ".join(paths)
-    return f"{OPERATIONS.get(operation, operation)} {subject or title or 'it'}"
+    if title and (operation == "other" or not subject):
+        return f'"{title}"'
+    return f"to {OPERATIONS.get(operation, operation)} {subject or 'it'}"

@@ -61,7 +61,8 @@ class Chores:
         """Put right the sessions whose owners have ended without doing so."""
         for session_id, owner in await self._hub.store.owned():
             if is_gone(owner):
-                await self._recover(session_id)
+                async with self._hub.opening(session_id):
+                    await self._recover(session_id)
 
     async def _recover(self, session_id: str) -> None:
         try:

@@ -121,11 +121,13 @@ class Hub:
         record = _record(agent, cwd, session_id, name, additional_directories)
         return self._run(await self._opener.create(record))
 
-    async def adopt(self, agent: str, agent_session_id: str, cwd: str) -> Live:
-        """A session that only the agent knew. Raises Unsupported where it cannot be loaded."""
+    async def adopt(
+        self, agent: str, agent_session_id: str, cwd: str, *, on_reset: OnReset = "fail"
+    ) -> Live:
+        """A session that only the agent knew. Raises SessionNotContinued where it cannot be."""
         record = _record(agent, cwd)
         record.agent_session_id = agent_session_id
-        return self._run(await self._opener.adopt(record))
+        return self._run(await self._opener.adopt(record, on_reset))
 
     async def fork(self, session_id: str, *, name: str | None = None) -> Live:
         """A new session that remembers another. Raises UnknownSession, Unsupported."""
@@ -134,7 +136,12 @@ class Hub:
             raise Unsupported("forking a session that was never opened")
         record = _record(parent.agent, parent.cwd, None, name, parent.additional_directories)
         record.parent = parent.id
-        return self._run(await self._opener.fork(parent, record))
+        return self._run(await self._opener.fork(parent.agent_session_id, record, parent))
+
+    async def fork_known(self, agent: str, agent_session_id: str, cwd: str) -> Live:
+        """The same for a session that only the agent knows. Raises Unsupported."""
+        record = _record(agent, cwd)
+        return self._run(await self._opener.fork(agent_session_id, record, None))
 
     async def open(self, session_id: str, *, on_reset: OnReset = "fail") -> Live:
         """Have a stored session run here.
@@ -142,13 +149,17 @@ class Hub:
         Raises UnknownSession, SessionOwned when another process runs it, and SessionNotContinued
         when its agent does not remember it, unless `on_reset` is new.
         """
-        async with self._opening.setdefault(session_id, asyncio.Lock()):
+        async with self.opening(session_id):
             if (leaving := self._leaving.get(session_id)) is not None:
                 await asyncio.wait([leaving])
             if (live := self.live.get(session_id)) is not None:
                 return live
             record = await self.record(session_id)
             return self._run(await self._opener.reopen(record, on_reset))
+
+    def opening(self, session_id: str) -> asyncio.Lock:
+        """Held by whoever takes a session, so that we do not get in our own way."""
+        return self._opening.setdefault(session_id, asyncio.Lock())
 
     def _run(self, live: Live) -> Live:
         self.live[live.id] = live

@@ -73,21 +73,19 @@ class Opener:
 
         return await self._first(record, begin)
 
-    async def adopt(self, record: SessionRecord) -> Live:
-        """A session that the agent knows and we do not: its history is told, and stored."""
+    async def adopt(self, record: SessionRecord, on_reset: OnReset) -> Live:
+        """A session that the agent knows and we do not: what it tells of its history is stored."""
+        return await self._first(record, _continued(record, on_reset))
 
-        async def begin(client: Client, place: Place) -> Session:
-            client.require("load", "session/load")
-            return await client.openings.reopen("load", record.agent_session_id or "", place)
-
-        return await self._first(record, begin)
-
-    async def fork(self, parent: SessionRecord, record: SessionRecord) -> Live:
-        """A new session that remembers what the parent did, with its events before its own."""
+    async def fork(
+        self, agent_session_id: str, record: SessionRecord, parent: SessionRecord | None
+    ) -> Live:
+        """A new session that remembers what another did; the events of a parent that is stored
+        come before its own."""
 
         async def begin(client: Client, place: Place) -> Session:
             client.require("fork", "session/fork")
-            return await client.openings.fork(parent.agent_session_id or "", place)
+            return await client.openings.fork(agent_session_id, place)
 
         return await self._first(record, begin, parent)
 

@@ -95,9 +95,16 @@ class Zygote:
             os._exit(0)
 
     def _reap(self) -> None:
+        """Collect the dead; a keeper that its own program has stopped goes on."""
         try:
-            while pid := os.waitpid(-1, os.WNOHANG)[0]:
-                self._keepers.discard(pid)
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+                if pid == 0:
+                    return
+                if not os.WIFSTOPPED(status):
+                    self._keepers.discard(pid)
+                elif pid in self._keepers:
+                    os.kill(pid, signal.SIGCONT)
         except ChildProcessError:
             return
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from dragoman.host.rule_file import StoredRule
 from dragoman.host.rulebook import RuleStore
 from dragoman.store.records import (
     Batch,
@@ -30,6 +31,8 @@ from dragoman.store.records import (
 
 class Rules(RuleStore, Protocol):
     """The stored permission rules, for the policy and for whoever looks after them."""
+
+    def load(self) -> Sequence[StoredRule]: ...
 
     def used(self, rule_id: str) -> None: ...
 

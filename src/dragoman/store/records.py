@@ -25,6 +25,8 @@ class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What the user calls it; unique within `cwd`."""
     agent_session_id: str | None = None
     title: str | None = None
+    renamed: bool = False
+    """The title is the user's: the agent's does not replace it."""
     status: Status = "idle"
     archived: bool = False
     parent: str | None = None
@@ -33,12 +35,13 @@ class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     last_seq: int = 0
 
 
-class SessionChange(msgspec.Struct, kw_only=True, omit_defaults=True):
+class SessionChange(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """What changes about a record; fields left UNSET stay as they are."""
 
     name: str | UnsetType | None = UNSET
     agent_session_id: str | UnsetType | None = UNSET
     title: str | UnsetType | None = UNSET
+    renamed: bool | UnsetType = UNSET
     status: Status | UnsetType = UNSET
     archived: bool | UnsetType = UNSET
     updated_at: float | UnsetType = UNSET

@@ -11,9 +11,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.wire.text import depth, is_utf8, outline, repair
+from dragoman.wire.text import depth, has_more_values, is_utf8, outline, repair
 
 MAX_DEPTH = 128
+# Each may take a hundred bytes once it is decoded: a frame full of them would fill the memory.
+MAX_VALUES = 1 << 20
 
 Id = bytes
 """An id as the JSON it is on the wire."""
@@ -70,9 +72,11 @@ class _Envelope(msgspec.Struct, gc=False):
 
 
 class _LooseEnvelope(msgspec.Struct):
-    """Any JSON as the method, to answer requests whose method is not a string."""
+    """Any JSON as the method."""
 
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    error: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class _ErrorObject(msgspec.Struct):
@@ -108,9 +112,11 @@ def _decode_json(frame: bytes) -> Message:
     try:
         envelope = _decode_envelope(frame)
     except msgspec.ValidationError:
-        return _decode_misshapen(frame)
-    if len(frame) > 2 * MAX_DEPTH and _is_too_deep(frame):
-        return _refuse(frame, _TOO_DEEP)
+        envelope = _decode_misshapen(frame)
+        if isinstance(envelope, Malformed):
+            return envelope
+    if len(frame) > 2 * MAX_DEPTH and (reason := _excess(frame)):
+        return _refuse_envelope(envelope, reason)
     if envelope.method is not msgspec.UNSET:
         if envelope.id is msgspec.UNSET:
             return Notification(envelope.method, envelope.params)
@@ -118,10 +124,13 @@ def _decode_json(frame: bytes) -> Message:
     return _decode_answer(envelope)
 
 
-def _is_too_deep(frame: bytes) -> bool:
-    """Counting is far cheaper than measuring, and settles it for nearly every frame."""
+def _excess(frame: bytes) -> str:
+    """What there is too much of, if anything; a plain count settles it for nearly every frame."""
     brackets = frame.count(b"{") + frame.count(b"[")
-    return brackets > MAX_DEPTH and depth(frame) > MAX_DEPTH
+    items = brackets + frame.count(b",") if len(frame) > MAX_VALUES else 0
+    if items > MAX_VALUES and has_more_values(frame, MAX_VALUES):
+        return _TOO_MANY
+    return _TOO_DEEP if brackets > MAX_DEPTH and depth(frame) > MAX_DEPTH else ""
 
 
 def _decode_answer(envelope: _Envelope) -> Message:
@@ -149,13 +158,17 @@ def _failure(key: Id, error: bytes) -> Failure:
     return Failure(key, known.code, known.message, known.data)
 
 
-def _decode_misshapen(frame: bytes) -> Malformed:
+def _decode_misshapen(frame: bytes) -> _Envelope | Malformed:
     # The type was found wrong before the rest was read: a line like `[INFO] ready` is no JSON.
     _decode_raw(frame)
     try:
         envelope = _decode_loose(frame)
     except msgspec.ValidationError:
         return Malformed("not an object", is_json=True)
+    if envelope.result is not msgspec.UNSET or envelope.error is not msgspec.UNSET:
+        # Some write all members of every message, so that a reply has a method, which is null.
+        return _Envelope(id=envelope.id, result=envelope.result, error=envelope.error)
+    # A request must be answered, even if nobody can tell what it asks for.
     key = None if envelope.id is msgspec.UNSET else bytes(envelope.id)
     return Malformed("the method is not a string", is_json=True, id=key)
 
@@ -173,6 +186,17 @@ def _decode_broken(frame: bytes, reason: str) -> Message:
 
 
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+_TOO_MANY = f"made of more than {MAX_VALUES} values"
+
+
+def _refuse_envelope(envelope: _Envelope, reason: str) -> Message:
+    key = None if envelope.id is msgspec.UNSET else bytes(envelope.id)
+    if envelope.method is not msgspec.UNSET:
+        return Malformed(reason, is_json=False, id=key)
+    claims = (envelope.jsonrpc, envelope.result, envelope.error)
+    if key is None or all(claim is msgspec.UNSET for claim in claims):
+        return Malformed(reason, is_json=False)
+    return Failure(key, INTERNAL_ERROR, f"the reply is {reason}")
 
 
 def _refuse(frame: bytes, reason: str) -> Message:

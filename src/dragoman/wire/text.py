@@ -20,7 +20,6 @@ _escapes = re.compile(
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}",
     re.DOTALL,
 )
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _SLICE = 1 << 16
 # Refused frames are taken apart in Python, at a microsecond and a hundred bytes a token: what is
@@ -46,17 +45,24 @@ def is_utf8(frame: bytes) -> bool:
 
 def depth(frame: bytes) -> int:
     """How deep the arrays and objects of valid JSON nest."""
-    plain = frame.replace(b"\\\\", b"").replace(b'\\"', b"")
-    brackets = b"".join(_brackets(plain))
+    brackets = b"".join(_outside_strings(frame, b"[]{}"))
     return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
 
 
-def _brackets(plain: bytes) -> Iterator[bytes]:
-    """Those outside strings, given JSON without escaped quotes; in slices, as above."""
+def has_more_values(frame: bytes, most: int) -> bool:
+    """Whether the arrays and objects of valid JSON, and their further items, are more than that."""
+    found = accumulate(map(len, _outside_strings(frame, b"[{,")))
+    return any(count > most for count in found)
+
+
+def _outside_strings(frame: bytes, wanted: bytes) -> Iterator[bytes]:
+    """Those characters of valid JSON that stand outside its strings; in slices, as above."""
+    plain = frame.replace(b"\\\\", b"").replace(b'\\"', b"")
+    unwanted = bytes(set(range(256)) - set(wanted))
     in_string = 0
     for start in range(0, len(plain), _SLICE):
         parts = plain[start : start + _SLICE].split(b'"')
-        yield b"".join(parts[in_string::2]).translate(None, _NOT_BRACKETS)
+        yield b"".join(parts[in_string::2]).translate(None, unwanted)
         in_string = (in_string + len(parts) - 1) % 2
 
 

@@ -52,7 +52,6 @@ async def tell_everything(turn: AgentTurn) -> None:
         turn.say(f"block {block}\n")
     turn.say(f"request {turn.session.request}\n")
     turn.say(f"offers {turn.client}\n")
-    turn.say(f"folder {os.getcwd()}\nvariable {os.environ.get('SPOKEN')}")
 
 
 telling = ScriptedAgent(
@@ -65,6 +64,14 @@ telling = ScriptedAgent(
     auth_methods=[v1.AuthMethodAgent(id="key", name="A key")],
 )
 plain_telling = ScriptedAgent(tell_everything, capabilities=v1.AgentCapabilities())
+
+
+async def look_around(turn: AgentTurn) -> None:
+    """What its process was given."""
+    turn.say(f"folder {os.getcwd()}\nvariable {os.environ.get('SPOKEN')}")
+
+
+looking = ScriptedAgent(look_around)
 
 
 # ── a whole turn ──────────────────────────────────────────────────────────────────────────────

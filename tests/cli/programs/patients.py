@@ -106,34 +106,3 @@ class _Lingering(ScriptedAgent):
 
 
 lingering = _Lingering(behave, capabilities=v1.AgentCapabilities())
-
-
-# ── for the chat ──────────────────────────────────────────────────────────────────────────────
-
-
-async def converse(turn: AgentTurn) -> None:
-    """Does what the prompt says."""
-    if turn.text == "wait":
-        await turn.cancelled.wait()
-    elif turn.text == "never stop":
-        await asyncio.sleep(600)
-    elif turn.text.startswith("ask after"):
-        turn.say("half a line, then ")
-        await asyncio.sleep(float(turn.text.rpartition(" ")[2]))
-        chosen = await turn.request_permission("c", title="Do it", raw_input={"command": "make"})
-        turn.say(f"a question: {chosen}\n")
-    else:
-        turn.say(f"heard {turn.text!r} in {turn.mode}\n")
-
-
-partner = ScriptedAgent(
-    converse,
-    name="partner",
-    title="A Partner",
-    modes=MODES,
-    capabilities=v1.AgentCapabilities(),
-    commands=[
-        v1.AvailableCommand(name="new", description="the agent's own way to begin anew"),
-        v1.AvailableCommand(name="review", description="look at it"),
-    ],
-)

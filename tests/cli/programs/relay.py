@@ -1,4 +1,4 @@
-"""`relay.py SOCKET AGENT`: joins standard input and output to an agent of `server.py`."""
+"""`relay.py SOCKET FILE:AGENT`: joins standard input and output to an agent of `server.py`."""
 
 import _socket  # the module around it takes as long to import as all else here together
 import os

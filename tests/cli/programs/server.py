@@ -1,4 +1,4 @@
-"""`server.py SOCKET`: the agents of `agents.py`, all in one process that outlasts their clients.
+"""`server.py SOCKET`: the agents of this folder, all in one process that outlasts their clients.
 
 A client's agent process is then `relay.py`, which starts in a tenth of the time.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from dragoman.testing.serve import find_agent
 from dragoman.testing.stdio import StandardStreams
 
-AGENTS = Path(__file__).with_name("agents.py")
+PROGRAMS = Path(__file__).parent
 NAME_BYTES = 64
 
 
@@ -35,7 +35,7 @@ async def serve(client: socket.socket) -> None:
     client.setblocking(False)
     name = await asyncio.get_running_loop().sock_recv(client, NAME_BYTES)
     # Made anew for each client, as a process of its own would be.
-    agent = find_agent(f"{AGENTS}:{name.decode().strip()}")
+    agent = find_agent(f"{PROGRAMS}/{name.decode().strip()}")
     streams = StandardStreams(os.dup(client.fileno()), client.detach())
     try:
         await agent.serve(streams)

@@ -38,3 +38,13 @@ async def _works(turn: AgentTurn) -> None:
 def busy() -> ScriptedAgent:
     """Has a lot done, and knows its sessions after a restart."""
     return ScriptedAgent(_works, sessions=_sessions())
+
+
+async def _talks(turn: AgentTurn) -> None:
+    for number in range(20):
+        turn.say(f"{number} ")
+
+
+def talks() -> ScriptedAgent:
+    """Says twenty things to every prompt."""
+    return ScriptedAgent(_talks)

@@ -49,7 +49,7 @@ async def start(shape: str) -> StdioTransport:
 
 
 def wait_until_ready(shape: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not Path(f"{FOLDER}/{shape}.ready").exists():
         if time.monotonic() > deadline:
             sys.exit(f"{shape} did not get ready")
@@ -116,7 +116,7 @@ async def crashed() -> None:
     transports = await start_all()
     for each in transports:
         kill_agent(each)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         await asyncio.gather(*map(to_the_end, transports))
     await close_all(transports)
 

@@ -26,7 +26,7 @@ def register() -> None:
 
 def ready(others: int) -> None:
     """Say so when this process and so many others are registered."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while registered() < others + 1:
         if time.monotonic() > deadline:
             sys.exit(f"{SHAPE}: only {registered()} processes of {others + 1}")
@@ -245,6 +245,30 @@ def comet() -> None:
         os._exit(0)
     ready(0)
     sleep_for_ever()
+
+
+def stopper() -> None:
+    """Does not let its keeper run, if it has one."""
+    keeper = os.getppid()
+
+    def keep_it_stopped() -> None:
+        deafen()
+        while name_of(keeper) == "dragoman-keeper\n":
+            os.kill(keeper, signal.SIGSTOP)
+            time.sleep(0.002)
+        sleep_for_ever()
+
+    child(keep_it_stopped, session=True)
+    ready(1)
+    deaf_sleep()
+
+
+def name_of(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as name:
+            return name.read()
+    except OSError:
+        return ""
 
 
 def quitter() -> None:

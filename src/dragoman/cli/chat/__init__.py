@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 
 from dragoman.cli import options as shared
+from dragoman.cli import streams
 
 _EXAMPLES = """\
 examples:
@@ -21,9 +22,11 @@ begins a new line. Esc or Ctrl-C cancels the running turn, Ctrl-D leaves."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     shared.add_agent_options(parser)
+    shared.add_session_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     from dragoman.cli.chat.conversation import chat
 
+    streams.raise_when_interrupted()
     return chat(options)

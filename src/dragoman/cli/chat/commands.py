@@ -1,7 +1,7 @@
 """The commands of a chat, and whose command it is when someone types one.
 
-`/name` is the agent's where it has a command of that name, else ours. `:name` is always ours,
-`//name` always goes to the agent, as `/name`.
+`/name` is the agent's where it has a command of that name, else ours; only `/help` is ours always,
+since it says so. `:name` is always ours, `//name` always goes to the agent, as `/name`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from dragoman.cli.style import BOLD, DIM
+from dragoman.cli.style import BOLD
 from dragoman.cli.terminal import painted_diff
-from dragoman.cli.values import assignment, typed
+from dragoman.cli.values import as_typed, assignment, choices_of, typed
 from dragoman.client.choices import option_of
 from dragoman.safe_text import reveal, single_line
 from dragoman.session.content import Text
@@ -34,6 +34,13 @@ OWN = {
     "new": "begin a new session",
     "quit": "leave; so does Ctrl-D",
 }
+_KEYS = {
+    "Enter": "send; Esc Enter, or \\ at the end of a line, begins a new line",
+    "Esc, Ctrl-C": "cancel the running turn",
+    "Up, Ctrl-R": "what was typed before, and looking for something in it",
+    "@file": "mention a file; Tab completes its name",
+    "//name": "goes to the agent as /name; :name is ours",
+}
 _DIFF_LINES = 200
 _typed_command = re.compile(r"([/:])([\w-]+)(?:\s+(.*))?\Z", re.DOTALL)
 
@@ -51,9 +58,14 @@ def route(text: str, theirs: Collection[str]) -> Route:
     if text.startswith("//"):
         return Route("agent", text[1:])
     found = _typed_command.match(text.strip())
-    if found is None or found[2] not in OWN or (found[1] == "/" and found[2] in theirs):
+    if found is None or not is_ours(found[2], () if found[1] == ":" else theirs):
         return Route("agent", text)
     return Route("us", (found[3] or "").strip(), found[2])
+
+
+def is_ours(name: str, theirs: Collection[str]) -> bool:
+    """Whether `/name` is a command of ours, where the agent has these."""
+    return name in OWN and (name == "help" or name not in theirs)
 
 
 async def run_command(talk: Conversation, name: str, text: str) -> None:
@@ -63,17 +75,22 @@ async def run_command(talk: Conversation, name: str, text: str) -> None:
 
 async def _help(talk: Conversation, text: str) -> None:
     theirs = {command.name: command for command in talk.session.state.commands}
-    talk.say(talk.style("ours:", BOLD))
+    talk.say("ours:", BOLD)
     for name, about in OWN.items():
-        mark = ":" if name in theirs else "/"
-        talk.say(f"  {mark}{name:<10} {about}")
+        _row(talk, f"{'/' if is_ours(name, theirs) else ':'}{name}", about)
     if theirs:
-        talk.say(talk.style("the agent's:", BOLD))
+        talk.say("the agent's:", BOLD)
     for name, command in theirs.items():
-        hint = f" <{command.hint}>" if command.hint else ""
-        talk.say(f"  /{single_line(name + hint, 30):<10} {single_line(command.description, 80)}")
-    talk.say("  @file mentions a file. Esc Enter, or \\ at the end of a line, begins a new line.")
-    talk.say("  Esc or Ctrl-C cancels the turn. //name goes to the agent as /name; :name is ours.")
+        hint = f" ({command.hint})" if command.hint else ""
+        mark = "//" if is_ours(name, theirs) else "/"
+        _row(talk, f"{mark}{single_line(name, 30)}", single_line(command.description + hint, 200))
+    talk.say("keys and marks:", BOLD)
+    for name, about in _KEYS.items():
+        _row(talk, name, about)
+
+
+def _row(talk: Conversation, name: str, about: str) -> None:
+    talk.say(about, indent=f"  {name:<11} ")
 
 
 async def _mode(talk: Conversation, text: str) -> None:
@@ -105,9 +122,11 @@ def _option(talk: Conversation, category: str) -> None:
 
 
 def _choices(talk: Conversation, choices: list[tuple[str, str]], current: str) -> None:
+    width = max((len(choice) for choice, _ in choices), default=0)
     for choice, name in choices:
         mark = "*" if choice == current else " "
-        talk.say(f"  {mark} {single_line(choice, 40)}  {talk.style(single_line(name, 60), DIM)}")
+        indent = f"  {mark} {single_line(choice, 40):<{min(width, 40)}}  "
+        talk.say(single_line(name, 60), indent=indent)
 
 
 async def _set(talk: Conversation, text: str) -> None:
@@ -120,9 +139,8 @@ async def _set(talk: Conversation, text: str) -> None:
     if not options:
         talk.say("the agent has no options")
     for option in options:
-        choices = [choice.value for choice in option.choices or ()] or ["true", "false"]
-        can_be = single_line(", ".join(choices), 80)
-        talk.say(f"  {reveal(option.id)} = {reveal(str(option.value))}  ({can_be})")
+        now, can_be = reveal(as_typed(option.value)), reveal(", ".join(choices_of(option)))
+        talk.say(f"{reveal(option.id)} = {now}  ({can_be})", indent="  ")
 
 
 async def _queue(talk: Conversation, text: str) -> None:
@@ -130,7 +148,7 @@ async def _queue(talk: Conversation, text: str) -> None:
         talk.say("nothing is queued")
     for number, turn in enumerate(talk.queued, 1):
         words = "".join(part.text for part in turn.content if isinstance(part, Text))
-        talk.say(f"  {number}. {single_line(words, 80)}")
+        talk.say(single_line(words, 80), indent=f"  {number}. ")
 
 
 async def _drop(talk: Conversation, text: str) -> None:
@@ -148,7 +166,7 @@ async def _changes(talk: Conversation, text: str) -> None:
     for change in changes:
         lines = change.diff(talk.session.cwd).removesuffix("\n").split("\n")
         for line in painted_diff(lines, talk.style, _DIFF_LINES):
-            talk.say(line)
+            talk.show(line)
 
 
 async def _revert(talk: Conversation, text: str) -> None:

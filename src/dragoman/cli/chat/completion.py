@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from dragoman.cli.chat.commands import is_ours
+from dragoman.cli.values import choices_of
 from dragoman.client.choices import option_of
 from dragoman.safe_text import single_line
 from dragoman.session.state import SessionState
@@ -44,9 +46,8 @@ class Completions(Completer):
     def _commands(self, typed: str) -> Iterator[Completion]:
         prefix, begun = typed[0], typed[1:]
         theirs = {c.name: c.description for c in self.state.commands} if prefix == "/" else {}
-        for name, about in (
-            theirs | {n: a for n, a in self._own.items() if n not in theirs}
-        ).items():
+        ours = {name: about for name, about in self._own.items() if is_ours(name, theirs)}
+        for name, about in (theirs | ours).items():
             if name.startswith(begun):
                 yield Completion(
                     f"{prefix}{name}",
@@ -58,7 +59,7 @@ class Completions(Completer):
         """What may stand behind a command of ours."""
         options = self.state.config_options
         if command == "set":
-            return {f"{o.id}={v}": o.name for o in options for v in _values_of(o.choices)}
+            return {f"{o.id}={v}": o.name for o in options for v in choices_of(o)}
         if command == "mode" and self.state.modes is not None:
             return {mode.id: mode.name for mode in self.state.modes.available}
         option = option_of(options, command)
@@ -84,12 +85,6 @@ def _choices(typed: str, values: Mapping[str, str]) -> Iterator[Completion]:
         if value.startswith(typed):
             meta = single_line(about, 60)
             yield Completion(value, start_position=-len(typed), display_meta=meta)
-
-
-def _values_of(choices: Iterable[object] | None) -> list[str]:
-    if choices is None:
-        return ["true", "false"]
-    return [str(getattr(choice, "value", "")) for choice in choices]
 
 
 def _listed(folder: str, begun: str) -> list[tuple[str, bool]]:

@@ -15,7 +15,6 @@ from typing import Any
 
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from dragoman.cli import setup
 from dragoman.cli.ask import TerminalAsker, Tty
 from dragoman.cli.chat.commands import OWN, route, run_command
 from dragoman.cli.chat.completion import Completions
@@ -23,27 +22,28 @@ from dragoman.cli.chat.keys import bindings
 from dragoman.cli.chat.prompt import Prompt
 from dragoman.cli.chat.scene import Scene
 from dragoman.cli.chat.screen import Screen, ScreenStatus
-from dragoman.cli.guard import Exit, UsageError
-from dragoman.cli.job import Job
-from dragoman.cli.sign_in import sign_in
+from dragoman.cli.engine import hub_of, meant_by, open_live, runs_elsewhere
+from dragoman.cli.guard import Exit, UsageError, tell
+from dragoman.cli.in_order import InOrder
+from dragoman.cli.interrupts import Interrupts
+from dragoman.cli.job import of_same_agent, prepare
+from dragoman.cli.opening import client_for, configure
 from dragoman.cli.status import Status
 from dragoman.cli.style import BOLD, DIM, RED, Style, can_draw, wants_colour
 from dragoman.cli.terminal import TerminalView
-from dragoman.cli.values import assignment, typed
+from dragoman.cli.wrap import folded
 from dragoman.client.choices import option_of
 from dragoman.client.client import Client
-from dragoman.client.options import HostCapabilities
 from dragoman.client.session import Session
 from dragoman.client.turn import Turn
 from dragoman.errors import (
-    AuthRequired,
     CancelIgnored,
     CommandNotFound,
     DragomanError,
-    SessionNotContinued,
     SlowConsumer,
-    Unsupported,
 )
+from dragoman.hub.hub import Hub
+from dragoman.hub.live import Live
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
@@ -55,14 +55,17 @@ def chat(options: argparse.Namespace) -> int:
     """Talk until the person leaves; the exit code."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError('chat needs a terminal; for one turn, use dragoman "…"')
-    return asyncio.run(Conversation(options).run())
+    try:
+        return asyncio.run(Conversation(options).run())
+    except asyncio.CancelledError:  # Ctrl-C twice
+        return Exit.CANCELLED
 
 
 class Conversation:
     """One chat. What commands need of it is public."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self._job = _job(options)
+        self._job = prepare(options, asks=options.on_ask != "reject")
         self.style = Style(colour=wants_colour(sys.stdout))
         self._screen = Screen()
         self._status = ScreenStatus(self._screen, self.style)
@@ -76,9 +79,10 @@ class Conversation:
             toolbar=self._toolbar,
         )
         self._asker = TerminalAsker(self._prompt.tty, self.style, self._status)
-        self._client = self._start()
-        self._scene = self._new_scene()
-        self._session: Session | None = None
+        self._questions = InOrder(self._asker)
+        self._hub: Hub | None = None
+        self._live: Live | None = None
+        self._scene = self._new_scene(SessionState())
         self._turns: dict[str, Turn] = {}
         self._waited: set[str] = set()
         self._taking = asyncio.Lock()
@@ -87,76 +91,80 @@ class Conversation:
         self._failure: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def _start(self) -> Client:
-        job, asker = self._job, self._asker if self._job.asks else None
-        could_write = job.policy.could_allow("write", agent=job.agent.name, person=job.asks)
-        return Client.start(
-            job.command,
-            name=job.agent.name,
-            policy=job.policy,
-            capabilities=HostCapabilities(write_files=could_write, elicitation=job.asks),
-            permissions=asker,
-            elicitation=asker,
-            quirks=job.agent.quirks,
-            listen=self._heard,
-        )
-
     # ── the course of it ──────────────────────────────────────────────────────────────────────
 
     async def run(self) -> int:
         asyncio.get_running_loop().set_exception_handler(_ignore)
         async with AsyncExitStack() as stack:
-            with Status(sys.stdout, visible=can_draw(sys.stdout), style=self.style) as status:
-                status.doing(f"starting {self._client.name}")
-                try:
-                    await stack.enter_async_context(self._client)
-                except CommandNotFound as error:
-                    raise self._job.with_hint(error) from error
-                self._enter(await self._open(status))
-                await self._configure()
+            if not await self._begin(stack):
+                return Exit.CANCELLED
             return await self._talk()
 
-    async def _open(self, status: Status) -> Session:
-        while True:
+    async def _begin(self, stack: AsyncExitStack) -> bool:
+        """Start the agent and open a session; False when Ctrl-C was pressed meanwhile."""
+        name = self._job.agent.name
+        with (
+            Status(sys.stdout, visible=can_draw(sys.stdout), style=self.style) as status,
+            Interrupts(tell, lambda: status.doing(f"ending {name}")) as interrupts,
+        ):
+            status.doing(f"starting {name}")
             try:
-                return await self._new_session()
-            except AuthRequired as error:
-                # The prompt is not there yet: this is asked at the bare terminal.
-                asker = TerminalAsker(Tty(), self.style, status)
-                await sign_in(self._client, self._job, error, asker)
+                self._hub = await stack.enter_async_context(hub_of(self._job, self._start))
+                await self._open(self._hub, stack, status)
+            except CommandNotFound as error:
+                raise self._job.with_hint(error) from error
+            except asyncio.CancelledError:
+                if not interrupts.pressed:
+                    raise
+                await stack.aclose()
+                return False
+        return True
 
-    async def _new_session(self) -> Session:
-        return await self._client.new_session(
-            self._job.cwd,
-            additional_directories=self._job.more_folders,
-            mcp_servers=self._job.mcp_servers,
-        )
+    def _start(self) -> Client:
+        return client_for(self._job, self._questions if self._job.asks else None)
 
-    def _enter(self, session: Session) -> None:
-        self._session = session
-        self._completions.state = session.state
-        self._completions.cwd = session.cwd
+    async def _open(self, hub: Hub, stack: AsyncExitStack, status: Status) -> None:
+        # The prompt is not there yet: a way to sign in is chosen at the bare terminal.
+        def asker() -> TerminalAsker:
+            return TerminalAsker(Tty(), self.style, status)
+
+        meant = await meant_by(hub, self._job)
+        if (record := meant.record) is not None:
+            self._job = of_same_agent(self._job, record)
+            if self._job.options.fork is None and await runs_elsewhere(hub, record):
+                hint = f"`dragoman watch {record.id}` follows it"
+                raise UsageError(f"another process runs session {record.id}; {hint}")
+        using = hub.using(self._job.agent.name, self._job.cwd)
+        client = await stack.enter_async_context(using)
+        live = await open_live(hub, client, self._job, meant, asker)
+        self._enter(live, meant.state)
+        await configure(live.session, self._job)
+
+    def _enter(self, live: Live, state: SessionState) -> None:
+        """Show what happens in it from where the state is."""
+        self._live = live
+        self._completions.state = live.state
+        self._completions.cwd = live.session.cwd
+        self._scene = self._new_scene(state)
+        self._spawn(self._hear(live, self._scene, state.last_seq))
         self._spawn(self._show(self._scene))
 
-    async def _configure(self) -> None:
-        options, session = self._job.options, self.session
-        try:
-            if options.mode is not None:
-                await session.set_mode(options.mode)
-            if options.model is not None:
-                await session.set_model(options.model)
-            for option, value in self._job.assignments:
-                await session.set_config_option(option, typed(session.state, option, value))
-        except (ValueError, Unsupported) as error:
-            raise UsageError(str(error)) from error
+    async def _hear(self, live: Live, scene: Scene, after: int) -> None:
+        """What is stored of the session, as long as it is the one that is shown."""
+        assert self._hub is not None
+        async for page in self._hub.watch(live.id, after):
+            if scene is not self._scene:
+                return
+            for stored in page:
+                scene.hear(live.session, stored.decode())
 
     def _greet(self) -> None:
         info = self._client.agent_info
         who = single_line(f"{info.title or info.name or self._client.name} {info.version}", 80)
         # What was typed while the agent started has been echoed; the prompt will show it again.
         clean = "\r\x1b[K" if can_draw(sys.stdout) else ""
-        self.say(f"{clean}{self.style(who.strip(), BOLD)} in {single_line(self._job.cwd, 200)}")
-        self.say(self.style(":help says what can be typed here, Ctrl-D leaves", DIM))
+        self.show(f"{clean}{self.style(who.strip(), BOLD)} in {single_line(self._job.cwd, 200)}")
+        self.say("/help says what can be typed here, Ctrl-D leaves", DIM)
 
     async def _talk(self) -> int:
         # Also between two prompts nothing that is typed may be echoed over what is shown.
@@ -191,8 +199,13 @@ class Conversation:
 
     @property
     def session(self) -> Session:
-        assert self._session is not None
-        return self._session
+        assert self._live is not None
+        return self._live.session
+
+    @property
+    def _client(self) -> Client:
+        assert self._live is not None
+        return self._live.running.client
 
     @property
     def queued(self) -> list[Turn]:
@@ -200,8 +213,15 @@ class Conversation:
         waiting = (self._turns.get(prompt.id) for prompt in self.session.state.queue)
         return [turn for turn in waiting if turn is not None]
 
-    def say(self, line: str) -> None:
-        """A line above the prompt."""
+    def say(self, text: str, *codes: str, indent: str = "") -> None:
+        """A sentence above the prompt, in lines that fit; what it holds is safe to show."""
+        for line in text.split("\n"):
+            for fitting in folded(line, indent):
+                self.show(self.style(fitting, *codes))
+            indent = " " * len(indent)
+
+    def show(self, line: str) -> None:
+        """A line above the prompt, painted already."""
         self._screen.line(line)
 
     def leave(self, code: int = Exit.DONE) -> None:
@@ -210,15 +230,15 @@ class Conversation:
 
     async def begin_anew(self) -> None:
         """Another session with the same agent, which is started again if it is gone."""
-        before = self.session
-        if self._client.connection_error is not None:
-            with suppress(SessionNotContinued):
-                await before.reconnect()
-        self._scene = self._new_scene()
-        self._enter(await self._new_session())
-        self.say(self.style("a new session", BOLD))
-        with suppress(DragomanError):
-            await before.close()
+        assert self._hub is not None
+        job, before = self._job, self._live
+        live = await self._hub.create(
+            job.agent.name, job.cwd, additional_directories=job.more_folders
+        )
+        self._enter(live, SessionState())
+        self.say("a new session", BOLD)
+        if before is not None:
+            await self._hub.detach(before)
 
     # ── what was typed ────────────────────────────────────────────────────────────────────────
 
@@ -237,14 +257,14 @@ class Conversation:
     async def _send(self, text: str) -> None:
         if self._client.connection_error is not None:
             await self.session.reconnect()
-            self.say(self.style("the agent was started again, the session goes on", DIM))
+            self.say("the agent was started again, the session goes on", DIM)
         was_busy = self.session.busy
         turn = self.session.prompt(text.encode("utf-8", "replace").decode())
         self._turns[turn.id] = turn
         self._spawn(self._follow(turn))
         if was_busy:
             self._waited.add(turn.id)
-            self.say(self.style(f"queued: {len(self.queued)} waiting; :drop takes it back", DIM))
+            self.say(f"queued: {len(self.queued)} waiting; :drop takes it back", DIM)
 
     async def _follow(self, turn: Turn) -> None:
         try:
@@ -265,14 +285,14 @@ class Conversation:
             self.leave()
         else:
             self._pressed = time.monotonic()
-            self.say(self.style("Ctrl-C again, or Ctrl-D, leaves", DIM))
+            self.say("Ctrl-C again, or Ctrl-D, leaves", DIM)
 
     def _cancel_turn(self) -> None:
         running = self.session.state.turn
         if running is not None and running.status == "cancelling":
             self.leave(Exit.CANCELLED)
             return
-        self.say(self.style("cancelling; Ctrl-C again ends the agent", DIM))
+        self.say("cancelling; Ctrl-C again ends the agent", DIM)
         self._spawn(self._cancel_session())
 
     async def _cancel_session(self) -> None:
@@ -282,17 +302,14 @@ class Conversation:
             self._complain(f"{error}; Ctrl-C ends it")
 
     def _is_busy(self) -> bool:
-        return self._session is not None and self._session.busy
+        return self._live is not None and self._live.session.busy
 
     # ── showing ───────────────────────────────────────────────────────────────────────────────
 
-    def _new_scene(self) -> Scene:
+    def _new_scene(self, state: SessionState) -> Scene:
         view = TerminalView(self._status, self.style)
         self._asker.on_asked = view.asked
-        return Scene(view)
-
-    def _heard(self, session: Session, event: e.Event) -> None:
-        self._scene.hear(session, event)
+        return Scene(view, state)
 
     async def _show(self, scene: Scene) -> None:
         while scene is self._scene:
@@ -309,8 +326,9 @@ class Conversation:
             return
         for event in events:
             if isinstance(event, e.TurnStarted) and event.turn_id in self._waited:
-                self.say(self.style(f"› {sanitise(event.text)}", DIM))
+                self.say(sanitise(event.text), DIM, indent="› ")
             scene.show(event)
+            self._questions.shown(event)
             if isinstance(event, e.TurnEnded):
                 self._ended(event)
 
@@ -319,18 +337,18 @@ class Conversation:
         if event.error is not None:
             self._complain(event.error)
         elif event.stop_reason == "cancelled":
-            self.say(self.style("cancelled", DIM))
+            self.say("cancelled", DIM)
 
     def _pause(self) -> None:
         self._status.on_quiet()
 
     def _complain(self, sentence: str) -> None:
-        self.say(self.style(f"dragoman: {sanitise(sentence)}", RED))
+        self.say(f"dragoman: {sanitise(sentence)}", RED)
 
     def _toolbar(self) -> str:
-        if self._session is None:
+        if self._live is None:
             return ""
-        state, words = self._session.state, self._status.words
+        state, words = self._live.state, self._status.words
         model = option_of(state.config_options, "model")
         parts = [
             self._client.name,
@@ -354,26 +372,6 @@ class Conversation:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = self._failure or error
             self.leave(Exit.FAILED)
-
-
-def _job(options: argparse.Namespace) -> Job:
-    """What is known before an agent is started. Raises UsageError, ConfigError or UnknownAgent."""
-    choice = setup.choose_agent(options)
-    cwd, more_folders = setup.folders(options)
-    command = choice.command
-    return Job(
-        options=options,
-        agent=choice.agent,
-        known=choice.known,
-        command=command if options.agent_command else setup.started_in(command, cwd),
-        mcp_servers=choice.mcp_servers,
-        policy=setup.policy(options),
-        cwd=cwd,
-        more_folders=more_folders,
-        assignments=[assignment(text) for text in options.set],
-        asks=options.on_ask != "reject",
-        prompt=None,
-    )
 
 
 def _context(state: SessionState) -> str:

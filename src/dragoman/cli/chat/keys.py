@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 
 def bindings(*, busy: Callable[[], bool], on_cancel: Callable[[], None]) -> KeyBindings:
-    """`on_cancel` is for Esc while the agent is `busy`, and for Ctrl-C at any time."""
+    """`on_cancel` is for Esc while the agent is `busy`, and for Ctrl-C at any time.
+
+    While someone looks for something in the history, these keys end the search, as always.
+    """
     keys = KeyBindings()
-    is_busy = Condition(busy)
+    is_writing = ~is_searching
+    is_busy = Condition(busy) & is_writing
     # At once with nothing typed; else Esc may be the beginning of Esc Enter.
     is_free = Condition(lambda: not _text())
 
-    @keys.add("enter")
+    @keys.add("enter", filter=is_writing)
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.document.text_before_cursor.endswith("\\"):
@@ -24,7 +28,7 @@ def bindings(*, busy: Callable[[], bool], on_cancel: Callable[[], None]) -> KeyB
         else:
             buffer.validate_and_handle()
 
-    @keys.add("escape", "enter")
+    @keys.add("escape", "enter", filter=is_writing)
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
@@ -33,7 +37,7 @@ def bindings(*, busy: Callable[[], bool], on_cancel: Callable[[], None]) -> KeyB
     def _(event: KeyPressEvent) -> None:
         on_cancel()
 
-    @keys.add("c-c")
+    @keys.add("c-c", filter=is_writing)
     def _(event: KeyPressEvent) -> None:
         on_cancel()
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI
-from prompt_toolkit.history import FileHistory, InMemoryHistory
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.styles import Style as Colours
@@ -21,6 +20,7 @@ from prompt_toolkit.styles import Style as Colours
 from dragoman.cli.chat.completion import Completions
 from dragoman.cli.chat.questions import READING_SECONDS, PromptTty
 from dragoman.cli.chat.screen import Screen
+from dragoman.cli.guard import sentence, tell
 from dragoman.cli.style import BOLD, CYAN, Style
 from dragoman.host.home import data_directory, make_private
 
@@ -47,7 +47,7 @@ class Prompt:
         self._style = style
         self._draft = ""
         self._main: PromptSession[str] = PromptSession(
-            history=FileHistory(str(_history_file())),
+            history=_history(),
             completer=completions,
             complete_while_typing=Condition(self._may_complete),
             key_bindings=keys,
@@ -144,9 +144,14 @@ class Prompt:
         return ANSI(f"{tail}\n" * bool(tail) + self._style("› ", BOLD, CYAN))
 
 
-def _history_file() -> Path:
+def _history() -> History:
     """In our own directory, for its owner alone: what people type may be secret."""
-    path = make_private(data_directory()) / "history"
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    path.chmod(0o600)
-    return path
+    path = data_directory() / "history"
+    try:
+        make_private(path.parent)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        path.chmod(0o600)
+    except OSError as error:
+        tell(f"what you type is not kept for the next chat: {sentence(error)}")
+        return InMemoryHistory()
+    return FileHistory(str(path))

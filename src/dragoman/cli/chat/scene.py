@@ -14,20 +14,17 @@ from dragoman.session.state import SessionState
 
 
 class Scene:
-    """One session, from its first event on."""
+    """One session; `state` is what it was before the first event that is heard."""
 
-    def __init__(self, view: TerminalView) -> None:
+    def __init__(self, view: TerminalView, state: SessionState) -> None:
         self._session: Session | None = None
         self._feed = Feed()
-        self._state = SessionState()
+        self._state = state
         self._view = view
 
     def hear(self, session: Session, event: e.Event) -> None:
-        """Of other sessions, such as one that was left for this one, nothing is shown."""
-        if self._session is None and isinstance(event, e.SessionOpened):
-            self._session = session
-        if session is self._session:
-            self._feed.push(session, event)
+        self._session = session
+        self._feed.push(session, event)
 
     async def wait(self) -> None:
         """Until there is something to show."""
@@ -46,4 +43,5 @@ class Scene:
 
     def show(self, event: e.Event) -> None:
         reduce(self._state, event)
-        self._view.show(event, self._state)
+        if not event.replay:
+            self._view.show(event, self._state)

@@ -59,6 +59,10 @@ class _PeekUpdate(msgspec.Struct, rename="camel"):
     session_update: str = ""
 
 
+_UPDATES = frozenset({"session/update", "session_update"})
+_NOTIFICATIONS = _UPDATES | {"elicitation/complete"}
+
+
 class _McpConnect(msgspec.Struct, rename="camel"):
     acp_id: str = ""
     server_id: str = ""
@@ -79,7 +83,7 @@ class Serving:
     # ── notifications ─────────────────────────────────────────────────────────────────────────
 
     def on_notification(self, method: str, params: msgspec.Raw) -> None:
-        if method in ("session/update", "session_update"):
+        if method in _UPDATES:
             self._session_update(params)
         elif method == "elicitation/complete":
             done = codec.decode(params, v1.CompleteElicitationNotification)
@@ -112,7 +116,11 @@ class Serving:
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────
 
-    def on_request(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes]:
+    def on_request(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes] | bytes:
+        if method in _NOTIFICATIONS:
+            # Some serialisers write every member, and so give a notification an id.
+            self.on_notification(method, params)
+            return b"null"
         handler = _REQUESTS.get(OLD_NAMES.get(method, method))
         if handler is None:
             raise MethodNotFound(f"{method} is not offered here")

@@ -1,0 +1,147 @@
+"""The hub of one run: where it is recorded, which session is meant, and how that one is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.cli.guard import UsageError
+from dragoman.cli.sign_in import sign_in
+from dragoman.client.client import Client
+from dragoman.client.mcp import McpServer
+from dragoman.errors import AuthRequired, StoreError, UnknownSession
+from dragoman.host.home import data_directory
+from dragoman.hub.finding import find_session
+from dragoman.hub.hub import Hub
+from dragoman.hub.live import Live
+from dragoman.hub.owner import is_gone
+from dragoman.session.state import SessionState
+from dragoman.store.open import open_store
+from dragoman.store.records import SessionFilter, SessionRecord
+
+if TYPE_CHECKING:
+    from dragoman.cli.ask import TerminalAsker
+    from dragoman.cli.job import Job
+
+
+class JobLauncher:
+    """The one agent of a run."""
+
+    def __init__(self, start: Callable[[], Client], mcp_servers: list[McpServer]) -> None:
+        self._start = start
+        self._mcp_servers = mcp_servers
+
+    def client(self, agent: str, cwd: str) -> Client:
+        return self._start()
+
+    def is_shared(self, agent: str) -> bool:
+        return True
+
+    def mcp_servers(self, agent: str) -> list[McpServer]:
+        return self._mcp_servers
+
+
+@asynccontextmanager
+async def hub_of(job: Job, start: Callable[[], Client]) -> AsyncGenerator[Hub]:
+    """`start` makes the client of the job's agent. Raises StoreError."""
+    directory = None if job.options.no_store else data_directory()
+    try:
+        store = await open_store(directory)
+    except StoreError as error:
+        raise type(error)(
+            error.place, f"{error.reason}; --no-store runs without a record"
+        ) from error
+    try:
+        launcher = JobLauncher(start, job.mcp_servers)
+        # Who answers questions is a provider of the client, if there is someone.
+        async with Hub(store, launcher, attended=False) as hub:
+            yield hub
+    finally:
+        await store.aclose()
+
+
+class Meant(msgspec.Struct):
+    """The session of a run: one that is stored, one that only the agent knows, or a new one."""
+
+    record: SessionRecord | None = None
+    known_id: str | None = None
+    state: SessionState = msgspec.field(default_factory=SessionState)
+    """What is known of it; the run goes on from there."""
+
+
+async def meant_by(hub: Hub, job: Job) -> Meant:
+    """Raises UsageError when it belongs to another agent."""
+    options = job.options
+    word = options.resume or options.fork
+    if word is not None:
+        try:
+            record = await find_session(hub.store, word, job.cwd)
+        except UnknownSession:
+            return Meant(known_id=word)
+    elif options.session is not None:
+        found = await hub.store.sessions(SessionFilter(name=options.session, cwd=job.cwd))
+        record = found[0] if found else None
+    else:
+        record = None
+    if record is None:
+        return Meant()
+    owner = await hub.store.owner(record.id)
+    if owner is not None and is_gone(owner):
+        await hub.chores.recover()
+    return Meant(record, state=await hub.state(record.id))
+
+
+async def runs_elsewhere(hub: Hub, record: SessionRecord) -> bool:
+    owner = await hub.store.owner(record.id)
+    return owner is not None and owner.id != hub.owner.id and not is_gone(owner)
+
+
+async def open_live(
+    hub: Hub, client: Client, job: Job, meant: Meant, asker: Callable[[], TerminalAsker | None]
+) -> Live:
+    """The session, as the options say; `asker` asks which way to sign in, if that is wanted.
+
+    Raises SessionNotContinued, SignInNeeded, and what starting a session raises.
+    """
+    while True:
+        try:
+            live = await _open(hub, job, meant)
+        except AuthRequired as error:
+            await sign_in(client, job, error, asker())
+        else:
+            _save_id(job, live)
+            return live
+
+
+async def _open(hub: Hub, job: Job, meant: Meant) -> Live:
+    options, agent, record = job.options, job.agent.name, meant.record
+    match record, meant.known_id:
+        case SessionRecord(), _ if options.fork is not None:
+            return await hub.fork(record.id)
+        case SessionRecord(), _:
+            return await hub.open(record.id, on_reset=options.on_reset)
+        case _, str(known) if options.fork is not None:
+            return await hub.fork_known(agent, known, job.cwd)
+        case _, str(known):
+            return await hub.adopt(agent, known, job.cwd, on_reset=options.on_reset)
+        case _:
+            return await hub.create(
+                agent, job.cwd, name=options.session, additional_directories=job.more_folders
+            )
+
+
+def _save_id(job: Job, live: Live) -> None:
+    path: str | None = job.options.save_session
+    if path is None:
+        return
+    known = live.session.id if job.options.no_store else live.id
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"{known}\n")
+    except OSError as error:
+        reason = (error.strerror or "error").lower()
+        raise UsageError(f"--save-session {os.fspath(path)}: {reason}") from error

@@ -1,0 +1,100 @@
+"""The commands there are, and the parser of each.
+
+Imports almost nothing, so that `--help` is quick; a command's own module says what it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from importlib import import_module
+
+from dragoman._version import __version__
+from dragoman.cli import options
+
+COMMANDS = {
+    "run": "one turn; the same as no command at all",
+    "chat": "talk to an agent in this terminal",
+    "sessions": "list, show, search, export, fork and delete what was recorded",
+    "watch": "follow a session, wherever it runs",
+    "cancel": "stop the turn of a session, wherever it runs",
+    "serve": "the page, and all sessions over HTTP",
+    "agents": "list, check, install and remove agents",
+    "policy": "list, check, explain and revoke permission rules",
+    "replay": "play a recording, or serve it as an agent",
+    "completion": "print the completion script for a shell",
+    "demo-agent": "be the built-in demo agent on standard input and output",
+}
+"""Each but `run` is a module here with `add_arguments(parser)` and `run(arguments) -> code`."""
+
+EPILOG = """\
+commands:
+{commands}
+
+examples:
+  dragoman "fix the failing test"              one turn with the default agent
+  dragoman -a goose --write "add a README"     let it write inside this folder
+  git diff | dragoman -o simple > review.md    prompt from standard input, answer to a file
+  dragoman --list-modes --list-commands        what the agent offers
+  dragoman --session fix "now test it"         go on with the session of that name
+  dragoman chat                                stay and talk
+
+A prompt may mention files and addresses: @src/app.py @"a name with spaces" @https://example.com
+
+exit codes:
+  0 the turn was completed    1 agent, transport or protocol error    2 usage or settings
+  3 no progress in time       4 the session cannot be continued
+  5 all that needed permission was refused                          130 cancelled
+"""
+
+
+def parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command; what cannot be understood ends the process."""
+    parser = parser_for(command)
+    arguments, unexpected = parser.parse_known_args(words)
+    if unexpected:
+        parser.error(_complaint(unexpected[0], command))
+    return arguments
+
+
+def _complaint(word: str, command: str) -> str:
+    if word.startswith("-") and word != "-":
+        return f"there is no option {word}"
+    if command == "run":
+        return f"unexpected argument {word!r}: the prompt is one argument, put it in quotes"
+    return f"unexpected argument {word!r}"
+
+
+def parser_for(command: str) -> argparse.ArgumentParser:
+    """The parser of one command; `run` is also the parser of no command at all."""
+    return _run_parser() if command == "run" else _command_parser(command)
+
+
+def _run_parser() -> argparse.ArgumentParser:
+    lines = "\n".join(f"  {name:<12} {text}" for name, text in COMMANDS.items())
+    parser = options.Parser(
+        prog="dragoman",
+        usage="dragoman [OPTIONS] [--] [PROMPT]\n       dragoman COMMAND …",
+        description="Talk to any coding agent that speaks ACP, the Agent Client Protocol.",
+        epilog=EPILOG.format(commands=lines),
+        formatter_class=options.formatter,
+        allow_abbrev=False,
+    )
+    options.add_prompt_options(parser)
+    options.add_agent_options(parser)
+    options.add_session_options(parser)
+    options.add_debug_option(parser)
+    parser.add_argument("--version", action="version", version=f"dragoman {__version__}")
+    return parser
+
+
+def _command_parser(command: str) -> argparse.ArgumentParser:
+    parser = options.Parser(
+        prog=f"dragoman {command}",
+        description=f"{COMMANDS[command][:1].upper()}{COMMANDS[command][1:]}.",
+        formatter_class=options.formatter,
+        allow_abbrev=False,
+    )
+    import_module(f"dragoman.cli.{command.replace('-', '_')}").add_arguments(parser)
+    options.add_debug_option(parser)
+    return parser

@@ -1,0 +1,75 @@
+"""Neighbouring pieces of one text, joined: for readers that are behind. Pure.
+
+The fold comes to the same: a message in fewer, longer pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from dragoman.session.content import Text
+from dragoman.session.events import AgentMessage, AgentThought, Event, TerminalOutput
+
+MAX_LENGTH = 64 * 1024
+"""Characters of one joined piece."""
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """An event with the number of the last that went into it and the time of the first, whose
+    number is `first_seq`. A single event is the very one, and both numbers are the same."""
+
+    first_seq: int
+    event: Event
+
+
+def coalesce(events: Iterable[Event]) -> Iterator[Joined]:
+    """The events in their order, each run of pieces that continue one another as one."""
+    run: list[Event] = []
+    length = 0
+    for event in events:
+        if run and length + len(event.text) <= MAX_LENGTH and _continues(run[-1], event):
+            length += len(event.text)
+        else:
+            if run:
+                yield _joined(run)
+            run, length = [], len(event.text)
+        run.append(event)
+    if run:
+        yield _joined(run)
+
+
+def _continues(event: Event, following: Event) -> bool:
+    if type(event) is not type(following) or event.replay != following.replay:
+        return False
+    if event.meta is not None or following.meta is not None:
+        return False
+    match event, following:
+        case TerminalOutput(), TerminalOutput():
+            return event.terminal_id == following.terminal_id
+        case ((AgentMessage() | AgentThought()), (AgentMessage() | AgentThought())):
+            same = event.message_id == following.message_id
+            return same and _is_plain(event.content) and _is_plain(following.content)
+        case _:
+            return False
+
+
+def _is_plain(content: object) -> bool:
+    """Whether nothing but words would be lost by joining."""
+    return isinstance(content, Text) and content.annotations is None and content.meta is None
+
+
+def _joined(run: list[Event]) -> Joined:
+    first, last = run[0], run[-1]
+    if len(run) == 1:
+        return Joined(first.seq, first)
+    text = "".join(event.text for event in run)
+    match last:
+        case TerminalOutput():
+            event: Event = msgspec.structs.replace(last, data=text, at=first.at)
+        case AgentMessage() | AgentThought():
+            event = msgspec.structs.replace(last, content=Text(text), at=first.at)
+        case _:
+            raise AssertionError("only texts are joined")
+    return Joined(first.seq, event)

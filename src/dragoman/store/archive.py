@@ -1,0 +1,119 @@
+"""A session as a file that another machine accepts: the lines of its mirror, out and in.
+
+What comes in is checked line by line before anything is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+
+import msgspec
+
+from dragoman.errors import ConfigError, DragomanError, NameTaken, UnknownSession
+from dragoman.store.base import Store
+from dragoman.store.lines import VERSION, Header, event_line, header_line, is_header, read_header
+from dragoman.store.records import Batch, Owner, SessionRecord, decode_event
+from dragoman.store.texts import Texts
+
+MAX_LINE = 64 * 1024 * 1024
+_PAGE = 1000
+_LEASE_SECONDS = 60.0
+_HEADER = 'the header of a session, {"dragoman": 1, "session": {…}}'
+
+
+class Archive(msgspec.Struct):
+    """What a file says: the record, and every event as it stood there."""
+
+    record: SessionRecord
+    events: list[bytes]
+
+
+async def exported(store: Store, session_id: str) -> AsyncIterator[bytes]:
+    """The lines of a session, each with its line feed. Raises UnknownSession."""
+    record = await store.session(session_id)
+    if record is None:
+        raise UnknownSession(session_id)
+    yield header_line(record)
+    after = 0
+    while events := await store.events(session_id, after=after):
+        after = events[-1].seq
+        for event in events:
+            yield event_line(event.body)
+
+
+def read_archive(lines: Iterable[bytes], file: str = "archive") -> Archive:
+    """Raises ConfigError with the number of the first line that does not fit."""
+    record: SessionRecord | None = None
+    events: list[bytes] = []
+    for number, raw in enumerate(lines, 1):
+        place, line = f"line {number}", raw.rstrip(b"\r\n")
+        if len(line) > MAX_LINE:
+            raise ConfigError(file, place, f"a line of at most {MAX_LINE} bytes")
+        if record is None or is_header(line):
+            record = _header(line, file, place).session
+        else:
+            _check_event(line, len(events) + 1, file, place)
+            events.append(line)
+    if record is None:
+        raise ConfigError(file, "line 1", _HEADER)
+    return Archive(record, events)
+
+
+async def import_session(
+    store: Store, archive: Archive, session_id: str, owner: Owner
+) -> SessionRecord:
+    """Store it under a new id, all or nothing; without its name where that is taken."""
+    await _create(store, msgspec.structs.replace(archive.record, id=session_id, archived=False))
+    lease = await store.acquire(session_id, owner, seconds=_LEASE_SECONDS, gone=lambda who: False)
+    try:
+        for batch in _batches(archive.events):
+            await store.append(lease, batch)
+    except BaseException:
+        with suppress(DragomanError):
+            await store.release(lease)
+            await store.delete_session(session_id)
+        raise
+    await store.release(lease)
+    record = await store.session(session_id)
+    if record is None:
+        raise UnknownSession(session_id)
+    return record
+
+
+async def _create(store: Store, record: SessionRecord) -> None:
+    try:
+        await store.create_session(record)
+    except NameTaken:
+        await store.create_session(msgspec.structs.replace(record, name=None))
+
+
+def _batches(events: list[bytes]) -> Iterator[Batch]:
+    texts, first = Texts(), 1
+    rest = iter(events)
+    while some := list(islice(rest, _PAGE)):
+        said = [each for body in some for each in texts.feed(decode_event(body))]
+        yield Batch(first_seq=first, events=some, said=said)
+        first += len(some)
+    if said := texts.rest():
+        yield Batch(first_seq=first, events=[], said=said)
+
+
+def _header(line: bytes, file: str, place: str) -> Header:
+    try:
+        header = read_header(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ConfigError(file, place, f"{_HEADER} ({error})") from error
+    if header.dragoman != VERSION:
+        raise ConfigError(file, place, f"an archive of version {VERSION}")
+    return header
+
+
+def _check_event(line: bytes, seq: int, file: str, place: str) -> None:
+    try:
+        event = decode_event(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ConfigError(file, place, f"an event of a session ({error})") from error
+    if event.seq != seq:
+        raise ConfigError(file, place, f"the event with the number {seq}, not {event.seq}")

@@ -1,0 +1,41 @@
+"""What SQLite says when it fails, in our words. Knows no tables."""
+
+from __future__ import annotations
+
+import apsw
+
+from dragoman.errors import StoreCorrupt, StoreError, StoreFull
+
+
+class Refused(StoreError):
+    """A row that the tables do not take: something must be unique and is not. Never leaves here."""
+
+
+def store_error(place: str, error: apsw.Error) -> StoreError:
+    """The exception for callers; `place` is the database's file."""
+    match error:
+        case apsw.ConstraintError():
+            return Refused(place, f"the database refused a row: {error}")
+        case apsw.FullError():
+            return StoreFull(place, "there is no room left for what should be stored")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return damaged(place, str(error))
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreError(place, "another process has kept the database locked for too long")
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
+            return StoreError(place, "the database cannot be written")
+        case apsw.CantOpenError():
+            return StoreError(place, "the database cannot be opened")
+        case apsw.IOError():
+            return StoreError(place, f"the disk failed: {error}")
+        case _:
+            return StoreError(place, f"the database failed: {error}")
+
+
+def damaged(place: str, reason: str) -> StoreCorrupt:
+    """Says what to do about it."""
+    sentence = (
+        f"the database is damaged ({reason}); "
+        "`dragoman sessions recover` rebuilds it from the mirrors"
+    )
+    return StoreCorrupt(place, sentence)

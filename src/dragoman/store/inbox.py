@@ -1,0 +1,69 @@
+"""Commands to a session's owner, in SQL. Runs in a transaction.
+
+What a command says is kept until it is taken and no longer: it may hold what a person typed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from dragoman.store.appending import standings
+from dragoman.store.database import Database, integers
+from dragoman.store.records import Command, Lease, Outcome
+from dragoman.store.sessions import key_of
+
+KEEP_OUTCOMES_SECONDS = 3600.0
+
+_SEND = "INSERT INTO commands (session, body, sent_at) VALUES (?, ?, ?)"
+_ANY_WAITING = """
+SELECT DISTINCT s.id FROM commands c JOIN sessions s ON s.key = c.session WHERE c.state = 'waiting'
+"""
+_WAITING = """
+SELECT c.id, s.id, c.body, c.sent_at FROM commands c JOIN sessions s ON s.key = c.session
+WHERE c.state = 'waiting' AND c.session IN (SELECT value FROM carray(?)) ORDER BY c.id
+"""
+_TAKEN = """
+UPDATE commands SET state = 'taken', body = NULL WHERE id IN (SELECT value FROM carray(?))
+"""
+_SETTLE = (
+    "UPDATE commands SET state = 'done', body = NULL, outcome = ?, settled_at = ? WHERE id = ?"
+)
+_FORGET = "DELETE FROM commands WHERE settled_at < ?"
+_OUTCOME = "SELECT state, outcome FROM commands WHERE id = ?"
+
+
+def send(db: Database, session_id: str, body: bytes) -> int:
+    db.run(_SEND, (key_of(db, session_id), body, time.time()))
+    return db.last_rowid
+
+
+def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
+    """The leases for whose sessions something waits; cheap, since mostly nothing does."""
+    waiting = {row[0] for row in db.rows(_ANY_WAITING)}
+    return [lease for lease in leases if lease.session_id in waiting] if waiting else []
+
+
+def take(db: Database, leases: Sequence[Lease]) -> list[Command]:
+    """A lease that does not count any more gets nothing: that is for the later owner."""
+    found = standings(db, [lease.session_id for lease in leases])
+    held = {(each.id, each.epoch, each.owner_id): each.key for each in found.values()}
+    asked = ((lease.session_id, lease.epoch, lease.owner_id) for lease in leases)
+    keys = [key for each in asked if (key := held.get(each)) is not None]
+    if not keys:
+        return []
+    commands = [Command(*row) for row in db.rows(_WAITING, (integers(keys),))]
+    if commands:
+        db.run(_TAKEN, (integers(command.id for command in commands),))
+    return commands
+
+
+def settle(db: Database, command_id: int, body: bytes) -> None:
+    now = time.time()
+    db.run(_SETTLE, (body, now, command_id))
+    db.run(_FORGET, (now - KEEP_OUTCOMES_SECONDS,))
+
+
+def outcome(db: Database, command_id: int) -> Outcome:
+    row = db.row(_OUTCOME, (command_id,))
+    return Outcome("unknown") if row is None else Outcome(*row)

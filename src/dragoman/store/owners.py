@@ -1,0 +1,91 @@
+"""Who runs a session, in SQL: leases whose epoch only grows. Runs in a transaction.
+
+A lease that has run out still counts for its owner until somebody else takes the session.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from dragoman.errors import SessionOwned
+from dragoman.store.database import Database
+from dragoman.store.records import Lease, Owner
+from dragoman.store.sessions import key_of, mark_deleted
+
+_FIND = "SELECT epoch, owner, expires_at FROM leases WHERE session = ?"
+_TAKE = """
+INSERT INTO leases (session, epoch, owner_id, owner, expires_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (session) DO UPDATE SET epoch = excluded.epoch, owner_id = excluded.owner_id,
+    owner = excluded.owner, expires_at = excluded.expires_at
+"""
+_RENEW = "UPDATE leases SET expires_at = ? WHERE owner_id = ?"
+_OF_OWNER = """
+SELECT s.id FROM leases l JOIN sessions s ON s.key = l.session
+WHERE l.owner_id = ? AND NOT s.deleted
+"""
+_RELEASE = """
+UPDATE leases SET owner_id = NULL, owner = NULL, expires_at = 0
+WHERE session = (SELECT key FROM sessions WHERE id = ? AND NOT deleted)
+    AND epoch = ? AND owner_id = ?
+"""
+_OWNED = """
+SELECT s.id, l.owner FROM leases l JOIN sessions s ON s.key = l.session
+WHERE l.owner_id IS NOT NULL AND NOT s.deleted
+"""
+
+_owner = msgspec.json.Decoder(Owner)
+
+
+def acquire(
+    db: Database,
+    session_id: str,
+    owner: Owner,
+    seconds: float,
+    gone: Callable[[Owner], bool],
+) -> Lease:
+    """Raises UnknownSession, SessionOwned."""
+    key, epoch, now = key_of(db, session_id), 0, time.time()
+    for last_epoch, encoded, expires_at in db.rows(_FIND, (key,)):
+        epoch = last_epoch
+        if encoded is not None and expires_at > now and not gone(holder := _owner.decode(encoded)):
+            raise SessionOwned(session_id, _described(holder))
+    lease = Lease(session_id, owner.id, epoch + 1)
+    db.run(_TAKE, (key, lease.epoch, owner.id, msgspec.json.encode(owner), now + seconds))
+    return lease
+
+
+def renew(db: Database, owner: Owner, seconds: float) -> set[str]:
+    db.run(_RENEW, (time.time() + seconds, owner.id))
+    return {row[0] for row in db.rows(_OF_OWNER, (owner.id,))}
+
+
+def release(db: Database, lease: Lease) -> None:
+    """Nothing happens when a later owner has the session."""
+    db.run(_RELEASE, (lease.session_id, lease.epoch, lease.owner_id))
+
+
+def owner_of(db: Database, session_id: str) -> Owner | None:
+    for _, encoded in db.rows(f"{_OWNED} AND s.id = ?", (session_id,)):
+        return _owner.decode(encoded)
+    return None
+
+
+def owned(db: Database) -> list[tuple[str, Owner]]:
+    return [(session_id, _owner.decode(encoded)) for session_id, encoded in db.rows(_OWNED)]
+
+
+def delete_unowned(db: Database, session_id: str) -> None:
+    """Raises UnknownSession, and SessionOwned while a lease has not run out."""
+    key, now = key_of(db, session_id), time.time()
+    for _, encoded, expires_at in db.rows(_FIND, (key,)):
+        if encoded is not None and expires_at > now:
+            raise SessionOwned(session_id, _described(_owner.decode(encoded)))
+    mark_deleted(db, session_id)
+
+
+def _described(owner: Owner) -> str:
+    where = f" on {owner.label}" if owner.label else ""
+    return f"process {owner.pid}{where}"

@@ -1,0 +1,121 @@
+"""The rules that "always" answers made, in the database. For any thread; nothing here is awaited.
+
+Policies ask for the list at every decision, so it is kept until some process has written.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import StoreError
+from dragoman.host.matching import Rule
+from dragoman.host.rule_file import RuleFile, StoredRule
+from dragoman.store.database import Database
+from dragoman.store.failures import damaged
+from dragoman.store.migrations import migrate
+
+logger = logging.getLogger("dragoman.store")
+
+RULE_FILE = "rules.json"
+
+ADD_RULE = "INSERT OR REPLACE INTO rules (id, body, created_at, used_at) VALUES (?, ?, ?, ?)"
+_LOAD = "SELECT body, created_at, used_at FROM rules ORDER BY place"
+
+_rule = msgspec.json.Decoder(Rule)
+
+
+class SqliteRules:
+    """Opened when it is first asked; `path` None keeps the rules in memory."""
+
+    def __init__(self, path: str | None, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._db: Database | None = None
+        self._seen: int | None = None
+        self._known: tuple[StoredRule, ...] = ()
+
+    def list(self) -> Sequence[Rule]:
+        """The rules alone, in the order in which they were made."""
+        return [stored.rule for stored in self.load()]
+
+    def load(self) -> tuple[StoredRule, ...]:
+        """All that is stored, expired rules too."""
+        with self._opened() as db:
+            version = db.data_version()
+            if version != self._seen:
+                self._known = tuple(_stored(db, row) for row in db.rows(_LOAD))
+                self._seen = version
+            return self._known
+
+    def add(self, rule: Rule) -> None:
+        """Store a rule; one with the same id is replaced."""
+        if not rule.id or rule.scope == "once" or rule.anywhere:
+            raise ValueError("a stored rule has an id, lasts, and is no flag")
+        self._write(ADD_RULE, (rule.id, msgspec.json.encode(rule), self._clock(), None))
+
+    def revoke(self, rule_id: str) -> bool:
+        """Forget a rule; whether there was one."""
+        return self._write("DELETE FROM rules WHERE id = ?", (rule_id,)) > 0
+
+    def used(self, rule_id: str) -> None:
+        """Remember that the rule has just decided something. Not worth an error: it is for people
+        who wonder whether a rule is still of use."""
+        try:
+            self._write("UPDATE rules SET used_at = ? WHERE id = ?", (self._clock(), rule_id))
+        except StoreError as error:
+            logger.warning("the use of a rule could not be noted: %s", error)
+
+    def take_over(self, file: RuleFile) -> None:
+        """Make the rules of a file ours, and put the file aside."""
+        for stored in file.load():
+            rule, body = stored.rule, msgspec.json.encode(stored.rule)
+            self._write(ADD_RULE, (rule.id, body, stored.created_at, stored.used_at))
+        with suppress(FileNotFoundError):  # another process was quicker
+            os.replace(file.path, f"{file.path}.taken-over")
+
+    def close(self) -> None:
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    def _write(self, statement: str, values: tuple[Any, ...]) -> int:
+        with self._opened() as db:
+            self._seen = None
+            db.run(statement, values)
+            return db.changes
+
+    @contextmanager
+    def _opened(self) -> Generator[Database]:
+        with self._lock:
+            if self._db is None:
+                self._db, self._seen = Database(self._path), None
+                if self._path is None:
+                    migrate(self._db)
+            yield self._db
+
+
+def _stored(db: Database, row: tuple[Any, ...]) -> StoredRule:
+    body, created_at, used_at = row
+    try:
+        rule = _rule.decode(body)
+    except msgspec.DecodeError as error:
+        raise damaged(db.place, f"a rule cannot be read: {error}") from error
+    return StoredRule(rule, created_at, used_at)
+
+
+def take_over_rule_file(rules: SqliteRules, directory: Path) -> None:
+    """What an earlier version kept in a file of its own."""
+    file = directory / RULE_FILE
+    if file.exists():
+        rules.take_over(RuleFile(file))

@@ -1,0 +1,33 @@
+"""Full-text search: what a person typed becomes a query that cannot be wrong."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.store.database import Database
+from dragoman.store.records import Hit
+
+_FIND = """
+SELECT s.id, t.seq, t.kind, snippet(said_words, 0, char(1), char(2), '…', 16)
+FROM said_words JOIN said t ON t.id = said_words.rowid JOIN sessions s ON s.key = t.session
+WHERE said_words MATCH ? AND NOT s.deleted ORDER BY rank, t.id DESC LIMIT ?
+"""
+_MAX_WORDS = 32
+_piece = re.compile(r'"([^"]*)"|([^\s"]+)')
+
+
+def match_query(text: str) -> str:
+    """In the language of FTS5: all the words, quoted ones in that order, the last one as the
+    beginning of a word; "" when there is nothing to look for."""
+    found = list(_piece.finditer(text.replace("\0", " ")))[:_MAX_WORDS]
+    pieces = [(each[1] if each[1] is not None else each[2]) for each in found]
+    # What holds no letter or digit is no word for FTS5, which would find nothing for all of it.
+    words = [f'"{piece}"' for piece in pieces if any(map(str.isalnum, piece))]
+    if words and found and not text.rstrip(" ").endswith('"') and words[-1][1:-1] == pieces[-1]:
+        words[-1] += "*"
+    return " ".join(words)
+
+
+def search(db: Database, text: str, limit: int) -> list[Hit]:
+    query = match_query(text)
+    return [Hit(*row) for row in db.rows(_FIND, (query, limit))] if query else []

@@ -1,0 +1,143 @@
+"""The records of sessions in SQL: made, read, listed, changed, deleted. Runs in a transaction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import NameTaken, StoreError, UnknownSession
+from dragoman.store.database import Database
+from dragoman.store.failures import Refused
+from dragoman.store.records import SessionChange, SessionFilter, SessionRecord
+
+_COLUMNS = (
+    "id, agent, cwd, created_at, updated_at, name, agent_session_id, title, renamed, status, "
+    "archived, parent, additional_directories, last_seq"
+)
+_NAMES = _COLUMNS.split(", ")
+_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
+_READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND NOT deleted"
+_CHANGED = SessionChange.__struct_fields__
+# A field that is absent stays, one that is null is cleared.
+_CHANGE = f"""
+UPDATE sessions SET last_seq = coalesce(value ->> 1, last_seq), {
+    ", ".join(
+        f"{name} = CASE WHEN json_type(value, '$[2].{name}') IS NULL THEN sessions.{name} "
+        f"ELSE value ->> '$[2].{name}' END"
+        for name in _CHANGED
+    )
+} FROM json_each(?) WHERE sessions.key = value ->> 0
+"""
+_ID = "SELECT id FROM sessions WHERE key = ?"
+_FILTERED = ("agent", "cwd", "name", "agent_session_id", "status", "archived")
+_PARTS = ("snapshots", "leases", "commands", "said")
+
+_directories = msgspec.json.Decoder(list[str])
+_id = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+def is_id(text: str) -> bool:
+    """Whether it may be the id of a session; each has a file of that name."""
+    return _id.fullmatch(text) is not None
+
+
+def create(db: Database, record: SessionRecord) -> None:
+    if not is_id(record.id):
+        raise StoreError(db.place, f"{record.id!r} cannot be the id of a session")
+    fields = [getattr(record, name) for name in _NAMES[:-2]]
+    directories = msgspec.json.encode(record.additional_directories).decode()
+    try:
+        db.run(_CREATE, (*fields, directories))
+    except Refused as error:
+        if read(db, record.id) is not None:
+            raise StoreError(db.place, f"there is a session {record.id} already") from error
+        raise NameTaken(record.id, record.name or "") from error
+
+
+def read(db: Database, session_id: str) -> SessionRecord | None:
+    row = db.row(_READ, (session_id,))
+    return None if row is None else _record(row)
+
+
+def known(db: Database, session_id: str) -> SessionRecord:
+    if (record := read(db, session_id)) is None:
+        raise UnknownSession(session_id)
+    return record
+
+
+def key_of(db: Database, session_id: str) -> int:
+    row = db.row("SELECT key FROM sessions WHERE id = ? AND NOT deleted", (session_id,))
+    if row is None:
+        raise UnknownSession(session_id)
+    return row[0]
+
+
+def listed(db: Database, wanted: SessionFilter) -> list[SessionRecord]:
+    given = {name: getattr(wanted, name) for name in _FILTERED}
+    given = {name: value for name, value in given.items() if value is not None}
+    clauses, values = [f"{name} = ?" for name in given], list(given.values())
+    if wanted.before is not None:
+        key_of(db, wanted.before)
+        clauses.append("(updated_at, key) < (SELECT updated_at, key FROM sessions WHERE id = ?)")
+        values.append(wanted.before)
+    where = " AND ".join(["NOT deleted", *clauses])
+    query = f"SELECT {_COLUMNS} FROM sessions WHERE {where} ORDER BY updated_at DESC, key DESC"
+    rows = db.rows(f"{query} LIMIT ?", (*values, wanted.limit))
+    return [_record(row) for row in rows]
+
+
+def change(db: Database, session_id: str, changes: SessionChange) -> SessionRecord:
+    change_records(db, [(key_of(db, session_id), None, msgspec.to_builtins(changes))])
+    return known(db, session_id)
+
+
+def change_records(db: Database, changes: Sequence[tuple[int, int | None, dict[str, Any]]]) -> None:
+    """By key: the last sequence, and the fields that change. Raises NameTaken."""
+    try:
+        db.run(_CHANGE, (msgspec.json.encode(changes).decode(),))
+    except Refused as error:
+        key, _, fields = next(each for each in changes if each[2].get("name") is not None)
+        session_id = db.rows(_ID, (key,))[0][0]
+        raise NameTaken(session_id, fields["name"]) from error
+
+
+def mark_deleted(db: Database, session_id: str) -> int:
+    """From now on nobody sees it; `purge` removes what it consists of. Its key."""
+    key = key_of(db, session_id)
+    db.run("UPDATE sessions SET deleted = 1, title = NULL, name = NULL WHERE key = ?", (key,))
+    return key
+
+
+def has_deleted(db: Database) -> bool:
+    """Whether a deletion was cut short."""
+    return db.row("SELECT 1 FROM sessions WHERE deleted LIMIT 1") is not None
+
+
+def purge(db: Database, most: int = 2000) -> bool:
+    """Remove some of what is left of deleted sessions; whether there is more."""
+    for (key,) in db.rows("SELECT key FROM sessions WHERE deleted LIMIT 1"):
+        db.run(
+            "DELETE FROM events WHERE position IN "
+            "(SELECT position FROM events WHERE session = ? LIMIT ?)",
+            (key, most),
+        )
+        if db.changes < most:
+            _purge_rest(db, key)
+        return True
+    return False
+
+
+def _purge_rest(db: Database, key: int) -> None:
+    for table in _PARTS:
+        db.run(f"DELETE FROM {table} WHERE session = ?", (key,))
+    db.run("DELETE FROM sessions WHERE key = ?", (key,))
+
+
+def _record(row: tuple[Any, ...]) -> SessionRecord:
+    fields = dict(zip(_NAMES, row, strict=True))
+    fields["additional_directories"] = _directories.decode(fields["additional_directories"])
+    fields["renamed"], fields["archived"] = bool(fields["renamed"]), bool(fields["archived"])
+    return SessionRecord(**fields)

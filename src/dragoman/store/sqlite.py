@@ -1,0 +1,232 @@
+"""The store in SQLite: one thread writes, one reads, and the mirror follows behind.
+
+What is in the tables is the business of the modules beside this one; here they are put together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from dragoman.errors import StoreError
+from dragoman.store import events, inbox, owners, sessions
+from dragoman.store.appending import last_position
+from dragoman.store.database import Database
+from dragoman.store.mirror import Mirror
+from dragoman.store.news import News
+from dragoman.store.records import (
+    Batch,
+    Command,
+    Hit,
+    Lease,
+    Outcome,
+    Owner,
+    SessionChange,
+    SessionFilter,
+    SessionRecord,
+    Snapshot,
+    StoredEvent,
+)
+from dragoman.store.rules import SqliteRules
+from dragoman.store.search import search
+from dragoman.store.writer import Append, Job, Writer
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """Made by `open_store`, for the loop that runs then; `path` None is in memory."""
+
+    def __init__(
+        self, db: Database, path: str | None, rules: SqliteRules, mirror: Mirror | None
+    ) -> None:
+        self._rules = rules
+        self._mirror = mirror
+        self._writer = Writer(db)
+        self._news = News(self._writer)
+        self._reading = _Reading(path) if path is not None else None
+
+    @property
+    def rules(self) -> SqliteRules:
+        return self._rules
+
+    async def aclose(self) -> None:
+        await self._writer.aclose()
+        await asyncio.to_thread(self._close_rest)
+
+    def _close_rest(self) -> None:
+        if self._mirror is not None:
+            self._mirror.close()
+        if self._reading is not None:
+            self._reading.close()
+        self._rules.close()
+
+    # ── sessions ──────────────────────────────────────────────────────────────────────────────
+
+    async def create_session(self, record: SessionRecord) -> None:
+        job = partial(sessions.create, record=record)
+        await self._write(job, after=self._mirrored(Mirror.touch, record.id))
+
+    async def session(self, session_id: str) -> SessionRecord | None:
+        return await self._read(lambda db: sessions.read(db, session_id))
+
+    async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]:
+        return await self._read(lambda db: sessions.listed(db, wanted))
+
+    async def change_session(self, session_id: str, change: SessionChange) -> SessionRecord:
+        job = partial(sessions.change, session_id=session_id, changes=change)
+        return await self._write(job, after=self._mirrored(Mirror.touch, session_id))
+
+    async def delete_session(self, session_id: str) -> None:
+        """A long one is removed bit by bit, so that nobody else has to wait for it."""
+        removed = self._mirrored(Mirror.remove, session_id)
+        try:
+            await self._write(lambda db: self._delete(db, session_id), after=removed)
+        except StoreError:
+            if self._mirror is not None:
+                self._mirror.touch(session_id)
+            raise
+        await self.purge()
+
+    async def purge(self) -> None:
+        """Remove what is left of deleted sessions, also of those whose deletion was cut short."""
+        while await self._write(sessions.purge, wipes=True):
+            pass
+
+    def _delete(self, db: Database, session_id: str) -> None:
+        owners.delete_unowned(db, session_id)
+        if self._mirror is not None:
+            # Before the commit: a crash may leave rows without a mirror, never the reverse.
+            self._mirror.unlink(session_id)
+
+    # ── events ────────────────────────────────────────────────────────────────────────────────
+
+    async def append(self, lease: Lease, batch: Batch) -> int:
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        touched = self._mirrored(Mirror.touch, lease.session_id)
+        self._writer.submit(Append(lease, batch, future, touched))
+        return await future
+
+    async def events(
+        self, session_id: str, *, after: int = 0, limit: int = 1000
+    ) -> list[StoredEvent]:
+        return await self._read(lambda db: events.events(db, session_id, after, limit))
+
+    async def all_events(self, *, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
+        return await self._read(lambda db: events.all_events(db, after, limit))
+
+    async def last_position(self) -> int:
+        return await self._read(last_position)
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        return await self._read(lambda db: events.snapshot(db, session_id))
+
+    async def save_snapshot(self, lease: Lease, snapshot: Snapshot) -> None:
+        await self._write(lambda db: events.save_snapshot(db, lease, snapshot))
+
+    async def copy_events(self, source: str, lease: Lease) -> int:
+        job = partial(events.copy_events, source=source, lease=lease)
+        return await self._write(job, after=self._mirrored(Mirror.touch, lease.session_id))
+
+    async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
+        return await self._read(lambda db: search(db, query, limit))
+
+    # ── owners ────────────────────────────────────────────────────────────────────────────────
+
+    async def acquire(
+        self, session_id: str, owner: Owner, *, seconds: float, gone: Callable[[Owner], bool]
+    ) -> Lease:
+        """`gone` is asked in the thread that writes."""
+        job = partial(
+            owners.acquire, session_id=session_id, owner=owner, seconds=seconds, gone=gone
+        )
+        return await self._write(job, after=self._mirrored(Mirror.check, session_id))
+
+    async def renew(self, owner: Owner, *, seconds: float) -> set[str]:
+        return await self._write(lambda db: owners.renew(db, owner, seconds))
+
+    async def release(self, lease: Lease) -> None:
+        await self._write(lambda db: owners.release(db, lease))
+
+    async def owner(self, session_id: str) -> Owner | None:
+        return await self._read(lambda db: owners.owner_of(db, session_id))
+
+    async def owned(self) -> list[tuple[str, Owner]]:
+        return await self._read(owners.owned)
+
+    # ── commands ──────────────────────────────────────────────────────────────────────────────
+
+    async def send(self, session_id: str, body: bytes) -> int:
+        return await self._write(lambda db: inbox.send(db, session_id, body))
+
+    async def take(self, leases: Sequence[Lease]) -> list[Command]:
+        wanted = await self._read(lambda db: inbox.waiting_for(db, leases))
+        return await self._write(lambda db: inbox.take(db, wanted), wipes=True) if wanted else []
+
+    async def settle(self, command_id: int, body: bytes) -> None:
+        await self._write(lambda db: inbox.settle(db, command_id, body))
+
+    async def outcome(self, command_id: int) -> Outcome:
+        return await self._read(lambda db: inbox.outcome(db, command_id))
+
+    # ── news ──────────────────────────────────────────────────────────────────────────────────
+
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        return self._news.subscribe(wake)
+
+    # ── the two threads ───────────────────────────────────────────────────────────────────────
+
+    async def _write(
+        self,
+        job: Callable[[Database], T],
+        *,
+        wipes: bool = False,
+        after: Callable[[], None] | None = None,
+    ) -> T:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._writer.submit(Job(job, future, wipes=wipes, after=after))
+        return await future
+
+    async def _read(self, job: Callable[[Database], T]) -> T:
+        if self._reading is not None:
+            return await self._reading.run(job)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._writer.submit(Job(job, future, writes=False))
+        return await future
+
+    def _mirrored(
+        self, what: Callable[[Mirror, str], None], session_id: str
+    ) -> Callable[[], None] | None:
+        return None if self._mirror is None else partial(what, self._mirror, session_id)
+
+
+class _Reading:
+    """A connection in a thread of its own: readers never wait for the writer."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._db: Database | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="dragoman-store-reading")
+        self._is_closed = False
+
+    async def run(self, job: Callable[[Database], T]) -> T:
+        if self._is_closed:
+            raise StoreError(self._path, "the store is closed")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._run, job)
+
+    def _run(self, job: Callable[[Database], T]) -> T:
+        if self._db is None:
+            self._db = Database(self._path)
+        return job(self._db)
+
+    def close(self) -> None:
+        """After what it is reading."""
+        self._is_closed = True
+        self._thread.shutdown(wait=True)
+        if self._db is not None:
+            self._db.close()
+            self._db = None

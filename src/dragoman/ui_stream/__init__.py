@@ -1,0 +1,33 @@
+"""Any agent behind `useChat`: sessions as AI SDK UI message streams, and chats as prompts.
+
+    encoder = Encoder(session.id)
+    for chunk in encoder.feed(event, pending=session.state.pending):
+        send(encode(chunk))
+
+Pure: no server is needed, and none is known here. `Encoder` turns the events of a turn into
+chunks, `messages` a stored session into UI messages, `decode` a request into a prompt or answers.
+"""
+
+from __future__ import annotations
+
+from dragoman.ui_stream.chunks import Chunk
+from dragoman.ui_stream.decoder import Attachment, ChatRequest, UnusableRequest, decode
+from dragoman.ui_stream.encoder import Encoder
+from dragoman.ui_stream.message import UIMessage
+from dragoman.ui_stream.messages import messages
+from dragoman.ui_stream.sse import DONE, HEADERS, KEEP_ALIVE, encode
+
+__all__ = [
+    "DONE",
+    "HEADERS",
+    "KEEP_ALIVE",
+    "Attachment",
+    "ChatRequest",
+    "Chunk",
+    "Encoder",
+    "UIMessage",
+    "UnusableRequest",
+    "decode",
+    "encode",
+    "messages",
+]

@@ -1,0 +1,185 @@
+"""Our content and facts as ACP's own JSON: what the data parts and tool outputs of a stream carry.
+
+Optional fields are left out where there is nothing to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.session import content as c
+from dragoman.session import events as e
+from dragoman.session import facts as f
+from dragoman.session.state import Terminal
+from dragoman.ui_stream.chunks import Json
+
+TERMINAL_TAIL = 16 * 1024
+"""Characters of a terminal's output that are shown; a page sends its messages back each time."""
+
+
+def given(**fields: Any) -> Json:
+    """Only what is there."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def content(part: c.Content) -> Json:
+    match part:
+        case c.Text():
+            block = {"type": "text", "text": part.text}
+        case c.Image():
+            block = given(type="image", data=part.data, mimeType=part.mime_type, uri=part.uri)
+        case c.Audio():
+            block = {"type": "audio", "data": part.data, "mimeType": part.mime_type}
+        case c.ResourceLink():
+            block = given(
+                type="resource_link",
+                uri=part.uri,
+                name=part.name,
+                mimeType=part.mime_type,
+                title=part.title,
+                description=part.description,
+                size=part.size,
+            )
+        case c.Resource():
+            block = {"type": "resource", "resource": _resource(part)}
+        case _:
+            return raw(part.kind, part.raw)
+    return block | given(annotations=part.annotations, _meta=part.meta)
+
+
+def _resource(part: c.Resource) -> Json:
+    text = part.content if part.blob is not None else part.content or ""
+    return given(
+        uri=part.uri,
+        mimeType=part.mime_type,
+        text=text,
+        blob=part.blob,
+        _meta=part.resource_meta,
+    )
+
+
+def raw(kind: str, text: str) -> Json:
+    """What this version does not know, as it came; what is no JSON object, as text."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return {"type": kind, "raw": text}
+
+
+def tool_content(items: Sequence[c.ToolContent]) -> list[Json]:
+    return [_tool_item(item) for item in items]
+
+
+def _tool_item(item: c.ToolContent) -> Json:
+    match item:
+        case c.ContentItem():
+            found: Json = {"type": "content", "content": content(item.content)}
+        case c.Diff():
+            found = given(type="diff", path=item.path, oldText=item.old_text, newText=item.new_text)
+        case c.TerminalItem():
+            found = {"type": "terminal", "terminalId": item.terminal_id}
+        case _:
+            return raw(item.kind, item.raw)
+    return found | given(_meta=item.meta)
+
+
+def locations(places: Sequence[c.Location]) -> list[Json]:
+    return [given(path=p.path, line=p.line, _meta=p.meta) for p in places]
+
+
+def plan(event: e.PlanUpdated) -> Json:
+    if event.markdown is not None or event.uri is not None:
+        return given(planId=event.plan_id or None, content=event.markdown, uri=event.uri)
+    entries = [
+        given(content=step.content, priority=step.priority, status=step.status, _meta=step.meta)
+        for step in event.steps
+    ]
+    return given(planId=event.plan_id or None, entries=entries)
+
+
+def commands(found: Sequence[f.Command]) -> list[Json]:
+    return [
+        given(
+            name=command.name,
+            description=command.description,
+            input=None if command.hint is None else {"hint": command.hint},
+            _meta=command.meta,
+        )
+        for command in found
+    ]
+
+
+def modes(found: Sequence[f.Mode]) -> list[Json]:
+    return [given(id=m.id, name=m.name, description=m.description, _meta=m.meta) for m in found]
+
+
+def config_options(options: Sequence[f.ConfigOption]) -> list[Json]:
+    return [_config_option(option) for option in options]
+
+
+def _config_option(option: f.ConfigOption) -> Json:
+    choices = option.choices
+    return given(
+        id=option.id,
+        name=option.name,
+        description=option.description,
+        category=option.category,
+        type="boolean" if choices is None else "select",
+        currentValue=option.value,
+        options=None if choices is None else [_choice(choice) for choice in choices],
+        _meta=option.meta,
+    )
+
+
+def _choice(choice: f.ConfigChoice) -> Json:
+    return given(
+        value=choice.value,
+        name=choice.name,
+        description=choice.description,
+        group=choice.group,
+        _meta=choice.meta,
+    )
+
+
+def usage(found: f.ContextUsage) -> Json:
+    return given(used=found.used, size=found.size, cost=_cost(found.cost))
+
+
+def _cost(cost: f.Cost | None) -> Json | None:
+    return None if cost is None else {"amount": cost.amount, "currency": cost.currency}
+
+
+def tokens(found: f.TokenUsage) -> Json:
+    return given(
+        totalTokens=found.total,
+        inputTokens=found.input,
+        outputTokens=found.output,
+        thoughtTokens=found.thought,
+        cachedReadTokens=found.cached_read,
+        cachedWriteTokens=found.cached_write,
+    )
+
+
+def permission_options(options: Sequence[f.PermissionOption]) -> list[Json]:
+    return [given(optionId=o.id, name=o.name, kind=o.kind, _meta=o.meta) for o in options]
+
+
+def terminal(found: Terminal) -> Json:
+    output = found.output
+    return given(
+        terminalId=found.id,
+        command=found.argv or None,
+        cwd=found.cwd or None,
+        output=output[-TERMINAL_TAIL:],
+        truncated=True if len(output) > TERMINAL_TAIL else None,
+        running=found.running,
+        exitCode=found.exit_code,
+        signal=found.signal,
+    )

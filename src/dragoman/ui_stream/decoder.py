@@ -1,0 +1,194 @@
+"""What `useChat` sends: a request with the whole chat in it, read as a prompt or as answers.
+
+Only the last user message is for the agent, which has the history itself. Nothing is dropped: a
+part that cannot be passed on is an error. No I/O: files to be written are handed to the caller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.client.capabilities import AgentCapabilities
+from dragoman.errors import DragomanError
+from dragoman.host.answers import Option, choose_option
+from dragoman.session.content import Content, Text
+from dragoman.session.facts import PermissionOption
+from dragoman.ui_stream.attachments import Attachment, FileReader, UnusableFile
+from dragoman.ui_stream.chunks import Json
+
+_chat_id = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_ALLOWING = ("allow_once", "allow_always")
+_REFUSING = ("reject_once", "reject_always")
+
+
+class UnusableRequest(DragomanError):
+    """A chat request that cannot be done; `place` is where in its body the reason stands."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place = place
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+# ── the body ──────────────────────────────────────────────────────────────────────────────────
+
+
+class ElicitationReply(msgspec.Struct, rename="camel"):
+    """The answer to an elicitation, in `acp.elicitation`."""
+
+    request_id: str
+    action: str
+    content: Json | None = None
+
+
+class AcpOptions(msgspec.Struct, rename="camel"):
+    """What a page may say beside the chat, in `acp`."""
+
+    option_id: str | None = None
+    agent: str | None = None
+    cwd: str | None = None
+    elicitation: ElicitationReply | None = None
+
+
+class _Message(msgspec.Struct):
+    role: str
+    parts: list[Json]
+    id: str = ""
+
+
+class _Body(msgspec.Struct, rename="camel"):
+    id: str
+    messages: list[_Message]
+    trigger: str = "submit-message"
+    message_id: str | None = None
+    acp: AcpOptions | None = None
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a page says to an approval request; `option_id` is a wish of the body's."""
+
+    request_id: str
+    approved: bool
+    reason: str | None = None
+    option_id: str | None = None
+
+    def choose(self, options: Sequence[PermissionOption]) -> str | None:
+        """The option this comes to; None where only a cancel is left.
+
+        An option that is named counts only if it says what `approved` says. A yes that fits no
+        option, or more than one, is a no: nothing falls back to an allow.
+        """
+        known = {option.id: option.kind for option in options}
+        named = self._named(known)
+        if named is not None and _agrees(known.get(named), self.approved):
+            return named
+        plain = [Option(option.id, option.name, option.kind) for option in options]
+        allowed = choose_option(plain, "allow") if self.approved and named is None else None
+        return allowed or choose_option(plain, "deny")
+
+    def _named(self, known: dict[str, str]) -> str | None:
+        """A reason is prose unless it is exactly an option's id."""
+        if self.option_id is not None:
+            return self.option_id
+        return self.reason if self.reason in known else None
+
+
+def _agrees(kind: str | None, approved: bool) -> bool:
+    if kind is None:
+        return False
+    return kind not in _REFUSING if approved else kind in _REFUSING
+
+
+class ChatRequest(msgspec.Struct):
+    """A request of `useChat`; `parts` are the last user message's, empty when it brings answers."""
+
+    chat_id: str
+    trigger: str
+    message_id: str | None
+    parts: list[Json]
+    answers: dict[str, Answer]
+    acp: AcpOptions
+
+    @property
+    def approvals(self) -> dict[str, bool]:
+        """What the page shows as answered: what `Encoder.resume` wants to know."""
+        return {key: answer.approved for key, answer in self.answers.items()}
+
+    def prompt(
+        self, agent: AgentCapabilities, folder: str
+    ) -> tuple[list[Content], list[Attachment]]:
+        """The prompt for an agent that takes this, and the files to write before it is sent.
+
+        `folder` is the address of the folder they are written to, with a slash at its end. Raises
+        UnusableRequest for what cannot be sent.
+        """
+        reader = FileReader(agent, folder)
+        content = list(self._content(reader))
+        if not content:
+            raise UnusableRequest("messages", "the last message says nothing")
+        return content, reader.attachments
+
+    def _content(self, reader: FileReader) -> Iterator[Content]:
+        for number, part in enumerate(self.parts):
+            place = f"messages[-1].parts[{number}]"
+            match part:
+                case {"type": "text", "text": str(text)}:
+                    if text:
+                        yield Text(text)
+                case {"type": "file", "url": str(url)}:
+                    try:
+                        yield reader.read(url, part.get("mediaType"), part.get("filename"))
+                    except UnusableFile as error:
+                        raise UnusableRequest(place, str(error)) from None
+                case _:
+                    kind = part.get("type")
+                    raise UnusableRequest(place, f"a part of type {kind!r} cannot be sent")
+
+
+def decode(body: bytes) -> ChatRequest:
+    """Read a request. Raises UnusableRequest for one that is not what `useChat` sends."""
+    try:
+        read = msgspec.json.decode(body, type=_Body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UnusableRequest("body", str(error)) from None
+    if _chat_id.fullmatch(read.id) is None:
+        raise UnusableRequest("id", "expected letters, digits, _ and -, at most 128 of them")
+    if not read.messages:
+        raise UnusableRequest("messages", "there are none")
+    last = read.messages[-1]
+    acp = read.acp or AcpOptions()
+    return ChatRequest(
+        chat_id=read.id,
+        trigger=read.trigger,
+        message_id=read.message_id,
+        parts=last.parts if last.role == "user" else [],
+        answers=_answers(read.messages, acp.option_id),
+        acp=acp,
+    )
+
+
+def _answers(messages: list[_Message], option_id: str | None) -> dict[str, Answer]:
+    """Every approval that was answered and has no outcome yet."""
+    found: dict[str, Answer] = {}
+    for part in (p for message in messages if message.role == "assistant" for p in message.parts):
+        if part.get("state") == "approval-responded":
+            answer = _answer(part.get("approval"), option_id)
+            found[answer.request_id] = answer
+    return found
+
+
+def _answer(approval: Any, option_id: str | None) -> Answer:
+    match approval:
+        case {"id": str(request_id), "approved": bool(approved)}:
+            reason: Any = approval.get("reason")
+            prose = reason if isinstance(reason, str) else None
+            return Answer(request_id, approved, prose, option_id)
+        case _:
+            raise UnusableRequest("messages", "an approval needs its id, and true or false")

@@ -1,0 +1,386 @@
+"""A turn as an AI SDK UI message stream: `feed(event)` gives the chunks that follow from it.
+
+Pure: times come in with the events, and nothing here knows how the chunks travel. One encoder is
+one message, from the start of its turn to the end. Where the agent waits for an answer the stream
+ends and the encoder waits; `resume` goes on with it under the same message id.
+
+A permission is the approval of a tool. A form has no such thing in the SDK: it is a data part,
+`data-acp-elicitation`, and its answer comes back in the request's `acp` or by another way in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from typing import Any, Final
+
+from dragoman.session import events as e
+from dragoman.session.content import Text
+from dragoman.session.reduce import reduce
+from dragoman.session.state import CompactionEntry, PeerMessageEntry, ToolCall
+from dragoman.ui_stream import acp_json, told
+from dragoman.ui_stream.acp_json import given
+from dragoman.ui_stream.chunks import (
+    Abort,
+    Chunk,
+    Data,
+    Error,
+    Finish,
+    FinishReason,
+    Json,
+    MessageMetadata,
+    Sdk,
+    Start,
+    ToolApprovalResponse,
+)
+from dragoman.ui_stream.parts import Parts
+from dragoman.ui_stream.spoken import Kind, part_of
+from dragoman.ui_stream.tools import ToolPart
+
+FINISH_REASONS: Final[dict[str, FinishReason]] = {
+    "end_turn": "stop",
+    "max_tokens": "length",
+    "max_turn_requests": "other",
+    "refusal": "content-filter",
+}
+_REQUESTS = (e.PermissionRequested, e.ElicitationRequested)
+_SETTLEMENTS = (e.PermissionSettled, e.ElicitationSettled)
+
+
+class Encoder:
+    """`session_id` is told in the message's metadata; `sdk` is the release that will read it."""
+
+    def __init__(self, session_id: str = "", *, sdk: Sdk = None) -> None:
+        self.session_id = session_id
+        self.message_id: str | None = None
+        self.open = False
+        """Whether a stream is being written: it has its start and not yet its end."""
+        self.ended = False
+        """Whether the message is complete."""
+        self._sdk: Sdk = sdk
+        self._parts = Parts()
+        self._backlog: list[e.Event] = []
+        self._cancelling = False
+        self._requests: dict[str, told.Request] = {}
+        # Asked of the page; the part is None for an elicitation.
+        self._asked: dict[str, ToolPart | None] = {}
+        self._steps = self._each_step()
+        # Answered on the page, and not yet settled here; None is an answer we were not told.
+        self._answered: dict[str, tuple[ToolPart, bool | None]] = {}
+
+    @property
+    def waiting(self) -> frozenset[str]:
+        """The requests to be answered before `resume`; empty while there is no need to."""
+        return frozenset() if self.open or self.ended else frozenset(self._asked)
+
+    @property
+    def due(self) -> float | None:
+        """When to call `tick`, in the time of the events; None while nothing is held back."""
+        return self._parts.throttle.due if self.open else None
+
+    # ── what goes in and comes out ────────────────────────────────────────────────────────────
+
+    def feed(self, *events: e.Event, pending: Container[str] | None = None) -> list[Chunk]:
+        """The chunks for these events, which came one behind the other.
+
+        `pending` holds the ids of the requests that still wait, where the caller knows: one that a
+        rule has settled already is not asked. Without it, only an answer among the same events
+        keeps a request from being asked. What is fed while the encoder waits is kept for `resume`.
+        """
+        if self.waiting:
+            self._backlog += events
+            return []
+        settled = {event.request_id for event in events if isinstance(event, _SETTLEMENTS)}
+        for event in events:
+            if isinstance(event, _REQUESTS):
+                key = event.request_id
+                self._request(event, ask=key not in settled if pending is None else key in pending)
+            else:
+                self._take(event)
+        if self.open and self._asked:
+            self._park(events[-1].at if events else 0.0)
+        return self._parts.taken()
+
+    def begin(self, message_id: str) -> list[Chunk]:
+        """Start a message that no turn starts: what an agent tells outside of all turns."""
+        self._start(message_id)
+        return self._parts.taken()
+
+    def resume(self, answers: Mapping[str, bool] | None = None) -> list[Chunk]:
+        """Go on after an answer: a new stream for the same message.
+
+        `answers` is what the page shows as answered, by request; None is all that was asked, in
+        the way it will turn out.
+        """
+        if not self.waiting or self.message_id is None:
+            return []
+        for key in [key for key in self._asked if answers is None or key in answers]:
+            if (part := self._asked.pop(key)) is not None:
+                self._answered[key] = part, None if answers is None else answers[key]
+        self._start(self.message_id)
+        self._parts.unpark()
+        backlog, self._backlog = self._backlog, []
+        return self.feed(*backlog)
+
+    def tick(self, at: float) -> list[Chunk]:
+        """What was held back and may be shown by now."""
+        if self.open:
+            self._parts.show_terminals(at)
+        return self._parts.taken()
+
+    def close(self) -> list[Chunk]:
+        """End the message as it stands: nobody will tell how its turn went on."""
+        if self.open:
+            self._close_parts(0.0, None)
+            self._parts.emit(Finish())
+        self.open, self.ended = False, True
+        return self._parts.taken()
+
+    # ── the message ───────────────────────────────────────────────────────────────────────────
+
+    def _take(self, event: e.Event) -> None:
+        if isinstance(event, _BEGINNINGS):
+            self._steps[type(event)](event)
+        elif self.open:
+            if type(event) in _MERGED:
+                reduce(self._parts.state, event)
+            self._steps[type(event)](event)
+            if self.open:
+                self._parts.show_terminals(event.at)
+
+    def _each_step(self) -> dict[type[Any], Callable[[Any], None]]:
+        return {
+            e.SessionOpened: self._session_opened,
+            e.SessionClosed: self._ignored,
+            e.TurnStarted: self._turn_started,
+            e.TurnCancelling: self._turn_cancelling,
+            e.TurnEnded: self._turn_ended,
+            e.UserMessage: self._ignored,
+            e.AgentMessage: self._agent_message,
+            e.AgentThought: self._agent_thought,
+            e.ToolCallUpdated: self._tool_call,
+            e.PlanUpdated: self._plan,
+            e.PlanRemoved: self._plan_removed,
+            e.CommandsChanged: self._fact,
+            e.ModeChanged: self._fact,
+            e.ConfigChanged: self._fact,
+            e.InfoChanged: self._fact,
+            e.UsageChanged: self._usage,
+            e.Notice: self._notice,
+            e.CompactionUpdated: self._compaction,
+            e.CompactionSummary: self._compaction,
+            e.SubagentUpdated: self._subagent,
+            e.PeerMessageUpdated: self._peer_message,
+            e.PeerMessageChunk: self._peer_message,
+            e.UnknownUpdate: self._fact,
+            e.PermissionSettled: self._settled,
+            e.AccessDecided: self._ignored,
+            e.ElicitationSettled: self._settled,
+            e.TerminalStarted: self._terminal_changed,
+            e.TerminalOutput: self._terminal_changed,
+            e.TerminalExited: self._terminal_exited,
+            e.TerminalReleased: self._ignored,
+            e.FileWritten: self._ignored,
+            e.PromptQueued: self._ignored,
+            e.PromptUnqueued: self._ignored,
+        }
+
+    def _session_opened(self, event: e.SessionOpened) -> None:
+        self.session_id = self.session_id or event.session_id
+
+    def _turn_started(self, event: e.TurnStarted) -> None:
+        if self.message_id is None:
+            self._start(event.turn_id)
+
+    def _start(self, message_id: str) -> None:
+        self.message_id = message_id
+        self.open = True
+        metadata = _metadata(sessionId=self.session_id or None)
+        self._parts.emit(Start(message_id=message_id, message_metadata=metadata))
+
+    def _turn_cancelling(self, event: e.TurnCancelling) -> None:
+        self._cancelling = self._cancelling or event.turn_id == self.message_id
+
+    def _turn_ended(self, event: e.TurnEnded) -> None:
+        if event.turn_id != self.message_id:
+            return
+        self._close_parts(event.at, self._failure(event))
+        tokens = None if event.usage is None else acp_json.tokens(event.usage)
+        metadata = _metadata(stopReason=event.stop_reason, tokens=tokens, error=event.error)
+        if metadata and (event.error is not None or event.stop_reason == "cancelled"):
+            self._tell(metadata)
+            self._parts.emit(Abort() if event.error is None else Error(error_text=event.error))
+        else:
+            reason = FINISH_REASONS.get(event.stop_reason or "", "other")
+            self._parts.emit(Finish(finish_reason=reason, message_metadata=metadata))
+        self.open, self.ended = False, True
+
+    def _failure(self, event: e.TurnEnded) -> str | None:
+        if event.error is not None:
+            return "the turn ended before this did"
+        is_cancelled = self._cancelling or event.stop_reason == "cancelled"
+        return "cancelled" if is_cancelled else None
+
+    def _close_parts(self, at: float, failure: str | None) -> None:
+        self._show_answers()
+        self._parts.close(at, failure)
+
+    def _show_answers(self) -> None:
+        """Without an outcome, an answered part makes the page send its answer again at once."""
+        for part, answer in self._answered.values():
+            self._parts.emit(*part.answered(answer is not False))
+
+    def _park(self, at: float) -> None:
+        self._show_answers()
+        self._parts.park(at)
+        self._parts.emit(Finish(finish_reason="tool-calls"))
+        self.open = False
+
+    def _tell(self, metadata: Json) -> None:
+        self._parts.emit(MessageMetadata(message_metadata=metadata))
+
+    # ── what the agent says and does ──────────────────────────────────────────────────────────
+
+    def _agent_message(self, event: e.AgentMessage) -> None:
+        self._speak(event, "text")
+
+    def _agent_thought(self, event: e.AgentThought) -> None:
+        self._speak(event, "reasoning")
+
+    def _speak(self, event: e.AgentMessage | e.AgentThought, kind: Kind) -> None:
+        content = event.content
+        if not isinstance(content, Text):
+            self._parts.append(part_of(content, kind, self._sdk))
+        elif content.text:
+            self._parts.say(kind, event.message_id, content.text, event.meta)
+
+    def _tool_call(self, event: e.ToolCallUpdated) -> None:
+        self._parts.show_call(self._parts.call(event.tool_call_id))
+
+    def _plan(self, event: e.PlanUpdated) -> None:
+        self._parts.put(Data("data-acp-plan", acp_json.plan(event), id=event.plan_id or "plan"))
+
+    def _plan_removed(self, event: e.PlanRemoved) -> None:
+        if self._parts.has("data-acp-plan", event.plan_id):
+            empty: Json = {"planId": event.plan_id, "entries": []}
+            self._parts.put(Data("data-acp-plan", empty, id=event.plan_id))
+
+    def _usage(self, event: e.UsageChanged) -> None:
+        self._tell({"acp": {"usage": acp_json.usage(event.usage)}})
+
+    def _fact(self, event: told.Fact) -> None:
+        self._parts.emit(told.fact(event))
+
+    def _notice(self, event: e.Notice) -> None:
+        self._parts.append(told.notice(event))
+
+    def _compaction(self, event: e.CompactionUpdated | e.CompactionSummary) -> None:
+        entry = self._parts.merged("compaction", event.compaction_id, CompactionEntry)
+        self._parts.put(told.compaction(entry))
+
+    def _peer_message(self, event: e.PeerMessageUpdated | e.PeerMessageChunk) -> None:
+        entry = self._parts.merged("peer", event.message_id, PeerMessageEntry)
+        self._parts.put(told.peer_message(entry))
+
+    def _subagent(self, event: e.SubagentUpdated) -> None:
+        self._parts.put(told.subagent(self._parts.state.subagents[event.session_id]))
+
+    def _terminal_changed(self, event: e.TerminalStarted | e.TerminalOutput) -> None:
+        self._parts.throttle.hold(event.terminal_id)
+
+    def _terminal_exited(self, event: e.TerminalExited) -> None:
+        self._parts.throttle.hold(event.terminal_id)
+        self._parts.show_terminals(event.at, all_of_them=True)
+
+    def _ignored(self, event: e.Event) -> None:
+        """Known to the page already, or a record that no message shows."""
+
+    # ── questions ─────────────────────────────────────────────────────────────────────────────
+
+    def _request(self, event: told.Request, *, ask: bool) -> None:
+        if not self.open or event.request_id in self._requests:
+            return
+        self._requests[event.request_id] = event
+        if ask:
+            self._parts.put(told.request(event, None), beside=True)
+            is_permission = isinstance(event, e.PermissionRequested)
+            self._asked[event.request_id] = self._ask(event) if is_permission else None
+
+    def _ask(self, event: e.PermissionRequested) -> ToolPart:
+        """On the tool call's own part where that can be asked, else on one for the request."""
+        part = None if event.tool_call_id is None else self._parts.part(event.tool_call_id)
+        if part is None or not part.can_be_asked(self._parts.step):
+            part = self._parts.own_call(_call_for(event))
+        self._parts.emit(*part.ask(event.request_id))
+        return part
+
+    def _settled(self, event: told.Settlement) -> None:
+        request = self._requests.get(event.request_id)
+        if request is None:
+            return
+        self._parts.put(told.request(request, event), beside=True)
+        part, answer = self._answer_to(event.request_id)
+        if part is None or not isinstance(event, e.PermissionSettled):
+            return
+        allowed = event.decision.effect in ("allow", "answered")
+        if self._parts.is_own(part.id):
+            _conclude(self._parts.call(part.id), event, allowed)
+        self._settle(event.request_id, part, answer, allowed)
+        self._parts.show_call(self._parts.call(part.id))
+
+    def _answer_to(self, request_id: str) -> tuple[ToolPart | None, bool | None]:
+        """The part that was asked and what the page shows as its answer."""
+        unanswered = self._asked.pop(request_id, None)
+        if unanswered is not None and self._sdk == 7:
+            return unanswered, None
+        # Release 6 can only be told by the page itself: a part it did not answer stays as it is.
+        return self._answered.pop(request_id, (None, None))
+
+    def _settle(self, request_id: str, part: ToolPart, answer: bool | None, allowed: bool) -> None:
+        # A part that shows an outcome already would be left half open by another answer.
+        if self._sdk == 7 and answer != allowed and part.asked is not None:
+            self._parts.emit(ToolApprovalResponse(approval_id=request_id, approved=allowed))
+            answer = allowed
+        self._parts.emit(*part.answered(allowed if answer is None else answer))
+
+
+def _metadata(**fields: Any) -> Json | None:
+    found = given(**fields)
+    return {"acp": found} if found else None
+
+
+def _call_for(event: e.PermissionRequested) -> ToolCall:
+    wanted = given(
+        toolCallId=event.tool_call_id,
+        operation=event.operation,
+        paths=event.paths or None,
+        argv=event.argv,
+    )
+    return ToolCall(
+        id=f"permission:{event.request_id}",
+        name=event.operation,
+        title=event.title,
+        raw_input=wanted,
+    )
+
+
+def _conclude(call: ToolCall, event: e.PermissionSettled, allowed: bool) -> None:
+    call.status = "completed" if allowed else "failed"
+    reason = event.decision.reason
+    call.raw_output = given(optionId=event.option_id, reason=reason) if allowed else reason
+
+
+_BEGINNINGS = (e.SessionOpened, e.TurnStarted)
+_MERGED: frozenset[type[Any]] = frozenset(
+    {
+        e.ToolCallUpdated,
+        e.CompactionUpdated,
+        e.CompactionSummary,
+        e.PeerMessageUpdated,
+        e.PeerMessageChunk,
+        e.SubagentUpdated,
+        e.TerminalStarted,
+        e.TerminalOutput,
+        e.TerminalExited,
+    }
+)
+"""Of these a page is shown the sum, as the session's own fold makes it."""

@@ -1,0 +1,152 @@
+"""The message under way: its step, its open text, its tools and its data parts.
+
+Collects the chunks that change it. What the events mean is for the encoder to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from dragoman.session.state import CompactionEntry, PeerMessageEntry, SessionState, ToolCall
+from dragoman.ui_stream import acp_json, told
+from dragoman.ui_stream.chunks import Chunk, Data, FinishStep, StartStep
+from dragoman.ui_stream.spoken import Kind, OpenText
+from dragoman.ui_stream.terminals import Throttle
+from dragoman.ui_stream.tools import ToolPart, provider_metadata
+
+Merged = TypeVar("Merged", CompactionEntry, PeerMessageEntry)
+
+
+class Parts:
+    """`state` has what was merged of the agent's tool calls and terminals."""
+
+    def __init__(self) -> None:
+        self.state = SessionState()
+        self.step = 0
+        self.throttle = Throttle()
+        self._out: list[Chunk] = []
+        self._in_step = False
+        self._text = OpenText()
+        self._tools: dict[str, ToolPart] = {}
+        self._own_calls: dict[str, ToolCall] = {}
+        self._data: dict[tuple[str, str], Any] = {}
+
+    def emit(self, *chunks: Chunk) -> None:
+        self._out += chunks
+
+    def taken(self) -> list[Chunk]:
+        """What was collected since the last time."""
+        out, self._out = self._out, []
+        return out
+
+    def append(self, part: Chunk) -> None:
+        """A whole part behind all others."""
+        self._begin()
+        self.emit(part)
+
+    def _begin(self) -> None:
+        self.end_text()
+        if not self._in_step:
+            self._in_step = True
+            self.step += 1
+            self.emit(StartStep())
+
+    def end_text(self) -> None:
+        self.emit(*self._text.end())
+
+    def say(self, kind: Kind, message_id: str | None, text: str, meta: Any) -> None:
+        if not self._text.continues(kind, message_id):
+            self._begin()
+            self.emit(self._text.start(kind, message_id, provider_metadata(meta)))
+        self.emit(self._text.delta(text))
+
+    def put(self, data: Data, *, beside: bool = False) -> None:
+        """A data part with an id, in place of the one before.
+
+        `beside` is for what belongs to another part: text goes on, and no step begins, in which a
+        tool of the step before could no longer be asked about.
+        """
+        assert data.id is not None
+        key = data.type, data.id
+        if key in self._data and self._data[key] == data.data:
+            return
+        if key not in self._data and not beside:
+            self._begin()
+        self._data[key] = data.data
+        self.emit(data)
+
+    def has(self, data_type: str, data_id: str) -> bool:
+        return (data_type, data_id) in self._data
+
+    def merged(self, index: str, key: str, kind: type[Merged]) -> Merged:
+        """What the fold has made of all that was told about this id."""
+        entry = self.state.entries[self.state.places[f"{index}:{key}"]]
+        assert isinstance(entry, kind)
+        return entry
+
+    # ── tools ─────────────────────────────────────────────────────────────────────────────────
+
+    def part(self, tool_call_id: str) -> ToolPart | None:
+        return self._tools.get(tool_call_id)
+
+    def show_call(self, call: ToolCall) -> ToolPart:
+        """Bring the page's part to what the call says now."""
+        part = self._tools.get(call.id)
+        if part is None:
+            self._begin()
+            part = self._tools[call.id] = ToolPart(call.id, self.step)
+        self.emit(*part.update(call, self.step))
+        if call.content or call.locations:
+            self.put(told.tool(call), beside=True)
+        return part
+
+    def own_call(self, call: ToolCall) -> ToolPart:
+        """A part for something that is no tool call of the agent's."""
+        self._own_calls[call.id] = call
+        return self.show_call(call)
+
+    def call(self, tool_call_id: str) -> ToolCall:
+        call = self._own_calls.get(tool_call_id) or self.state.tool_call(tool_call_id)
+        assert call is not None
+        return call
+
+    def is_own(self, tool_call_id: str) -> bool:
+        return tool_call_id in self._own_calls
+
+    def _each(self) -> Iterator[tuple[ToolPart, ToolCall]]:
+        return ((part, self.call(key)) for key, part in self._tools.items())
+
+    def unpark(self) -> None:
+        for part, call in self._each():
+            self.emit(*part.unpark(call))
+
+    # ── ends ──────────────────────────────────────────────────────────────────────────────────
+
+    def park(self, at: float) -> None:
+        """End the step with every tool looking finished, to go on later."""
+        self._flush(at)
+        for part, call in self._each():
+            self.emit(*part.park(call))
+        self._finish_step()
+
+    def close(self, at: float, failure: str | None) -> None:
+        """End everything that is open; `failure` is why tools did not finish, if that is why."""
+        self._flush(at)
+        for part, call in self._each():
+            self.emit(*part.close(call, failure))
+        self._finish_step()
+
+    def _flush(self, at: float) -> None:
+        self.show_terminals(at, all_of_them=True)
+        self.end_text()
+
+    def _finish_step(self) -> None:
+        if self._in_step:
+            self._in_step = False
+            self.emit(FinishStep())
+
+    def show_terminals(self, at: float, *, all_of_them: bool = False) -> None:
+        for key in self.throttle.release(at, all_of_it=all_of_them):
+            data = acp_json.terminal(self.state.terminals[key])
+            self.put(Data("data-acp-terminal", data, id=key), beside=True)

@@ -1,0 +1,147 @@
+"""What an agent tells beside its messages and tools, as data parts.
+
+Facts about the session are transient: they pass through the page and stay in no message.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
+from dragoman.session import events as e
+from dragoman.session.state import CompactionEntry, PeerMessageEntry, Subagent, ToolCall
+from dragoman.ui_stream import acp_json
+from dragoman.ui_stream.acp_json import given
+from dragoman.ui_stream.chunks import Data, Json
+
+Fact: TypeAlias = (
+    e.CommandsChanged | e.ModeChanged | e.ConfigChanged | e.InfoChanged | e.UnknownUpdate
+)
+Request: TypeAlias = e.PermissionRequested | e.ElicitationRequested
+Settlement: TypeAlias = e.PermissionSettled | e.ElicitationSettled
+
+
+def fact(event: Fact) -> Data:
+    match event:
+        case e.CommandsChanged():
+            found: Json = {"availableCommands": acp_json.commands(event.commands)}
+            return _transient("commands", found)
+        case e.ModeChanged():
+            available = None if event.available is None else acp_json.modes(event.available)
+            found = given(currentModeId=event.mode_id, availableModes=available)
+            return _transient("mode", found)
+        case e.ConfigChanged():
+            return _transient("config", {"configOptions": acp_json.config_options(event.options)})
+        case e.InfoChanged():
+            told = {"title": event.title, "updatedAt": event.updated_at}
+            return _transient("title", {k: v for k, v in told.items() if v is not UNSET})
+        case _:
+            update = acp_json.raw(event.kind, event.raw)
+            return _transient("unknown", {"kind": event.kind, "update": update})
+
+
+def _transient(name: str, data: Json) -> Data:
+    return Data(f"data-acp-{name}", data, transient=True)
+
+
+def tool(call: ToolCall) -> Data:
+    """What the part of a tool call has no room for, or loses when the call fails."""
+    data = given(
+        toolCallId=call.id,
+        kind=call.kind,
+        content=acp_json.tool_content(call.content) or None,
+        locations=acp_json.locations(call.locations) or None,
+    )
+    return Data("data-acp-tool", data, id=call.id)
+
+
+def notice(event: e.Notice) -> Data:
+    data = given(
+        title=event.title,
+        severity=event.severity,
+        description=event.description,
+        source=event.source,
+    )
+    return Data("data-acp-notice", data)
+
+
+def compaction(entry: CompactionEntry) -> Data:
+    data = given(
+        compactionId=entry.id,
+        status=entry.status,
+        summary=[acp_json.content(part) for part in entry.summary],
+        error=entry.error,
+    )
+    return Data("data-acp-compaction", data, id=entry.id)
+
+
+def peer_message(entry: PeerMessageEntry) -> Data:
+    data = given(
+        messageId=entry.id,
+        content=[acp_json.content(part) for part in entry.content],
+        senderSessionId=entry.sender_session_id,
+        recipientSessionId=entry.recipient_session_id,
+        senderMessageId=entry.sender_message_id,
+        recipientMessageId=entry.recipient_message_id,
+    )
+    return Data("data-acp-peer-message", data, id=entry.id)
+
+
+def subagent(child: Subagent) -> Data:
+    data = given(
+        sessionId=child.session_id,
+        title=child.title,
+        description=child.description,
+        state=child.state,
+        cwd=child.cwd,
+        additionalDirectories=child.additional_directories,
+        capabilities=child.capabilities,
+    )
+    return Data("data-acp-subagent", data, id=child.session_id)
+
+
+def request(event: Request, settled: Settlement | None) -> Data:
+    """A request and, once there is one, its answer; replaced in place."""
+    match event:
+        case e.PermissionRequested():
+            name, data = "permission", _permission(event)
+        case _:
+            name, data = "elicitation", _elicitation(event)
+    data["status"] = "pending" if settled is None else "settled"
+    match settled:
+        case e.PermissionSettled():
+            data |= given(optionId=settled.option_id)
+            data["decision"] = msgspec.to_builtins(settled.decision)
+        case e.ElicitationSettled():
+            data["action"] = settled.action
+        case _:
+            pass
+    return Data(f"data-acp-{name}", data, id=event.request_id)
+
+
+def _permission(event: e.PermissionRequested) -> Json:
+    return given(
+        requestId=event.request_id,
+        toolCallId=event.tool_call_id,
+        title=event.title,
+        description=event.description,
+        options=acp_json.permission_options(event.options),
+        operation=event.operation,
+        paths=event.paths or None,
+        argv=event.argv,
+        content=acp_json.tool_content(event.content) or None,
+    )
+
+
+def _elicitation(event: e.ElicitationRequested) -> Json:
+    return given(
+        requestId=event.request_id,
+        toolCallId=event.tool_call_id,
+        message=event.message,
+        mode=event.mode,
+        requestedSchema=event.schema,
+        url=event.url,
+        elicitationId=event.elicitation_id,
+    )

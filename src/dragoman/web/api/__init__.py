@@ -1,0 +1,1 @@
+"""The handlers: each takes the server and decoded values, and returns what travels back."""

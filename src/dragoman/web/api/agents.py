@@ -1,0 +1,130 @@
+"""Agents: which there are, what they know, how they are signed in to, and how well they are; and
+the rules that people made about them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from dragoman.agents.doctor import examine
+from dragoman.agents.listing import list_agents
+from dragoman.client.client import Client
+from dragoman.store.records import SessionFilter
+from dragoman.web.api.sessions import folder, summary, summary_of
+from dragoman.web.failures import Failure
+from dragoman.web.server import Server
+from dragoman.web.shapes.agents import (
+    AgentList,
+    AgentSession,
+    AgentSessions,
+    AgentSessionsQuery,
+    AuthBody,
+    DoctorReport,
+    ImportBody,
+    RuleList,
+    RuleShape,
+    SignIn,
+    SignIns,
+)
+from dragoman.web.shapes.base import IdQuery, utc
+from dragoman.web.shapes.sessions import Summary
+
+_DOCTOR_SECONDS = 30.0
+_MANY = 10_000
+
+
+async def list_all(server: Server) -> AgentList:
+    return AgentList(agents=list_agents(server.launcher.settings()))
+
+
+# ── what an agent knows ───────────────────────────────────────────────────────────────────────
+
+
+async def sessions(server: Server, name: str, query: AgentSessionsQuery) -> AgentSessions:
+    ours = await server.hub.store.sessions(SessionFilter(agent=name, limit=_MANY))
+    known = {record.agent_session_id: record.id for record in ours}
+    found: list[AgentSession] = []
+    async with server.hub.using(name, server.cwd) as client:
+        async for info in client.list_sessions(query.cwd):
+            found.append(
+                AgentSession(
+                    id=info.id,
+                    cwd=info.cwd,
+                    title=info.title,
+                    updated_at=info.updated_at,
+                    known_as=known.get(info.id),
+                )
+            )
+            if len(found) == query.limit:
+                break
+    return AgentSessions(sessions=found)
+
+
+async def import_session(server: Server, name: str, body: ImportBody) -> Summary:
+    """One that is here already is not taken a second time."""
+    wanted = SessionFilter(agent=name, agent_session_id=body.session_id, limit=1)
+    for record in await server.hub.store.sessions(wanted):
+        return await summary(server, record.id)
+    cwd = await _cwd(server, name, body.session_id) if body.cwd is None else body.cwd
+    return await summary_of(server, await server.hub.adopt(name, body.session_id, folder(cwd)))
+
+
+async def _cwd(server: Server, name: str, session_id: str) -> str:
+    """The folder of a session that only the agent knows."""
+    async with server.hub.using(name, server.cwd) as client:
+        async for info in client.list_sessions():
+            if info.id == session_id:
+                return info.cwd
+    raise Failure(404, "unknown_session", f"the agent has no session {session_id}")
+
+
+# ── signing in, and health ────────────────────────────────────────────────────────────────────
+
+
+async def auth(server: Server, name: str, body: AuthBody) -> SignIns:
+    async with server.hub.using(name, server.cwd) as client:
+        if body.method_id is not None:
+            await client.authenticate(body.method_id)
+        return SignIns(methods=_methods(client), signed_in=body.method_id is not None)
+
+
+def _methods(client: Client) -> list[SignIn]:
+    return [
+        SignIn(id=each.id, name=each.name, kind=each.kind, description=each.description)
+        for each in client.auth_methods
+    ]
+
+
+async def doctor(server: Server, name: str) -> DoctorReport:
+    command = server.launcher.command(name)
+    report = await examine(command, name=name, seconds=_DOCTOR_SECONDS)
+    grades = ("pass", "warn", "fail", "skip")
+    return DoctorReport(
+        **msgspec.structs.asdict(report),
+        outcome=report.result,
+        counts={grade: report.count(grade) for grade in grades},
+    )
+
+
+# ── rules ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def policies(server: Server) -> RuleList:
+    stored = await asyncio.to_thread(server.hub.store.rules.load)
+    return RuleList(
+        policies=[
+            RuleShape(
+                id=each.rule.id,
+                rule=each.rule,
+                created_at=utc(each.created_at),
+                used_at=None if each.used_at is None else utc(each.used_at),
+            )
+            for each in stored
+        ]
+    )
+
+
+async def revoke(server: Server, query: IdQuery) -> None:
+    if not await asyncio.to_thread(server.hub.store.rules.revoke, query.id):
+        raise Failure(404, "unknown_rule", f"there is no rule {query.id}")

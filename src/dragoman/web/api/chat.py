@@ -1,0 +1,154 @@
+"""Any agent behind `useChat`: a chat is a session, its id the session's own."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from dragoman.client.capabilities import AgentCapabilities
+from dragoman.errors import CommandRefused, SessionOwned, UnknownSession
+from dragoman.hub import commands as c
+from dragoman.session.content import Content
+from dragoman.session.events import Event
+from dragoman.session.state import PendingPermission
+from dragoman.ui_stream import ChatRequest, decode, messages
+from dragoman.ui_stream.decoder import Answer, ElicitationReply
+from dragoman.web.api.sessions import folder
+from dragoman.web.chat_stream import ChatStream
+from dragoman.web.failures import Failure
+from dragoman.web.server import Server
+from dragoman.web.shapes.chats import ChatQuery, Messages, MessagesQuery
+from dragoman.web.shapes.steering import Cancelled
+from dragoman.web.stream import Stream
+
+_PAGE = 2_000
+
+
+async def chat(server: Server, query: ChatQuery, body: bytes) -> Stream:
+    request = decode(body)
+    async with server.making_chats:
+        await _ensure_session(server, request)
+    if request.parts and request.acp.elicitation is None:
+        return await _prompted(server, request, query)
+    return await _answered(server, request, query)
+
+
+async def _ensure_session(server: Server, request: ChatRequest) -> None:
+    if await server.hub.store.session(request.chat_id) is not None:
+        return
+    if not request.parts:
+        raise UnknownSession(request.chat_id)
+    agent, cwd = request.acp.agent, request.acp.cwd
+    await server.hub.create(
+        server.default_agent if agent is None else agent,
+        folder(server.cwd if cwd is None else cwd),
+        session_id=request.chat_id,
+    )
+
+
+# ── a prompt ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def _prompted(server: Server, request: ChatRequest, query: ChatQuery) -> Stream:
+    content = await _content(server, request)
+    after = (await server.hub.record(request.chat_id)).last_seq
+    reply = await server.hub.send(request.chat_id, c.Prompt(content))
+    return ChatStream(server, request.chat_id, query.sdk).of_turn(reply["turn"], after)
+
+
+async def _content(server: Server, request: ChatRequest) -> list[Content]:
+    """Files that the agent does not take inline are kept as uploads, and linked."""
+    kept = server.uploads.new_folder()
+    agent = await _capabilities(server, request.chat_id)
+    content, attachments = request.prompt(agent, f"file://{quote(str(kept))}/")
+    for each in attachments:
+        await asyncio.to_thread(server.uploads.write, kept / each.name, each.data, each.mime_type)
+    return content
+
+
+async def _capabilities(server: Server, chat_id: str) -> AgentCapabilities:
+    """What the agent takes; where another process runs it, only what every agent takes."""
+    try:
+        live = await server.hub.open(chat_id)
+    except SessionOwned:
+        return AgentCapabilities()
+    return live.running.client.capabilities
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def _answered(server: Server, request: ChatRequest, query: ChatQuery) -> Stream:
+    approvals = request.approvals
+    if (reply := request.acp.elicitation) is not None:
+        approvals[reply.request_id] = reply.action == "accept"
+    stream = ChatStream(server, request.chat_id, query.sdk)
+    response = await stream.of_answers(approvals)
+    if response is None:
+        raise Failure(409, "settled", "nothing waits for this answer, or not any more")
+    await _answer_all(server, request)
+    return response
+
+
+async def _answer_all(server: Server, request: ChatRequest) -> None:
+    pending = (await server.hub.state(request.chat_id)).pending
+    for request_id, answer in request.answers.items():
+        asked = pending.get(request_id)
+        if isinstance(asked, PendingPermission):
+            await _send(server, request.chat_id, _command(request_id, answer, asked))
+    if (reply := request.acp.elicitation) is not None:
+        await _send(server, request.chat_id, _elicitation(reply))
+
+
+def _command(request_id: str, answer: Answer, asked: PendingPermission) -> c.Command:
+    """Where only a cancel is left, that is what it comes to: never an allow."""
+    option_id = answer.choose(asked.options)
+    return c.Cancel() if option_id is None else c.Answer(request_id, option_id)
+
+
+def _elicitation(reply: ElicitationReply) -> c.Command:
+    match reply.action:
+        case "accept" | "decline" | "cancel":
+            return c.AnswerElicitation(reply.request_id, reply.action, reply.content)
+        case _:
+            raise Failure(400, "invalid", "an elicitation is answered accept, decline or cancel")
+
+
+async def _send(server: Server, chat_id: str, command: c.Command) -> None:
+    try:
+        await server.hub.send(chat_id, command)
+    except CommandRefused as error:
+        # Somebody else was quicker; the stream shows how it came out.
+        if error.code != "settled":
+            raise
+
+
+# ── coming back, stopping, looking ────────────────────────────────────────────────────────────
+
+
+async def resume(server: Server, chat_id: str, query: ChatQuery) -> Stream | Response:
+    """From the start of the active message; there is none when nothing runs."""
+    if await server.hub.store.session(chat_id) is None:
+        return Response(status_code=204)
+    response = await ChatStream(server, chat_id, query.sdk).of_active_turn()
+    return Response(status_code=204) if response is None else response
+
+
+async def stop(server: Server, chat_id: str) -> Cancelled:
+    reply = await server.hub.send(chat_id, c.Cancel())
+    return Cancelled(cancelled=reply["cancelled"])
+
+
+async def list_messages(server: Server, chat_id: str, query: MessagesQuery) -> Messages:
+    await server.hub.record(chat_id)
+    events: list[Event] = []
+    after = 0
+    while page := await server.hub.store.events(chat_id, after=after, limit=_PAGE):
+        after = page[-1].seq
+        events += [stored.decode() for stored in page]
+    found = await asyncio.to_thread(
+        messages, events, sdk=query.sdk, without_active=not query.active
+    )
+    return Messages(messages=found)

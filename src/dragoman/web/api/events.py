@@ -1,0 +1,187 @@
+"""What happened: as pages of JSON, as streams with a cursor, as lines of an archive, as hits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dragoman.errors import UnknownSession
+from dragoman.store.archive import exported
+from dragoman.store.records import StoredEvent
+from dragoman.web.failures import Failure
+from dragoman.web.route import EVENT_STREAM, JSON, JSON_LINES
+from dragoman.web.server import Server
+from dragoman.web.shapes.reading import (
+    AllEventsQuery,
+    EventsQuery,
+    Hits,
+    HitShape,
+    SearchQuery,
+)
+from dragoman.web.sse import (
+    HEADERS,
+    HEARTBEAT,
+    PIECE_BYTES,
+    RETRY,
+    Scope,
+    at_frame,
+    gone_frame,
+    reset_frame,
+)
+from dragoman.web.stream import Pace, Stream, with_beats
+
+GATHER_SECONDS = 0.03
+"""The first event is told at once; what follows it within this time goes out together."""
+_LARGEST_CURSOR = 2**63 - 1
+
+
+# ── one session ───────────────────────────────────────────────────────────────────────────────
+
+
+async def session_events(
+    server: Server, session_id: str, query: EventsQuery, request: Request
+) -> Response | Stream:
+    record = await server.hub.record(session_id)
+    if EVENT_STREAM not in request.headers.get("accept", ""):
+        return await _page(server, session_id, query, record.last_seq)
+    after = _cursor(request, query.after) or 0
+    told = _told_from(after, record.last_seq, start=0)
+    pace = Pace()
+    batches = server.hub.watch(session_id, 0 if told else after)
+    live = _live(server, batches, "session", pace, query.coalesce, session_id)
+    return _stream(_told_first(told, live), pace)
+
+
+async def _page(server: Server, session_id: str, query: EventsQuery, last: int) -> Response:
+    events = await server.hub.store.events(session_id, after=query.after, limit=query.limit)
+    body = b",".join(event.body for event in events)
+    last = max(last, events[-1].seq if events else 0)
+    return Response(b'{"events":[%b],"last":%d}' % (body, last), media_type=JSON)
+
+
+def _told_from(after: int, last: int, *, start: int) -> bytes:
+    """What to tell a reader whose cursor is ahead of all there is."""
+    if after <= last:
+        return b""
+    return reset_frame("there are no events behind this cursor, nor was there one here", start)
+
+
+# ── all of them ───────────────────────────────────────────────────────────────────────────────
+
+
+async def all_events(server: Server, query: AllEventsQuery, request: Request) -> Stream:
+    last = await server.hub.store.last_position()
+    after = _cursor(request, query.after)
+    if after is None:
+        after, told = last, at_frame(last)
+    else:
+        told = _told_from(after, last, start=last)
+    pace = Pace()
+    batches = server.hub.watch_all(min(after, last))
+    live = _live(server, batches, "all", pace, query.coalesce, None)
+    return _stream(_told_first(told, live), pace)
+
+
+# ── streams ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _cursor(request: Request, after: int | None) -> int | None:
+    """What a reader that was cut off saw last counts before where it first began."""
+    told = request.headers.get("last-event-id")
+    if told is None:
+        return after
+    if not (told.isascii() and told.isdigit()) or int(told) > _LARGEST_CURSOR:
+        raise Failure(400, "invalid", "Last-Event-ID is the id of an event")
+    return int(told)
+
+
+def _stream(live: AsyncGenerator[bytes], pace: Pace) -> Stream:
+    return Stream(live, {"content-type": EVENT_STREAM, **HEADERS}, pace)
+
+
+async def _told_first(told: bytes, live: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    try:
+        yield RETRY + told
+        async for piece in live:
+            yield piece
+    finally:
+        await live.aclose()
+
+
+async def _live(
+    server: Server,
+    batches: AsyncIterator[list[StoredEvent]],
+    scope: Scope,
+    pace: Pace,
+    coalesce: bool | None,
+    session_id: str | None,
+) -> AsyncGenerator[bytes]:
+    """A piece at a time; while a reader is slow to take one, the next grows, and is joined."""
+    beating = with_beats(batches, server.closing)
+    try:
+        async for events in beating:
+            if events is None:
+                yield HEARTBEAT
+                if session_id is not None and not await _exists(server, session_id):
+                    yield gone_frame()
+                    return
+                continue
+            joined = pace.slow if coalesce is None else coalesce
+            for piece in server.batches.pieces(events, scope, joined=joined):
+                yield piece
+            await asyncio.sleep(GATHER_SECONDS)
+    finally:
+        await beating.aclose()
+
+
+async def _exists(server: Server, session_id: str) -> bool:
+    try:
+        await server.hub.record(session_id)
+    except UnknownSession:
+        return False
+    return True
+
+
+# ── archives and words ────────────────────────────────────────────────────────────────────────
+
+
+async def export(server: Server, session_id: str) -> Stream:
+    record = await server.hub.record(session_id)
+    name = f'attachment; filename="{record.id}.jsonl"'
+    headers = {"content-type": JSON_LINES, "content-disposition": name}
+    return Stream(_lines(server, session_id), headers)
+
+
+async def _lines(server: Server, session_id: str) -> AsyncGenerator[bytes]:
+    lines: list[bytes] = []
+    size = 0
+    async for line in exported(server.hub.store, session_id):
+        lines.append(line)
+        size += len(line)
+        if size >= PIECE_BYTES:
+            yield b"".join(lines)
+            lines, size = [], 0
+    yield b"".join(lines)
+
+
+async def search(server: Server, query: SearchQuery) -> Hits:
+    found = await server.hub.store.search(query.q, limit=query.limit)
+    titles: dict[str, str | None] = {}
+    for session_id in {hit.session_id for hit in found}:
+        record = await server.hub.store.session(session_id)
+        titles[session_id] = None if record is None else record.title
+    return Hits(
+        hits=[
+            HitShape(
+                session_id=hit.session_id,
+                title=titles[hit.session_id],
+                seq=hit.seq,
+                kind=hit.kind,
+                snippet=hit.snippet,
+            )
+            for hit in found
+        ]
+    )

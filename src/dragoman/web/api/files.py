@@ -1,0 +1,173 @@
+"""Files around a session: found for mentions, changed, uploaded; and the frames to its agent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+
+from starlette.requests import Request
+
+from dragoman.errors import Unsupported
+from dragoman.host.changes import Change
+from dragoman.session.events import FileWritten, TurnStarted
+from dragoman.session.state import SessionState
+from dragoman.web.failures import Failure
+from dragoman.web.frames import Frames
+from dragoman.web.mentions import Search
+from dragoman.web.server import Server
+from dragoman.web.shapes.base import utc
+from dragoman.web.shapes.files import (
+    ChangesQuery,
+    FileChange,
+    FileChanges,
+    Files,
+    FilesQuery,
+    FoundFile,
+    FrameList,
+    FrameShape,
+    FramesQuery,
+    Upload,
+    UploadQuery,
+)
+
+_LARGEST_TEXT = 1024 * 1024
+_PAGE = 2_000
+_OCTETS = "application/octet-stream"
+
+
+# ── for mentions ──────────────────────────────────────────────────────────────────────────────
+
+
+async def complete(server: Server, session_id: str, query: FilesQuery) -> Files:
+    record = await server.hub.record(session_id)
+    roots = [record.cwd, *record.additional_directories]
+    return await asyncio.to_thread(_complete, roots, query)
+
+
+def _complete(roots: list[str], query: FilesQuery) -> Files:
+    files: list[FoundFile] = []
+    complete = True
+    for root in roots:
+        search = Search(root)
+        # What is beneath the session's own folder is mentioned by its short name.
+        prefix = "" if root == roots[0] else f"{root.rstrip('/')}/"
+        for match in search.find(query.q, query.limit):
+            kind = "folder" if match.is_folder else "file"
+            files.append(FoundFile(path=f"{prefix}{match.path}", kind=kind))
+        complete = complete and search.complete
+    return Files(files=files[: query.limit], complete=complete)
+
+
+# ── what was changed ──────────────────────────────────────────────────────────────────────────
+
+
+async def changes(server: Server, session_id: str, query: ChangesQuery) -> FileChanges:
+    record = await server.hub.record(session_id)
+    written = await _written(server, session_id, query.turn_id)
+    state = await server.hub.state(session_id)
+    paths = {change.path for change in written}
+    told = [each for each in _told(state, query.turn_id) if each.path not in paths]
+    shapes = [_shape(change, "host", record.cwd) for change in written]
+    return FileChanges(changes=[*shapes, *(_shape(each, "agent", record.cwd) for each in told)])
+
+
+async def _written(server: Server, session_id: str, turn_id: str | None) -> list[Change]:
+    """What we wrote: as the session that runs here has it, else as its events tell it."""
+    live = server.hub.live.get(session_id)
+    if live is not None:
+        try:
+            return list(live.session.gate.changes(turn_id))
+        except Unsupported:
+            return []
+    return await _from_events(server, session_id, turn_id)
+
+
+async def _from_events(server: Server, session_id: str, turn_id: str | None) -> list[Change]:
+    found: dict[str, Change] = {}
+    turn, after = None, 0
+    while events := await server.hub.store.events(session_id, after=after, limit=_PAGE):
+        after = events[-1].seq
+        for stored in events:
+            if b'"file_written"' not in stored.body and b'"turn_started"' not in stored.body:
+                continue
+            event = stored.decode()
+            if isinstance(event, TurnStarted):
+                turn = event.turn_id
+            if isinstance(event, FileWritten) and turn_id in (None, turn):
+                _note(found, event.path, event.before, event.after)
+    return [change for change in found.values() if change.is_change]
+
+
+def _told(state: SessionState, turn_id: str | None) -> Iterator[Change]:
+    """What the agent says it changed by itself."""
+    found: dict[str, Change] = {}
+    for call in state.tool_calls.values():
+        if call.status == "completed" and turn_id in (None, call.turn_id):
+            for diff in call.diffs:
+                path = os.path.normpath(os.path.join(state.cwd, diff.path))
+                _note(found, path, diff.old_text, diff.new_text)
+    return (change for change in found.values() if change.is_change)
+
+
+def _note(found: dict[str, Change], path: str, before: str | None, after: str) -> None:
+    old = None if before is None else before.encode("utf-8", "replace")
+    new = Change(path, old, after.encode("utf-8", "replace"), before is not None)
+    found[path] = new if path not in found else found[path].then(new)
+
+
+def _shape(change: Change, source: str, root: str) -> FileChange:
+    before, after = _text(change.before), _text(change.after)
+    small = change.is_kept and change.size <= _LARGEST_TEXT
+    return FileChange(
+        path=change.path,
+        source="host" if source == "host" else "agent",
+        existed=change.existed,
+        diff=change.diff(root),
+        before=before if small else None,
+        after=after if small else None,
+    )
+
+
+def _text(data: bytes | None) -> str | None:
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+# ── uploads and frames ────────────────────────────────────────────────────────────────────────
+
+
+async def upload(server: Server, query: UploadQuery, body: bytes, request: Request) -> Upload:
+    if not body:
+        raise Failure(400, "invalid", "there is nothing in the file")
+    kind = request.headers.get("content-type", _OCTETS).partition(";")[0].strip().lower()
+    kept = await asyncio.to_thread(server.uploads.keep, body, query.name, kind)
+    return Upload(
+        uri=kept.path.as_uri(), name=kept.path.name, mime_type=kept.mime_type, size=kept.size
+    )
+
+
+async def frames(server: Server, session_id: str, query: FramesQuery) -> FrameList:
+    await server.hub.record(session_id)
+    live = server.hub.live.get(session_id)
+    tap = None if live is None else server.launcher.taps.get(live.running.client)
+    if live is None or not isinstance(tap, Frames):
+        return FrameList(frames=[], last=query.after, lost=False)
+    kept = list(tap.of(live.session.id, query.after))[: query.limit]
+    return FrameList(
+        frames=[
+            FrameShape(
+                seq=frame.seq,
+                at=utc(frame.at),
+                direction=frame.direction,
+                size=frame.size,
+                text=frame.text,
+                cut=frame.cut,
+            )
+            for frame in kept
+        ],
+        last=kept[-1].seq if len(kept) == query.limit else tap.last,
+        lost=tap.lost(query.after),
+    )

@@ -1,0 +1,219 @@
+"""Sessions: listed, made, looked at, changed, forked and deleted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from dragoman.errors import DragomanError, UnknownSession
+from dragoman.hub import commands as c
+from dragoman.hub.live import Live
+from dragoman.hub.owner import is_gone
+from dragoman.session.content import Content
+from dragoman.session.state import (
+    AgentEntry,
+    AnyEntry,
+    SessionState,
+    Terminal,
+    ThoughtEntry,
+    UserEntry,
+)
+from dragoman.store.records import Owner, SessionChange, SessionFilter, SessionRecord
+from dragoman.web.failures import Failure
+from dragoman.web.server import Server
+from dragoman.web.shapes.sessions import (
+    DeleteQuery,
+    Detail,
+    DetailQuery,
+    ForkBody,
+    ListQuery,
+    NewSession,
+    SessionEdit,
+    SessionPage,
+    Summary,
+    summary_fields,
+)
+
+_TERMINAL_TAIL = 64 * 1024
+_MAX_PAGES = 20
+"""Of the store, that are searched for the words of one request."""
+
+
+# ── lists ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def list_sessions(server: Server, query: ListQuery) -> SessionPage:
+    # Before the list: a reader that goes on from here sees an event twice rather than never.
+    position = await server.hub.store.last_position()
+    try:
+        records, cursor = await _page(server, query)
+    except UnknownSession:
+        raise Failure(400, "unknown_cursor", "`before` names a session that is gone") from None
+    owners = dict(await server.hub.store.owned())
+    sessions = [_summary(server, record, owners.get(record.id)) for record in records]
+    return SessionPage(sessions=sessions, next=cursor, position=position)
+
+
+async def _page(server: Server, query: ListQuery) -> tuple[list[SessionRecord], str | None]:
+    """The records, and the cursor for the next page."""
+    found: list[SessionRecord] = []
+    before = query.before
+    for _ in range(_MAX_PAGES):
+        page = await server.hub.store.sessions(_filter(query, before))
+        for record in page:
+            before = record.id
+            if _speaks_of(record, query.q):
+                found.append(record)
+            if len(found) == query.limit:
+                return found, before
+        if len(page) < query.limit:
+            return found, None
+    return found, before
+
+
+def _filter(query: ListQuery, before: str | None) -> SessionFilter:
+    return SessionFilter(
+        status=query.status,
+        agent=query.agent,
+        cwd=query.cwd,
+        archived=query.archived,
+        limit=query.limit,
+        before=before,
+    )
+
+
+def _speaks_of(record: SessionRecord, words: str | None) -> bool:
+    text = " ".join(filter(None, (record.title, record.name, record.cwd, record.id))).lower()
+    return all(word in text for word in (words or "").lower().split())
+
+
+def _summary(server: Server, record: SessionRecord, owner: Owner | None) -> Summary:
+    return Summary(**summary_fields(record, server.owner_shape(owner)))
+
+
+async def summary(server: Server, session_id: str) -> Summary:
+    record = await server.hub.record(session_id)
+    return _summary(server, record, await server.hub.store.owner(session_id))
+
+
+async def summary_of(server: Server, live: Live) -> Summary:
+    """Of a session that was just opened: with what its agent said about it."""
+    await live.recording.settled()
+    return await summary(server, live.id)
+
+
+# ── one of them ───────────────────────────────────────────────────────────────────────────────
+
+
+async def create(server: Server, body: NewSession) -> Summary:
+    agent = server.default_agent if body.agent is None else body.agent
+    live = await server.hub.create(
+        agent,
+        folder(server.cwd if body.cwd is None else body.cwd),
+        name=body.name,
+        additional_directories=[folder(path) for path in body.additional_directories],
+    )
+    try:
+        if body.mode is not None:
+            await server.hub.send(live.id, c.SetMode(body.mode))
+        for option, value in body.config.items():
+            await server.hub.send(live.id, c.SetConfig(option, value))
+    except DragomanError:
+        await server.hub.delete(live.id)
+        raise
+    return await summary_of(server, live)
+
+
+def folder(path: str) -> str:
+    """Raises Failure for what is not the absolute path of a folder."""
+    if not os.path.isabs(path) or not os.path.isdir(path):
+        raise Failure(400, "invalid", f"expected the absolute path of a folder, not {path!r}")
+    return os.path.normpath(path)
+
+
+async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
+    record = await server.hub.record(session_id)
+    state = await server.hub.state(session_id)
+    owner = server.owner_shape(await server.hub.store.owner(session_id))
+    end = len(state.entries) if query.before is None else min(query.before, len(state.entries))
+    first = max(0, end - query.entries)
+    # The state may be ahead of what is stored: a reader goes on behind what it was shown.
+    fields = summary_fields(record, owner)
+    fields["last_seq"] = state.last_seq
+    return Detail(
+        **fields,
+        additional_directories=record.additional_directories,
+        continuity=state.continuity,
+        pending=list(state.pending.values()),
+        turn=state.turn,
+        modes=state.modes,
+        config_options=state.config_options,
+        commands=state.commands,
+        usage=state.usage,
+        queue=state.queue,
+        plan=state.plan,
+        terminals=_terminals(state),
+        subagents=list(state.subagents.values()),
+        entries=[_compact(entry) for entry in state.entries[first:end]],
+        first_entry=first,
+        entry_count=len(state.entries),
+    )
+
+
+def _compact(entry: AnyEntry) -> AnyEntry:
+    """Its words in one piece."""
+    if isinstance(entry, (UserEntry, AgentEntry, ThoughtEntry)):
+        return msgspec.structs.replace(entry, pieces=_fewer(entry.pieces))
+    return entry
+
+
+def _fewer(pieces: Sequence[str | Content]) -> list[str | Content]:
+    fewer: list[str | Content] = []
+    words: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            words.append(piece)
+            continue
+        fewer += ["".join(words)] if words else []
+        fewer.append(piece)
+        words = []
+    return [*fewer, "".join(words)] if words else fewer
+
+
+def _terminals(state: SessionState) -> list[Terminal]:
+    return [
+        msgspec.structs.replace(terminal, pieces=[terminal.output[-_TERMINAL_TAIL:]])
+        for terminal in state.terminals.values()
+    ]
+
+
+async def edit(server: Server, session_id: str, body: SessionEdit) -> Summary:
+    hub = server.hub
+    await hub.record(session_id)
+    if body.title is not None:
+        await _rename(server, session_id, body.title)
+    if body.archived is not None:
+        record = await hub.store.change_session(session_id, SessionChange(archived=body.archived))
+        if (live := hub.live.get(session_id)) is not None:
+            live.record.archived = record.archived
+    return await summary(server, session_id)
+
+
+async def _rename(server: Server, session_id: str, title: str) -> None:
+    """Through its owner if it has one; no agent is started for a title."""
+    owner = await server.hub.store.owner(session_id)
+    if session_id in server.hub.live or (owner is not None and not is_gone(owner)):
+        await server.hub.send(session_id, c.Rename(title))
+    else:
+        change = SessionChange(title=title, renamed=True)
+        await server.hub.store.change_session(session_id, change)
+
+
+async def delete(server: Server, session_id: str, query: DeleteQuery) -> None:
+    await server.hub.delete(session_id, local=query.local)
+
+
+async def fork(server: Server, session_id: str, body: ForkBody) -> Summary:
+    return await summary_of(server, await server.hub.fork(session_id, name=body.name))

@@ -1,0 +1,34 @@
+"""Puts the server together: the table, the handlers behind it, and the guard around them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from dragoman.web.dispatch import Dispatch
+from dragoman.web.guard import Guard, Log
+from dragoman.web.hosts import Hosts
+from dragoman.web.openapi import document
+from dragoman.web.page import FOLDER, page_routes
+from dragoman.web.route import Table
+from dragoman.web.server import Server
+from dragoman.web.table import ROUTES
+
+
+def _quiet(method: str, path: str, status: int, seconds: float) -> None:
+    pass
+
+
+def make_app(
+    server: Server,
+    *,
+    token: str,
+    hosts: Hosts,
+    origins: Collection[str] = (),
+    log: Log = _quiet,
+    page: Path = FOLDER,
+) -> Guard:
+    """An ASGI application; nothing of it can be reached but through the guard."""
+    table = Table([*ROUTES, *page_routes(page)])
+    server.document = document(table.routes)
+    return Guard(Dispatch(server), table, token=token, hosts=hosts, origins=origins, log=log)

@@ -1,0 +1,120 @@
+"""From exceptions to a status and `{"error": {"code", "message", "detail"?}}`: the one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from dragoman import errors
+from dragoman.agents.known import UnknownAgent
+from dragoman.ui_stream import UnusableRequest
+from dragoman.web.route import JSON
+
+
+class Failure(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        detail: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, code, message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.detail = detail
+        self.headers = dict(headers or {})
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """What went wrong: a word for programs, a sentence for people."""
+
+    code: str
+    message: str
+    detail: Any = None
+
+
+class ErrorBody(msgspec.Struct):
+    error: Problem
+
+
+def response_for(failure: Failure) -> Response:
+    body = ErrorBody(Problem(failure.code, failure.message, failure.detail))
+    return Response(
+        msgspec.json.encode(body), failure.status, headers=failure.headers, media_type=JSON
+    )
+
+
+_STATUSES: list[tuple[type[Exception], int, str]] = [
+    (errors.UnknownSession, 404, "unknown_session"),
+    (UnknownAgent, 404, "unknown_agent"),
+    (errors.NameTaken, 409, "name_taken"),
+    (errors.SessionOwned, 409, "session_owned"),
+    (errors.LeaseLost, 409, "session_owned"),
+    (errors.SessionBusy, 409, "session_busy"),
+    (errors.SessionNotContinued, 409, "not_continued"),
+    (errors.SessionGone, 409, "session_gone"),
+    (errors.Unsupported, 409, "unsupported"),
+    (errors.RevertConflict, 409, "conflict"),
+    (errors.AuthRequired, 409, "auth_required"),
+    (errors.CommandNotFound, 409, "agent_missing"),
+    (UnusableRequest, 400, "invalid"),
+    (msgspec.ValidationError, 400, "invalid"),
+    (msgspec.DecodeError, 400, "malformed"),
+    (errors.ConfigError, 500, "bad_configuration"),
+    (errors.StoreFull, 507, "store_full"),
+    (errors.StoreError, 503, "store_failed"),
+    (errors.CallTimeout, 504, "agent_silent"),
+    (errors.CancelIgnored, 504, "cancel_ignored"),
+    (errors.DragomanError, 502, "agent_failed"),
+    (ValueError, 400, "invalid"),
+]
+"""The first that fits counts."""
+
+_REFUSALS = {
+    "settled": 409,
+    "invalid": 400,
+    "unsupported": 409,
+    "not_continued": 409,
+    "conflict": 409,
+    "owner_gone": 409,
+    "cancel_ignored": 504,
+    "no_answer": 504,
+}
+
+
+def failure_of(error: Exception) -> Failure | None:
+    """What to answer when a handler raises this; None for what nobody expected."""
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, errors.CommandRefused):
+        return Failure(_REFUSALS.get(error.code, 502), error.code, str(error))
+    for kind, status, code in _STATUSES:
+        if isinstance(error, kind):
+            return Failure(status, code, str(error), _detail(error))
+    return None
+
+
+def _detail(error: Exception) -> Any:
+    match error:
+        case errors.RevertConflict(reasons=reasons):
+            return {"reasons": reasons}
+        case errors.AgentExited(stderr=stderr) if stderr:
+            return {"stderr": stderr}
+        case UnknownAgent(known=known):
+            return {"known": known}
+        case UnusableRequest(place=place):
+            return {"place": place}
+        case _:
+            return None

@@ -1,0 +1,65 @@
+"""Prompts as they come over HTTP: text, blocks as ACP writes them, and uploads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from dragoman.client.mentions import find_mentions
+from dragoman.session.content import Content, Text
+from dragoman.web.failures import Failure
+from dragoman.web.server import Server
+from dragoman.web.shapes.steering import PromptBody
+
+_WORDS = {"mimeType": "mime_type", "_meta": "meta"}
+
+
+async def prompt_content(server: Server, session_id: str, body: PromptBody) -> str | list[Content]:
+    """What to send. Raises Failure for a block that cannot be sent, UnknownSession."""
+    record = await server.hub.record(session_id)
+    if body.text is None and not body.content:
+        raise Failure(400, "invalid", "a prompt has `text` or `content`")
+    if not body.content:
+        return body.text or ""
+    parts: list[Content] = []
+    if body.text is not None:
+        parts += [Text(body.text), *find_mentions(body.text, record.cwd)]
+    for number, block in enumerate(body.content):
+        parts.append(await _part(server, session_id, number, block))
+    return parts
+
+
+async def _part(server: Server, session_id: str, number: int, block: dict[str, Any]) -> Content:
+    match block:
+        case {"type": "upload", "uri": str(uri)}:
+            live = server.hub.live.get(session_id)
+            audio = live is None or live.running.client.capabilities.audio
+            return await asyncio.to_thread(server.uploads.content, uri, audio=audio)
+        case {"type": "unknown"}:
+            raise Failure(400, "invalid", f"content[{number}]: expected a known type")
+        case _:
+            return _converted(number, block)
+
+
+def _converted(number: int, block: dict[str, Any]) -> Content:
+    try:
+        return msgspec.convert(_in_our_words(block), Content)
+    except msgspec.ValidationError as error:
+        raise Failure(400, "invalid", f"content[{number}]: {error}") from None
+
+
+def _in_our_words(block: dict[str, Any]) -> dict[str, Any]:
+    """ACP's block as one of ours, which is accepted too."""
+    plain = {_WORDS.get(key, key): value for key, value in block.items()}
+    match plain:
+        case {"type": "resource", "resource": {"uri": str()}}:
+            return _flat(plain.pop("resource")) | plain
+        case _:
+            return plain
+
+
+def _flat(resource: dict[str, Any]) -> dict[str, Any]:
+    words = _WORDS | {"text": "content", "_meta": "resource_meta"}
+    return {words.get(key, key): value for key, value in resource.items()}

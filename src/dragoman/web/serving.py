@@ -1,0 +1,184 @@
+"""`dragoman serve`, as the command line calls it: from options to a server, and to its end.
+
+The end is in order: the streams, the turns, the agents, then the store; nothing is left running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.types import ASGIApp
+
+from dragoman.agents.settings import load_settings
+from dragoman.errors import DragomanError
+from dragoman.host.home import data_directory
+from dragoman.host.matching import Rule
+from dragoman.host.rulebook import Policy
+from dragoman.hub.hub import Hub
+from dragoman.hub.launcher import SettingsLauncher
+from dragoman.store.open import open_store
+from dragoman.web.app import make_app
+from dragoman.web.frames import Frames
+from dragoman.web.hosts import Hosts, in_brackets
+from dragoman.web.protocol import Protocol
+from dragoman.web.server import Server
+from dragoman.web.token import kept_token, new_token
+from dragoman.web.uploads import Uploads
+
+logger = logging.getLogger("dragoman.web")
+
+_GRACE_SECONDS = 3
+"""For requests that are being answered when the server ends."""
+_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Where to find, from here, a server that listens everywhere."""
+
+
+class Settings(msgspec.Struct, kw_only=True):
+    """What `dragoman serve` was told."""
+
+    host: str
+    port: int
+    token_file: str | None = None
+    origins: Sequence[str] = ()
+    agent: str | None = None
+    cwd: str
+    settings: str | None = None
+    rules: Sequence[Rule] = ()
+    write: bool = False
+    execute: bool = False
+    yolo: bool = False
+
+
+def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: Any) -> None:
+    """Serve until a signal comes; `announce` is told the address, `log` a line for each request.
+
+    Raises ConfigError, StoreError, and DragomanError when the address cannot be had.
+    """
+    settings = Settings(**told)
+    load_settings(settings.settings)  # what is wrong there is said now, and not to the first client
+    token = new_token() if settings.token_file is None else kept_token(Path(settings.token_file))
+    listener = _listen(settings.host, settings.port)
+    asyncio.run(_serve(settings, token, listener, announce, log))
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        reason = (error.strerror or str(error)).lower()
+        raise DragomanError(f"{in_brackets(host)}:{port}: {reason}") from error
+    return listener
+
+
+async def _serve(
+    settings: Settings,
+    token: str,
+    listener: socket.socket,
+    announce: Callable[[str], None],
+    log: Callable[[str], None],
+) -> None:
+    port = listener.getsockname()[1]
+    async with _running(settings) as server:
+        app = make_app(
+            server,
+            token=token,
+            hosts=Hosts(settings.host, port),
+            origins=settings.origins,
+            log=lambda method, path, status, seconds: log(log_line(method, path, status, seconds)),
+        )
+        running = Uvicorn(app, server.closing)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, running.end)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(running.serve([listener]))
+            await running.ready.wait()
+            announce(address(settings, port, token))
+
+
+@asynccontextmanager
+async def _running(settings: Settings) -> AsyncGenerator[Server]:
+    store = await open_store(data_directory())
+    try:
+        policy = Policy(
+            settings.rules,
+            write=settings.write,
+            execute=settings.execute,
+            yolo=settings.yolo,
+            stored=store.rules,
+        )
+        launcher = SettingsLauncher(
+            lambda: load_settings(settings.settings), policy, new_tap=Frames
+        )
+        async with Hub(store, launcher) as hub:
+            uploads = Uploads(data_directory() / "uploads")
+            uploads.clean(time.time())
+            yield Server(
+                hub=hub,
+                launcher=launcher,
+                uploads=uploads,
+                cwd=settings.cwd,
+                agent=settings.agent,
+            )
+    finally:
+        await store.aclose()
+
+
+class Uvicorn(uvicorn.Server):
+    """Ends when `end` is called, the streams first; a second call does not wait for anything."""
+
+    def __init__(self, app: ASGIApp, closing: asyncio.Event) -> None:
+        config = uvicorn.Config(
+            app,
+            http=Protocol,
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            timeout_keep_alive=30,
+        )
+        super().__init__(config)
+        self.ready = asyncio.Event()
+        self._closing = closing
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Left to whoever runs it."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    def end(self) -> None:
+        self._closing.set()
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def address(settings: Settings, port: int, token: str) -> str:
+    """Where the page is, with the token in the part that no browser sends."""
+    host = in_brackets(_ANYWHERE.get(settings.host, settings.host))
+    return f"http://{host}:{port}/#token={token}"
+
+
+def log_line(method: str, path: str, status: int, seconds: float) -> str:
+    """One line a request; no query, no header, no body: they may hold secrets."""
+    when = time.strftime("%Y-%m-%d %H:%M:%S")
+    return f"{when} {method} {path} {status or '-'} {seconds * 1000:.0f} ms"

@@ -1,0 +1,76 @@
+"""Agents, and the rules about them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from dragoman.agents.listing import ListedAgent
+from dragoman.agents.report import Grade, Report
+from dragoman.host.matching import Rule
+from dragoman.web.shapes.base import Count, Shape
+
+
+class AgentList(Shape):
+    agents: list[ListedAgent]
+
+
+class AgentSessionsQuery(Shape):
+    cwd: str | None = None
+    limit: Count = 100
+
+
+class AgentSession(Shape):
+    """A session as the agent lists it; `known_as` is its id here, once it was imported."""
+
+    id: str
+    cwd: str
+    title: str | None
+    updated_at: str | None
+    known_as: str | None
+
+
+class AgentSessions(Shape):
+    sessions: list[AgentSession]
+
+
+class ImportBody(Shape):
+    session_id: str
+    cwd: str | None = None
+
+
+class AuthBody(Shape):
+    """Without a method, only the list of them."""
+
+    method_id: str | None = None
+
+
+class SignIn(Shape):
+    id: str
+    name: str
+    kind: str
+    description: str | None
+
+
+class SignIns(Shape):
+    methods: list[SignIn]
+    signed_in: bool
+
+
+class DoctorReport(Report):
+    """What the doctor found, and what it comes to."""
+
+    outcome: Grade = "pass"
+    counts: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+
+
+class RuleShape(Shape):
+    id: str
+    rule: Rule
+    created_at: datetime
+    used_at: datetime | None
+
+
+class RuleList(Shape):
+    policies: list[RuleShape]

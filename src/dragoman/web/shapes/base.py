@@ -1,0 +1,25 @@
+"""The base of all shapes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=500)]
+Cursor: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Shape(msgspec.Struct, rename="camel"):
+    """Anything that travels."""
+
+
+class IdQuery(Shape):
+    """Which one is meant."""
+
+    id: str
+
+
+def utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,140 @@
+"""Sessions: in a list, whole, and how they are made and changed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from dragoman.session.events import Continuity
+from dragoman.session.facts import Command, ConfigOption, ContextUsage, Modes
+from dragoman.session.state import (
+    AnyEntry,
+    Pending,
+    PlanEntry,
+    QueuedPrompt,
+    Subagent,
+    Terminal,
+    TurnState,
+)
+from dragoman.store.records import SessionRecord, Status
+from dragoman.web.shapes.base import Count, Cursor, Shape, utc
+
+
+class OwnerShape(Shape):
+    """The process that runs a session; `here` is this server."""
+
+    label: str
+    pid: int
+    here: bool
+
+
+class Summary(Shape):
+    """A session as it stands in a list."""
+
+    id: str
+    name: str | None
+    title: str | None
+    agent: str
+    agent_session_id: str | None
+    cwd: str
+    status: Status
+    created_at: datetime
+    updated_at: datetime
+    archived: bool
+    parent: str | None
+    last_seq: int
+    owner: OwnerShape | None
+
+
+class Detail(Summary):
+    """A session with all that is known of it; `entries` are the last, or those asked for."""
+
+    additional_directories: list[str]
+    continuity: Continuity
+    pending: list[Pending]
+    turn: TurnState | None
+    modes: Modes | None
+    config_options: list[ConfigOption]
+    commands: list[Command]
+    usage: ContextUsage | None
+    queue: list[QueuedPrompt]
+    plan: PlanEntry | None
+    terminals: list[Terminal]
+    subagents: list[Subagent]
+    entries: list[AnyEntry]
+    first_entry: int
+    entry_count: int
+
+
+class SessionPage(Shape):
+    """`next` is the cursor for `before`, null on the last page; `position` is where the stream of
+    all events stood before this was read."""
+
+    sessions: list[Summary]
+    next: str | None
+    position: int
+
+
+class ListQuery(Shape):
+    status: Status | None = None
+    agent: str | None = None
+    cwd: str | None = None
+    archived: bool | None = None
+    q: str | None = None
+    """Words of the title, the name or the folder."""
+    limit: Count = 100
+    before: str | None = None
+
+
+class NewSession(Shape):
+    """Without an agent or a folder, the server's own."""
+
+    agent: str | None = None
+    cwd: str | None = None
+    name: str | None = None
+    mode: str | None = None
+    config: dict[str, str | bool] = msgspec.field(default_factory=dict[str, str | bool])
+    additional_directories: list[str] = msgspec.field(default_factory=list[str])
+
+
+class DetailQuery(Shape):
+    """`entries` of them at most: the last, or the last before the one numbered `before`."""
+
+    entries: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 200
+    before: Cursor | None = None
+
+
+class SessionEdit(Shape):
+    title: Annotated[str, msgspec.Meta(max_length=500)] | None = None
+    archived: bool | None = None
+
+
+class ForkBody(Shape):
+    name: str | None = None
+
+
+class DeleteQuery(Shape):
+    """`local` leaves what the agent itself keeps."""
+
+    local: bool = False
+
+
+def summary_fields(record: SessionRecord, owner: OwnerShape | None) -> dict[str, Any]:
+    """The fields of a `Summary`, which a `Detail` has too."""
+    return {
+        "id": record.id,
+        "name": record.name,
+        "title": record.title,
+        "agent": record.agent,
+        "agent_session_id": record.agent_session_id,
+        "cwd": record.cwd,
+        "status": record.status,
+        "created_at": utc(record.created_at),
+        "updated_at": utc(record.updated_at),
+        "archived": record.archived,
+        "parent": record.parent,
+        "last_seq": record.last_seq,
+        "owner": owner,
+    }

@@ -1,0 +1,124 @@
+"""Files that were sent for a prompt, in a private folder of the data directory.
+
+Each has a folder of its own, so that it keeps its name. A week later it is deleted, and the oldest
+are deleted sooner when all of them together become too large.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from dragoman.host.home import make_private
+from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink
+from dragoman.web.failures import Failure
+
+MAX_BYTES = 10 * 1024 * 1024
+MAX_TOTAL_BYTES = 1024 * 1024 * 1024
+KEPT_SECONDS = 7 * 24 * 3600.0
+
+_UNSAFE = re.compile(r"[^\w.\- ]+")
+_LONGEST_NAME = 100
+_TEXT_TYPES = ("application/json", "application/xml", "application/javascript")
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    path: Path
+    mime_type: str
+    size: int
+
+
+class Uploads:
+    """What is kept in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def keep(self, data: bytes, name: str, mime_type: str) -> Uploaded:
+        """Raises OSError when there is no room."""
+        path = self.new_folder() / _safe(name)
+        self.write(path, data, mime_type)
+        return Uploaded(path, mime_type, len(data))
+
+    def new_folder(self) -> Path:
+        """The path of a folder that is not there yet."""
+        return self.folder / os.urandom(16).hex()
+
+    def write(self, path: Path, data: bytes, mime_type: str) -> None:
+        """A file in a folder that `new_folder` gave. Raises OSError when there is no room."""
+        self.clean(time.time())
+        make_private(self.folder)
+        make_private(path.parent)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        path.with_name(f".{path.name}.type").write_text(mime_type)
+
+    def content(self, uri: str, *, audio: bool = True) -> Content:
+        """An upload as the best there is for a prompt; agents that do not take it get a link, also
+        for sounds where `audio` says that this one does not.
+
+        Raises Failure for what was never uploaded, or is gone.
+        """
+        path = self._path(uri)
+        try:
+            data = path.read_bytes()
+            mime_type = path.with_name(f".{path.name}.type").read_text()
+        except OSError:
+            raise Failure(
+                400, "unknown_upload", "there is no such upload, or not any more"
+            ) from None
+        if mime_type.startswith("audio/") and not audio:
+            return ResourceLink(uri, path.name, mime_type, size=len(data))
+        return _content(data, mime_type, uri, path.name)
+
+    def _path(self, uri: str) -> Path:
+        address = urlsplit(uri)
+        path = Path(unquote(address.path))
+        is_ours = path.parent.parent == self.folder and ".." not in path.parts
+        if address.scheme != "file" or not is_ours or path.name.startswith("."):
+            raise Failure(400, "unknown_upload", "this is not the address of an upload")
+        return path
+
+    def clean(self, now: float) -> None:
+        """Delete what is old, and the oldest of what is too much."""
+        if not self.folder.is_dir():
+            return
+        room = MAX_TOTAL_BYTES
+        for folder in sorted(self.folder.iterdir(), key=_changed_at, reverse=True):
+            room -= sum(file.stat().st_size for file in folder.iterdir())
+            if room < 0 or now - _changed_at(folder) > KEPT_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _safe(name: str) -> str:
+    plain = _UNSAFE.sub("-", os.path.basename(name.replace("\\", "/"))).strip(". -")
+    return plain[-_LONGEST_NAME:].lstrip(". -") or "attachment"
+
+
+def _content(data: bytes, mime_type: str, uri: str, name: str) -> Content:
+    encoded = base64.b64encode(data).decode()
+    if mime_type.startswith("image/"):
+        return Image(encoded, mime_type, uri=uri)
+    if mime_type.startswith("audio/"):
+        return Audio(encoded, mime_type)
+    if mime_type.startswith("text/") or mime_type in _TEXT_TYPES:
+        try:
+            return Resource(uri, content=data.decode(), mime_type=mime_type)
+        except UnicodeDecodeError:
+            pass
+    return ResourceLink(uri, name, mime_type, size=len(data))

@@ -1,0 +1,53 @@
+"""An agent to chat with: it does what the prompt says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from dragoman.schema import v1
+from dragoman.testing import AgentTurn, ScriptedAgent
+
+MODES = [v1.SessionMode(id="code", name="Code"), v1.SessionMode(id="ask", name="Ask")]
+
+
+async def converse(turn: AgentTurn) -> None:
+    match turn.text:
+        case "wait":
+            await turn.cancelled.wait()
+        case "never stop":
+            await asyncio.sleep(600)
+        case "ask":
+            await ask(turn)
+        case "ask when told":
+            turn.say("half a line, then ")
+            await told(turn)
+            await ask(turn)
+        case _:
+            turn.say(f"heard {turn.text!r} in {turn.mode}\n")
+
+
+async def ask(turn: AgentTurn) -> None:
+    chosen = await turn.request_permission("c", title="Do it", raw_input={"command": "make"})
+    turn.say(f"a question: {chosen}\n")
+
+
+async def told(turn: AgentTurn) -> None:
+    """Wait for a file of that name."""
+    while not os.path.exists(f"{turn.cwd}/told"):  # noqa: ASYNC110, ASYNC240 (nobody can tell us)
+        await asyncio.sleep(0.01)
+
+
+partner = ScriptedAgent(
+    converse,
+    name="partner",
+    title="A Partner",
+    modes=MODES,
+    config_options=[v1.SessionConfigBoolean(id="loud", name="Loud", current_value=False)],
+    capabilities=v1.AgentCapabilities(),
+    commands=[
+        v1.AvailableCommand(name="new", description="the agent's own way to begin anew"),
+        v1.AvailableCommand(name="review", description="look at it"),
+        v1.AvailableCommand(name="help", description="the agent's own help"),
+    ],
+)

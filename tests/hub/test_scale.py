@@ -1,0 +1,97 @@
+"""Many sessions at once, and readers that come and go: within time and memory, and exact."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import resource
+import time
+from pathlib import Path
+
+import pytest
+from support.hubs import TestLauncher, hub_with, seen_until, stored
+
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.session import events as e
+from dragoman.testing import AgentTurn, ScriptedAgent
+
+UPDATES = 20
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+async def test_many_sessions_share_their_agents(tmp_path: Path) -> None:
+    await run_sessions(tmp_path, sessions=30, agents=3)
+
+
+@pytest.mark.soak
+@pytest.mark.within(120)
+async def test_five_hundred_sessions_on_ten_agents(tmp_path: Path) -> None:
+    before = time.monotonic()
+    await run_sessions(tmp_path, sessions=500, agents=10)
+    assert time.monotonic() - before <= 30
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss <= 300 * 1024
+
+
+async def run_sessions(folder: Path, *, sessions: int, agents: int) -> None:
+    command = ScriptedAgent.command(f"{PROGRAMS}/agents.py:talks")
+    launcher = TestLauncher({f"agent-{number}": command for number in range(agents)})
+    async with stored(folder) as store, Hub(store, launcher) as hub:
+        names = [f"agent-{number % agents}" for number in range(sessions)]
+        lives = await asyncio.gather(*(hub.create(name, str(folder)) for name in names))
+        await asyncio.gather(*(hub.send(live.id, c.Prompt("go on")) for live in lives))
+        for live in lives:
+            seen = await seen_until(hub.watch(live.id), e.TurnEnded)
+            told = [event for event in seen if isinstance(event, e.AgentMessage)]
+            assert len(told) == UPDATES
+        assert len(launcher.started) == agents
+
+
+async def test_readers_that_come_and_go_see_the_exact_log(tmp_path: Path) -> None:
+    await read_in_bits(tmp_path, readers=20, updates=500)
+
+
+@pytest.mark.soak
+@pytest.mark.within(300)
+async def test_two_hundred_readers_of_five_thousand_events_see_the_exact_log(
+    tmp_path: Path,
+) -> None:
+    await read_in_bits(tmp_path, readers=200, updates=5_000)
+
+
+async def read_in_bits(folder: Path, *, readers: int, updates: int) -> None:
+    """Each reader leaves at random and comes back with its cursor."""
+    dice = random.Random(7)
+
+    async def talks(turn: AgentTurn) -> None:
+        for number in range(updates):
+            turn.say(f"{number} ")
+            if number % 50 == 0:
+                await asyncio.sleep(0)
+
+    async with hub_with(folder, ScriptedAgent(talks)) as hub:
+        live = await hub.create("it", str(folder))
+        reading = [
+            asyncio.create_task(_read(hub, live.id, dice.randrange(1, 40))) for _ in range(readers)
+        ]
+        await hub.send(live.id, c.Prompt("go on"))
+        logs = await asyncio.gather(*reading)
+        stored_events: list[int] = []
+        while more := await hub.store.events(live.id, after=len(stored_events)):
+            stored_events += [event.seq for event in more]
+        assert stored_events == list(range(1, len(stored_events) + 1))
+        ended = len(stored_events)
+        assert all(log == list(range(1, ended + 1)) for log in logs)
+
+
+async def _read(hub: Hub, session_id: str, pages: int) -> list[int]:
+    seen: list[int] = []
+    while True:
+        left = pages
+        async for page in hub.watch(session_id, seen[-1] if seen else 0):
+            seen += [event.seq for event in page]
+            if isinstance(page[-1].decode(), e.TurnEnded):
+                return seen
+            left -= 1
+            if not left:
+                break

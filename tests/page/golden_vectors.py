@@ -1,0 +1,306 @@
+"""Event sequences and the states they fold to, written for the page's own fold to agree with.
+
+Run as a program it writes `web/test/golden.json`; `test_golden_vectors.py` says when that is stale.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.session import events as e
+from dragoman.session.content import (
+    Content,
+    ContentItem,
+    Diff,
+    Image,
+    Location,
+    Resource,
+    ResourceLink,
+    TerminalItem,
+    Text,
+    ToolContent,
+    UnknownContent,
+)
+from dragoman.session.facts import (
+    Command,
+    ConfigChoice,
+    ConfigOption,
+    Cost,
+    Decision,
+    Mode,
+    PermissionOption,
+    PlanStep,
+    TokenUsage,
+)
+from dragoman.session.reduce import reduce
+from dragoman.session.state import (
+    AgentEntry,
+    SessionState,
+    Terminal,
+    ThoughtEntry,
+    UserEntry,
+)
+
+GOLDEN = Path(__file__).parents[2] / "web" / "test" / "golden.json"
+
+_SEQUENCES = 40
+_LENGTH = 50
+
+
+def vectors() -> bytes:
+    """Every sequence with its events and its final state, as JSON."""
+    cases = [_case(f"random {seed}", _random_events(seed)) for seed in range(_SEQUENCES)]
+    cases.append(_case("a whole turn", _whole_turn()))
+    return msgspec.json.encode(cases) + b"\n"
+
+
+def _case(name: str, events: list[e.Event]) -> dict[str, Any]:
+    state = SessionState()
+    for event in events:
+        reduce(state, event)
+    return {"name": name, "events": events, "state": _whole_state(state)}
+
+
+def _whole_state(state: SessionState) -> dict[str, Any]:
+    """With the defaults of its rows spelled out, without what only the fold itself looks at."""
+    whole = _row(state)
+    del whole["places"]
+    for name in ("entries", "turns", "queue"):
+        whole[name] = [_row(row) for row in getattr(state, name)]
+    for name in ("terminals", "pending", "subagents"):
+        whole[name] = {key: _row(row) for key, row in getattr(state, name).items()}
+    return whole
+
+
+def _row(row: msgspec.Struct) -> dict[str, Any]:
+    config = row.__struct_config__
+    tag = {} if config.tag_field is None else {config.tag_field: config.tag}
+    fields = {name: getattr(row, name) for name in row.__struct_fields__ if name not in _PIECES}
+    if isinstance(row, Terminal):
+        fields["output"] = row.output
+    if isinstance(row, UserEntry | AgentEntry | ThoughtEntry):
+        fields["content"] = row.content
+    return {**tag, **fields}
+
+
+_PIECES = ("pieces", "size")
+"""How a text is held, which is each fold's own affair."""
+
+
+# ── random events ─────────────────────────────────────────────────────────────────────────────
+
+
+def _random_events(seed: int) -> list[e.Event]:
+    dice = random.Random(seed)
+    makers = _MAKERS + _COMMON * 4
+    events: list[e.Event] = []
+    for seq in range(1, _LENGTH + 1):
+        event = dice.choice(makers)(dice)
+        event.seq, event.at = seq, 1000.0 + seq / 4
+        event.replay = dice.random() < 0.15
+        events.append(event)
+    return events
+
+
+def _words(dice: random.Random) -> str:
+    return dice.choice(["", "Hello ", "wörld", "\n\n", "`code`", "𝄞", "same", "same"])
+
+
+def _content(dice: random.Random) -> Content:
+    kinds: list[Content] = [
+        Text(_words(dice)),
+        Text(_words(dice)),
+        Text(_words(dice)),
+        Text("noted", annotations={"audience": ["user"]}),
+        Image("aGk=", "image/png"),
+        ResourceLink("file:///a.py", "a.py"),
+        Resource("file:///b.txt", content="same"),
+        UnknownContent("hologram", "{}"),
+    ]
+    return dice.choice(kinds)
+
+
+def _tool_content(dice: random.Random) -> ToolContent:
+    kinds: list[ToolContent] = [
+        ContentItem(_content(dice)),
+        Diff("a.py", "new", old_text=dice.choice([None, "old"])),
+        TerminalItem(f"term{dice.randrange(2)}"),
+    ]
+    return dice.choice(kinds)
+
+
+def _id(dice: random.Random, word: str) -> str:
+    return f"{word}{dice.randrange(3)}"
+
+
+def _message_id(dice: random.Random) -> str | None:
+    return dice.choice([None, None, "m1", "m2"])
+
+
+def _patch(dice: random.Random, **fields: Any) -> dict[str, Any]:
+    """Some of the fields, some of those cleared."""
+    chosen = {name: value for name, value in fields.items() if dice.random() < 0.5}
+    return {name: None if dice.random() < 0.2 else value for name, value in chosen.items()}
+
+
+def _tool_call(dice: random.Random) -> e.Event:
+    return e.ToolCallUpdated(
+        _id(dice, "call"),
+        meta=dice.choice([None, None, {"a": dice.randrange(3)}, {"b": [1]}]),
+        **_patch(
+            dice,
+            title=_words(dice),
+            name="edit",
+            kind=dice.choice(["edit", "execute", ""]),
+            status=dice.choice(["pending", "in_progress", "completed", "failed", "odd"]),
+            content=[_tool_content(dice) for _ in range(dice.randrange(3))],
+            locations=[Location("a.py", line=dice.randrange(9))],
+            raw_input={"path": "a.py", "n": [1, 2]},
+            raw_output="out",
+        ),
+    )
+
+
+def _plan(dice: random.Random) -> e.Event:
+    steps = [PlanStep(_words(dice), status=dice.choice(["pending", "completed"]))]
+    return e.PlanUpdated(steps=steps * dice.randrange(3), plan_id=dice.choice(["", "", "p1", "p2"]))
+
+
+def _compaction(dice: random.Random) -> e.Event:
+    fields = _patch(dice, summary=[_content(dice)], error="broke")
+    return e.CompactionUpdated(
+        _id(dice, "comp"), dice.choice(["in_progress", "completed"]), **fields
+    )
+
+
+def _subagent(dice: random.Random) -> e.Event:
+    fields = _patch(dice, title="child", description="d", state={"k": 1}, cwd="/w")
+    return e.SubagentUpdated(_id(dice, "sub"), **fields)
+
+
+def _peer_message(dice: random.Random) -> e.Event:
+    fields = _patch(dice, sender_session_id="x", recipient_session_id="y", content=[_content(dice)])
+    return e.PeerMessageUpdated(_id(dice, "peer"), **fields)
+
+
+def _permission(dice: random.Random) -> e.Event:
+    return e.PermissionRequested(
+        _id(dice, "ask"),
+        [
+            PermissionOption("ok", "Allow", "allow_once"),
+            PermissionOption("no", "Reject", "reject_once"),
+        ],
+        title=_words(dice),
+        operation=dice.choice(["write", "execute", "other"]),
+        paths=["a.py"],
+        argv=dice.choice([None, ["rm", "-rf", "x y"]]),
+        content=[_tool_content(dice)],
+        description=dice.choice([None, "rm in this folder"]),
+    )
+
+
+def _turn_ended(dice: random.Random) -> e.Event:
+    return e.TurnEnded(
+        _id(dice, "turn"),
+        stop_reason=dice.choice([None, "end_turn", "cancelled"]),
+        usage=dice.choice([None, TokenUsage(3, 2, 1)]),
+        error=dice.choice([None, None, "lost"]),
+    )
+
+
+def _config(dice: random.Random) -> e.Event:
+    choices = [ConfigChoice("a", "A"), ConfigChoice("b", "B", group="more")]
+    return e.ConfigChanged([ConfigOption("model", "Model", dice.choice("ab"), choices=choices)])
+
+
+def _mode(dice: random.Random) -> e.Event:
+    return e.ModeChanged(_id(dice, "mode"), dice.choice([None, [Mode("mode1", "One")]]))
+
+
+def _opened(dice: random.Random) -> e.Event:
+    return e.SessionOpened("s", "/w", dice.choice(["new", "continued", "reset"]), agent="demo")
+
+
+Maker = Callable[[random.Random], e.Event]
+
+_COMMON: list[Maker] = [
+    lambda d: e.AgentMessage(_content(d), _message_id(d)),
+    lambda d: e.AgentThought(_content(d), _message_id(d)),
+    lambda d: e.UserMessage(_content(d), _message_id(d)),
+    _tool_call,
+    lambda d: e.TurnStarted(_id(d, "turn"), [_content(d) for _ in range(1 + d.randrange(2))]),
+    lambda d: e.TerminalOutput(_id(d, "term"), _words(d)),
+]
+
+_MAKERS: list[Maker] = [
+    _opened,
+    lambda d: e.SessionClosed("done"),
+    lambda d: e.TurnCancelling(_id(d, "turn")),
+    _turn_ended,
+    _plan,
+    lambda d: e.PlanRemoved(d.choice(["p1", "p2"])),
+    lambda d: e.CommandsChanged([Command("test", "Run the tests", hint="which")]),
+    _mode,
+    _config,
+    lambda d: e.InfoChanged(**_patch(d, title="A title", updated_at="2026-01-01")),
+    lambda d: e.UsageChanged(d.randrange(9), 10, d.choice([None, Cost(0.25, "USD")])),
+    lambda d: e.Notice("Careful", severity=d.choice(["info", "warning"]), description=_words(d)),
+    _compaction,
+    lambda d: e.CompactionSummary(_id(d, "comp"), _content(d)),
+    _subagent,
+    _peer_message,
+    lambda d: e.PeerMessageChunk(_id(d, "peer"), _content(d)),
+    lambda d: e.UnknownUpdate("novelty", "{}"),
+    _permission,
+    lambda d: e.PermissionSettled(_id(d, "ask"), "ok", Decision("allow", "a person said so")),
+    lambda d: e.AccessDecided("read", Decision("allow", "inside"), paths=["a.py"]),
+    lambda d: e.ElicitationRequested(_id(d, "ask"), "Name?", "form", schema={"type": "object"}),
+    lambda d: e.ElicitationSettled(_id(d, "ask"), "accept"),
+    lambda d: e.TerminalStarted(_id(d, "term"), ["ls", "-l"], "/w"),
+    lambda d: e.TerminalExited(
+        _id(d, "term"), exit_code=d.choice([None, 0, 2]), signal=d.choice([None, "KILL"])
+    ),
+    lambda d: e.TerminalReleased(_id(d, "term")),
+    lambda d: e.FileWritten("a.py", "new", before="old"),
+    lambda d: e.PromptQueued(_id(d, "q"), [_content(d)]),
+    lambda d: e.PromptUnqueued(_id(d, "q")),
+]
+
+
+def _whole_turn() -> list[e.Event]:
+    diff = Diff("a.py", "x = 2\n", old_text="x = 1\n")
+    events: list[e.Event] = [
+        e.SessionOpened("agent-1", "/w", "new", agent="demo"),
+        e.CommandsChanged([Command("plan"), Command("review", "Look again", hint="path")]),
+        e.TurnStarted("t1", [Text("Change x, "), Text("please")]),
+        e.UserMessage(Text("Change x, please")),
+        e.AgentThought(Text("Let me ")),
+        e.AgentThought(Text("see")),
+        e.PlanUpdated(steps=[PlanStep("Edit", status="in_progress"), PlanStep("Test", "low")]),
+        e.ToolCallUpdated("c1", title="Edit a.py", kind="edit", content=[diff]),
+        _permission(random.Random(7)),
+        e.PermissionSettled("ask0", None, Decision("cancelled", "nobody answered")),
+        e.PermissionSettled("ask1", "ok", Decision("allow", "a person said so")),
+        e.PermissionSettled("ask2", "ok", Decision("allow", "a person said so")),
+        e.ToolCallUpdated("c1", status="completed"),
+        e.TerminalStarted("term1", ["pytest", "-q"], "/w"),
+        e.TerminalOutput("term1", "1 passed\r\n"),
+        e.TerminalExited("term1", exit_code=0),
+        e.PlanUpdated(steps=[PlanStep("Edit", status="completed"), PlanStep("Test", "low")]),
+        e.AgentMessage(Text("Done: ")),
+        e.AgentMessage(Text("**x** is 2.")),
+        e.TurnEnded("t1", "end_turn", TokenUsage(30, 20, 10)),
+        e.AgentMessage(Text("A word after the end.")),
+    ]
+    for seq, event in enumerate(events, 1):
+        event.seq, event.at = seq, 5.0 + seq
+    return events
+
+
+if __name__ == "__main__":
+    GOLDEN.write_bytes(vectors())

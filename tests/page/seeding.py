@@ -1,0 +1,52 @@
+"""Sessions put straight into a store, and told on while a server watches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from dragoman.hub.owner import is_gone, this_process
+from dragoman.session import events as e
+from dragoman.store.base import Store
+from dragoman.store.open import open_store
+from dragoman.store.records import Batch, Lease, SessionChange, SessionRecord, encode_event
+
+
+class Teller:
+    """Owns a session and says what happens in it."""
+
+    def __init__(self, store: Store, lease: Lease) -> None:
+        self._store, self._lease = store, lease
+        self._seq = 0
+
+    async def tell(self, events: Sequence[e.Event], **change: str) -> None:
+        first = self._seq + 1
+        for event in events:
+            self._seq += 1
+            event.seq, event.at = self._seq, time.time()
+        batch = Batch(
+            first_seq=first,
+            events=[encode_event(event) for event in events],
+            change=SessionChange(**change, updated_at=time.time()),
+        )
+        await self._store.append(self._lease, batch)
+
+
+@asynccontextmanager
+async def told_session(
+    home: Path, session_id: str, cwd: Path, *, title: str = "A session", agent: str = "demo"
+) -> AsyncGenerator[Teller]:
+    store = await open_store(home)
+    now = time.time()
+    record = SessionRecord(
+        id=session_id, agent=agent, cwd=str(cwd), created_at=now, updated_at=now, title=title
+    )
+    try:
+        await store.create_session(record)
+        lease = await store.acquire(session_id, this_process(), seconds=120, gone=is_gone)
+        yield Teller(store, lease)
+        await store.release(lease)
+    finally:
+        await store.aclose()

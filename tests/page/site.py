@@ -1,0 +1,80 @@
+"""A real `dragoman serve` for the page's tests, on a home and a workspace of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+START_SECONDS = 30
+
+
+@dataclass
+class Site:
+    """Where it is served, and the folders it works on; it can be ended and started again."""
+
+    home: Path
+    workspace: Path
+    port: int
+    token: str = ""
+    arguments: tuple[str, ...] = ()
+    process: asyncio.subprocess.Process | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    async def start(self) -> None:
+        command = [sys.executable, "-m", "dragoman", "serve", "--port", str(self.port)]
+        command += ["--token-file", str(self.home / "token"), *self.arguments]
+        self.process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=self.workspace,
+            env=os.environ | {"DRAGOMAN_HOME": str(self.home)},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        assert self.process.stdout is not None
+        async with asyncio.timeout(START_SECONDS):
+            line = await self.process.stdout.readline()
+        self.token = line.decode().strip().partition("#token=")[2]
+        assert self.token, f"the server did not say where it is: {line!r}"
+
+    async def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        if self.process is None:
+            return
+        with suppress(ProcessLookupError):
+            self.process.send_signal(how)
+        await self.process.wait()
+        self.process = None
+
+
+@asynccontextmanager
+async def served(folder: Path, *arguments: str) -> AsyncGenerator[Site]:
+    """The site, running; the caller may have put sessions into its home before."""
+    site = prepared(folder, *arguments)
+    await site.start()
+    try:
+        yield site
+    finally:
+        await site.stop()
+
+
+def prepared(folder: Path, *arguments: str) -> Site:
+    home, workspace = folder / "home", folder / "project"
+    home.mkdir(mode=0o700, exist_ok=True)
+    workspace.mkdir(exist_ok=True)
+    (workspace / "README.md").write_text("# A project\n\nSmall.\n")
+    return Site(home, workspace, _free_port(), arguments=arguments)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,64 @@
+"""axe finds nothing serious on any screen, light or dark, wide or narrow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page.browsing import answer, browsed, finished, new_session, person, prompt
+from page.site import Site, served
+from playwright.async_api import Browser, Page
+
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+_SCREENS = ("inbox", "agents", "policies", "grid", "search/demo", "")
+
+
+@pytest.mark.within(120)
+async def test_no_screen_has_a_serious_issue(tmp_path: Path) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: run npm ci in the folder web")
+    async with served(tmp_path) as site, browsed() as browser:
+        for scheme, width in (("light", 1440), ("dark", 390)):
+            await _look_around(browser, site, scheme, width)
+
+
+async def _look_around(browser: Browser, site: Site, scheme: str, width: int) -> None:
+    window = {"width": width, "height": 844}
+    async with person(browser, site, color_scheme=scheme, viewport=window) as page:
+        if width < 768:
+            await page.get_by_role("button", name="Sessions").click()
+        session = await new_session(page)
+        await _examine(page, f"an empty session, {scheme}")
+        await prompt(page, "Write something down")
+        await page.locator(".card.permission").wait_for()
+        await _examine(page, f"a permission, {scheme}")
+        await answer(page, "Allow")
+        await answer(page, "Allow once")
+        await finished(page)
+        await _examine(page, f"a session, {scheme}")
+        for screen in _SCREENS:
+            await page.evaluate(f"location.hash = '#/{screen}'")
+            await page.wait_for_timeout(400)
+            await _examine(page, f"{screen or 'start'}, {scheme}")
+        await page.evaluate(f"location.hash = '#/s/{session}/replay'")
+        await page.locator(".replaybar").wait_for()
+        await _examine(page, f"replay, {scheme}")
+        for key in ("Control+k", "?"):
+            await page.keyboard.press(key)
+            await page.locator("dialog[open]").wait_for()
+            await _examine(page, f"{key}, {scheme}")
+            await page.keyboard.press("Escape")
+
+
+async def _examine(page: Page, where: str) -> None:
+    # The page's own policy forbids scripts from elsewhere: axe comes in through the debugger.
+    await page.evaluate(AXE.read_text())
+    found: list[dict[str, Any]] = (await page.evaluate("axe.run()"))["violations"]
+    serious = [
+        f"{issue['id']}: {node['target']} {node.get('failureSummary', '')}"
+        for issue in found
+        if issue["impact"] in ("serious", "critical")
+        for node in issue["nodes"]
+    ]
+    assert not serious, f"{where}: " + "\n".join(serious)

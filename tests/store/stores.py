@@ -1,0 +1,101 @@
+"""Stores to test, and what to put into them. Another kind of store is one more line in KINDS."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dragoman.session.content import Text
+from dragoman.session.events import AgentMessage
+from dragoman.store.base import Store
+from dragoman.store.open import open_store
+from dragoman.store.records import (
+    Batch,
+    Lease,
+    Owner,
+    Said,
+    SessionChange,
+    SessionRecord,
+    StoredEvent,
+    encode_event,
+)
+from dragoman.store.sqlite import SqliteStore
+
+Opens: TypeAlias = Callable[[], AbstractAsyncContextManager[Store]]
+
+ME = Owner("me", "machine", 1, "today", "here")
+YOU = Owner("you", "machine", 2, "today", "there")
+
+
+@asynccontextmanager
+async def on_disk(directory: Path) -> AsyncGenerator[SqliteStore]:
+    store = await open_store(directory)
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+@asynccontextmanager
+async def in_memory(_: Path) -> AsyncGenerator[SqliteStore]:
+    store = await open_store(None)
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+KINDS: dict[str, Callable[[Path], AbstractAsyncContextManager[Store]]] = {
+    "sqlite": on_disk,
+    "sqlite in memory": in_memory,
+}
+
+
+def record(session_id: str = "s", **fields: Any) -> SessionRecord:
+    given: dict[str, Any] = {"agent": "demo", "cwd": "/work", "created_at": 1, "updated_at": 1}
+    return SessionRecord(id=session_id, **(given | fields))
+
+
+def nobody_is_gone(_: Owner) -> bool:
+    return False
+
+
+async def acquire(store: Store, session_id: str = "s", owner: Owner = ME) -> Lease:
+    return await store.acquire(session_id, owner, seconds=60, gone=nobody_is_gone)
+
+
+async def begin(store: Store, session_id: str = "s", owner: Owner = ME) -> Lease:
+    """A new session, and the right to write it."""
+    await store.create_session(record(session_id, cwd=f"/work/{session_id}"))
+    return await acquire(store, session_id, owner)
+
+
+def body(seq: int, text: str = "word") -> bytes:
+    return encode_event(AgentMessage(Text(text), seq=seq, at=float(seq)))
+
+
+def batch(
+    first: int,
+    count: int = 1,
+    *,
+    change: SessionChange | None = None,
+    said: Sequence[Said] = (),
+) -> Batch:
+    events = [body(seq) for seq in range(first, first + count)]
+    return Batch(first_seq=first, events=events, change=change or SessionChange(), said=list(said))
+
+
+async def fill(store: Store, lease: Lease, count: int, after: int = 0) -> None:
+    """Events from the one behind `after` on, in batches of a thousand."""
+    for first in range(after + 1, after + count + 1, 1000):
+        await store.append(lease, batch(first, min(1000, after + count + 1 - first)))
+
+
+async def whole(store: Store, session_id: str = "s", page: int = 1000) -> list[StoredEvent]:
+    """Every event of a session, read in pages."""
+    found: list[StoredEvent] = []
+    while some := await store.events(session_id, after=len(found), limit=page):
+        found += some
+    return found

@@ -1,0 +1,130 @@
+"""Export and import: what goes out comes in again, and what does not fit is named by its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from store.stores import ME, Opens, batch, begin, body, fill, in_memory, on_disk, record, whole
+
+from dragoman.errors import ConfigError, UnknownSession
+from dragoman.session.content import Text
+from dragoman.session.events import AgentMessage, TurnStarted
+from dragoman.store.archive import exported, import_session, read_archive
+from dragoman.store.base import Store
+from dragoman.store.lines import header_line, is_header
+from dragoman.store.records import Batch, SessionChange, encode_event
+
+
+async def lines_of(store: Store, session_id: str = "s") -> list[bytes]:
+    return [line async for line in exported(store, session_id)]
+
+
+async def test_a_session_goes_out_and_comes_in_again(opens: Opens, tmp_path: Path) -> None:
+    async with opens() as store, in_memory(tmp_path) as other:
+        lease = await begin(store)
+        asked = encode_event(TurnStarted("t", [Text("where is it")], seq=1))
+        await store.append(lease, Batch(first_seq=1, events=[asked]))
+        await fill(store, lease, 2500, after=1)
+        await store.change_session("s", SessionChange(title="T", name="n", status="running"))
+        archive = read_archive(await lines_of(store))
+        stored = await import_session(other, archive, "new", ME)
+        assert [e.body for e in await whole(other, "new")] == [e.body for e in await whole(store)]
+        assert (stored.id, stored.title, stored.name, stored.status) == ("new", "T", "n", "idle")
+        assert stored.last_seq == 2501
+        assert await other.session("new") == stored
+        assert [(hit.session_id, hit.seq) for hit in await other.search("where")] == [("new", 1)]
+        assert await other.owner("new") is None
+
+
+async def test_a_mirror_is_an_archive(tmp_path: Path) -> None:
+    async with on_disk(tmp_path) as store:
+        lease = await begin(store)
+        await fill(store, lease, 3)
+        await store.change_session("s", SessionChange(title="first"))
+    async with on_disk(tmp_path) as store:
+        await store.change_session("s", SessionChange(title="second"))
+        await fill(store, lease, 2, after=3)
+    archive = read_archive((tmp_path / "sessions" / "s.jsonl").read_bytes().splitlines())
+    assert archive.record.title == "second"
+    assert archive.events == [body(seq) for seq in range(1, 6)]
+    async with on_disk(tmp_path) as store:
+        out = [line for line in await lines_of(store) if not is_header(line)]
+        assert out == [event + b"\n" for event in archive.events]
+
+
+async def test_what_is_not_there_is_not_exported(opens: Opens) -> None:
+    async with opens() as store:
+        with pytest.raises(UnknownSession):
+            await lines_of(store, "nobody")
+
+
+async def test_a_name_that_is_taken_is_left_out(opens: Opens) -> None:
+    async with opens() as store:
+        await store.create_session(record("s", name="n"))
+        archive = read_archive(await lines_of(store))
+        assert (await import_session(store, archive, "t", ME)).name is None
+
+
+HEAD = header_line(record())
+EVENT = body(1) + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ([], "line 1: expected the header of a session"),
+        ([b"\n"], "line 1: expected the header of a session"),
+        ([EVENT], "line 1: expected the header of a session"),
+        (
+            [b'{"dragoman":2,"session":%s}' % HEAD[24:-2]],
+            "line 1: expected an archive of version 1",
+        ),
+        ([b'{"dragoman":1,"session":{"id":"s"}}'], "line 1: expected the header of a session"),
+        ([HEAD, b"nonsense\n"], "line 2: expected an event of a session ("),
+        ([HEAD, b'{"type":"surprise","seq":1}\n'], "line 2: expected an event of a session ("),
+        ([HEAD, b"[" * 100_000], "line 2: expected an event of a session ("),
+        ([HEAD, EVENT, EVENT], "line 3: expected the event with the number 2, not 1"),
+        ([HEAD, body(2)], "line 2: expected the event with the number 1, not 2"),
+        ([HEAD, EVENT, body(2)[:-5]], "line 3: expected an event of a session ("),
+        ([HEAD, EVENT, HEAD, body(3)], "line 4: expected the event with the number 2, not 3"),
+        ([HEAD, b'\xff\xfe{"seq":1}'], "line 2: expected an event of a session ("),
+    ],
+)
+def test_a_file_that_does_not_fit_is_an_error_at_its_line(lines: list[bytes], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_archive(lines, "x.jsonl")
+    assert str(caught.value).startswith(f"x.jsonl: {says}")
+
+
+def test_control_a_file_that_fits_is_taken_also_with_other_line_ends() -> None:
+    assert read_archive([HEAD, EVENT, body(2) + b"\r\n"]).events == [body(1), body(2)]
+
+
+def test_a_line_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.store.archive.MAX_LINE", 1000)
+    with pytest.raises(ConfigError, match="line 2: expected a line of at most 1000 bytes"):
+        read_archive([HEAD, body(1, "x" * 2000)])
+
+
+async def test_an_import_that_fails_leaves_nothing(opens: Opens) -> None:
+    async with opens() as store:
+        # Two events that would not be one sequence cannot get this far, so the archive is changed.
+        archive = read_archive([HEAD, EVENT])
+        archive.events.append(b"nonsense")
+        with pytest.raises(Exception, match=r"malformed|expected|invalid"):
+            await import_session(store, archive, "t", ME)
+        assert await store.session("t") is None
+        assert await store.all_events() == []
+
+
+def test_unknown_fields_of_an_event_are_kept_as_they_stood() -> None:
+    newer = encode_event(AgentMessage(Text("x"), seq=1))[:-1] + b',"of_tomorrow":1}'
+    assert read_archive([HEAD, newer]).events == [newer]
+
+
+async def test_control_the_exported_lines_are_what_was_stored(opens: Opens) -> None:
+    async with opens() as store:
+        lease = await begin(store)
+        await store.append(lease, batch(1, 2))
+        assert (await lines_of(store))[1:] == [body(1) + b"\n", body(2) + b"\n"]

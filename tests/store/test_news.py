@@ -1,0 +1,121 @@
+"""Whoever watches is woken by what this process writes and by what others do."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from store.stores import Opens, batch, begin, on_disk, record
+
+from dragoman.store import writer
+from dragoman.store.database import Database
+from dragoman.store.records import SessionChange
+
+
+async def woken(event: asyncio.Event) -> bool:
+    """Whether it is set soon; a generous bound, since the machine may be busy."""
+    try:
+        async with asyncio.timeout(20):
+            await event.wait()
+    except TimeoutError:
+        return False
+    event.clear()
+    return True
+
+
+async def test_a_commit_of_ours_wakes_and_its_events_are_there(opens: Opens) -> None:
+    async with opens() as store:
+        lease = await begin(store)
+        news = asyncio.Event()
+        store.on_change(news.set)
+        appended = asyncio.create_task(store.append(lease, batch(1)))
+        assert await woken(news)
+        assert len(await store.events("s")) == 1
+        await appended
+
+
+async def test_every_kind_of_write_wakes(opens: Opens) -> None:
+    async with opens() as store:
+        news = asyncio.Event()
+        store.on_change(news.set)
+        for write in (
+            store.create_session(record("x")),
+            store.change_session("x", SessionChange(title="t")),
+            store.send("x", b"c"),
+        ):
+            await write
+            assert await woken(news)
+
+
+async def test_who_has_unsubscribed_is_not_woken(opens: Opens) -> None:
+    async with opens() as store:
+        calls: list[str] = []
+        end_a = store.on_change(lambda: calls.append("a"))
+        end_b = store.on_change(lambda: calls.append("b"))
+        await store.create_session(record("x"))
+        end_a()
+        end_a()
+        await store.create_session(record("y"))
+        end_b()
+        await store.create_session(record("z"))
+        assert calls == ["a", "b", "b"]
+
+
+async def test_a_commit_of_another_connection_wakes(tmp_path: Path) -> None:
+    async with on_disk(tmp_path) as store, on_disk(tmp_path) as other:
+        await store.create_session(record("before"))
+        news = asyncio.Event()
+        end = store.on_change(news.set)
+        await other.create_session(record("x"))
+        assert await woken(news)
+        assert await store.session("x") is not None
+        end()
+        again = store.on_change(news.set)
+        await other.create_session(record("y"))
+        assert await woken(news)
+        again()
+
+
+async def test_what_others_write_is_looked_for_only_while_somebody_watches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = asyncio.Semaphore(0)
+    loop = asyncio.get_running_loop()
+    original = Database.data_version
+
+    def counted(db: Database) -> int:
+        loop.call_soon_threadsafe(looked.release)
+        return original(db)
+
+    async with on_disk(tmp_path) as store:
+        monkeypatch.setattr(Database, "data_version", counted)
+        monkeypatch.setattr(writer, "POLL_SECONDS", 0.005)
+        await asyncio.sleep(0.1)
+        assert looked.locked(), "nobody watches, and yet it was polled"
+        end = store.on_change(lambda: None)
+        for _ in range(3):
+            await looked.acquire()
+        end()
+        # One look may be under way; after the next job there is none.
+        await store.create_session(record("x"))
+        await asyncio.sleep(0.05)
+        while not looked.locked():
+            await looked.acquire()
+        await asyncio.sleep(0.1)
+        assert looked.locked(), "nobody watches any more, and yet it was polled"
+
+
+async def test_who_wakes_may_unsubscribe_and_subscribe(opens: Opens) -> None:
+    async with opens() as store:
+        ends: list[Any] = []
+
+        def once() -> None:
+            ends.pop()()
+            store.on_change(lambda: None)
+
+        ends.append(store.on_change(once))
+        await store.create_session(record("x"))
+        await store.create_session(record("y"))
+        assert ends == []

@@ -1,0 +1,133 @@
+"""Search over what people wrote and agents said, whatever is typed into it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from store.stores import Opens, batch, begin
+
+from dragoman.errors import StoreError
+from dragoman.store.base import Store
+from dragoman.store.records import Hit, Said
+from dragoman.store.search import match_query
+
+SEED = 20_240_607
+
+
+async def say(store: Store, *texts: str) -> None:
+    lease = await begin(store)
+    said = [Said(seq, "agent", text) for seq, text in enumerate(texts, 1)]
+    await store.append(lease, batch(1, len(texts), said=said))
+
+
+async def test_a_hit_says_where_and_shows_the_words(opens: Opens) -> None:
+    async with opens() as store:
+        await say(store, "nothing here", "The quick brown fox jumps", "more of nothing")
+        assert await store.search("brown") == [
+            Hit("s", 2, "agent", "The quick \x01brown\x02 fox jumps")
+        ]
+
+
+FINDS: dict[str, set[int]] = {
+    "quick": {1},
+    "QUICK": {1},
+    "qui": {1},
+    "qui brown": set(),
+    "brown qui": {1},
+    "quick lazy": set(),
+    '"quick brown"': {1},
+    '"brown quick"': set(),
+    '"quick bro': {1},
+    "cafe": {3},
+    "café": {3},
+    "snake_case.name": {4},
+    "日本": {5},
+    "пример": {6},
+    "fox": {1, 2},
+}
+
+
+async def test_words_are_found(opens: Opens) -> None:
+    async with opens() as store:
+        await say(
+            store,
+            "The quick brown fox",
+            "A lazy fox",
+            "Un café noir",
+            "call snake_case.name() twice",
+            "日本語のテキスト",
+            "Это пример текста",
+        )
+        for query, found in FINDS.items():
+            assert {hit.seq for hit in await store.search(query)} == found, query
+
+
+HOSTILE = [
+    *("", " ", '"', '""', '"""', "'", "*", "**", "-", "+", "^", ":", "(", ")", "()", "{}", "\\"),
+    *("AND", "OR", "NOT", "NEAR", "NEAR(", "NEAR(a b, 5)", "a AND", "a OR", "NOT a", "a NOT"),
+    *("text:fox", "said_words:fox", "text : fox", "- text : fox", "{text} : fox", "^fox", "fox^"),
+    *("fox*fox", "fox * fox", "fox**", '"fox" *', 'fox"', '"fox', "fox; DROP TABLE said", "%", "_"),
+    *("\0", "fox\0", "\x01\x02", "\ud7ff", "\U0010ffff", "﷽", "fox\n\tfox", "💥", "+fox -fox"),
+    *("a" * 10_000, "a " * 10_000, '"a" ' * 1000, "(" * 500, "NEAR(" * 200, "rank", "rowid"),
+]
+
+
+async def test_nothing_that_is_typed_is_an_error(opens: Opens) -> None:
+    async with opens() as store:
+        await say(store, "a fox and or not near text rank rowid")
+        for query in HOSTILE:
+            try:
+                await store.search(query)
+            except Exception as error:
+                pytest.fail(f"{query[:100]!r}: {error}")
+        assert len(await store.search("fox")) == 1
+
+
+async def test_control_what_is_typed_would_be_an_error_if_it_were_the_query(
+    monkeypatch: pytest.MonkeyPatch, opens: Opens
+) -> None:
+    def as_typed(text: str) -> str:
+        return text
+
+    monkeypatch.setattr("dragoman.store.search.match_query", as_typed)
+    async with opens() as store:
+        await say(store, "fox")
+        with pytest.raises(StoreError):
+            await store.search("NEAR(")
+
+
+def test_a_query_holds_what_was_typed_in_quotes() -> None:
+    assert match_query("NEAR(") == '"NEAR("*'
+    assert match_query('say "a b" now') == '"say" "a b" "now"*'
+    assert match_query('say "a b"') == '"say" "a b"'
+    assert match_query("-- !!") == ""
+
+
+async def test_random_queries_are_no_error(opens: Opens) -> None:
+    chosen = random.Random(SEED)
+    alphabet = "ab \"'*()^:+-{}\\,;AND OR NOT NEAR\n\0\x01éß日💥"
+    async with opens() as store:
+        await say(store, "ab aAND NOT é ß 日")
+        for _ in range(500):
+            query = "".join(chosen.choices(alphabet, k=chosen.randrange(1, 30)))
+            try:
+                await store.search(query)
+            except Exception as error:
+                pytest.fail(f"{query!r} (seed {SEED}): {error}")
+
+
+async def test_the_best_come_first_and_no_more_than_asked_for(opens: Opens) -> None:
+    async with opens() as store:
+        await say(store, *("long words " * 20 + "fox" for _ in range(5)), "fox fox fox")
+        found = await store.search("fox", limit=3)
+        assert len(found) == 3
+        assert found[0].seq == 6
+        assert len(await store.search("fox")) == 6
+
+
+async def test_text_of_any_kind_can_be_stored(opens: Opens) -> None:
+    async with opens() as store:
+        nasty = ["", "\0", "a\0b", '"', "\\", "\x01mark\x02", "💥", "x" * 100_000, "\u2028"]
+        await say(store, *nasty, "findme")
+        assert len(await store.search("findme")) == 1

@@ -1,0 +1,101 @@
+"""`dragoman serve` as a process: started, spoken to, killed, started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+COMMAND = Path(sys.executable).parent / "dragoman"
+AGENTS = Path(__file__).parents[1] / "web" / "programs" / "agents.py"
+SECONDS = 30.0
+
+
+class ServerProcess:
+    """One server: `origin` and `token` are what it printed."""
+
+    def __init__(self, home: Path, *words: str) -> None:
+        self.home = home
+        self.workspace = home / "workspace"
+        self.workspace.mkdir(exist_ok=True)
+        self.errors = home / "stderr"
+        with open(self.errors, "ab") as errors:
+            self.process = subprocess.Popen(
+                [COMMAND, "serve", "--settings", _settings(home), *words],
+                env=_environment(home),
+                cwd=self.workspace,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().decode().strip()
+        assert self.address.startswith("http://"), self.errors.read_text()
+        self.origin, _, self.token = self.address.partition("/#token=")
+        self.port = int(self.origin.rpartition(":")[2])
+
+    @property
+    def http(self) -> httpx.Client:
+        return httpx.Client(
+            base_url=self.origin,
+            headers={"authorization": f"Bearer {self.token}"},
+            timeout=SECONDS,
+            trust_env=False,
+        )
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.close()
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Ask it to end; its exit code."""
+        self.process.send_signal(number)
+        code = self.process.wait(SECONDS)
+        self.close()
+        return code
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(SECONDS)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+@contextmanager
+def server_process(home: Path, *words: str) -> Generator[ServerProcess]:
+    server = ServerProcess(home, *words)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def _settings(home: Path) -> str:
+    command = [sys.executable, "-m", "dragoman.testing.serve"]
+    agents = {
+        name: {"command": command[0], "args": [*command[1:], f"{AGENTS}:{name}"]}
+        for name in ("steady", "endless", "waiting")
+    }
+    path = home / "settings.json"
+    path.write_text(json.dumps({"agent_servers": agents}))
+    return str(path)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    return kept | {"HOME": str(home), "DRAGOMAN_HOME": str(home / "state")}

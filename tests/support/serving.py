@@ -1,0 +1,210 @@
+"""A server on a real port, in this process or in its own, and a client that has its token."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+from support.peers import tidy_loop
+
+from dragoman import Client, Policy
+from dragoman.agents.settings import Settings
+from dragoman.hub.hub import Hub
+from dragoman.hub.launcher import SettingsLauncher
+from dragoman.store.open import open_store
+from dragoman.transport.base import Transport
+from dragoman.web.app import make_app
+from dragoman.web.frames import Frames
+from dragoman.web.hosts import Hosts
+from dragoman.web.server import Server
+from dragoman.web.serving import Uvicorn
+from dragoman.web.uploads import Uploads
+
+TOKEN = "a-token-for-tests-of-256-bits-or-thereabouts"
+SECONDS = 20.0
+
+
+class Connectable(Protocol):
+    def connect(self) -> Transport: ...
+
+
+class FakeLauncher(SettingsLauncher):
+    """Agents of this process by name; other names are looked for as usual."""
+
+    def __init__(self, agents: Mapping[str, Connectable], policy: Policy) -> None:
+        super().__init__(Settings, policy, new_tap=Frames)
+        self._agents = agents
+
+    @property
+    def default(self) -> str:
+        return next(iter(self._agents), "demo")
+
+    def client(self, agent: str, cwd: str) -> Client:
+        if agent not in self._agents:
+            return super().client(agent, cwd)
+        tap = Frames()
+        client = Client.start(
+            self._agents[agent].connect(), name=agent, policy=self._fake_policy, tap=tap
+        )
+        self.taps[client] = tap
+        return client
+
+    def is_shared(self, agent: str) -> bool:
+        return True if agent in self._agents else super().is_shared(agent)
+
+    @property
+    def _fake_policy(self) -> Policy:
+        return self._policy
+
+
+@dataclass
+class Served:
+    """A server that runs, and how to reach it."""
+
+    port: int
+    http: httpx.AsyncClient
+    server: Server
+    cwd: Path
+    log: list[tuple[str, str, int]] = field(default_factory=list[tuple[str, str, int]])
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def call(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        """What it answers, which must be good."""
+        response = await self.http.request(method, path, json=body, **options)
+        assert response.is_success, (response.status_code, response.text)
+        return response.json() if response.content else None
+
+    async def refused(
+        self, method: str, path: str, body: Any = None, **options: Any
+    ) -> tuple[int, str]:
+        """The status and the code of an error."""
+        response = await self.http.request(method, path, json=body, **options)
+        error = response.json()["error"]
+        assert isinstance(error["message"], str)
+        return response.status_code, error["code"]
+
+    async def new_session(self, **fields: Any) -> str:
+        body = {"cwd": str(self.cwd), **fields}
+        return (await self.call("POST", "/api/sessions", body))["id"]
+
+    async def prompt(self, session_id: str, text: str = "go") -> str:
+        path = f"/api/sessions/{session_id}/prompt"
+        return (await self.call("POST", path, {"text": text}))["turn"]
+
+    async def detail(self, session_id: str) -> dict[str, Any]:
+        return await self.call("GET", f"/api/sessions/{session_id}")
+
+    async def until(self, session_id: str, status: str) -> dict[str, Any]:
+        """The session, once it has this status and no turn waits to begin."""
+        async with asyncio.timeout(SECONDS):
+            while (found := await self.detail(session_id))["status"] != status:
+                await _a_moment()
+        return found
+
+    async def done(self, session_id: str, text: str = "go") -> dict[str, Any]:
+        """The session after one turn."""
+        await self.prompt(session_id, text)
+        return await self.until(session_id, "idle")
+
+
+async def _a_moment() -> None:
+    await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def served(
+    folder: Path,
+    agents: Mapping[str, Connectable] | None = None,
+    *,
+    policy: Policy | None = None,
+    origins: tuple[str, ...] = (),
+    page: Path | None = None,
+    on_disk: bool = False,
+) -> AsyncGenerator[Served]:
+    """With the demo agent where no others are given; nothing is left behind."""
+    async with tidy_loop(), _hub(folder, agents or {}, policy, on_disk=on_disk) as server:
+        listener = socket.create_server(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        log: list[tuple[str, str, int]] = []
+        app = make_app(
+            server,
+            token=TOKEN,
+            hosts=Hosts("127.0.0.1", port),
+            origins=origins,
+            page=page or folder / "no page",
+            log=lambda method, path, status, seconds: log.append((method, path, status)),
+        )
+        running = Uvicorn(app, server.closing)
+        serving = asyncio.create_task(running.serve([listener]))
+        await running.ready.wait()
+        try:
+            async with client(port) as http:
+                yield Served(port, http, server, folder, log)
+        finally:
+            running.end()
+            await serving
+
+
+@asynccontextmanager
+async def _hub(
+    folder: Path, agents: Mapping[str, Connectable], policy: Policy | None, *, on_disk: bool
+) -> AsyncGenerator[Server]:
+    store = await open_store(folder / "home" if on_disk else None)
+    launcher = FakeLauncher(agents, policy or Policy(stored=store.rules))
+    try:
+        async with Hub(store, launcher) as hub:
+            uploads = Uploads(folder / "uploads")
+            yield Server(hub=hub, launcher=launcher, uploads=uploads, cwd=str(folder))
+    finally:
+        await store.aclose()
+
+
+def client(port: int, token: str = TOKEN) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{port}",
+        headers={"authorization": f"Bearer {token}"},
+        timeout=SECONDS,
+        trust_env=False,
+    )
+
+
+# ── server-sent events ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Sent:
+    """One server-sent event."""
+
+    id: str | None
+    event: str
+    data: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.data)
+
+
+async def sent_events(response: httpx.Response) -> AsyncIterator[Sent]:
+    """What a stream tells, without its comments."""
+    fields: dict[str, str] = {}
+    async for line in response.aiter_lines():
+        if line:
+            name, _, value = line.partition(":")
+            fields[name] = value.removeprefix(" ")
+            continue
+        if "data" in fields:
+            yield Sent(fields.get("id"), fields.get("event", "message"), fields["data"])
+        fields = {}
+
+
+STREAM = {"accept": "text/event-stream"}

@@ -1,0 +1,43 @@
+"""Agents for servers that run in a process of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from dragoman.testing import AgentTurn, ScriptedAgent
+
+
+async def _steadily(turn: AgentTurn) -> None:
+    """`COUNT RATE`: so many words, so many of them a second."""
+    count, rate = map(int, turn.text.split())
+    started = time.monotonic()
+    for number in range(count):
+        turn.say(f"w{number} ")
+        if number % 20 == 0:
+            await asyncio.sleep(max(0.0, started + number / rate - time.monotonic()))
+
+
+async def _endlessly(turn: AgentTurn) -> None:
+    """Talks until it is stopped."""
+    number = 0
+    while not turn.cancelled.is_set():
+        turn.say(f"w{number} ")
+        number += 1
+        await asyncio.sleep(0.002)
+
+
+async def _waiting(turn: AgentTurn) -> None:
+    """Starts a command that never ends, and waits for it."""
+    terminal_id = await turn.create_terminal("sleep", "1000")
+    turn.say("it runs")
+    await turn.until_cancelled(_exit_of(turn, terminal_id))
+
+
+async def _exit_of(turn: AgentTurn, terminal_id: str) -> None:
+    await turn.terminal("wait_for_exit", terminal_id)
+
+
+steady = ScriptedAgent(_steadily, name="steady")
+endless = ScriptedAgent(_endlessly, name="endless")
+waiting = ScriptedAgent(_waiting, name="waiting")

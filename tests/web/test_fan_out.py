@@ -1,0 +1,70 @@
+"""Many readers of one busy session: all are told everything, and the server does not grow."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.raw_http import request
+from support.server_process import ServerProcess, server_process
+
+STREAM = {"accept": "text/event-stream"}
+MIB = 1024 * 1024
+
+
+def _resident(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().split("\n")
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) * 1024
+
+
+async def _ids(server: ServerProcess, session_id: str, last: bytes) -> int:
+    """How many events one reader is told until the turn has ended."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=MIB)
+    headers = {"host": f"127.0.0.1:{server.port}", "authorization": f"Bearer {server.token}"}
+    writer.write(request("GET", f"/api/sessions/{session_id}/events", headers | STREAM))
+    count, rest = 0, b""
+    try:
+        while last not in rest:
+            data = await reader.read(MIB)
+            if not data:
+                raise EOFError
+            rest = rest[-64:] + data
+            # A frame that was cut in two is counted with its second half.
+            count += rest.count(b"\nid: ") - rest[: len(rest) - len(data)].count(b"\nid: ")
+        return count
+    finally:
+        writer.close()
+
+
+async def _fan_out(folder: Path, readers: int, events: int, rate: int) -> tuple[list[int], int]:
+    """How many events each reader was told, and by how much the server grew meanwhile."""
+    with server_process(folder) as server, server.http as http:
+        body = {"agent": "steady", "cwd": str(server.workspace)}
+        session_id = http.post("/api/sessions", json=body).json()["id"]
+        tasks = [
+            asyncio.create_task(_ids(server, session_id, b'"turn_ended"')) for _ in range(readers)
+        ]
+        prompt = {"text": f"{events} {rate}"}
+        await asyncio.to_thread(http.post, f"/api/sessions/{session_id}/prompt", json=prompt)
+        await asyncio.sleep(events / rate / 2)  # by then, what is bounded has reached its bound
+        before = _resident(server.process.pid)
+        counts = await asyncio.gather(*tasks)
+        return counts, _resident(server.process.pid) - before
+
+
+@pytest.mark.parametrize(
+    ("readers", "events"),
+    [
+        (10, 2_000),
+        pytest.param(100, 30_000, marks=[pytest.mark.soak, pytest.mark.within(180)]),
+    ],
+)
+async def test_all_readers_are_told_everything_and_the_server_does_not_grow(
+    readers: int, events: int, tmp_path: Path
+) -> None:
+    counts, grown = await _fan_out(tmp_path, readers, events, rate=1_000)
+    assert len(counts) == readers
+    assert set(counts) == {counts[0]}
+    assert counts[0] > events
+    assert grown < 8 * MIB, grown

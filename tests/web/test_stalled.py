@@ -1,0 +1,114 @@
+"""Readers that do not read: they cost next to nothing, and are cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from starlette.types import Message
+from support.cost import Memory
+from support.raw_http import request
+from support.serving import STREAM, TOKEN, Served, served
+
+from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.testing.steps import say
+from dragoman.web import stream
+from dragoman.web.stream import Pace, Stream
+
+MIB = 1024 * 1024
+COUNT = 4_000
+SIZE = 2_000
+
+
+async def _flood(turn: AgentTurn) -> None:
+    """8 MB of updates that the state does not grow with."""
+    turn.tool_call("call", "Flood", status="in_progress")
+    for number in range(COUNT):
+        title = f"{number} {'x' * SIZE}"
+        turn.update(
+            {"sessionUpdate": "tool_call_update", "toolCallId": "call", "title": title}, keep=False
+        )
+        if number % 100 == 0:
+            await asyncio.sleep(0)
+
+
+def _stalled(web: Served, session_id: str) -> socket.socket:
+    """A client that asks for the stream and takes nothing of it."""
+    found = socket.socket()
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    found.connect(("127.0.0.1", web.port))
+    headers = {"host": f"127.0.0.1:{web.port}", "authorization": f"Bearer {TOKEN}", **STREAM}
+    found.sendall(request("GET", f"/api/sessions/{session_id}/events", headers))
+    return found
+
+
+async def _cut_off(web: Served, session_id: str, count: int) -> None:
+    """Until so many streams have ended."""
+    line = ("GET", f"/api/sessions/{session_id}/events", 200)
+    async with asyncio.timeout(20):
+        while web.log.count(line) < count:
+            await _a_moment()
+
+
+async def _a_moment() -> None:
+    await asyncio.sleep(0.02)
+
+
+async def test_a_reader_that_stalls_is_cut_off_and_costs_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "STALL_SECONDS", 1.0)
+    async with served(tmp_path, {"flood": ScriptedAgent(_flood)}, on_disk=True) as web:
+        session_id = await web.new_session()
+        with Memory() as without:
+            await web.done(session_id)
+        with Memory() as memory:
+            stalled = [_stalled(web, session_id) for _ in range(3)]
+            await web.done(session_id)
+            await _cut_off(web, session_id, 3)
+        for each in stalled:
+            each.close()
+        # With a queue for each of them it would be three times all that was told.
+        assert memory.peak - without.peak < 16 * MIB < 3 * COUNT * SIZE
+
+
+async def _streamed(seconds: list[float]) -> list[bool]:
+    """Whether the generator is told that its reader is slow, after writes that took so long."""
+    pace = Pace()
+    seen: list[bool] = []
+
+    async def pieces() -> AsyncGenerator[bytes]:
+        for _ in seconds:
+            yield b"piece"
+            seen.append(pace.slow)
+
+    async def receive() -> Message:
+        return await asyncio.get_running_loop().create_future()
+
+    async def send(message: Message) -> None:
+        if message.get("body"):
+            await asyncio.sleep(seconds[len(seen)])
+
+    await Stream(pieces(), {}, pace)({}, receive, send)
+    return seen
+
+
+async def test_a_reader_is_slow_for_as_long_as_its_writes_take_long() -> None:
+    assert await _streamed([0.0, 0.3, 0.3, 0.0]) == [False, True, True, False]
+
+
+async def test_a_slow_reader_is_told_joined_pieces(tmp_path: Path) -> None:
+    async with served(
+        tmp_path, {"talker": ScriptedAgent([say(f"w{n} ") for n in range(200)])}
+    ) as web:
+        session_id = await web.new_session()
+        await web.done(session_id)
+        batches = web.server.hub.watch(session_id, 0)
+        events = await anext(batches)
+        whole = web.server.batches.pieces(events, "session", joined=False)
+        joined = web.server.batches.pieces(events, "session", joined=True)
+        assert sum(map(len, joined)) < sum(map(len, whole)) / 5
+        assert web.server.batches.pieces(events, "session", joined=True) is joined

@@ -1,0 +1,49 @@
+// A diff as rows to draw: hunks with a few lines around each change, numbered on both sides.
+
+import { structuredPatch } from 'diff'
+import type { Diff } from './content'
+
+export interface DiffRow {
+  sign: '+' | '-' | ' ' | '@'
+  text: string
+  /** Line numbers before and after; null where the line is not. */
+  old: number | null
+  new: number | null
+}
+
+export interface FileDiff { path: string; added: number; removed: number; created: boolean; rows: DiffRow[] }
+
+const MAX_CHARS = 2_000_000
+
+/** The rows of a change. One that is too large to compare is shown as a whole replacement. */
+export function diffRows(diff: Diff, context = 3): FileDiff {
+  const before = diff.old_text ?? ''
+  const after = diff.new_text
+  const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.old_text == null, rows: [] }
+  if (before.length + after.length > MAX_CHARS) return replaced(file, before, after)
+  const patch = structuredPatch('', '', before, after, '', '', { context, timeout: 1000 })
+  if (patch === undefined) return replaced(file, before, after)
+  for (const hunk of patch.hunks) addHunk(file, hunk)
+  return file
+}
+
+interface Hunk { oldStart: number; newStart: number; lines: string[] }
+
+function addHunk(file: FileDiff, hunk: Hunk): void {
+  let [old, now] = [hunk.oldStart, hunk.newStart]
+  if (file.rows.length || old > 1) {
+    file.rows.push({ sign: '@', text: `line ${now}`, old: null, new: null })
+  }
+  for (const line of hunk.lines) {
+    const [sign, text] = [line[0], line.slice(1)]
+    if (sign === '+') { file.rows.push({ sign, text, old: null, new: now++ }); file.added++ }
+    else if (sign === '-') { file.rows.push({ sign, text, old: old++, new: null }); file.removed++ }
+    else if (sign === ' ') file.rows.push({ sign, text, old: old++, new: now++ })
+  }
+}
+
+function replaced(file: FileDiff, before: string, after: string): FileDiff {
+  const [gone, come] = [before.split('\n'), after.split('\n')]
+  const note = `too large to compare: ${gone.length} lines before, ${come.length} after`
+  return { ...file, added: come.length, removed: gone.length, rows: [{ sign: '@', text: note, old: null, new: null }] }
+}

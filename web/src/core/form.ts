@@ -1,0 +1,83 @@
+// An elicitation's schema as the fields of a form, and what was typed as its answer. The schemas are
+// flat objects of simple values; whatever else comes is asked for as text.
+
+import type { Json } from './content'
+
+export interface Choice { value: string; label: string }
+
+export interface Field {
+  name: string
+  label: string
+  description: string
+  kind: 'text' | 'long' | 'number' | 'integer' | 'yes' | 'one' | 'many'
+  input: 'text' | 'email' | 'url' | 'date' | 'datetime-local' | 'number'
+  required: boolean
+  choices: Choice[]
+  initial: string | boolean | string[]
+  min?: number
+  max?: number
+}
+
+export type Values = Record<string, string | boolean | string[]>
+
+export function fieldsOf(schema: Json | null): Field[] {
+  const properties = (schema?.properties ?? {}) as Record<string, Json>
+  const required = Array.isArray(schema?.required) ? (schema.required as unknown[]) : []
+  return Object.entries(properties).map(([name, property]) => fieldOf(name, property, required.includes(name)))
+}
+
+const INPUTS: Record<string, Field['input']> = { email: 'email', uri: 'url', date: 'date', 'date-time': 'datetime-local' }
+
+function fieldOf(name: string, property: Json, required: boolean): Field {
+  const kind = kindOf(property)
+  const field: Field = {
+    name,
+    label: text(property.title) || name,
+    description: text(property.description),
+    kind,
+    input: kind === 'number' || kind === 'integer' ? 'number' : INPUTS[text(property.format)] ?? 'text',
+    required,
+    choices: choicesOf(kind === 'many' ? ((property.items ?? {}) as Json) : property),
+    initial: initialOf(kind, property.default),
+  }
+  if (typeof property.minimum === 'number') field.min = property.minimum
+  if (typeof property.maximum === 'number') field.max = property.maximum
+  return field
+}
+
+function kindOf(property: Json): Field['kind'] {
+  if (property.type === 'boolean') return 'yes'
+  if (property.type === 'array') return 'many'
+  if (choicesOf(property).length) return 'one'
+  if (property.type === 'number' || property.type === 'integer') return property.type
+  return typeof property.maxLength === 'number' && property.maxLength > 200 ? 'long' : 'text'
+}
+
+function choicesOf(property: Json): Choice[] {
+  const titled = [property.oneOf, property.anyOf].find(Array.isArray) as Json[] | undefined
+  if (titled) return titled.filter((one) => 'const' in one).map((one) => ({ value: String(one.const), label: text(one.title) || String(one.const) }))
+  const names = Array.isArray(property.enumNames) ? (property.enumNames as unknown[]) : []
+  const values = Array.isArray(property.enum) ? (property.enum as unknown[]) : []
+  return values.map((value, at) => ({ value: String(value), label: text(names[at]) || String(value) }))
+}
+
+function initialOf(kind: Field['kind'], value: unknown): Field['initial'] {
+  if (kind === 'yes') return value === true
+  if (kind === 'many') return Array.isArray(value) ? value.map(String) : []
+  return value == null ? '' : String(value)
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** What to send; a field that was left empty is left out. */
+export function answerOf(fields: Field[], values: Values): Json {
+  const answer: Json = {}
+  for (const field of fields) {
+    const value = values[field.name] ?? field.initial
+    if (value === '' || (Array.isArray(value) && value.length === 0 && !field.required)) continue
+    answer[field.name] = field.input === 'number' ? Number(value) : value
+  }
+  return answer
+}

@@ -1,0 +1,63 @@
+// Numbers, times and places in few characters.
+
+export function clock(seconds: number): string {
+  if (!seconds) return ''
+  return new Date(seconds * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })
+}
+
+export function moment(iso: string | number): string {
+  const date = typeof iso === 'number' ? new Date(iso * 1000) : new Date(iso)
+  return Number.isNaN(date.getTime()) ? '' : date.toLocaleString()
+}
+
+/** How long ago, in one unit. */
+export function ago(iso: string, now = Date.now()): string {
+  const seconds = Math.max(0, (now - new Date(iso).getTime()) / 1000)
+  if (Number.isNaN(seconds)) return ''
+  if (seconds < 45) return 'now'
+  if (seconds < 3600) return `${Math.round(seconds / 60)} min`
+  if (seconds < 86_400) return `${Math.round(seconds / 3600)} h`
+  return seconds < 86_400 * 30 ? `${Math.round(seconds / 86_400)} d` : new Date(iso).toLocaleDateString()
+}
+
+export function duration(seconds: number): string {
+  if (seconds < 1) return 'less than 1 s'
+  if (seconds < 60) return `${Math.round(seconds)} s`
+  const minutes = Math.floor(seconds / 60)
+  return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+export function count(value: number): string {
+  if (value < 1000) return String(value)
+  if (value < 1_000_000) return `${(value / 1000).toFixed(value < 10_000 ? 1 : 0)}k`
+  return `${(value / 1_000_000).toFixed(1)}M`
+}
+
+export function bytes(value: number): string {
+  if (value < 1024) return `${value} B`
+  return value < 1024 * 1024 ? `${(value / 1024).toFixed(0)} kB` : `${(value / 1024 / 1024).toFixed(1)} MB`
+}
+
+export function money(amount: number, currency: string): string {
+  try {
+    const digits = amount !== 0 && Math.abs(amount) < 0.1 ? 4 : 2
+    return new Intl.NumberFormat([], { style: 'currency', currency, maximumFractionDigits: digits }).format(amount)
+  } catch {
+    return `${amount} ${currency}`
+  }
+}
+
+/** The last folder of a path: what people call the project. */
+export function baseName(path: string): string {
+  return path.replace(/\/+$/, '').split('/').at(-1) || path
+}
+
+/** A path as seen from a folder, if it lies in it. */
+export function within(path: string, folder: string): string {
+  const root = folder.replace(/\/+$/, '') + '/'
+  return path.startsWith(root) ? path.slice(root.length) : path
+}
+
+export function plural(n: number, word: string): string {
+  return `${n} ${word}${n === 1 ? '' : 's'}`
+}

@@ -1,0 +1,140 @@
+// A session as the server tells it, made into the state that the fold goes on from. The server
+// leaves defaults out and may tell only the end of a long thread.
+
+import type { Json } from './content'
+import { LAST_USER, PROMPT } from './fold'
+import type { Entry, Pending, SessionState, Subagent, Terminal, TurnState } from './state'
+import { newState, newTerminal } from './state'
+
+export interface Snapshot {
+  state: SessionState
+  /** How many entries there are before the first one in `state`. */
+  first: number
+}
+
+type Told = Json & { entries?: Json[]; firstEntry?: number }
+
+export function hydrate(told: Told): Snapshot {
+  const state = newState()
+  const first = told.firstEntry ?? 0
+  Object.assign(state, pick(told, { title: 'title', agent: 'agent', cwd: 'cwd', continuity: 'continuity' }))
+  Object.assign(state, pick(told, {
+    agentSessionId: 'session_id', additionalDirectories: 'additional_directories', modes: 'modes',
+    configOptions: 'config_options', commands: 'commands', usage: 'usage', queue: 'queue',
+    lastSeq: 'last_seq', updatedAt: 'updated_at',
+  }))
+  state.open = told.status !== 'closed'
+  state.entries = (told.entries ?? []).map(entryOf)
+  state.turns = turnsOf(told)
+  for (const pending of list(told.pending)) state.pending.set(String(pending.id), pendingOf(pending))
+  for (const terminal of list(told.terminals)) state.terminals.set(String(terminal.id), terminalOf(terminal))
+  for (const child of list(told.subagents)) state.subagents.set(String(child.session_id), subagentOf(child))
+  index(state)
+  return { state, first }
+}
+
+function list(value: unknown): Json[] {
+  if (Array.isArray(value)) return value as Json[]
+  return typeof value === 'object' && value !== null ? (Object.values(value) as Json[]) : []
+}
+
+function pick(from: Json, names: Record<string, string>): Json {
+  const found: Json = {}
+  for (const [theirs, ours] of Object.entries(names)) if (from[theirs] != null) found[ours] = from[theirs]
+  return found
+}
+
+const ROW = { seq: 0, at: 0, turn_id: null, version: 0 }
+const SPOKEN = { message_id: null, until: 0 }
+const DEFAULTS: Record<string, Json> = {
+  user: SPOKEN,
+  agent: SPOKEN,
+  thought: SPOKEN,
+  tool_call: {
+    title: '', name: null, kind: 'other', status: 'pending', content: [], locations: [],
+    raw_input: null, raw_output: null, meta: null,
+  },
+  plan: { plan_id: '', steps: [], markdown: null, uri: null },
+  notice: { severity: 'info', description: null, source: 'agent' },
+  compaction: { status: 'in_progress', summary: [], error: null },
+  peer_message: {
+    content: [], sender_session_id: null, recipient_session_id: null, sender_message_id: null,
+    recipient_message_id: null,
+  },
+}
+
+function entryOf(told: Json): Entry {
+  const type = String(told.type)
+  const entry: Json = { ...ROW, ...structuredClone(DEFAULTS[type] ?? {}), ...told }
+  if (type === 'user' || type === 'agent' || type === 'thought') {
+    entry.pieces = joined((told.pieces ?? told.content ?? []) as unknown[], type === 'user')
+    entry.until = entry.at
+  }
+  return entry as unknown as Entry
+}
+
+/** Neighbouring words as one piece, except in a prompt: there an echo is told by its pieces. */
+function joined(pieces: unknown[], apart: boolean): unknown[] {
+  if (apart) return [...pieces]
+  const result: unknown[] = []
+  for (const piece of pieces) {
+    const last = result.at(-1)
+    if (typeof piece === 'string' && typeof last === 'string') result[result.length - 1] = last + piece
+    else result.push(piece)
+  }
+  return result
+}
+
+function turnsOf(told: Told): TurnState[] {
+  const turns = told.turn == null ? list(told.turns) : [told.turn as Json]
+  return turns.map((turn) => ({
+    status: 'prompting', stop_reason: null, usage: null, error: null, ...turn,
+  }) as TurnState)
+}
+
+function pendingOf(told: Json): Pending {
+  const defaults = told.kind === 'elicitation'
+    ? { schema: null, url: null, elicitation_id: null, tool_call_id: null }
+    : { title: '', tool_call_id: null, operation: 'other', paths: [], argv: null, content: [], description: null }
+  return { ...defaults, ...told } as unknown as Pending
+}
+
+function terminalOf(told: Json): Terminal {
+  const { pieces, ...rest } = told as Json & { pieces?: string[] }
+  const output = typeof told.output === 'string' ? told.output : (pieces ?? []).join('')
+  return { ...newTerminal(String(told.id)), ...rest, output } as Terminal
+}
+
+function subagentOf(told: Json): Subagent {
+  return {
+    title: null, description: null, state: null, cwd: null, additional_directories: null,
+    capabilities: null, ...told,
+  } as Subagent
+}
+
+/** Note where the entries stand that later events change. */
+export function index(state: SessionState): void {
+  const { places } = state
+  places.clear()
+  state.entries.forEach((entry, place) => {
+    switch (entry.type) {
+      case 'user':
+        places.set(LAST_USER, place)
+        if (beginsTurn(entry, state.entries[place - 1])) places.set(PROMPT, place)
+        break
+      case 'tool_call': places.set(`tool:${entry.id}`, place); break
+      case 'compaction': places.set(`compaction:${entry.id}`, place); break
+      case 'peer_message': places.set(`peer:${entry.id}`, place); break
+      case 'plan':
+        places.set(entry.plan_id ? `plan:${entry.plan_id}` : `steps:after ${places.get(LAST_USER) ?? 0}`, place)
+        break
+      default: break
+    }
+    if ('pieces' in entry && entry.message_id !== null) places.set(`${entry.type}:${entry.message_id}`, place)
+  })
+}
+
+/** A prompt is the first entry of its turn. */
+function beginsTurn(entry: Entry, before: Entry | undefined): boolean {
+  return entry.turn_id !== null && entry.turn_id !== before?.turn_id
+}

@@ -1,0 +1,47 @@
+// Which sessions the list shows, and in which groups. Pure.
+
+import type { Summary } from '../live/api'
+import { baseName } from './format'
+
+export type Filter = 'all' | 'waiting' | 'running' | 'finished' | 'archived'
+
+export interface Group { cwd: string; name: string; sessions: Summary[] }
+
+export function shownSessions(all: Iterable<Summary>, filter: Filter, query: string): Summary[] {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean)
+  return [...all]
+    .filter((session) => fits(session, filter))
+    .filter((session) => {
+      const text = `${session.title ?? ''} ${session.name ?? ''} ${session.agent} ${session.cwd} ${session.id}`.toLowerCase()
+      return words.every((word) => text.includes(word))
+    })
+    .sort((a, b) => b.updatedAt.localeCompare(a.updatedAt))
+}
+
+function fits(session: Summary, filter: Filter): boolean {
+  if (filter === 'archived') return session.archived
+  if (session.archived) return false
+  if (filter === 'waiting' || filter === 'running') return session.status === filter
+  return filter === 'all' || (session.status !== 'running' && session.status !== 'waiting')
+}
+
+/** By project; the one used last stands first. Folders of the same name are told apart. */
+export function byProject(sessions: Summary[]): Group[] {
+  const groups = new Map<string, Group>()
+  for (const session of sessions) {
+    const group = groups.get(session.cwd) ?? { cwd: session.cwd, name: baseName(session.cwd), sessions: [] }
+    group.sessions.push(session)
+    groups.set(session.cwd, group)
+  }
+  const all = [...groups.values()]
+  for (const group of all) {
+    if (all.some((other) => other !== group && baseName(other.cwd) === baseName(group.cwd))) {
+      group.name = group.cwd.split('/').slice(-2).join('/')
+    }
+  }
+  return all
+}
+
+export function titleOf(session: Summary): string {
+  return session.title || session.name || 'New session'
+}

@@ -1,0 +1,238 @@
+// What a session is at one moment: the ordered entries of its thread and the facts around them.
+// Made by `reduce` and `hydrate` alone; everybody else reads it. `version` counts the changes of a
+// row or a terminal, so that a view can tell whether it has to draw again.
+
+import type { Content, Json, Location, ToolContent } from './content'
+import { textOf } from './content'
+import type { Continuity } from './events'
+import type {
+  Command, ConfigOption, ContextUsage, Modes, PermissionOption, PlanStep, TokenUsage,
+} from './facts'
+
+export const TERMINAL_TAIL = 1024 * 1024
+
+interface Row { seq: number; at: number; turn_id: string | null; version: number }
+
+export interface Spoken extends Row {
+  type: 'user' | 'agent' | 'thought'
+  /** Plain text as strings, everything else as content. */
+  pieces: (string | Content)[]
+  message_id: string | null
+  /** When the last piece came, in seconds. */
+  until: number
+}
+export interface ToolCall extends Row {
+  type: 'tool_call'
+  id: string
+  title: string
+  name: string | null
+  kind: string
+  status: string
+  content: ToolContent[]
+  locations: Location[]
+  raw_input: unknown
+  raw_output: unknown
+  meta: Json | null
+}
+export interface PlanEntry extends Row {
+  type: 'plan'
+  plan_id: string
+  steps: PlanStep[]
+  markdown: string | null
+  uri: string | null
+}
+export interface NoticeEntry extends Row {
+  type: 'notice'
+  title: string
+  severity: string
+  description: string | null
+  source: 'agent' | 'client'
+}
+export interface CompactionEntry extends Row {
+  type: 'compaction'
+  id: string
+  status: string
+  summary: Content[]
+  error: string | null
+}
+export interface PeerMessageEntry extends Row {
+  type: 'peer_message'
+  id: string
+  content: Content[]
+  sender_session_id: string | null
+  recipient_session_id: string | null
+  sender_message_id: string | null
+  recipient_message_id: string | null
+}
+export interface ResetEntry extends Row { type: 'reset' }
+export interface ErrorEntry extends Row { type: 'error'; message: string }
+export interface UnknownEntry extends Row { type: 'unknown'; kind: string; raw: string }
+
+export type Entry =
+  | Spoken | ToolCall | PlanEntry | NoticeEntry | CompactionEntry
+  | PeerMessageEntry | ResetEntry | ErrorEntry | UnknownEntry
+
+export interface Terminal {
+  id: string
+  argv: string[]
+  cwd: string
+  output: string
+  /** How many characters were cut off before `output`. */
+  dropped: number
+  running: boolean
+  exit_code: number | null
+  signal: string | null
+  released: boolean
+  version: number
+}
+
+export interface PendingPermission {
+  kind: 'permission'
+  id: string
+  options: PermissionOption[]
+  title: string
+  tool_call_id: string | null
+  operation: string
+  paths: string[]
+  argv: string[] | null
+  content: ToolContent[]
+  description: string | null
+}
+export interface PendingElicitation {
+  kind: 'elicitation'
+  id: string
+  message: string
+  mode: string
+  schema: Json | null
+  url: string | null
+  elicitation_id: string | null
+  tool_call_id: string | null
+}
+export type Pending = PendingPermission | PendingElicitation
+
+export interface Subagent {
+  session_id: string
+  title: string | null
+  description: string | null
+  state: Json | null
+  cwd: string | null
+  additional_directories: string[] | null
+  capabilities: Json | null
+}
+
+export interface QueuedPrompt { id: string; content: Content[] }
+
+export type TurnStatus = 'prompting' | 'streaming' | 'waiting' | 'cancelling' | 'completed'
+
+export interface TurnState {
+  id: string
+  status: TurnStatus
+  stop_reason: string | null
+  usage: TokenUsage | null
+  error: string | null
+}
+
+export interface SessionState {
+  session_id: string
+  agent: string
+  cwd: string
+  additional_directories: string[]
+  continuity: Continuity
+  open: boolean
+  title: string | null
+  updated_at: string | null
+  entries: Entry[]
+  turns: TurnState[]
+  modes: Modes | null
+  config_options: ConfigOption[]
+  commands: Command[]
+  usage: ContextUsage | null
+  terminals: Map<string, Terminal>
+  pending: Map<string, Pending>
+  subagents: Map<string, Subagent>
+  queue: QueuedPrompt[]
+  last_seq: number
+  /** Where the entries that later events change stand in `entries`, by their ids. */
+  places: Map<string, number>
+}
+
+export function newState(): SessionState {
+  return {
+    session_id: '', agent: '', cwd: '', additional_directories: [], continuity: 'new', open: false,
+    title: null, updated_at: null, entries: [], turns: [], modes: null, config_options: [],
+    commands: [], usage: null, terminals: new Map(), pending: new Map(), subagents: new Map(),
+    queue: [], last_seq: 0, places: new Map(),
+  }
+}
+
+export function newTerminal(id: string): Terminal {
+  return {
+    id, argv: [], cwd: '', output: '', dropped: 0, running: true,
+    exit_code: null, signal: null, released: false, version: 0,
+  }
+}
+
+/** The turn that runs now, if one does. */
+export function runningTurn(state: SessionState): TurnState | null {
+  const last = state.turns.at(-1)
+  return last !== undefined && last.status !== 'completed' ? last : null
+}
+
+/** The newest plan that has something in it: one that was removed has not. */
+export function currentPlan(state: SessionState): PlanEntry | null {
+  for (let at = state.entries.length - 1; at >= 0; at--) {
+    const entry = state.entries[at]
+    if (entry?.type === 'plan' && (entry.steps.length || entry.markdown || entry.uri)) return entry
+  }
+  return null
+}
+
+/** A message as content, neighbouring text joined. */
+export function contentOf(entry: Spoken): Content[] {
+  const parts: Content[] = []
+  let words: string | null = null
+  const flush = () => {
+    if (words !== null) parts.push({ type: 'text', text: words })
+    words = null
+  }
+  for (const piece of entry.pieces) {
+    if (typeof piece === 'string') {
+      words = (words ?? '') + piece
+      continue
+    }
+    flush()
+    parts.push(piece)
+  }
+  flush()
+  return parts
+}
+
+/** The words of an entry, for finding and copying. */
+export function entryText(entry: Entry): string {
+  switch (entry.type) {
+    case 'user':
+    case 'agent':
+    case 'thought':
+      return entry.pieces.map((p) => (typeof p === 'string' ? p : textOf(p))).join('')
+    case 'tool_call':
+      return [entry.title, ...entry.content.map(toolText)].filter(Boolean).join('\n')
+    case 'plan':
+      return entry.markdown ?? entry.steps.map((step) => step.content).join('\n')
+    case 'notice':
+      return entry.description === null ? entry.title : `${entry.title}: ${entry.description}`
+    case 'compaction':
+      return entry.summary.map(textOf).join('')
+    case 'peer_message':
+      return entry.content.map(textOf).join('')
+    case 'error':
+      return entry.message
+    case 'reset':
+    case 'unknown':
+      return ''
+  }
+}
+
+function toolText(item: ToolContent): string {
+  if (item.type === 'content') return textOf(item.content)
+  return item.type === 'diff' ? `${item.path}\n${item.new_text}` : ''
+}

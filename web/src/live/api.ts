@@ -1,0 +1,195 @@
+// The server's HTTP API, one function a call. What comes back is believed to have the shape that the
+// contract says; text in it is the agent's and is shown as text.
+
+import type { Json } from '../core/content'
+import type { Event } from '../core/events'
+import { token } from './token'
+
+export type Status = 'idle' | 'running' | 'waiting' | 'interrupted' | 'closed'
+
+export interface Summary {
+  id: string
+  name: string | null
+  title: string | null
+  agent: string
+  agentSessionId: string | null
+  cwd: string
+  status: Status
+  createdAt: string
+  updatedAt: string
+  archived: boolean
+  parent: string | null
+  lastSeq: number
+  owner: { label: string; pid: number; here: boolean } | null
+}
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly detail: unknown = null,
+  ) {
+    super(message)
+  }
+}
+
+export async function call<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const headers: Record<string, string> = { Authorization: `Bearer ${token()}` }
+  if (body !== undefined) headers['Content-Type'] = 'application/json'
+  const request: RequestInit = { method, headers, cache: 'no-store' }
+  if (body !== undefined) request.body = JSON.stringify(body)
+  if (signal !== undefined) request.signal = signal
+  const response = await fetch(path, request).catch((error: unknown) => {
+    throw signal?.aborted ? error : new ApiError(0, 'unreachable', 'The server cannot be reached.')
+  })
+  const text = await response.text()
+  if (!response.ok) throw failure(response.status, text)
+  return (text === '' ? {} : JSON.parse(text)) as T
+}
+
+function failure(status: number, text: string): ApiError {
+  try {
+    const { error } = JSON.parse(text) as { error: { code: string; message: string; detail?: unknown } }
+    return new ApiError(status, error.code, error.message, error.detail)
+  } catch {
+    return new ApiError(status, 'failed', `The server answered ${status}.`)
+  }
+}
+
+const at = (id: string) => `/api/sessions/${encodeURIComponent(id)}`
+const agentAt = (name: string) => `/api/agents/${encodeURIComponent(name)}`
+const query = (fields: Record<string, string | number | undefined>) => {
+  const params = new URLSearchParams()
+  for (const [key, value] of Object.entries(fields)) if (value !== undefined) params.set(key, String(value))
+  const text = params.toString()
+  return text && `?${text}`
+}
+
+export interface NewSession { agent: string; cwd?: string; mode?: string; config?: Record<string, string | boolean> }
+
+export const sessions = {
+  list: (before?: string) =>
+    call<{ sessions: Summary[]; next: string | null }>('GET', `/api/sessions${query({ limit: 500, before })}`),
+  state: (id: string, entries: number, before?: number) =>
+    call<Detail>('GET', `${at(id)}${query({ entries, before })}`),
+  events: (id: string, after: number, limit?: number) =>
+    call<{ events: Event[]; last: number }>('GET', `${at(id)}/events${query({ after, limit })}`),
+  create: (session: NewSession) => call<Summary>('POST', '/api/sessions', session),
+  change: (id: string, change: { title?: string; archived?: boolean }) => call<Summary>('PATCH', at(id), change),
+  remove: (id: string) => call<unknown>('DELETE', at(id)),
+  prompt: (id: string, prompt: Prompt) => call<{ turn: string; queued: boolean }>('POST', `${at(id)}/prompt`, prompt),
+  cancel: (id: string) => call<Json>('POST', `${at(id)}/cancel`),
+  kill: (id: string) => call<Json>('POST', `${at(id)}/kill`),
+  close: (id: string) => call<Json>('POST', `${at(id)}/close`),
+  fork: (id: string) => call<Summary>('POST', `${at(id)}/fork`, {}),
+  mode: (id: string, modeId: string) => call<Json>('POST', `${at(id)}/mode`, { modeId }),
+  config: (id: string, configId: string, value: string | boolean) =>
+    call<Json>('POST', `${at(id)}/config`, { configId, value }),
+  permit: (id: string, request: string, optionId: string) =>
+    call<Json>('POST', `${at(id)}/permissions/${encodeURIComponent(request)}`, { optionId }),
+  elicit: (id: string, request: string, action: string, content?: Json) =>
+    call<Json>('POST', `${at(id)}/elicitations/${encodeURIComponent(request)}`, content ? { action, content } : { action }),
+  editQueued: (id: string, queueId: string, prompt: Prompt) => call<Json>('POST', `${at(id)}/queue`, { id: queueId, ...prompt }),
+  dropQueued: (id: string, queueId: string) => call<Json>('DELETE', `${at(id)}/queue${query({ id: queueId })}`),
+  changes: (id: string) => call<{ changes: FileChange[] }>('GET', `${at(id)}/changes`),
+  revert: (id: string, force = false) => call<{ paths: string[] }>('POST', `${at(id)}/revert`, { force }),
+  frames: (id: string, after: number) =>
+    call<{ frames: RawFrame[]; last: number; lost: boolean }>('GET', `${at(id)}/frames${query({ after })}`),
+  files: (id: string, q: string, signal?: AbortSignal) =>
+    call<{ files: FoundFile[]; complete: boolean }>('GET', `${at(id)}/files${query({ q, limit: 12 })}`, undefined, signal),
+}
+
+export type Detail = Summary & Json & { entries: Json[]; firstEntry: number; entryCount: number }
+
+/** Text whose mentions become links, and blocks as ACP has them. */
+export interface Prompt { text?: string; content?: Json[] }
+
+/** What the `host` wrote is certain; what an `agent` wrote by itself is as it told us. */
+export interface FileChange {
+  path: string
+  source: 'host' | 'agent'
+  existed: boolean
+  diff: string
+  before: string | null
+  after: string | null
+}
+export interface FoundFile { path: string; kind: 'file' | 'folder' }
+export interface RawFrame { seq: number; at: string; direction: 'sent' | 'received'; size: number; text: string; cut: boolean }
+
+export interface AgentInfo {
+  name: string
+  title: string
+  source: 'settings' | 'known'
+  state: string
+  isDefault: boolean
+  command: string | null
+  path: string | null
+  install: string
+  variable: string
+  homepage: string
+}
+export type Grade = 'pass' | 'warn' | 'fail' | 'skip'
+export interface DoctorReport {
+  agent: string
+  command: string
+  agentInfo: Json
+  protocolVersion: number
+  capabilities: Json
+  findings: { check: string; grade: Grade; text: string; seconds: number }[]
+  outcome: Grade
+  counts: Record<string, number>
+}
+export interface SignIns { methods: { id: string; name: string; kind: string; description: string | null }[]; signedIn: boolean }
+export interface AgentSession { id: string; cwd: string; title: string | null; updatedAt: string | null; knownAs: string | null }
+
+export const agents = {
+  list: () => call<{ agents: AgentInfo[] }>('GET', '/api/agents'),
+  sessions: (name: string, cwd?: string) =>
+    call<{ sessions: AgentSession[] }>('GET', `${agentAt(name)}/sessions${query({ cwd })}`),
+  adopt: (name: string, sessionId: string, cwd: string) =>
+    call<Summary>('POST', `${agentAt(name)}/sessions`, { sessionId, cwd }),
+  signIn: (name: string, methodId?: string) => call<SignIns>('POST', `${agentAt(name)}/auth`, methodId ? { methodId } : {}),
+  doctor: (name: string) => call<DoctorReport>('POST', `${agentAt(name)}/doctor`),
+}
+
+/** In `snippet` the words found stand between U+0001 and U+0002. */
+export interface SearchHit { sessionId: string; title: string | null; seq: number; kind: string; snippet: string }
+
+export const search = (q: string, signal?: AbortSignal) =>
+  call<{ hits: SearchHit[] }>('GET', `/api/search${query({ q })}`, undefined, signal)
+
+export interface Rule {
+  effect: 'allow' | 'ask' | 'deny'
+  operation?: string
+  agent?: string
+  path?: string
+  argv?: string[]
+  argv_prefix?: string[]
+  host?: string
+  tool?: string
+  anywhere?: boolean
+  scope?: string
+  session?: string
+  project?: string
+  expires_at?: number
+  source?: string
+}
+export interface Policy { id: string; rule: Rule; createdAt: string; usedAt: string | null }
+
+export const policies = {
+  list: () => call<{ policies: Policy[] }>('GET', '/api/policies'),
+  revoke: (id: string) => call<unknown>('DELETE', `/api/policies${query({ id })}`),
+}
+
+export interface Upload { uri: string; name: string; mimeType: string; size: number }
+
+/** Puts a file on the server; a prompt names it as `{type: "upload", uri}`. */
+export async function upload(file: File): Promise<Upload> {
+  const headers = { Authorization: `Bearer ${token()}`, 'Content-Type': file.type || 'application/octet-stream' }
+  const path = `/api/uploads${query({ name: file.name })}`
+  const response = await fetch(path, { method: 'POST', headers, body: file })
+  const text = await response.text()
+  if (!response.ok) throw failure(response.status, text)
+  return JSON.parse(text) as Upload
+}

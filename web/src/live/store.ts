@@ -1,0 +1,167 @@
+// All sessions of this tab, outside React: the list as the server tells it, and those that are open.
+
+import type { Pending } from '../core/state'
+import { ApiError, agents, sessions, type AgentInfo, type Summary } from './api'
+import type { Frame, Link } from './frames'
+import { LiveSession } from './session'
+import { Signal } from './signal'
+import { listen } from './stream'
+import { token } from './token'
+
+export interface Waiting { session: Summary; pending: Pending }
+
+// Events that change what the list says; the rest is words.
+const TELLING: ReadonlySet<string> = new Set([
+  'session_opened', 'session_closed', 'turn_started', 'turn_ended', 'turn_cancelling', 'info',
+  'permission_requested', 'permission_settled', 'elicitation_requested', 'elicitation_settled',
+])
+const SEEN = 'dragoman.seen'
+const REFRESH_MS = 250
+
+class Store {
+  summaries = new Map<string, Summary>()
+  agents: AgentInfo[] = []
+  loaded = false
+  link: Link = 'connecting'
+  /** The list, what waits, and the connection. */
+  readonly list = new Signal()
+  readonly happened: ((session: Summary, type: string) => void)[] = []
+  private readonly live = new Map<string, LiveSession>()
+  private seen: Record<string, number> = readSeen()
+  private timer: ReturnType<typeof setTimeout> | null = null
+
+  start(): void {
+    listen(token(), {
+      frames: (frames) => this.frames(frames),
+      link: (link) => this.linked(link),
+      reset: () => this.reset(),
+    })
+    void this.refresh()
+    void agents.list().then((told) => {
+      this.agents = told.agents
+      this.list.emit()
+    }, () => undefined)
+  }
+
+  // ── what happens ─────────────────────────────────────────────────────────────────────────────
+
+  private frames(frames: Frame[]): void {
+    let telling = false
+    for (const frame of frames) {
+      this.live.get(frame.session)?.receive(frame)
+      telling ||= TELLING.has(frame.event.type) || !this.summaries.has(frame.session)
+      const summary = this.summaries.get(frame.session)
+      if (summary === undefined) continue
+      summary.lastSeq = Math.max(summary.lastSeq, frame.seq)
+      for (const listener of this.happened) listener(summary, frame.event.type)
+    }
+    if (telling) this.soon()
+  }
+
+  private linked(link: Link): void {
+    const returned = link === 'online' && this.link !== 'online' && this.loaded
+    this.link = link
+    if (returned) {
+      this.soon()
+      for (const session of this.live.values()) void session.catchUp()
+    }
+    this.list.emit()
+  }
+
+  private reset(): void {
+    this.soon()
+    for (const session of this.live.values()) void session.reload()
+  }
+
+  soon(): void {
+    this.timer ??= setTimeout(() => {
+      this.timer = null
+      void this.refresh()
+    }, REFRESH_MS)
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      const found = new Map<string, Summary>()
+      let next: string | null | undefined
+      do {
+        const page = await sessions.list(next ?? undefined)
+        for (const summary of page.sessions) found.set(summary.id, summary)
+        next = page.next
+      } while (next && found.size < 5000)
+      this.summaries = found
+      this.loaded = true
+      for (const summary of found.values()) if (summary.status === 'waiting') void this.open(summary.id).load()
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) this.link = 'refused'
+    }
+    this.list.emit()
+  }
+
+  /** Show a session that was just made without waiting for the list. */
+  add(summary: Summary): void {
+    this.summaries.set(summary.id, summary)
+    this.list.emit()
+    this.soon()
+  }
+
+  // ── sessions ─────────────────────────────────────────────────────────────────────────────────
+
+  open(id: string): LiveSession {
+    let session = this.live.get(id)
+    if (session === undefined) {
+      session = new LiveSession(id)
+      session.facts.subscribe(() => this.list.emit())
+      this.live.set(id, session)
+    }
+    return session
+  }
+
+  forget(id: string): void {
+    this.live.delete(id)
+    this.summaries.delete(id)
+    this.list.emit()
+  }
+
+  /** Everything that waits for a person, over all sessions. */
+  waiting(): Waiting[] {
+    const found: Waiting[] = []
+    for (const session of this.summaries.values()) {
+      const live = this.live.get(session.id)
+      if (live === undefined || session.archived) continue
+      for (const pending of live.state.pending.values()) found.push({ session, pending })
+    }
+    return found
+  }
+
+  count(status: Summary['status']): number {
+    let n = 0
+    for (const session of this.summaries.values()) if (session.status === status && !session.archived) n++
+    return n
+  }
+
+  // ── what was read ────────────────────────────────────────────────────────────────────────────
+
+  unread(session: Summary): boolean {
+    const seen = this.seen[session.id]
+    return seen !== undefined && session.lastSeq > seen && session.status !== 'running'
+  }
+
+  see(id: string): void {
+    const seq = Math.max(this.summaries.get(id)?.lastSeq ?? 0, this.live.get(id)?.state.last_seq ?? 0)
+    if (this.seen[id] === seq) return
+    this.seen = { ...readSeen(), ...this.seen, [id]: seq }
+    localStorage.setItem(SEEN, JSON.stringify(this.seen))
+    this.list.emit()
+  }
+}
+
+function readSeen(): Record<string, number> {
+  try {
+    return JSON.parse(localStorage.getItem(SEEN) ?? '{}') as Record<string, number>
+  } catch {
+    return {}
+  }
+}
+
+export const store = new Store()

@@ -1,0 +1,43 @@
+// The shared worker: one connection to the server, whatever the number of tabs. A browser opens six
+// connections to a host; with a stream each, the seventh tab would not load.
+
+import { StreamReader, type Frame, type Link } from './frames'
+
+export type ToTab = { frames: Frame[] } | { link: Link } | { reset: true }
+export type FromTab = { hello: string } | { bye: true }
+
+declare const self: { onconnect: (event: MessageEvent) => void }
+
+const ports = new Set<MessagePort>()
+let reader: StreamReader | null = null
+let known = ''
+let link: Link = 'connecting'
+
+function tell(message: ToTab): void {
+  for (const port of ports) port.postMessage(message)
+}
+
+function read(token: string): void {
+  reader?.stop()
+  known = token
+  reader = new StreamReader(token, {
+    frames: (frames) => tell({ frames }),
+    link: (now) => {
+      link = now
+      tell({ link: now })
+    },
+    reset: () => tell({ reset: true }),
+  })
+}
+
+function heard(port: MessagePort, message: FromTab): void {
+  if ('bye' in message) return void ports.delete(port)
+  ports.add(port)
+  if (message.hello !== known || link === 'refused') read(message.hello)
+  else port.postMessage({ link } satisfies ToTab)
+}
+
+self.onconnect = ({ ports: [port] }) => {
+  if (port === undefined) return
+  port.onmessage = ({ data }: MessageEvent<FromTab>) => heard(port, data)
+}

@@ -1,0 +1,17 @@
+import { createRoot } from 'react-dom/client'
+import { store } from './live/store'
+import { takeToken } from './live/token'
+import { App } from './ui/app'
+import { listenToKeys } from './ui/keys'
+import { listenToSessions } from './ui/notify'
+import { applyTheme } from './ui/settings'
+import './styles/index.css'
+
+takeToken()
+applyTheme()
+store.start()
+listenToSessions()
+listenToKeys()
+
+const root = document.getElementById('root')
+if (root !== null) createRoot(root).render(<App />)

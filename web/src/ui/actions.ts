@@ -1,0 +1,58 @@
+// What can be done from the palette and by keys, in one list.
+
+import type { LiveSession } from '../live/session'
+import { store } from '../live/store'
+import type { IconName } from './icons'
+import { currentRoute, go } from './route'
+import { changeSettings, settings } from './settings'
+import { shell, type PaneTab } from './shell'
+import { stop } from './stop_button'
+
+export interface Action { name: string; icon: IconName; key?: string; run: () => void }
+
+export function actions(): Action[] {
+  return [
+    { name: 'New session', icon: 'plus', key: 'n', run: () => shell.open({ name: 'new' }) },
+    { name: 'Import a session', icon: 'down', run: () => shell.open({ name: 'import' }) },
+    { name: 'Inbox', icon: 'inbox', key: 'g i', run: () => go('#/inbox') },
+    { name: 'Grid', icon: 'grid', key: 'g g', run: () => go('#/grid') },
+    { name: 'Agents', icon: 'bot', key: 'g a', run: () => go('#/agents') },
+    { name: 'Policies', icon: 'shield', key: 'g p', run: () => go('#/policies') },
+    ...sessionActions(),
+    { name: 'Theme: light', icon: 'sun', run: () => changeSettings({ theme: 'light' }) },
+    { name: 'Theme: dark', icon: 'moon', run: () => changeSettings({ theme: 'dark' }) },
+    { name: 'Theme: as the system', icon: 'half', run: () => changeSettings({ theme: 'system' }) },
+    { name: settings().notify ? 'Desktop notifications: off' : 'Desktop notifications: on', icon: 'info', run: () => void toggleNotify() },
+    { name: settings().letters ? 'Single-letter shortcuts: off' : 'Single-letter shortcuts: on', icon: 'keyboard', run: () => changeSettings({ letters: !settings().letters }) },
+    { name: 'Keyboard shortcuts', icon: 'keyboard', key: '?', run: () => shell.open({ name: 'help' }) },
+  ]
+}
+
+export function currentSession(): LiveSession | null {
+  const route = currentRoute()
+  return route.screen === 'session' ? store.open(route.id) : null
+}
+
+const TABS: [PaneTab, string][] = [['plan', 'Plan'], ['changes', 'Changes'], ['terminals', 'Terminals'], ['raw', 'Raw frames'], ['info', 'Info']]
+
+function sessionActions(): Action[] {
+  const session = currentSession()
+  if (session === null) return []
+  const { id } = session
+  return [
+    { name: 'Stop the turn', icon: 'stop', key: 'Esc Esc', run: () => stop(session) },
+    { name: 'Find in transcript', icon: 'search', key: 'Ctrl F', run: () => shell.set({ find: true }) },
+    { name: 'Fork this session', icon: 'fork', key: 'f', run: () => shell.open({ name: 'fork', session: id }) },
+    { name: 'Rename this session', icon: 'edit', run: () => shell.open({ name: 'rename', session: id }) },
+    { name: 'Replay this session', icon: 'play', run: () => go(`#/s/${encodeURIComponent(id)}/replay`) },
+    { name: 'Delete this session', icon: 'trash', run: () => shell.open({ name: 'delete', session: id }) },
+    ...TABS.map(([tab, word]): Action => ({ name: `Pane: ${word}`, icon: 'pane', run: () => shell.set({ pane: true, tab }) })),
+  ]
+}
+
+async function toggleNotify(): Promise<void> {
+  if (settings().notify) return changeSettings({ notify: false })
+  const allowed = 'Notification' in window && (await Notification.requestPermission()) === 'granted'
+  changeSettings({ notify: allowed })
+  shell.say(allowed ? 'You will be told when an agent needs you.' : 'The browser does not allow notifications here.', !allowed)
+}

@@ -1,0 +1,92 @@
+// The agents that can be started: what state they are in, a check-up, and signing in.
+
+import { useState } from 'react'
+import { agents as api, type AgentInfo, type DoctorReport, type SignIns } from '../live/api'
+import { useSignal } from '../live/signal'
+import { store } from '../live/store'
+import { Icon, Spinner, type IconName } from './icons'
+import { Plain } from './plain'
+import { attempt, shell } from './shell'
+
+export function Agents() {
+  useSignal(store.list)
+  return (
+    <main className="screen" aria-label="Agents">
+      <h1>Agents</h1>
+      <p className="lead">Any program that speaks the Agent Client Protocol. Add yours to <code>settings.json</code>, or install a known one.</p>
+      <ul className="agents">{store.agents.map((agent) => <Agent key={agent.name} agent={agent} />)}</ul>
+    </main>
+  )
+}
+
+function Agent({ agent }: { agent: AgentInfo }) {
+  const [busy, setBusy] = useState('')
+  const [report, setReport] = useState<DoctorReport | null>(null)
+  const [ways, setWays] = useState<SignIns | null>(null)
+  const missing = agent.state === 'missing'
+  const run = async <T,>(what: string, work: Promise<T>, then: (result: T) => void) => {
+    setBusy(what)
+    const result = await attempt(work)
+    setBusy('')
+    if (result !== null) then(result)
+  }
+  return (
+    <li className="card">
+      <header>
+        <Icon name="bot" /> <strong><Plain text={agent.title || agent.name} /></strong>
+        <code><Plain text={agent.name} /></code>
+        {agent.isDefault && <span className="tag">default</span>}
+        <span className={`status ${missing ? 'pending' : 'completed'}`}><Icon name={missing ? 'clock' : 'check'} /> {missing ? 'not installed' : agent.state}</span>
+      </header>
+      {agent.path && <p className="quiet"><code><Plain text={agent.path} /></code></p>}
+      {missing && agent.install && <p>To install: <code className="install"><Plain text={agent.install} /></code></p>}
+      {missing && agent.variable && <p className="quiet">Needs <code><Plain text={agent.variable} /></code>, or a sign-in of its own.</p>}
+      {/^https?:/.test(agent.homepage) && <p className="quiet"><a href={agent.homepage} target="_blank" rel="noopener noreferrer"><Plain text={agent.homepage} /></a></p>}
+      {!missing && (
+        <div className="options">
+          <button type="button" disabled={busy !== ''} onClick={() => void run('doctor', api.doctor(agent.name), setReport)}>{busy === 'doctor' ? <Spinner /> : <Icon name="check" />} Check</button>
+          <button type="button" disabled={busy !== ''} onClick={() => void run('auth', api.signIn(agent.name), setWays)}>{busy === 'auth' ? <Spinner /> : <Icon name="shield" />} Sign in</button>
+        </div>
+      )}
+      {ways && <SignInList agent={agent.name} ways={ways} />}
+      {report && <Doctor report={report} />}
+    </li>
+  )
+}
+
+function SignInList({ agent, ways }: { agent: string; ways: SignIns }) {
+  if (ways.methods.length === 0) return <p className="quiet">This agent needs no sign-in.</p>
+  const signIn = async (id: string) => {
+    const done = await attempt(api.signIn(agent, id))
+    if (done !== null) shell.say(done.signedIn ? 'Signed in.' : 'Not signed in.', !done.signedIn)
+  }
+  return (
+    <ul className="findings">
+      {ways.methods.map((way) => (
+        <li key={way.id}>
+          <button type="button" onClick={() => void signIn(way.id)}><Plain text={way.name} /></button> {way.description && <span><Plain text={way.description} /></span>}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+const GRADES: Record<string, [IconName, string]> = {
+  pass: ['check', 'completed'], warn: ['alert', 'waiting'], fail: ['cross', 'failed'], skip: ['dots', 'pending'],
+}
+
+function Doctor({ report }: { report: DoctorReport }) {
+  return (
+    <ul className="findings" aria-label="What the check found">
+      {report.findings.map((finding) => {
+        const [icon, tone] = GRADES[finding.grade] ?? ['info', 'pending']
+        return (
+          <li key={finding.check}>
+            <span className={`status ${tone}`}><Icon name={icon} /> {finding.grade}</span>
+            <strong><Plain text={finding.check} /></strong> <span><Plain text={finding.text} lines /></span>
+          </li>
+        )
+      })}
+    </ul>
+  )
+}

@@ -1,0 +1,94 @@
+// The window: the line on top, sessions on the left, and the screen one is on.
+
+import { lazy, Suspense } from 'react'
+import { useSignal } from '../live/signal'
+import { store } from '../live/store'
+import { setToken } from '../live/token'
+import { Agents } from './agents'
+import { Help } from './help'
+import { Home, SignedOut } from './home'
+import { Icon, type IconName } from './icons'
+import { Inbox } from './inbox'
+import { ImportSession, NewSession } from './new_session'
+import { Palette } from './palette'
+import { Policies } from './policies'
+import { useRoute, type Route } from './route'
+import { Search } from './search'
+import { Delete, Fork, Rename } from './session_dialogs'
+import { SessionScreen } from './session_screen'
+import { shell } from './shell'
+import { Sidebar } from './sidebar'
+import { TopBar } from './topbar'
+
+const Grid = lazy(() => import('./grid').then(({ Grid }) => ({ default: Grid })))
+const Replay = lazy(() => import('./replay').then(({ Replay }) => ({ default: Replay })))
+
+export function App() {
+  useSignal(shell.signal)
+  const route = useRoute()
+  useSignal(store.list)
+  if (store.link === 'refused') return <SignedOut enter={(token) => { setToken(token); location.reload() }} />
+  return (
+    <div className={`app ${shell.drawer ? 'drawer' : ''}`}>
+      <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus() }}>Skip to the prompt</a>
+      <TopBar />
+      <Sidebar />
+      {shell.drawer && <button type="button" className="veil" aria-label="Close the list" onClick={() => shell.set({ drawer: false })} />}
+      <Suspense fallback={<main className="screen" />}><Screen route={route} /></Suspense>
+      <BottomTabs route={route} />
+      <CurrentDialog />
+      {shell.toast && <div className={`toast ${shell.toast.bad ? 'bad' : ''}`} role={shell.toast.bad ? 'alert' : 'status'}>{shell.toast.text}</div>}
+      <div className="hidden" aria-live="polite">{shell.polite}</div>
+      <div className="hidden" aria-live="assertive">{shell.urgent}</div>
+    </div>
+  )
+}
+
+function Screen({ route }: { route: Route }) {
+  switch (route.screen) {
+    case 'session':
+      return route.replay ? <Replay key={route.id} id={route.id} /> : <SessionScreen key={route.id} id={route.id} entry={route.entry} />
+    case 'inbox': return <Inbox />
+    case 'agents': return <Agents />
+    case 'policies': return <Policies />
+    case 'grid': return <Grid />
+    case 'search': return <Search query={route.query} />
+    case 'home': return <Home />
+  }
+}
+
+function CurrentDialog() {
+  const { dialog } = shell
+  if (dialog === null) return null
+  switch (dialog.name) {
+    case 'new': return <NewSession cwd={dialog.cwd} />
+    case 'import': return <ImportSession />
+    case 'help': return <Help />
+    case 'palette': return <Palette />
+    default: break
+  }
+  const session = store.summaries.get(dialog.session)
+  if (session === undefined) return null
+  if (dialog.name === 'rename') return <Rename session={session} />
+  return dialog.name === 'fork' ? <Fork session={session} /> : <Delete session={session} />
+}
+
+const TABS: [string, string, IconName, Route['screen'][]][] = [
+  ['#/', 'Sessions', 'menu', ['home', 'session']],
+  ['#/inbox', 'Inbox', 'inbox', ['inbox']],
+  ['#/agents', 'Agents', 'bot', ['agents']],
+  ['#/policies', 'Policies', 'shield', ['policies']],
+]
+
+function BottomTabs({ route }: { route: Route }) {
+  const waiting = store.waiting().length
+  return (
+    <nav className="bottomtabs" aria-label="Screens">
+      {TABS.map(([path, word, icon, screens]) => (
+        <a key={path} href={path} aria-current={screens.includes(route.screen) ? 'page' : undefined} onClick={() => shell.set({ drawer: path === '#/' ? !shell.drawer : false })}>
+          <Icon name={icon} /> {word}{path === '#/inbox' && waiting > 0 && <span className="badge">{waiting}</span>}
+        </a>
+      ))}
+    </nav>
+  )
+}

@@ -1,0 +1,60 @@
+// Files to send along: uploaded as soon as they are chosen, dropped or pasted.
+
+import { useState } from 'react'
+import { bytes } from '../core/format'
+import { upload, type Upload } from '../live/api'
+import { Icon, Spinner } from './icons'
+import { Plain } from './plain'
+import { shell } from './shell'
+
+const MAX_BYTES = 10 * 1024 * 1024
+
+export interface Attachment { key: number; name: string; size: number; done: Upload | null }
+
+export interface Attachments {
+  items: Attachment[]
+  busy: boolean
+  add(files: Iterable<File>): void
+  remove(key: number): void
+  clear(): void
+}
+
+let keys = 0
+
+export function useAttachments(): Attachments {
+  const [items, setItems] = useState<Attachment[]>([])
+  const remove = (key: number) => setItems((now) => now.filter((item) => item.key !== key))
+  const put = async (file: File) => {
+    if (file.size > MAX_BYTES) return shell.say(`${file.name} is larger than 10 MB. Mention it with @ instead.`, true)
+    const key = ++keys
+    setItems((now) => [...now, { key, name: file.name || 'pasted file', size: file.size, done: null }])
+    try {
+      const done = await upload(file)
+      setItems((now) => now.map((item) => (item.key === key ? { ...item, done } : item)))
+    } catch (error) {
+      remove(key)
+      shell.fail(error)
+    }
+  }
+  return {
+    items,
+    busy: items.some((item) => item.done === null),
+    add: (files) => { for (const file of files) void put(file) },
+    remove,
+    clear: () => setItems([]),
+  }
+}
+
+export function AttachmentList({ attachments }: { attachments: Attachments }) {
+  if (attachments.items.length === 0) return null
+  return (
+    <ul className="attachments" aria-label="Attachments">
+      {attachments.items.map((item) => (
+        <li key={item.key} className="chip">
+          {item.done === null ? <Spinner /> : <Icon name="clip" />} <Plain text={item.name} /> <small>{bytes(item.size)}</small>
+          <button type="button" className="ghost" aria-label={`Remove ${item.name}`} onClick={() => attachments.remove(item.key)}><Icon name="cross" /></button>
+        </li>
+      ))}
+    </ul>
+  )
+}

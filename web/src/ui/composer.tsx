@@ -1,0 +1,168 @@
+// Where one writes: text with commands and mentions, files, what waits in the queue, and stop.
+
+import { useEffect, useId, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent } from 'react'
+import { completed, completingAt, type Completing } from '../core/completion'
+import { runningTurn } from '../core/state'
+import { sessions, type Prompt } from '../live/api'
+import type { LiveSession } from '../live/session'
+import { useSignal } from '../live/signal'
+import { AttachmentList, useAttachments, type Attachments } from './attachments'
+import { CompletionList, useSuggestions, type Suggestion } from './completion_list'
+import { draft, keepDraft } from './drafts'
+import { Icon } from './icons'
+import { Pickers } from './pickers'
+import { QueueView } from './queue_view'
+import { attempt } from './shell'
+import { StopButton } from './stop_button'
+
+export function Composer({ session }: { session: LiveSession }) {
+  useSignal(session.facts)
+  const [text, setText] = useDraft(session.id)
+  const [at, setAt] = useState<Completing | null>(null)
+  const [chosen, setChosen] = useState(0)
+  const attachments = useAttachments()
+  const field = useRef<HTMLTextAreaElement>(null)
+  const listId = useId()
+  const items = useSuggestions(session.id, at, session.state.commands)
+  useGrowing(field, text)
+  const busy = runningTurn(session.state) !== null
+  const ready = (text.trim() !== '' || attachments.items.length > 0) && !attachments.busy
+
+  const send = async () => {
+    if (!ready) return
+    const prompt = promptOf(text, attachments)
+    setText('')
+    attachments.clear()
+    if ((await attempt(sessions.prompt(session.id, prompt))) === null) setText(text)
+  }
+  const pick = (item: Suggestion) => {
+    if (at === null) return
+    const next = completed(text, at, item.value)
+    setText(next.text)
+    setAt(null)
+    requestAnimationFrame(() => field.current?.setSelectionRange(next.caret, next.caret))
+  }
+  const onKey = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (event.nativeEvent.isComposing) return
+    const item = items[chosen]
+    if (at !== null && item !== undefined) {
+      if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+        event.preventDefault()
+        return setChosen((chosen + (event.key === 'ArrowDown' ? 1 : items.length - 1)) % items.length)
+      }
+      if (event.key === 'Tab' || (event.key === 'Enter' && !event.ctrlKey && !event.metaKey)) {
+        event.preventDefault()
+        return pick(item)
+      }
+      if (event.key === 'Escape') {
+        event.stopPropagation()
+        return setAt(null)
+      }
+    }
+    if (event.key === 'Enter' && !event.shiftKey && !event.altKey) {
+      event.preventDefault()
+      void send()
+    }
+  }
+  const look = () => {
+    const caret = field.current?.selectionStart ?? 0
+    setAt(completingAt(field.current?.value ?? '', caret))
+    setChosen(0)
+  }
+  return (
+    <form className="composer" aria-label="Prompt" onSubmit={(e) => { e.preventDefault(); void send() }} {...dropping(attachments)}>
+      <QueueView session={session} />
+      <div className="box">
+        <CompletionList id={listId} items={items} chosen={chosen} slash={at?.kind === 'command'} pick={pick} />
+        <AttachmentList attachments={attachments} />
+        <textarea
+          ref={field}
+          id="composer"
+          rows={1}
+          value={text}
+          placeholder={busy ? 'Queue a prompt for when this turn ends…' : 'Ask for something. / for commands, @ for files.'}
+          aria-label="Prompt"
+          role="combobox"
+          aria-autocomplete="list"
+          aria-expanded={items.length > 0}
+          aria-controls={items.length ? listId : undefined}
+          aria-activedescendant={items.length ? `${listId}-${chosen}` : undefined}
+          onChange={(event) => { setText(event.target.value); look() }}
+          onSelect={look}
+          onBlur={() => setAt(null)}
+          onKeyDown={onKey}
+          onPaste={(event) => pasted(event, attachments)}
+        />
+        <div className="tools">
+          <AttachButton attachments={attachments} />
+          <Pickers session={session} />
+          <span className="space" />
+          <StopButton session={session} />
+          <button type="submit" className="primary" disabled={!ready} title="Send (Enter)">
+            <Icon name="send" /> {busy ? 'Queue' : 'Send'}
+          </button>
+        </div>
+      </div>
+    </form>
+  )
+}
+
+function promptOf(text: string, attachments: Attachments): Prompt {
+  const content = attachments.items.flatMap(({ done }) => (done === null ? [] : [{ type: 'upload', uri: done.uri }]))
+  return content.length ? { text, content } : { text }
+}
+
+function useDraft(session: string): [string, (text: string) => void] {
+  const [text, set] = useState(() => draft(session))
+  useEffect(() => {
+    set(draft(session))
+    const changed = (event: Event) => {
+      if ((event as CustomEvent).detail === session) set(draft(session))
+    }
+    window.addEventListener('draft', changed)
+    return () => window.removeEventListener('draft', changed)
+  }, [session])
+  const keep = (next: string) => {
+    set(next)
+    keepDraft(session, next)
+  }
+  return [text, keep]
+}
+
+function useGrowing(field: React.RefObject<HTMLTextAreaElement | null>, text: string): void {
+  useEffect(() => {
+    const area = field.current
+    if (area === null) return
+    area.style.height = 'auto'
+    area.style.height = `${Math.min(area.scrollHeight, window.innerHeight * 0.4)}px`
+  }, [text])
+}
+
+function pasted(event: ClipboardEvent, attachments: Attachments): void {
+  if (event.clipboardData.files.length === 0) return
+  event.preventDefault()
+  attachments.add(event.clipboardData.files)
+}
+
+function dropping(attachments: Attachments) {
+  return {
+    onDragOver: (event: DragEvent) => event.preventDefault(),
+    onDrop: (event: DragEvent) => {
+      event.preventDefault()
+      attachments.add(event.dataTransfer.files)
+    },
+  }
+}
+
+function AttachButton({ attachments }: { attachments: Attachments }) {
+  const input = useRef<HTMLInputElement>(null)
+  return (
+    <>
+      <button type="button" className="ghost" title="Attach files" aria-label="Attach files" onClick={() => input.current?.click()}><Icon name="clip" /></button>
+      <input ref={input} type="file" multiple hidden aria-label="Files to attach" onChange={(event) => {
+        attachments.add([...(event.target.files ?? [])])
+        event.target.value = ''
+      }} />
+    </>
+  )
+}

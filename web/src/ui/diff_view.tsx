@@ -1,0 +1,68 @@
+// A change to a file, drawn line by line with + and −. Static: no editor for each diff of a thread.
+
+import { memo, useMemo, useState } from 'react'
+import type { Diff } from '../core/content'
+import { diffRows, type DiffRow, type FileDiff } from '../core/diff'
+import { within } from '../core/format'
+import { visible } from '../core/visible'
+import { Icon } from './icons'
+import { Plain } from './plain'
+
+const FOLDED_ROWS = 24
+
+export function DiffCounts({ file }: { file: Pick<FileDiff, 'added' | 'removed' | 'created'> }) {
+  return (
+    <span className="counts">
+      {file.created && <span className="tag">new file</span>}
+      <span className="added">+{file.added}</span> <span className="removed">−{file.removed}</span>
+    </span>
+  )
+}
+
+interface Props {
+  diff: Diff
+  cwd: string
+  whole?: boolean
+  onLine?: (row: DiffRow) => void
+}
+
+export const DiffView = memo(function DiffView({ diff, cwd, whole = false, onLine }: Props) {
+  const file = useMemo(() => diffRows(diff), [diff])
+  const [open, setOpen] = useState(whole)
+  const rows = open ? file.rows : file.rows.slice(0, FOLDED_ROWS)
+  const rest = file.rows.length - rows.length
+  return (
+    <figure className="diff">
+      <figcaption>
+        <Icon name="file" /> <span className="path"><Plain text={within(diff.path, cwd)} /></span>
+        <DiffCounts file={file} />
+      </figcaption>
+      <DiffTable rows={rows} onLine={onLine} />
+      {rest > 0 && <button type="button" className="more" onClick={() => setOpen(true)}>Show {rest} more lines</button>}
+    </figure>
+  )
+})
+
+const SIGNS = { '+': 'added', '-': 'removed', ' ': 'kept', '@': 'gap' } as const
+const SAID = { '+': 'added', '-': 'removed', ' ': '', '@': '' } as const
+
+export function DiffTable({ rows, onLine }: { rows: DiffRow[]; onLine?: ((row: DiffRow) => void) | undefined }) {
+  return (
+    <div className="difftable" role="group" aria-label="Changed lines" tabIndex={0}>
+      <div className="lines">
+        {rows.map((row, at) => (
+          <div key={at} className={`line ${SIGNS[row.sign]}`}>
+            <span className="number">{row.new ?? row.old ?? ''}</span>
+            <span className="sign" aria-label={SAID[row.sign]}>{row.sign === '-' ? '−' : row.sign === '@' ? '⋯' : row.sign}</span>
+            <span className="text">{visible(row.text) || ' '}</span>
+            {onLine && row.sign !== '@' && (
+              <button type="button" className="ghost note" aria-label={`Comment on line ${row.new ?? row.old ?? ''}`} onClick={() => onLine(row)}>
+                <Icon name="plus" />
+              </button>
+            )}
+          </div>
+        ))}
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,94 @@
+// The agent asks the user for something: a form to fill in, or an address to visit.
+
+import { useMemo, useState, type FormEvent } from 'react'
+import type { Json } from '../core/content'
+import { answerOf, fieldsOf, type Field, type Values } from '../core/form'
+import type { PendingElicitation } from '../core/state'
+import { sessions } from '../live/api'
+import type { LiveSession } from '../live/session'
+import { Icon } from './icons'
+import { Plain } from './plain'
+import { attempt } from './shell'
+
+export function ElicitationForm({ session, pending }: { session: LiveSession; pending: PendingElicitation }) {
+  const fields = useMemo(() => fieldsOf(pending.schema), [pending.schema])
+  const [values, setValues] = useState<Values>({})
+  const [sent, setSent] = useState(false)
+  const reply = async (action: string, content?: Json) => {
+    setSent(true)
+    if ((await attempt(sessions.elicit(session.id, pending.id, action, content))) === null) setSent(false)
+  }
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    void reply('accept', pending.mode === 'url' ? undefined : answerOf(fields, values))
+  }
+  return (
+    <section className="card elicitation" tabIndex={0} aria-label="Question from the agent" data-request={pending.id}>
+      <header><Icon name="info" /> <strong>The agent asks</strong></header>
+      <p className="title"><Plain text={pending.message} lines /></p>
+      <form onSubmit={submit}>
+        {pending.url !== null && <Address url={pending.url} />}
+        {fields.map((field) => (
+          <FormField key={field.name} field={field} value={values[field.name] ?? field.initial} onChange={(value) => setValues({ ...values, [field.name]: value })} />
+        ))}
+        <div className="options">
+          <button type="submit" className="allow" disabled={sent}>{pending.mode === 'url' ? 'Done there' : 'Send'}</button>
+          <button type="button" className="reject" disabled={sent} onClick={() => void reply('decline')}>Decline</button>
+          <button type="button" disabled={sent} onClick={() => void reply('cancel')}>Cancel</button>
+        </div>
+      </form>
+    </section>
+  )
+}
+
+function Address({ url }: { url: string }) {
+  const web = /^https?:/i.test(url)
+  return (
+    <p className="address">
+      <Icon name="globe" /> {web ? <a href={url} target="_blank" rel="noopener noreferrer"><Plain text={url} /></a> : <code><Plain text={url} /></code>}
+    </p>
+  )
+}
+
+interface FieldProps { field: Field; value: string | boolean | string[]; onChange: (value: string | boolean | string[]) => void }
+
+function FormField({ field, value, onChange }: FieldProps) {
+  const label = <span className="label"><Plain text={field.label} />{field.required && <span className="quiet"> (needed)</span>}</span>
+  const note = field.description && <small><Plain text={field.description} lines /></small>
+  if (field.kind === 'many') {
+    const chosen = value as string[]
+    const toggle = (one: string) => onChange(chosen.includes(one) ? chosen.filter((c) => c !== one) : [...chosen, one])
+    return (
+      <fieldset className="field">
+        <legend>{label}</legend>{note}
+        {field.choices.map((choice) => (
+          <label key={choice.value} className="check">
+            <input type="checkbox" checked={chosen.includes(choice.value)} onChange={() => toggle(choice.value)} /> <Plain text={choice.label} />
+          </label>
+        ))}
+      </fieldset>
+    )
+  }
+  if (field.kind === 'yes') {
+    return <label className="field check"><input type="checkbox" checked={value === true} onChange={(e) => onChange(e.target.checked)} /> {label} {note}</label>
+  }
+  return <label className="field">{label}{note}<Input field={field} value={value as string} onChange={onChange} /></label>
+}
+
+function Input({ field, value, onChange }: { field: Field; value: string; onChange: (value: string) => void }) {
+  if (field.kind === 'one') {
+    return (
+      <select required={field.required} value={value} onChange={(e) => onChange(e.target.value)}>
+        <option value="">Choose…</option>
+        {field.choices.map((choice) => <option key={choice.value} value={choice.value}>{choice.label}</option>)}
+      </select>
+    )
+  }
+  if (field.kind === 'long') return <textarea rows={4} required={field.required} value={value} onChange={(e) => onChange(e.target.value)} />
+  return (
+    <input
+      type={field.input} required={field.required} value={value} step={field.kind === 'integer' ? 1 : 'any'}
+      min={field.min} max={field.max} onChange={(e) => onChange(e.target.value)}
+    />
+  )
+}

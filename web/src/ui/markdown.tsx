@@ -1,0 +1,33 @@
+// A text in Markdown. Each block is drawn for itself and again only when it changed.
+
+import { memo, useRef } from 'react'
+import { Blocks, renderBlock } from '../core/markdown'
+import { trustedHtml } from '../live/trusted'
+
+export function Markdown({ text }: { text: string }) {
+  const splitter = useRef<Blocks | null>(null)
+  splitter.current ??= new Blocks()
+  const blocks = splitter.current.split(text)
+  return (
+    <div className="markdown">
+      {blocks.map((block, at) => <Block key={at} block={block} />)}
+    </div>
+  )
+}
+
+const Block = memo(function Block({ block }: { block: string }) {
+  return <div className="block" dangerouslySetInnerHTML={{ __html: rendered(block) }} />
+})
+
+// Rows leave the page when one scrolls on; coming back must not cost a rendering.
+const CACHED = 2000
+const cache = new Map<string, TrustedHTML>()
+
+function rendered(block: string): TrustedHTML {
+  const known = cache.get(block)
+  if (known !== undefined) return known
+  const html = trustedHtml(renderBlock(block))
+  if (block.length < 20_000) cache.set(block, html)
+  if (cache.size > CACHED) cache.delete(cache.keys().next().value ?? '')
+  return html
+}

@@ -1,0 +1,116 @@
+// A new session: which agent, in which folder.
+
+import { useState, type FormEvent } from 'react'
+import { agents as api, sessions, type AgentSession } from '../live/api'
+import { ago } from '../core/format'
+import { store } from '../live/store'
+import { Modal } from './dialog'
+import { Spinner } from './icons'
+import { Plain } from './plain'
+import { go, paths } from './route'
+import { attempt, shell } from './shell'
+
+export function NewSession({ cwd }: { cwd: string | undefined }) {
+  const [agent, setAgent] = useState(defaultAgent())
+  const [folder, setFolder] = useState(cwd ?? recentFolders()[0] ?? '')
+  const [mode, setMode] = useState('')
+  const [model, setModel] = useState('')
+  const [busy, setBusy] = useState(false)
+  const create = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    const wish = { agent, ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...(model.trim() && { config: { model: model.trim() } }) }
+    const session = await attempt(sessions.create(wish))
+    setBusy(false)
+    if (session === null) return
+    shell.set({ dialog: null, drawer: false })
+    store.add(session)
+    go(paths.session(session.id))
+    requestAnimationFrame(() => document.getElementById('composer')?.focus())
+  }
+  return (
+    <Modal title="New session">
+      <form className="stack" onSubmit={(event) => void create(event)}>
+        <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={setAgent} /></label>
+        <label className="field">
+          <span className="label">Folder</span>
+          <input list="folders" value={folder} onChange={(e) => setFolder(e.target.value)} placeholder="Where the server was started" spellCheck={false} autoFocus />
+          <datalist id="folders">{recentFolders().map((path) => <option key={path} value={path} />)}</datalist>
+        </label>
+        <details className="more">
+          <summary>Mode and model</summary>
+          <label className="field"><span className="label">Mode</span><input value={mode} onChange={(e) => setMode(e.target.value)} placeholder="The agent’s own" /></label>
+          <label className="field"><span className="label">Model</span><input value={model} onChange={(e) => setModel(e.target.value)} placeholder="The agent’s own" /></label>
+        </details>
+        <div className="options"><button type="submit" className="primary" disabled={busy}>{busy && <Spinner />} {busy ? 'Starting the agent…' : 'Start'}</button></div>
+      </form>
+    </Modal>
+  )
+}
+
+function defaultAgent(): string {
+  return (store.agents.find((agent) => agent.isDefault) ?? store.agents[0])?.name ?? 'demo'
+}
+
+function recentFolders(): string[] {
+  const byUse = [...store.summaries.values()].sort((a, b) => b.updatedAt.localeCompare(a.updatedAt))
+  return [...new Set(byUse.map((session) => session.cwd))].slice(0, 12)
+}
+
+function AgentSelect({ value, onChange }: { value: string; onChange: (name: string) => void }) {
+  const usable = store.agents.filter((agent) => agent.state !== 'missing')
+  const missing = store.agents.filter((agent) => agent.state === 'missing')
+  return (
+    <select value={value} onChange={(e) => onChange(e.target.value)}>
+      {usable.map((agent) => <option key={agent.name} value={agent.name}>{agent.title || agent.name}</option>)}
+      {usable.length === 0 && <option value="demo">demo</option>}
+      {missing.length > 0 && <optgroup label="Not installed">{missing.map((agent) => <option key={agent.name} value={agent.name} disabled>{agent.title || agent.name}</option>)}</optgroup>}
+    </select>
+  )
+}
+
+export function ImportSession() {
+  const [agent, setAgent] = useState(defaultAgent())
+  const [found, setFound] = useState<AgentSession[] | null>(null)
+  const [busy, setBusy] = useState('')
+  const look = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy('list')
+    const told = await attempt(api.sessions(agent))
+    setBusy('')
+    setFound(told?.sessions ?? null)
+  }
+  const adopt = async (session: AgentSession) => {
+    if (session.knownAs !== null) return open(session.knownAs)
+    setBusy(session.id)
+    const made = await attempt(api.adopt(agent, session.id, session.cwd))
+    setBusy('')
+    if (made === null) return
+    store.add(made)
+    open(made.id)
+  }
+  const open = (id: string) => {
+    shell.set({ dialog: null, drawer: false })
+    go(paths.session(id))
+  }
+  return (
+    <Modal title="Import a session">
+      <form className="stack" onSubmit={(event) => void look(event)}>
+        <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={(name) => { setAgent(name); setFound(null) }} /></label>
+        <div className="options"><button type="submit" className="primary" disabled={busy !== ''}>{busy === 'list' && <Spinner />} Ask for its sessions</button></div>
+      </form>
+      {found?.length === 0 && <p className="empty">The agent knows no sessions.</p>}
+      <ul className="hits">
+        {found?.map((session) => (
+          <li key={session.id}>
+            <button type="button" className="hit" disabled={busy !== ''} onClick={() => void adopt(session)}>
+              <strong><Plain text={session.title ?? session.id} /></strong>
+              {session.knownAs !== null && <span className="tag">already here</span>}
+              <span className="snippet"><Plain text={session.cwd} /> {session.updatedAt && ago(session.updatedAt)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </Modal>
+  )
+}

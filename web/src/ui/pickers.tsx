@@ -1,0 +1,63 @@
+// Mode, model and the agent's other options. The browser's own selects: known to every thumb.
+
+import type { ConfigChoice, ConfigOption } from '../core/facts'
+import { reveal } from '../core/visible'
+import { sessions } from '../live/api'
+import type { LiveSession } from '../live/session'
+import { attempt } from './shell'
+
+export function Pickers({ session }: { session: LiveSession }) {
+  const { modes, config_options: options } = session.state
+  const aside = options.some((option) => option.category === 'mode')
+  return (
+    <>
+      {modes !== null && modes.available.length > 0 && !aside && (
+        <select
+          id="mode"
+          aria-label="Mode"
+          title="Mode"
+          value={modes.current}
+          onChange={(event) => void attempt(sessions.mode(session.id, event.target.value))}
+        >
+          {modes.available.map((mode) => <option key={mode.id} value={mode.id} title={mode.description ?? ''}>{reveal(mode.name)}</option>)}
+        </select>
+      )}
+      {options.map((option) => <Picker key={option.id} session={session} option={option} />)}
+    </>
+  )
+}
+
+function Picker({ session, option }: { session: LiveSession; option: ConfigOption }) {
+  const set = (value: string | boolean) => void attempt(sessions.config(session.id, option.id, value))
+  const title = [option.name, option.description].filter(Boolean).join(': ')
+  if (option.choices == null) {
+    return (
+      <label className="check" title={title}>
+        <input type="checkbox" checked={option.value === true} onChange={(event) => set(event.target.checked)} /> {reveal(option.name)}
+      </label>
+    )
+  }
+  return (
+    <select
+      id={option.category === 'mode' ? 'mode' : undefined}
+      aria-label={reveal(option.name)}
+      title={title}
+      value={String(option.value)}
+      onChange={(event) => set(event.target.value)}
+    >
+      {grouped(option.choices).map(([group, choices]) => (
+        group === '' ? choices.map(choiceOption) : <optgroup key={group} label={reveal(group)}>{choices.map(choiceOption)}</optgroup>
+      ))}
+    </select>
+  )
+}
+
+function choiceOption(choice: ConfigChoice) {
+  return <option key={choice.value} value={choice.value} title={choice.description ?? ''}>{reveal(choice.name)}</option>
+}
+
+function grouped(choices: ConfigChoice[]): [string, ConfigChoice[]][] {
+  const groups = new Map<string, ConfigChoice[]>()
+  for (const choice of choices) groups.set(choice.group ?? '', [...(groups.get(choice.group ?? '') ?? []), choice])
+  return [...groups]
+}

@@ -1,0 +1,50 @@
+// Where one is, in the fragment of the address: a link to a session or to an entry can be kept.
+
+import { useSyncExternalStore } from 'react'
+
+export type Route =
+  | { screen: 'home' | 'inbox' | 'agents' | 'policies' | 'grid' }
+  | { screen: 'session'; id: string; entry: number | null; replay: boolean }
+  | { screen: 'search'; query: string }
+
+export function parseRoute(hash: string): Route {
+  const [screen = '', id = '', what = '', entry = ''] = hash.replace(/^#\/?/, '').split('/').map(decode)
+  if (screen === 's' && id) {
+    return { screen: 'session', id, entry: what === 'e' && /^\d+$/.test(entry) ? Number(entry) : null, replay: what === 'replay' }
+  }
+  if (screen === 'search') return { screen, query: id }
+  if (screen === 'inbox' || screen === 'agents' || screen === 'policies' || screen === 'grid') return { screen }
+  return { screen: 'home' }
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+export const paths = {
+  session: (id: string) => `#/s/${encodeURIComponent(id)}`,
+  entry: (id: string, entry: number) => `#/s/${encodeURIComponent(id)}/e/${entry}`,
+  replay: (id: string) => `#/s/${encodeURIComponent(id)}/replay`,
+  search: (query: string) => `#/search/${encodeURIComponent(query)}`,
+}
+
+export function go(path: string): void {
+  if (location.hash !== path) location.hash = path
+}
+
+export function currentRoute(): Route {
+  return parseRoute(location.hash)
+}
+
+function subscribe(listener: () => void): () => void {
+  window.addEventListener('hashchange', listener)
+  return () => window.removeEventListener('hashchange', listener)
+}
+
+export function useRoute(): Route {
+  return parseRoute(useSyncExternalStore(subscribe, () => location.hash))
+}

@@ -1,0 +1,81 @@
+// Rename, fork and delete.
+
+import { useState, type FormEvent } from 'react'
+import { titleOf } from '../core/listing'
+import { sessions, type Summary } from '../live/api'
+import { store } from '../live/store'
+import { Modal } from './dialog'
+import { Spinner } from './icons'
+import { Plain } from './plain'
+import { currentRoute, go, paths } from './route'
+import { attempt, shell } from './shell'
+
+export function Rename({ session }: { session: Summary }) {
+  const [title, setTitle] = useState(titleOf(session))
+  const save = async (event: FormEvent) => {
+    event.preventDefault()
+    if ((await attempt(sessions.change(session.id, { title: title.trim() }))) === null) return
+    store.add({ ...session, title: title.trim() })
+    shell.set({ dialog: null })
+  }
+  return (
+    <Modal title="Rename session">
+      <form className="stack" onSubmit={(event) => void save(event)}>
+        <label className="field"><span className="label">Title</span><input value={title} maxLength={500} required autoFocus onChange={(e) => setTitle(e.target.value)} onFocus={(e) => e.target.select()} /></label>
+        <div className="options"><button type="submit" className="primary">Rename</button></div>
+      </form>
+    </Modal>
+  )
+}
+
+const FIRST_PROMPTS = ['Write a pull request description of what was done here.', 'Review what was changed here, as a stranger would.']
+
+export function Fork({ session }: { session: Summary }) {
+  const [text, setText] = useState('')
+  const [busy, setBusy] = useState(false)
+  const fork = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    const made = await attempt(sessions.fork(session.id))
+    setBusy(false)
+    if (made === null) return
+    store.add(made)
+    shell.set({ dialog: null })
+    go(paths.session(made.id))
+    if (text.trim()) void attempt(sessions.prompt(made.id, { text: text.trim() }))
+  }
+  return (
+    <Modal title="Fork session">
+      <form className="stack" onSubmit={(event) => void fork(event)}>
+        <p>A new session that remembers this one; the original stays as it is.</p>
+        <label className="field"><span className="label">First prompt <span className="quiet">(if you like)</span></span><textarea rows={3} value={text} autoFocus onChange={(e) => setText(e.target.value)} /></label>
+        <div className="suggestions">{FIRST_PROMPTS.map((prompt) => <button key={prompt} type="button" className="ghost" onClick={() => setText(prompt)}>{prompt}</button>)}</div>
+        <div className="options"><button type="submit" className="primary" disabled={busy}>{busy && <Spinner />} Fork</button></div>
+      </form>
+    </Modal>
+  )
+}
+
+export function Delete({ session }: { session: Summary }) {
+  const [busy, setBusy] = useState(false)
+  const remove = async () => {
+    setBusy(true)
+    const done = await attempt(sessions.remove(session.id))
+    setBusy(false)
+    if (done === null) return
+    shell.set({ dialog: null })
+    const route = currentRoute()
+    if (route.screen === 'session' && route.id === session.id) go('#/')
+    store.forget(session.id)
+    shell.say('The session was deleted.')
+  }
+  return (
+    <Modal title="Delete session">
+      <p>Delete “<Plain text={titleOf(session)} />”, here and by its agent where that is offered? This cannot be undone. Archiving only hides it.</p>
+      <div className="options">
+        <button type="button" className="danger" disabled={busy} onClick={() => void remove()}>{busy && <Spinner />} Delete</button>
+        <button type="button" autoFocus onClick={() => shell.set({ dialog: null })}>Keep</button>
+      </div>
+    </Modal>
+  )
+}

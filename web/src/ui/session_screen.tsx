@@ -1,0 +1,101 @@
+// One session: what it is called, its thread, where one writes, and the pane beside it.
+
+import { useEffect } from 'react'
+import { baseName, count, money } from '../core/format'
+import { titleOf } from '../core/listing'
+import type { ContextUsage } from '../core/facts'
+import type { LiveSession } from '../live/session'
+import { useSignal } from '../live/signal'
+import { store } from '../live/store'
+import { Composer } from './composer'
+import { Icon } from './icons'
+import { Plain } from './plain'
+import { paths } from './route'
+import { shell } from './shell'
+import { SidePane } from './side_pane'
+import { StatusMark } from './status'
+import { Transcript } from './transcript'
+
+export function SessionScreen({ id, entry }: { id: string; entry: number | null }) {
+  const session = store.open(id)
+  useSignal(session.facts)
+  useSignal(shell.signal)
+  useEffect(() => void session.load(), [session])
+  useEffect(() => {
+    if (!document.hidden) store.see(id)
+  })
+  if (session.error !== null && !session.loaded) return <Missing session={session} />
+  return (
+    <div className={`sessionscreen ${shell.pane ? 'withpane' : ''}`}>
+      <main className="thread" aria-label="Session">
+        <Head session={session} />
+        <Transcript key={id} session={session} entry={entry} find={shell.find} />
+        {session.loaded && session.state.entries.length === 0 && <Hints session={session} />}
+        <Composer session={session} />
+      </main>
+      {shell.pane && <SidePane session={session} />}
+    </div>
+  )
+}
+
+function Missing({ session }: { session: LiveSession }) {
+  return (
+    <main className="screen">
+      <h1>This session cannot be shown</h1>
+      <p><Plain text={session.error?.message ?? ''} /></p>
+      <button type="button" onClick={() => void session.reload()}>Try again</button>
+    </main>
+  )
+}
+
+function Head({ session }: { session: LiveSession }) {
+  useSignal(store.list)
+  const { state } = session
+  const summary = store.summaries.get(session.id)
+  return (
+    <header className="head">
+      <h1><Plain text={summary ? titleOf(summary) : state.title ?? 'Session'} /></h1>
+      <div className="facts">
+        {summary && <StatusMark status={summary.status} />}
+        <span title={state.cwd}><Icon name="folder" /> <Plain text={baseName(state.cwd)} /></span>
+        <span><Icon name="bot" /> <Plain text={state.agent || (summary?.agent ?? '')} /></span>
+        {state.usage && <Meter usage={state.usage} />}
+        {summary?.owner && !summary.owner.here && <span className="tag" title={`Process ${summary.owner.pid}`}>run by <Plain text={summary.owner.label} /></span>}
+        {summary?.parent && <a href={paths.session(summary.parent)}><Icon name="fork" /> forked</a>}
+      </div>
+      <div className="headtools">
+        <button type="button" className="ghost" title="Find in transcript (Ctrl F)" aria-label="Find in transcript" onClick={() => shell.set({ find: !shell.find })}><Icon name="search" /></button>
+        <button type="button" className="ghost" title="Fork (f)" aria-label="Fork session" onClick={() => shell.open({ name: 'fork', session: session.id })}><Icon name="fork" /></button>
+        <button type="button" className="ghost" title="Side pane" aria-label="Side pane" aria-pressed={shell.pane} onClick={() => shell.set({ pane: !shell.pane })}><Icon name="pane" /></button>
+      </div>
+    </header>
+  )
+}
+
+export function Meter({ usage }: { usage: ContextUsage }) {
+  const share = usage.size > 0 ? usage.used / usage.size : 0
+  const percent = Math.round(share * 100)
+  return (
+    <span className={`meter ${share >= 0.8 ? 'high' : ''}`} title={`${usage.used} of ${usage.size} tokens in the context`}>
+      <meter min={0} max={1} high={0.8} value={share} aria-label="Context used" /> context {percent} %
+      {share >= 0.8 && <> <Icon name="alert" /> nearly full</>}
+      {usage.cost && <span className="cost"> · {money(usage.cost.amount, usage.cost.currency)}</span>}
+      <span className="hidden">{count(usage.used)} tokens</span>
+    </span>
+  )
+}
+
+function Hints({ session }: { session: LiveSession }) {
+  const commands = session.state.commands.slice(0, 4)
+  return (
+    <div className="hints">
+      <h2>What shall it do?</h2>
+      <p>The agent works in <code><Plain text={session.state.cwd} /></code>. It asks before it writes or runs anything, unless a rule says otherwise.</p>
+      <ul>
+        <li>Mention a file with <kbd>@</kbd>, attach one by dropping it here.</li>
+        {commands.length > 0 && <li>Commands: {commands.map((command) => <code key={command.name}>/<Plain text={command.name} /> </code>)}</li>}
+        <li><kbd>?</kbd> shows what the keyboard can do.</li>
+      </ul>
+    </div>
+  )
+}

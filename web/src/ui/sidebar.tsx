@@ -1,0 +1,112 @@
+// All sessions, by project; what needs a person stands out.
+
+import { useState } from 'react'
+import { ago, plural } from '../core/format'
+import { byProject, shownSessions, titleOf, type Filter, type Group } from '../core/listing'
+import { sessions as api, type Summary } from '../live/api'
+import { useSignal } from '../live/signal'
+import { store } from '../live/store'
+import { Icon } from './icons'
+import { Plain } from './plain'
+import { go, paths, useRoute } from './route'
+import { attempt, shell } from './shell'
+import { StatusMark } from './status'
+
+const FILTERS: Filter[] = ['all', 'waiting', 'running', 'finished', 'archived']
+
+export function Sidebar() {
+  useSignal(store.list)
+  const [filter, setFilter] = useState<Filter>('all')
+  const [query, setQuery] = useState('')
+  const shown = shownSessions(store.summaries.values(), filter, query)
+  return (
+    <nav className="sidebar" aria-label="Sessions">
+      <div className="sidetop">
+        <button type="button" className="primary grow" onClick={() => shell.open({ name: 'new' })}><Icon name="plus" /> New session</button>
+        <button type="button" onClick={() => shell.open({ name: 'import' })} title="Import a session the agent knows">Import</button>
+      </div>
+      <form className="sidesearch" role="search" onSubmit={(event) => { event.preventDefault(); if (query.trim()) go(paths.search(query.trim())) }}>
+        <Icon name="search" />
+        <input id="search" type="search" aria-label="Search sessions" placeholder="Filter; Enter searches all text" value={query} onChange={(e) => setQuery(e.target.value)} />
+      </form>
+      <div className="filters" role="group" aria-label="Filter">
+        {FILTERS.map((name) => (
+          <button key={name} type="button" aria-pressed={filter === name} onClick={() => setFilter(name)}>
+            {name}
+          </button>
+        ))}
+      </div>
+      <div className="groups">
+        {byProject(shown).map((group) => <ProjectGroup key={group.cwd} group={group} />)}
+        {shown.length === 0 && store.loaded && <Empty filter={filter} query={query} />}
+      </div>
+    </nav>
+  )
+}
+
+function Empty({ filter, query }: { filter: Filter; query: string }) {
+  if (query) return <p className="empty">No session is called that. Enter searches what was said in them.</p>
+  if (filter !== 'all') return <p className="empty">No session is {filter === 'waiting' ? 'waiting for you' : filter}.</p>
+  return <p className="empty">No sessions yet. Start one, or import one that an agent already knows.</p>
+}
+
+function ProjectGroup({ group }: { group: Group }) {
+  return (
+    <section className="group">
+      <h2 title={group.cwd}>
+        <Icon name="folder" /> <span className="name"><Plain text={group.name} /></span>
+        <button type="button" className="ghost" aria-label={`New session in ${group.name}`} title="New session here" onClick={() => shell.open({ name: 'new', cwd: group.cwd })}><Icon name="plus" /></button>
+      </h2>
+      <ul>{group.sessions.map((session) => <SessionRow key={session.id} session={session} />)}</ul>
+    </section>
+  )
+}
+
+function SessionRow({ session }: { session: Summary }) {
+  const route = useRoute()
+  const here = route.screen === 'session' && route.id === session.id
+  const unread = store.unread(session) && !here
+  return (
+    <li className={`session ${here ? 'here' : ''} ${unread ? 'unread' : ''}`}>
+      <a href={paths.session(session.id)} aria-current={here ? 'page' : undefined} onClick={() => shell.set({ drawer: false })}>
+        <StatusMark status={session.status} quiet />
+        <span className="title"><Plain text={titleOf(session)} /></span>
+        <span className="meta">
+          {unread && <span className="dot" title="New since you looked"><span className="hidden">unread</span></span>}
+          <span>{ago(session.updatedAt)}</span>
+        </span>
+      </a>
+      <RowMenu session={session} />
+    </li>
+  )
+}
+
+function RowMenu({ session }: { session: Summary }) {
+  const [open, setOpen] = useState(false)
+  const choose = (work: () => void) => () => {
+    setOpen(false)
+    work()
+  }
+  return (
+    <span className="rowmenu" onBlur={(event) => { if (!event.currentTarget.contains(event.relatedTarget)) setOpen(false) }} onKeyDown={(e) => { if (e.key === 'Escape') setOpen(false) }}>
+      <button type="button" className="ghost" aria-label={`Actions for ${titleOf(session)}`} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="dots" /></button>
+      {open && (
+        <span className="menu">
+          <button type="button" onClick={choose(() => shell.open({ name: 'rename', session: session.id }))}><Icon name="edit" /> Rename</button>
+          <button type="button" onClick={choose(() => shell.open({ name: 'fork', session: session.id }))}><Icon name="fork" /> Fork</button>
+          <button type="button" onClick={choose(() => void archive(session))}><Icon name="archive" /> {session.archived ? 'Bring back' : 'Archive'}</button>
+          <button type="button" onClick={choose(() => go(paths.replay(session.id)))}><Icon name="play" /> Replay</button>
+          <button type="button" className="bad" onClick={choose(() => shell.open({ name: 'delete', session: session.id }))}><Icon name="trash" /> Delete</button>
+        </span>
+      )}
+    </span>
+  )
+}
+
+export async function archive(session: Summary): Promise<void> {
+  const done = await attempt(api.change(session.id, { archived: !session.archived }))
+  if (done !== null) {
+    store.add({ ...session, archived: !session.archived })
+    shell.say(session.archived ? 'The session is back in the list.' : `Archived. ${plural(1, 'session')} less to look at.`)
+  }
+}

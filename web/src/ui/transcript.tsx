@@ -1,0 +1,156 @@
+// The thread of a session: only the rows that can be seen are in the page, and as long as one is at
+// the end, the end stays in view.
+
+import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
+import { useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { plural } from '../core/format'
+import type { Entry, Pending, SessionState } from '../core/state'
+import { runningTurn } from '../core/state'
+import type { LiveSession } from '../live/session'
+import { useSignal } from '../live/signal'
+import { ElicitationForm } from './elicitation_form'
+import { EntryView } from './entry_view'
+import { FindBar } from './find_bar'
+import { Icon, Spinner } from './icons'
+import { PermissionCard } from './permission_card'
+
+const END = 60
+
+interface Props { session: LiveSession; entry?: number | null; find?: boolean }
+
+export function Transcript({ session, entry = null, find = false }: Props) {
+  useSignal(session.thread)
+  useSignal(session.facts)
+  const { state, first } = session
+  const pending = [...state.pending.values()]
+  const count = state.entries.length + pending.length
+  const scroller = useRef<HTMLDivElement>(null)
+  const rows = useVirtualizer<HTMLDivElement, HTMLElement>({
+    count,
+    getScrollElement: () => scroller.current,
+    estimateSize: (at) => estimate(state.entries[at]),
+    getItemKey: (at) => (at < state.entries.length ? first + at : pending[at - state.entries.length]?.id ?? at),
+    overscan: 6,
+    anchorTo: 'end',
+    followOnAppend: true,
+    scrollEndThreshold: END,
+    paddingStart: 16,
+    paddingEnd: 12,
+    initialOffset: () => Number.MAX_SAFE_INTEGER,
+  })
+  useStartAtEnd(session, rows, count, entry)
+  const marked = useDeepLink(session, rows, entry)
+  const { away, seen } = useAway(rows, count)
+  return (
+    <div className="transcript">
+      {find && <FindBar session={session} show={(place) => rows.scrollToIndex(place, { align: 'center' })} scroller={scroller} />}
+      <div className="scroller" ref={scroller} role={count ? 'feed' : 'region'} aria-label="Transcript" aria-busy={runningTurn(state) !== null} tabIndex={0}>
+        <div className="rows" style={{ height: rows.getTotalSize() }}>
+          {rows.getVirtualItems().map((item) => (
+            <article
+              key={item.key}
+              data-index={item.index}
+              data-place={first + item.index}
+              ref={rows.measureElement}
+              className={`row ${marked === first + item.index ? 'marked' : ''}`}
+              style={{ transform: `translateY(${item.start}px)` }}
+              tabIndex={-1}
+              aria-posinset={first + item.index + 1}
+              aria-setsize={first + count}
+              aria-label={rowLabel(state, item.index)}
+            >
+              <Row session={session} at={item.index} pending={pending} />
+            </article>
+          ))}
+        </div>
+        <TurnLine state={state} />
+      </div>
+      {away && (
+        <button type="button" className="latest" onClick={() => rows.scrollToEnd()}>
+          <Icon name="down" /> Latest{count > seen && ` (${plural(count - seen, 'new row')})`}
+        </button>
+      )}
+    </div>
+  )
+}
+
+function Row({ session, at, pending }: { session: LiveSession; at: number; pending: Pending[] }) {
+  const entry = session.state.entries[at]
+  if (entry !== undefined) return <EntryView session={session} entry={entry} place={session.first + at} />
+  const asked = pending[at - session.state.entries.length]
+  if (asked === undefined) return null
+  return <PendingView session={session} pending={asked} cwd={session.state.cwd} />
+}
+
+export function PendingView({ session, pending, cwd }: { session: LiveSession; pending: Pending; cwd: string }) {
+  if (pending.kind === 'permission') return <PermissionCard session={session} pending={pending} cwd={cwd} />
+  return <ElicitationForm session={session} pending={pending} />
+}
+
+function estimate(entry: Entry | undefined): number {
+  if (entry === undefined) return 220
+  if (entry.type === 'thought' || entry.type === 'notice') return 36
+  if (entry.type === 'tool_call') return entry.content.length ? 160 : 40
+  return 90
+}
+
+const LABELS: Record<Entry['type'], string> = {
+  user: 'You', agent: 'Agent', thought: 'Thought', tool_call: 'Tool call', plan: 'Plan', notice: 'Notice',
+  compaction: 'Compaction', peer_message: 'Message between sessions', reset: 'Memory lost', error: 'Error', unknown: 'Unknown update',
+}
+
+function rowLabel(state: SessionState, at: number): string {
+  const entry = state.entries[at]
+  return entry === undefined ? 'Question for you' : LABELS[entry.type]
+}
+
+const STOPPED: Record<string, string> = {
+  cancelled: 'Stopped.',
+  max_tokens: 'Stopped: the model’s output limit was reached.',
+  max_turn_requests: 'Stopped: too many requests in one turn.',
+  refusal: 'The agent refused to go on.',
+}
+
+/** What the turn does now, or how the last one ended if that was out of the ordinary. */
+function TurnLine({ state }: { state: SessionState }) {
+  const turn = state.turns.at(-1)
+  if (turn === undefined) return null
+  if (turn.status === 'completed') {
+    const text = STOPPED[turn.stop_reason ?? '']
+    return text === undefined ? null : <p className="turnline">{text}</p>
+  }
+  const words = { prompting: 'Sent', streaming: 'Working', waiting: 'Waiting for you', cancelling: 'Stopping' }
+  return <p className="turnline">{turn.status === 'waiting' ? <Icon name="alert" /> : <Spinner />} {words[turn.status]}…</p>
+}
+
+type Rows = Virtualizer<HTMLDivElement, HTMLElement>
+
+function useStartAtEnd(session: LiveSession, rows: Rows, count: number, entry: number | null): void {
+  const settled = useRef<LiveSession | null>(null)
+  useLayoutEffect(() => {
+    if (!session.loaded || count === 0 || settled.current === session) return
+    settled.current = session
+    if (entry === null) rows.scrollToEnd()
+  })
+}
+
+function useDeepLink(session: LiveSession, rows: Rows, entry: number | null): number | null {
+  const [marked, setMarked] = useState<number | null>(null)
+  const ready = session.loaded && entry !== null && entry >= session.first
+  useEffect(() => {
+    if (!ready || entry === null) return
+    rows.scrollToIndex(entry - session.first, { align: 'center' })
+    setMarked(entry)
+    const timer = setTimeout(() => setMarked(null), 2500)
+    return () => clearTimeout(timer)
+  }, [ready, entry, session])
+  return marked
+}
+
+/** Whether one has scrolled away from the end, and how many rows there were then. */
+function useAway(rows: Rows, count: number): { away: boolean; seen: number } {
+  const away = count > 0 && rows.scrollElement !== null && rows.scrollOffset !== null && !rows.isAtEnd(END)
+  const seen = useRef(count)
+  if (!away) seen.current = count
+  return { away, seen: seen.current }
+}

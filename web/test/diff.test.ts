@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { diffRows } from '../src/core/diff'
+
+test('a change has its lines, numbered on both sides', () => {
+  const file = diffRows({ type: 'diff', path: 'a', old_text: 'one\ntwo\nthree\n', new_text: 'one\n2\nthree\n' })
+  expect(file.rows).toEqual([
+    { sign: ' ', text: 'one', old: 1, new: 1 },
+    { sign: '-', text: 'two', old: 2, new: null },
+    { sign: '+', text: '2', old: null, new: 2 },
+    { sign: ' ', text: 'three', old: 3, new: 3 },
+  ])
+  expect([file.added, file.removed, file.created]).toEqual([1, 1, false])
+})
+
+test('a new file is all additions', () => {
+  const file = diffRows({ type: 'diff', path: 'a', new_text: 'x\ny\n' })
+  expect([file.added, file.removed, file.created]).toEqual([2, 0, true])
+})
+
+test('what is too large to compare says so', () => {
+  const file = diffRows({ type: 'diff', path: 'a', old_text: 'x\n'.repeat(600_000), new_text: 'y\n'.repeat(600_000) })
+  expect(file.rows).toHaveLength(1)
+})

@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest'
+import raw from './golden.json?raw'
+import type { Event } from '../src/core/events'
+import { reduce } from '../src/core/fold'
+import { TERMINAL_TAIL, contentOf, newState } from '../src/core/state'
+import type { SessionState } from '../src/core/state'
+
+interface Case { name: string; events: Event[]; state: unknown }
+
+const golden = JSON.parse(raw) as Case[]
+
+describe('the fold agrees with the one of the server', () => {
+  test.each(golden)('$name', ({ events, state }) => {
+    const folded = newState()
+    for (const event of events) reduce(folded, event)
+    expect(comparable(folded)).toEqual(state)
+  })
+})
+
+test('a terminal that prints for ever keeps only its tail', () => {
+  const state = newState()
+  for (let at = 0; at < 5; at++) {
+    reduce(state, { type: 'terminal_output', terminal_id: 't', data: 'x'.repeat(TERMINAL_TAIL) })
+  }
+  expect(state.terminals.get('t')?.output.length).toBeLessThanOrEqual(2 * TERMINAL_TAIL)
+})
+
+function comparable(state: SessionState): unknown {
+  const { places: _, ...rest } = state
+  return {
+    ...rest,
+    entries: state.entries.map((entry) => {
+      const { version: _version, ...row } = entry
+      if (!('pieces' in row)) return row
+      const { pieces: _pieces, until: _until, ...spoken } = row
+      return { ...spoken, content: contentOf(entry as Parameters<typeof contentOf>[0]) }
+    }),
+    terminals: Object.fromEntries([...state.terminals].map(([id, { version: _v, dropped: _d, ...t }]) => [id, t])),
+    pending: Object.fromEntries(state.pending),
+    subagents: Object.fromEntries(state.subagents),
+  }
+}

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import raw from './golden.json?raw'
+import type { Json } from '../src/core/content'
+import type { Event } from '../src/core/events'
+import { reduce } from '../src/core/fold'
+import { hydrate } from '../src/core/hydrate'
+import { contentOf, newState, type SessionState } from '../src/core/state'
+
+const golden = JSON.parse(raw) as { name: string; events: Event[] }[]
+
+function told(state: SessionState): Json & { entries: Json[] } {
+  return {
+    lastSeq: state.last_seq,
+    agentSessionId: state.session_id,
+    status: state.open ? 'idle' : 'closed',
+    pending: [...state.pending.values()],
+    terminals: [...state.terminals.values()],
+    turns: structuredClone(state.turns),
+    queue: state.queue,
+    entries: structuredClone(state.entries) as unknown as Json[],
+  }
+}
+
+function thread(state: SessionState): unknown[] {
+  return state.entries.map((entry) => ('pieces' in entry ? [entry.type, contentOf(entry)] : { ...entry, version: 0 }))
+}
+
+test.each(golden)('a session taken up in the middle goes on as if it had been followed: $name', ({ events }) => {
+  // Ids that are used again after a plan was removed cannot be told from a snapshot.
+  const plain = events.filter((event) => event.type !== 'plan_removed')
+  const followed = newState()
+  const half = Math.floor(plain.length / 2)
+  for (const event of plain.slice(0, half)) reduce(followed, event)
+  const { state } = hydrate(told(followed))
+  for (const event of plain.slice(half)) {
+    reduce(followed, structuredClone(event))
+    reduce(state, structuredClone(event))
+  }
+  expect(thread(state)).toEqual(thread(followed))
+  expect([...state.terminals.values()].map((t) => t.output)).toEqual([...followed.terminals.values()].map((t) => t.output))
+})

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { Blocks, renderBlock } from '../src/core/markdown'
+
+const whole = (text: string) => new Blocks().split(text).map(renderBlock).join('')
+
+test('raw HTML is shown as text', () => {
+  for (const text of ['<script>alert(1)</script>', 'a <img src=x onerror=alert(1)> b', '<b>x', '<!-- c -->']) {
+    expect(whole(text)).not.toMatch(/<(script|img|b|!--)/)
+  }
+})
+
+test('links say where they lead, and only to places one may go', () => {
+  expect(whole('[here](https://evil.example/x)')).toContain('(evil.example)')
+  expect(whole('https://a.example/b')).not.toContain('class="target"')
+  for (const target of ['javascript:alert(1)', 'data:text/html,x', 'vbscript:x', 'file:///etc/passwd']) {
+    expect(whole(`[x](${target})`)).not.toContain('href')
+  }
+  expect(whole('[x](https://a.example/"onmouseover="y)')).not.toMatch(/"onmouseover/)
+})
+
+test('images load nothing', () => {
+  expect(whole('![cat](https://a.example/cat.png)')).not.toContain('<img')
+})
+
+test('a fence cannot carry markup in its language or its code', () => {
+  const html = whole('```<img/onerror=x>\n</code><script>\n```')
+  expect(html).not.toMatch(/<(img|script)/)
+})
+
+test('a growing text has the same blocks as the whole at once', () => {
+  const text = '# Title\n\nOne **two**\n\n- a\n- b\n\n  more\n\n```py\nx = 1\n\ny = 2\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nend\n\n1. x\n2. y\n\nlast *one*'
+  const growing = new Blocks()
+  let blocks: string[] = []
+  for (let end = 1; end <= text.length; end++) blocks = growing.split(text.slice(0, end))
+  expect(blocks.map(renderBlock).join('')).toBe(whole(text))
+})
+
+test('characters that turn text around are marked in code too', () => {
+  expect(whole('`a\u202eb`')).toContain('⟨U+202E⟩')
+})

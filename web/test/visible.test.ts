@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { plainOutput, reveal, shellWords, visible } from '../src/core/visible'
+
+test('characters that turn or hide text are marked', () => {
+  expect(visible('a\u202eb')).toBe('a⟨U+202E⟩b')
+  expect(visible('a\u200bb\u2066')).toBe('a⟨U+200B⟩b⟨U+2066⟩')
+  expect(visible('\u{e0041}')).toBe('⟨U+E0041⟩')
+  expect(visible('bell\x07 esc\x1b')).toBe('bell␇ esc␛')
+  expect(visible('c1 \x9b')).toBe('c1 ⟨U+009B⟩')
+})
+
+test('emoji that are joined stay whole, joiners elsewhere are marked', () => {
+  expect(visible('👩‍💻 ❤️ 1️⃣')).toBe('👩‍💻 ❤️ 1️⃣')
+  expect(visible('pass\u200dword')).toBe('pass⟨U+200D⟩word')
+})
+
+test('flowing text keeps its lines, a title has one', () => {
+  expect(visible('a\r\nb\tc')).toBe('a\nb\tc')
+  expect(reveal('a\nb')).toBe('a␊b')
+  expect(reveal('a\nb', true)).toBe('a\nb')
+  expect(reveal('a\u00a0b')).toBe('a⟨U+00A0⟩b')
+})
+
+test('output of a terminal is plain lines', () => {
+  expect(plainOutput('\x1b[31mred\x1b[0m\r\n10 %\r20 %\r\n\x1b]0;title\x07x')).toBe('red\n20 %\nx')
+})
+
+test('words that need quotes get them', () => {
+  expect(shellWords(['rm', '-rf', 'a b', "it's", ''])).toBe("rm -rf 'a b' 'it'\\''s' ''")
+})
