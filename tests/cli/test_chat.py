@@ -55,7 +55,7 @@ def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None
         terminal.enter(":changes")
         assert "+++ b/dragoman-demo.txt" in terminal.wait_for(re.compile(r"\+\+\+ b/"))
         terminal.enter(":revert")
-        terminal.wait_for("was put back as it was")
+        terminal.wait_for(re.compile(r"was put back as it\s+was"))
         assert not file.exists()
         terminal.enter("/crash")
         terminal.wait_for("exited with code 3")

@@ -17,7 +17,7 @@ from dragoman.hub.states import stored_state
 from dragoman.schema import v1
 from dragoman.session import events as e
 from dragoman.session.state import AgentEntry, ResetEntry, UserEntry
-from dragoman.store.records import SessionFilter
+from dragoman.store.records import SessionChange, SessionFilter
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.agent import EVERYTHING
 from dragoman.testing.steps import say
@@ -122,6 +122,29 @@ async def test_a_fork_begins_with_what_its_parent_did(tmp_path: Path) -> None:
         assert fork.session.id != live.session.id
         events = await stored_events(hub, fork.id)
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_a_session_put_down_at_once_is_still_the_one_the_agent_knows(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("yes")])) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.detach(live)
+        assert (await hub.open(live.id)).session.id == live.session.id
+        await said(hub, hub.live[live.id], "one")
+        fork = await hub.fork(live.id)
+        await hub.detach(fork)
+        record = await hub.record(fork.id)
+        assert (record.agent_session_id, record.title) == (fork.session.id, "one")
+        again = await hub.open(fork.id)
+        assert (again.session.id, again.session.continuity) == (fork.session.id, "continued")
+
+
+async def test_what_the_agent_calls_a_session_is_found_in_its_events(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("yes")])) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.detach(live)
+        # As after a crash between the first events and what is said about the session.
+        await hub.store.change_session(live.id, SessionChange(agent_session_id=None))
+        assert (await hub.open(live.id)).session.id == live.session.id
 
 
 async def test_forking_what_cannot_be_forked_leaves_nothing(tmp_path: Path) -> None:

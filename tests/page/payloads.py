@@ -17,7 +17,7 @@ _TAGS = (
     "<video><source onerror={}></video>",
     "<input autofocus onfocus={}>",
     "<a href='javascript:{}'>x</a>",
-    "<math><mtext></mtext><mglyph><svg><mtext><style><img src=x onerror={}></style></mtext></svg></mglyph></math>",
+    "<math><mtext></mtext><mglyph><svg><mtext><style><img src=x onerror={}></style></mtext></svg>",
     "<form><button formaction='javascript:{}'>x</button></form>",
     "<object data='javascript:{}'></object>",
     "<embed src='javascript:{}'>",

@@ -13,7 +13,7 @@ from page.site import prepared
 from playwright.async_api import Page, expect
 
 from dragoman.session import events as e
-from dragoman.session.content import ContentItem, Diff, Text
+from dragoman.session.content import Diff, Text
 
 ENTRIES = 10_000
 _FRAMES = """(seconds) => new Promise((resolve) => {
@@ -31,6 +31,11 @@ _FRAMES = """(seconds) => new Promise((resolve) => {
     requestAnimationFrame(tick)
 })"""
 
+_FROM_END = """() => {
+    const { scrollHeight, scrollTop, clientHeight } = document.querySelector('.scroller')
+    return scrollHeight - scrollTop - clientHeight
+}"""
+
 
 def _long_thread() -> list[e.Event]:
     """Messages, thoughts and edits in turn, as a day's work has them."""
@@ -40,7 +45,9 @@ def _long_thread() -> list[e.Event]:
         events += [
             e.UserMessage(Text(f"Question {at}"), f"u{at}"),
             e.AgentThought(Text(f"Thinking about {at}"), f"t{at}"),
-            e.ToolCallUpdated(f"c{at}", title=f"Edit file{at}.py", kind="edit", status="completed", content=[diff]),
+            e.ToolCallUpdated(
+                f"c{at}", title=f"Edit file{at}.py", kind="edit", status="completed", content=[diff]
+            ),
             e.AgentMessage(Text(_answer(at)), f"m{at}"),
         ]
     return events
@@ -64,7 +71,9 @@ async def test_a_thread_of_ten_thousand_entries_stays_smooth(tmp_path: Path) -> 
             async with browsed() as browser, person(browser, site) as page:
                 await page.evaluate("location.hash = '#/s/long'")
                 await expect(page.locator(".row").last).to_contain_text("2499")
-                await expect(page.locator(".row").last).to_have_attribute("aria-setsize", str(ENTRIES))
+                await expect(page.locator(".row").last).to_have_attribute(
+                    "aria-setsize", str(ENTRIES)
+                )
                 assert await page.locator(".row").count() < 60
                 await page.evaluate("window.scrolling = true")
                 scrolled = await _frames(page, 3)
@@ -92,8 +101,7 @@ async def _while_streaming(page: Page, teller: Teller) -> list[float]:
     frames = await watching
     await teller.tell([e.TurnEnded("now", "end_turn")], status="idle")
     await expect(page.locator(".row").last).to_contain_text("word299")
-    at_end = "(() => { const s = document.querySelector('.scroller'); return s.scrollHeight - s.scrollTop - s.clientHeight })()"
-    assert await page.evaluate(at_end) < 80
+    assert await page.evaluate(_FROM_END) < 80
     return frames
 
 

@@ -9,6 +9,7 @@ from page.browsing import answer, browsed, finished, new_session, person, prompt
 from page.site import served
 from playwright.async_api import expect
 
+
 async def test_a_turn_from_the_prompt_over_permission_and_diff_to_its_end(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
         await new_session(page)

@@ -11,6 +11,7 @@ from support.server_process import ServerProcess, server_process
 
 STREAM = {"accept": "text/event-stream"}
 MIB = 1024 * 1024
+RATE = 1_000
 
 
 def _resident(pid: int) -> int:
@@ -37,18 +38,17 @@ async def _ids(server: ServerProcess, session_id: str, last: bytes) -> int:
         writer.close()
 
 
-async def _fan_out(folder: Path, readers: int, events: int, rate: int) -> tuple[list[int], int]:
-    """How many events each reader was told, and by how much the server grew meanwhile."""
-    with server_process(folder) as server, server.http as http:
+async def _turn(server: ServerProcess, readers: int, events: int) -> tuple[list[int], int]:
+    """How many events each reader of a turn was told, and by how much the server grew."""
+    with server.http as http:
         body = {"agent": "steady", "cwd": str(server.workspace)}
         session_id = http.post("/api/sessions", json=body).json()["id"]
+        before = _resident(server.process.pid)
         tasks = [
             asyncio.create_task(_ids(server, session_id, b'"turn_ended"')) for _ in range(readers)
         ]
-        prompt = {"text": f"{events} {rate}"}
+        prompt = {"text": f"{events} {RATE}"}
         await asyncio.to_thread(http.post, f"/api/sessions/{session_id}/prompt", json=prompt)
-        await asyncio.sleep(events / rate / 2)  # by then, what is bounded has reached its bound
-        before = _resident(server.process.pid)
         counts = await asyncio.gather(*tasks)
         return counts, _resident(server.process.pid) - before
 
@@ -57,14 +57,16 @@ async def _fan_out(folder: Path, readers: int, events: int, rate: int) -> tuple[
     ("readers", "events"),
     [
         (10, 2_000),
-        pytest.param(100, 30_000, marks=[pytest.mark.soak, pytest.mark.within(180)]),
+        pytest.param(100, 20_000, marks=[pytest.mark.soak, pytest.mark.within(180)]),
     ],
 )
-async def test_all_readers_are_told_everything_and_the_server_does_not_grow(
+async def test_readers_are_told_everything_and_the_server_does_not_grow_with_them(
     readers: int, events: int, tmp_path: Path
 ) -> None:
-    counts, grown = await _fan_out(tmp_path, readers, events, rate=1_000)
-    assert len(counts) == readers
-    assert set(counts) == {counts[0]}
-    assert counts[0] > events
-    assert grown < 8 * MIB, grown
+    with server_process(tmp_path) as server:
+        _, alone = await _turn(server, 1, events)
+        counts, grown = await _turn(server, readers, events)
+        assert len(counts) == readers
+        assert set(counts) == {counts[0]}
+        assert counts[0] > events
+        assert grown - alone < 16 * MIB, (alone, grown)

@@ -24,7 +24,7 @@ async def _cancel(options: argparse.Namespace) -> None:
     from dragoman.cli.hubs import meant, opened_hub
     from dragoman.hub import commands as c
 
-    async with opened_hub(options) as hub:
+    async with opened_hub() as hub:
         record = await meant(hub.store, options)
         reply = await hub.send(record.id, c.Cancel())
     print("cancelled" if reply.get("cancelled") else f"nothing runs in session {record.id}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from dragoman.agents.settings import load_settings
+from dragoman.errors import DragomanError
 from dragoman.host.home import data_directory
 from dragoman.host.rulebook import Policy
 from dragoman.hub.finding import find_session
@@ -19,23 +20,27 @@ from dragoman.store.records import SessionRecord
 
 
 @asynccontextmanager
-async def opened_store() -> AsyncGenerator[Store]:
-    """Where sessions are recorded. Raises StoreError."""
+async def opened_hub(settings: str | None = None) -> AsyncGenerator[Hub]:
+    """A hub that asks nobody: what an agent wants is decided by the stored rules.
+
+    What owners that were killed left behind is put right first. Raises StoreError.
+    """
     store = await open_store(data_directory())
     try:
-        yield store
+        launcher = SettingsLauncher(lambda: load_settings(settings), Policy(stored=store.rules))
+        async with Hub(store, launcher, attended=False) as hub:
+            with suppress(DragomanError):  # what cannot be written can still be looked at
+                await hub.chores.recover()
+            yield hub
     finally:
         await store.aclose()
 
 
 @asynccontextmanager
-async def opened_hub(options: argparse.Namespace) -> AsyncGenerator[Hub]:
-    """A hub that asks nobody: what an agent wants is decided by the stored rules."""
-    path: str | None = getattr(options, "settings", None)
-    async with opened_store() as store:
-        launcher = SettingsLauncher(lambda: load_settings(path), Policy(stored=store.rules))
-        async with Hub(store, launcher, attended=False) as hub:
-            yield hub
+async def opened_store() -> AsyncGenerator[Store]:
+    """Where sessions are recorded, for whoever needs no agent. Raises StoreError."""
+    async with opened_hub() as hub:
+        yield hub.store
 
 
 async def meant(store: Store, options: argparse.Namespace) -> SessionRecord:

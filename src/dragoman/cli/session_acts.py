@@ -28,19 +28,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _fork(options: argparse.Namespace) -> None:
-    async with opened_hub(options) as hub:
+    async with opened_hub(options.settings) as hub:
         record = await meant(hub.store, options)
         print((await hub.fork(record.id, name=options.name)).id)
 
 
 async def _close(options: argparse.Namespace) -> None:
-    async with opened_hub(options) as hub:
+    async with opened_hub(options.settings) as hub:
         record = await meant(hub.store, options)
         await hub.send(record.id, c.Close())
 
 
 async def _rename(options: argparse.Namespace) -> None:
-    async with opened_hub(options) as hub:
+    async with opened_hub() as hub:
         record = await meant(hub.store, options)
         await hub.rename(record.id, options.title)
 
@@ -57,7 +57,7 @@ async def _archive(options: argparse.Namespace) -> None:
 async def _delete(options: argparse.Namespace) -> None:
     if bool(options.session) == (options.older_than is not None):
         raise UsageError("name the sessions to delete, or say --older-than DAYS")
-    async with opened_hub(options) as hub:
+    async with opened_hub(options.settings) as hub:
         if options.older_than is not None:
             await _delete_old(hub, options.older_than)
             return
@@ -87,7 +87,7 @@ async def _untouched_since(hub: Hub, moment: float) -> list[SessionRecord]:
 
 
 async def _answer(options: argparse.Namespace) -> None:
-    async with opened_hub(options) as hub:
+    async with opened_hub() as hub:
         record = await meant(hub.store, options)
         waiting = (await hub.state(record.id)).pending
         if options.option is None:

@@ -64,7 +64,7 @@ async def _import(archive: Archive) -> None:
 
 
 async def _adopt(options: argparse.Namespace, cwd: str) -> None:
-    async with opened_hub(options) as hub:
+    async with opened_hub(options.settings) as hub:
         print((await hub.adopt(options.agent, options.what, cwd)).id)
 
 

@@ -94,7 +94,7 @@ async def _known(options: argparse.Namespace, folder: str | None) -> None:
     if options.agent is None:
         raise UsageError("--known needs the agent's name: -a NAME")
     here = folder or os.getcwd()
-    async with opened_hub(options) as hub, hub.using(options.agent, here) as client:
+    async with opened_hub(options.settings) as hub, hub.using(options.agent, here) as client:
         known = [info async for info in client.list_sessions(folder)]
     known = known[: options.limit]
     if options.json:

@@ -30,7 +30,7 @@ def watch(options: argparse.Namespace) -> int:
 
 
 async def _watch(options: argparse.Namespace) -> None:
-    async with opened_hub(options) as hub:
+    async with opened_hub() as hub:
         record = await meant(hub.store, options)
         if options.json:
             await _print(hub, record, options)

@@ -111,8 +111,6 @@ class _Result(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _encoder = msgspec.json.Encoder()
-_commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
-_results = msgspec.json.Decoder(_Result)
 
 
 def encode_command(command: Command) -> bytes:
@@ -121,7 +119,7 @@ def encode_command(command: Command) -> bytes:
 
 def decode_command(body: bytes) -> Command:
     """Raises msgspec.DecodeError for what another version of us may have sent."""
-    return _commands.decode(body)
+    return msgspec.json.decode(body, type=Command)
 
 
 def encode_result(result: Reply | Refusal) -> bytes:
@@ -132,7 +130,7 @@ def encode_result(result: Reply | Refusal) -> bytes:
 
 def decode_result(session_id: str, body: bytes) -> Reply:
     """Raises CommandRefused where that is the result."""
-    result = _results.decode(body)
+    result = msgspec.json.decode(body, type=_Result)
     if result.refusal is not None:
         raise CommandRefused(session_id, result.refusal.code, result.refusal.sentence)
     return result.reply

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -356,7 +356,7 @@ def _record(
 ) -> SessionRecord:
     now = time.time()
     return SessionRecord(
-        id=session_id or f"s-{uuid.uuid4().hex[:16]}",
+        id=session_id or f"s-{os.urandom(8).hex()}",
         agent=agent,
         cwd=cwd,
         created_at=now,

@@ -45,6 +45,8 @@ class Live:
         self._store = store
         self._snapshot_at = max(_FIRST_SNAPSHOT, self.record.last_seq * 5 // 4)
         recording.describe = self.describe
+        # What was stored while it was being opened said nothing of the agent's name for it.
+        recording.refresh()
 
     @property
     def id(self) -> str:

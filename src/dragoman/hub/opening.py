@@ -106,6 +106,8 @@ class Opener:
         """The stored state, after ending what an owner before us left open."""
         state = await stored_state(self._store, record.id)
         record.last_seq = state.last_seq
+        # The owner may have ended before it could write down what the agent calls the session.
+        record.agent_session_id = record.agent_session_id or state.session_id or None
         if ends := loose_ends(state):
             first = state.last_seq + 1
             for seq, event in enumerate(ends, first):

@@ -55,7 +55,8 @@ class Recording:
         self._waiting: list[bytes] = []
         self._said: list[Said] = []
         self._size = 0
-        self._first_seq = 0
+        self._first_seq = record.last_seq + 1
+        self._stale = False
         self._sealed = False
         self._writing: asyncio.Task[None] | None = None
 
@@ -72,12 +73,21 @@ class Recording:
         self._size += len(body)
         if self._size > MAX_WAITING_BYTES:
             self.fail(SlowConsumer(MAX_WAITING_BYTES))
-        elif self._writing is None:
+        else:
+            self._begin_writing()
+
+    def refresh(self) -> None:
+        """Store what there is to say about the session, though nothing new has happened in it."""
+        self._stale = True
+        self._begin_writing()
+
+    def _begin_writing(self) -> None:
+        if self._writing is None:
             self._writing = asyncio.create_task(self._write())
 
     async def _write(self) -> None:
         try:
-            while self._waiting and not self._sealed:
+            while (self._waiting or self._stale) and not self._sealed:
                 await self._write_batch(self._take())
         except DragomanError as error:
             self.fail(error)
@@ -92,13 +102,15 @@ class Recording:
         batch = Batch(
             first_seq=self._first_seq, events=events, change=self.describe(), said=self._said
         )
-        self._said = []
+        self._said, self._stale = [], False
         self._first_seq += len(events)
         self._size -= sum(map(len, events))
         return batch
 
     async def _write_batch(self, batch: Batch) -> None:
         last = await self._store.append(self.lease, batch)
+        if not batch.events:
+            return
         first = last - len(batch.events) + 1
         self.record.last_seq = batch.first_seq + len(batch.events) - 1
         self.tail.push(

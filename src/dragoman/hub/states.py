@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
 
 import msgspec
 
@@ -15,7 +16,12 @@ logger = logging.getLogger("dragoman.hub")
 _PAGE = 2_000
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(SessionState)
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[SessionState]:
+    """Made when it is first needed: it takes some milliseconds, which a start does not have."""
+    return msgspec.msgpack.Decoder(SessionState)
 
 
 def encode_state(state: SessionState) -> bytes:
@@ -36,7 +42,7 @@ async def _from_snapshot(store: Store, session_id: str) -> SessionState:
     if snapshot is None:
         return SessionState()
     try:
-        return _decoder.decode(snapshot.body)
+        return _decoder().decode(snapshot.body)
     except msgspec.DecodeError:
         # Of another version: the events have it all.
         logger.info("the snapshot of session %s is not readable and was passed over", session_id)

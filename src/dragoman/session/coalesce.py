@@ -6,6 +6,7 @@ The fold comes to the same: a message in fewer, longer pieces.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -65,11 +66,6 @@ def _joined(run: list[Event]) -> Joined:
     if len(run) == 1:
         return Joined(first.seq, first)
     text = "".join(event.text for event in run)
-    match last:
-        case TerminalOutput():
-            event: Event = msgspec.structs.replace(last, data=text, at=first.at)
-        case AgentMessage() | AgentThought():
-            event = msgspec.structs.replace(last, content=Text(text), at=first.at)
-        case _:
-            raise AssertionError("only texts are joined")
-    return Joined(first.seq, event)
+    words: dict[str, Any]
+    words = {"data": text} if isinstance(last, TerminalOutput) else {"content": Text(text)}
+    return Joined(first.seq, msgspec.structs.replace(last, at=first.at, **words))

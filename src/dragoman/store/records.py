@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from functools import cache
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -143,7 +144,12 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Event)
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[Event]:
+    """Made when it is first needed: it takes some milliseconds, which a start does not have."""
+    return msgspec.json.Decoder(Event)
 
 
 def encode_event(event: Event) -> bytes:
@@ -153,4 +159,4 @@ def encode_event(event: Event) -> bytes:
 
 def decode_event(body: bytes) -> Event:
     """Raises msgspec.DecodeError where the body is no event of ours."""
-    return _DECODER.decode(body)
+    return _decoder().decode(body)

@@ -1,0 +1,221 @@
+"""Chats of the AI SDK against a running server, with its own engine in Node."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clients import until
+from support.judge import FOLDER, node
+from support.serving import TOKEN, Served, served
+
+from dragoman import Policy
+from dragoman.schema import v1
+from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.testing.steps import say, wait_for_cancel
+
+PROGRAM = Path(__file__).parent / "programs" / "chat.mjs"
+YES, NO = {"approved": True}, {"approved": False}
+
+
+async def engine(web: Served, release: int, **scenario: Any) -> dict[str, Any]:
+    """What the SDK's chat engine comes to."""
+    query = f"?sdk={release}" if scenario.pop("told", False) else ""
+    body = {
+        "sdk": str(FOLDER / "node_modules"),
+        "ai": release,
+        "api": f"{web.origin}/api/chat{query}",
+        "token": TOKEN,
+        **scenario,
+    }
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(node(), PROGRAM, stdin=pipe, stdout=pipe)
+    out, _ = await process.communicate(json.dumps(body).encode())
+    return json.loads(out)
+
+
+def states(ended: dict[str, Any]) -> list[str]:
+    """Of the tools that were asked about."""
+    parts = ended["messages"][-1]["parts"]
+    return [part["state"] for part in parts if "approval" in part]
+
+
+# ── with the SDK's own engine ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("release", [6, 7])
+async def test_an_approval_goes_round_with_an_unmodified_client(
+    release: int, told: bool, tmp_path: Path
+) -> None:
+    async with served(tmp_path) as web:
+        prompt = "Add a line to the notes"
+        ended = await engine(
+            web, release, told=told, chatId="chat-1", prompt=prompt, answers=[YES, YES]
+        )
+        assert (ended["status"], ended["error"], ended["requests"]) == ("ready", None, 3)
+        assert states(ended) == ["output-available", "output-available"]
+        user, assistant = ended["messages"]
+        assert user["role"] == "user"
+        assert assistant["metadata"]["acp"]["stopReason"] == "end_turn"
+        assert assistant["metadata"]["acp"]["sessionId"] == "chat-1"
+        assert (tmp_path / "dragoman-demo.txt").read_text() == f"You asked: {prompt}\n"
+        stored = (await web.call("GET", "/api/chat/chat-1/messages"))["messages"]
+        assert [message["role"] for message in stored] == ["user", "assistant"]
+        assert stored[1]["id"] == assistant["id"]
+
+
+@pytest.mark.parametrize("release", [6, 7])
+async def test_a_refusal_goes_round_too(release: int, tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        ended = await engine(web, release, chatId="chat-1", prompt="Notes", answers=[NO, NO])
+        assert (ended["status"], ended["error"]) == ("ready", None)
+        assert states(ended) == ["output-denied", "output-denied"]
+        assert not (tmp_path / "dragoman-demo.txt").exists()
+
+
+@pytest.mark.parametrize("release", [6, 7])
+async def test_another_page_resumes_and_answers(release: int, tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        session_id = await web.new_session()
+        await web.prompt(session_id, "Notes")
+        await web.until(session_id, "waiting")
+        ended = await engine(web, release, chatId=session_id, resume=True, answers=[YES, YES])
+        assert (ended["status"], ended["error"]) == ("ready", None)
+        assert states(ended) == ["output-available", "output-available"]
+        assert (tmp_path / "dragoman-demo.txt").exists()
+
+
+async def test_with_everything_allowed_there_is_one_request(tmp_path: Path) -> None:
+    async with served(tmp_path, policy=Policy(yolo=True)) as web:
+        ended = await engine(web, 7, chatId="chat-1", prompt="Notes")
+        assert (ended["status"], ended["error"], ended["requests"]) == ("ready", None, 1)
+        kinds = {part["type"] for part in ended["messages"][-1]["parts"]}
+        assert kinds >= {"text", "reasoning", "dynamic-tool", "data-acp-plan"}
+
+
+# ── the requests themselves ───────────────────────────────────────────────────────────────────
+
+
+def message(text: str) -> dict[str, Any]:
+    return {"id": "m1", "role": "user", "parts": [{"type": "text", "text": text}]}
+
+
+def chat_body(chat_id: str, text: str = "go", **more: Any) -> dict[str, Any]:
+    return {"id": chat_id, "messages": [message(text)], "trigger": "submit-message", **more}
+
+
+async def test_the_stream_is_what_the_sdk_expects(tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("hello")])}) as web:
+        response = await web.http.post("/api/chat", json=chat_body("chat-1"))
+        assert response.headers["x-vercel-ai-ui-message-stream"] == "v1"
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert '"type":"start"' in response.text.split("\n")[0]
+        assert response.text.endswith("data: [DONE]\n\n")
+
+
+async def test_the_agent_and_the_folder_can_be_chosen(tmp_path: Path) -> None:
+    agents = {"one": ScriptedAgent([say("1")]), "two": ScriptedAgent([say("2")])}
+    (tmp_path / "sub").mkdir()
+    async with served(tmp_path, agents) as web:
+        acp = {"agent": "two", "cwd": str(tmp_path / "sub")}
+        await web.http.post("/api/chat", json=chat_body("chat-1", acp=acp))
+        found = await web.detail("chat-1")
+        assert (found["agent"], found["cwd"]) == ("two", str(tmp_path / "sub"))
+
+
+async def test_nothing_runs_so_there_is_nothing_to_resume(tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("hello")])}) as web:
+        assert (await web.http.get("/api/chat/nothing/stream")).status_code == 204
+        await web.http.post("/api/chat", json=chat_body("chat-1"))
+        assert (await web.http.get("/api/chat/chat-1/stream")).status_code == 204
+
+
+async def test_stop_cancels_and_the_stream_says_so(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("hello"), wait_for_cancel()])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        chatting = asyncio.create_task(web.http.post("/api/chat", json=chat_body("chat-1")))
+        await until(lambda: "session/prompt" in [method for method, _ in agent.received])
+        assert await web.call("POST", "/api/chat/chat-1/stop") == {"cancelled": True}
+        assert '"type":"abort"' in (await chatting).text
+
+
+async def test_a_page_that_leaves_and_comes_back_is_told_all_of_it(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("hello "), wait_for_cancel(), say("world")])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        body = chat_body("chat-1")
+        async with web.http.stream("POST", "/api/chat", json=body) as response:
+            async for line in response.aiter_lines():
+                if "hello" in line:
+                    break
+        path = "/api/chat/chat-1/messages"
+        before = (await web.call("GET", path))["messages"]
+        assert [each["role"] for each in before] == ["user"]
+        whole = (await web.call("GET", f"{path}?active=true"))["messages"]
+        assert [each["role"] for each in whole] == ["user", "assistant"]
+        async with web.http.stream("GET", "/api/chat/chat-1/stream") as response:
+            lines = response.aiter_lines()
+            assert '"type":"start"' in await anext(lines)
+            await web.call("POST", "/api/chat/chat-1/stop")
+            text = "\n".join([line async for line in lines])
+        assert "hello" in text
+        assert text.endswith("data: [DONE]\n")
+
+
+async def test_a_second_prompt_waits_for_its_turn(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        turn.say(f"answer to {turn.text}")
+        if turn.text == "first":
+            await asyncio.sleep(0.2)
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(script)}) as web:
+        await web.new_session()
+        session_id = await web.new_session()
+        both = await asyncio.gather(
+            web.http.post("/api/chat", json=chat_body(session_id, "first")),
+            web.http.post("/api/chat", json=chat_body(session_id, "second")),
+        )
+        assert "answer to first" in both[0].text
+        assert "answer to second" in both[1].text
+        assert "answer to first" not in both[1].text
+
+
+async def test_a_file_that_the_agent_does_not_take_is_kept_and_linked(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("thanks")], capabilities=v1.AgentCapabilities())
+    file = {"type": "file", "mediaType": "text/plain", "url": "data:text/plain,hello"}
+    body = chat_body("chat-1")
+    body["messages"][0]["parts"].append({**file, "filename": "note.txt"})
+    async with served(tmp_path, {"scripted": agent}) as web:
+        assert (await web.http.post("/api/chat", json=body)).status_code == 200
+        prompt = next(params for method, params in agent.received if method == "session/prompt")
+        uri: str = prompt["prompt"][1]["uri"]
+    path = uri.removeprefix("file://")
+    assert path.startswith(str(tmp_path / "uploads"))
+    with open(path) as file:
+        assert file.read() == "hello"
+        assert os.fstat(file.fileno()).st_mode & 0o077 == 0
+
+
+ANSWER: dict[str, Any] = {"id": "1", "role": "assistant", "parts": []}
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, "invalid"),
+        ({"id": "../etc/passwd", "messages": [message("x")]}, "invalid"),
+        ({"id": "chat-1", "messages": []}, "invalid"),
+        ({"id": "chat-1", "messages": [ANSWER]}, "unknown_session"),
+        (chat_body("chat-1", acp={"cwd": "not/absolute"}), "invalid"),
+        (chat_body("chat-1", acp={"agent": "nobody"}), "unknown_agent"),
+    ],
+)
+async def test_what_is_no_chat_is_refused(body: Any, code: str, tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent()}) as web:
+        status, found = await web.refused("POST", "/api/chat", body)
+        assert 400 <= status < 500
+        assert found == code
