@@ -1,4 +1,4 @@
-"""`kill -9` of the owner in the midst of a turn: nothing acknowledged is lost, nothing done twice."""
+"""`kill -9` of the owner in mid-turn: nothing acknowledged is lost, nothing is done twice."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -42,7 +41,9 @@ def left_behind() -> list[e.Event]:
 
 def dead_process() -> Owner:
     """An owner that was there and is no more."""
-    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
+    )
     here = this_process()
     owner = Owner("dead", here.machine, process.pid, started(process.pid))
     assert not is_gone(owner)

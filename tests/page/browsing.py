@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Literal
 
 import pytest
 from page.site import Site
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright, expect
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _FLAGS = (
@@ -22,6 +22,7 @@ _FLAGS = (
 )
 WAIT = 20_000
 """Milliseconds for anything to happen, on a busy machine."""
+expect.set_options(timeout=WAIT)
 
 
 @asynccontextmanager
@@ -37,9 +38,18 @@ async def browsed() -> AsyncGenerator[Browser]:
 
 
 @asynccontextmanager
-async def person(browser: Browser, site: Site, **context: Any) -> AsyncGenerator[Page]:
+async def person(
+    browser: Browser,
+    site: Site,
+    *,
+    size: tuple[int, int] = (1440, 900),
+    scheme: Literal["light", "dark"] = "light",
+) -> AsyncGenerator[Page]:
     """A profile of its own, on the page, signed in; errors and outside requests are collected."""
-    profile = await browser.new_context(**{"viewport": {"width": 1440, "height": 900}} | context)
+    width, height = size
+    profile = await browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme
+    )
     profile.set_default_timeout(WAIT)
     wrong: list[str] = []
     page = await profile.new_page()

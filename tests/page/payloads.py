@@ -60,14 +60,8 @@ _MARKDOWN = (
     "http://outside.example/<script>{}</script>",
 )
 _RUN = "window.ran=1"
-_SPELLINGS = (
-    lambda text: text,
-    str.upper,
-    lambda text: text.replace(" ", "/"),
-    lambda text: text.replace("<", "\u202e<"),
-    lambda text: text.replace("=", " = "),
-    lambda text: text.replace("<", "<\x00"),
-)
+_REPLACED = ((" ", "/"), ("<", "\u202e<"), ("=", " = "), ("<", "<\x00"), ("e", "E"))
+"""Ways to spell them, beside the plain one."""
 
 
 def payloads(count: int = 250, seed: int = 8) -> list[str]:
@@ -81,6 +75,7 @@ def payloads(count: int = 250, seed: int = 8) -> list[str]:
 
 
 def _spelled() -> Iterator[str]:
-    for spell in _SPELLINGS:
-        for shape in (*_TAGS, *_MARKDOWN):
-            yield spell(shape.replace("{}", _RUN))
+    plain = [shape.replace("{}", _RUN) for shape in (*_TAGS, *_MARKDOWN)]
+    yield from plain
+    for old, new in _REPLACED:
+        yield from (text.replace(old, new) for text in plain)

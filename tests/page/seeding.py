@@ -7,11 +7,20 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from msgspec import UNSET
+
 from dragoman.hub.owner import is_gone, this_process
 from dragoman.session import events as e
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
-from dragoman.store.records import Batch, Lease, SessionChange, SessionRecord, encode_event
+from dragoman.store.records import (
+    Batch,
+    Lease,
+    SessionChange,
+    SessionRecord,
+    Status,
+    encode_event,
+)
 
 
 class Teller:
@@ -21,7 +30,7 @@ class Teller:
         self._store, self._lease = store, lease
         self._seq = 0
 
-    async def tell(self, events: Sequence[e.Event], **change: str) -> None:
+    async def tell(self, events: Sequence[e.Event], *, status: Status | None = None) -> None:
         first = self._seq + 1
         for event in events:
             self._seq += 1
@@ -29,7 +38,7 @@ class Teller:
         batch = Batch(
             first_seq=first,
             events=[encode_event(event) for event in events],
-            change=SessionChange(**change, updated_at=time.time()),
+            change=SessionChange(status=status or UNSET, updated_at=time.time()),
         )
         await self._store.append(self._lease, batch)
 

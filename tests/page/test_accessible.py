@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pytest
 from page.browsing import answer, browsed, finished, new_session, person, prompt
@@ -19,13 +19,15 @@ async def test_no_screen_has_a_serious_issue(tmp_path: Path) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: run npm ci in the folder web")
     async with served(tmp_path) as site, browsed() as browser:
-        for scheme, width in (("light", 1440), ("dark", 390)):
-            await _look_around(browser, site, scheme, width)
+        await _look_around(browser, site, "light", 1440)
+        await _look_around(browser, site, "dark", 390)
 
 
-async def _look_around(browser: Browser, site: Site, scheme: str, width: int) -> None:
-    window = {"width": width, "height": 844}
-    async with person(browser, site, color_scheme=scheme, viewport=window) as page:
+Scheme: TypeAlias = Literal["light", "dark"]
+
+
+async def _look_around(browser: Browser, site: Site, scheme: Scheme, width: int) -> None:
+    async with person(browser, site, scheme=scheme, size=(width, 844)) as page:
         if width < 768:
             await page.get_by_role("button", name="Sessions").click()
         session = await new_session(page)

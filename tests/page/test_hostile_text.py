@@ -44,7 +44,7 @@ async def test_no_payload_runs_in_any_place_of_a_session(tmp_path: Path) -> None
         await teller.tell([event for text in texts for event in _everywhere(text)])
     await site.start()
     try:
-        async with browsed() as browser, person(browser, site, viewport=_TALL) as page:
+        async with browsed() as browser, person(browser, site, size=_TALL) as page:
             await page.evaluate("location.hash = '#/s/hostile'")
             await page.locator(".row").first.wait_for()
             seen = await _see_everything(page)
@@ -74,7 +74,7 @@ async def _see_everything(page: Page) -> set[int]:
     return seen
 
 
-_TALL = {"width": 1440, "height": 4000}
+_TALL = (1440, 4000)
 _UNFOLD = """() => {
     const all = (what) => [...document.querySelectorAll(what)]
     for (const fold of all('.row [data-fold][aria-expanded=false]')) fold.click()

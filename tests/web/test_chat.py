@@ -195,9 +195,11 @@ async def test_a_file_that_the_agent_does_not_take_is_kept_and_linked(tmp_path: 
         uri: str = prompt["prompt"][1]["uri"]
     path = uri.removeprefix("file://")
     assert path.startswith(str(tmp_path / "uploads"))
-    with open(path) as file:
-        assert file.read() == "hello"
-        assert os.fstat(file.fileno()).st_mode & 0o077 == 0
+    assert _content_and_mode(path) == ("hello", 0o600)
+
+
+def _content_and_mode(path: str) -> tuple[str, int]:
+    return Path(path).read_text(), os.stat(path).st_mode & 0o777
 
 
 ANSWER: dict[str, Any] = {"id": "1", "role": "assistant", "parts": []}

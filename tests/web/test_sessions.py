@@ -1,22 +1,179 @@
-"""Sessions over HTTP: made, steered, looked at, and forgotten."""
+"""Sessions over HTTP: made, listed, looked at, changed, and forgotten."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from support.serving import served
+import pytest
+from support.serving import Served, served
 
+from dragoman.schema import v1
 from dragoman.testing import ScriptedAgent
-from dragoman.testing.steps import say
+from dragoman.testing.steps import plan, say, think, usage
+
+MODES = [v1.SessionMode(id="ask", name="Ask"), v1.SessionMode(id="code", name="Code")]
+
+
+def scripted(**options: Any) -> dict[str, ScriptedAgent]:
+    script = [think("hm"), plan(("one", "pending")), say("hello "), say("world"), usage(10, 100)]
+    return {"scripted": ScriptedAgent(script, modes=MODES, **options)}
 
 
 async def test_a_session_is_made_prompted_and_shown(tmp_path: Path) -> None:
-    agent = ScriptedAgent([say("hello "), say("world")])
-    async with served(tmp_path, {"scripted": agent}) as web:
-        session_id = await web.new_session()
-        found = await web.done(session_id, "greet me")
-        assert found["agent"] == "scripted"
+    async with served(tmp_path, scripted()) as web:
+        made = await web.call("POST", "/api/sessions", {"agent": "scripted", "cwd": str(tmp_path)})
+        assert made["agentSessionId"] == "session-1"
+        assert (made["status"], made["title"], made["name"]) == ("idle", None, None)
+        found = await web.done(made["id"], "greet me")
         assert found["title"] == "greet me"
-        assert [entry["type"] for entry in found["entries"]] == ["user", "agent"]
-        assert found["entries"][1]["pieces"] == ["hello world"]
+        kinds = [entry["type"] for entry in found["entries"]]
+        assert kinds == ["user", "thought", "plan", "agent"]
+        assert found["entries"][3]["pieces"] == ["hello world"]
         assert found["owner"]["here"] is True
+        assert found["usage"] == {"used": 10, "size": 100}
+        assert found["plan"]["steps"][0]["content"] == "one"
+        assert (found["pending"], found["turn"], found["queue"]) == ([], None, [])
+        assert found["modes"]["current"] == "ask"
+        assert datetime.fromisoformat(found["createdAt"]).utcoffset() is not None
+
+
+async def test_what_was_left_out_is_the_servers_own(tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        made = await web.call("POST", "/api/sessions", {})
+        assert (made["agent"], made["cwd"]) == ("scripted", str(tmp_path))
+
+
+async def test_a_mode_is_set_before_anything_is_said(tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        session_id = await web.new_session(mode="code")
+        assert (await web.detail(session_id))["modes"]["current"] == "code"
+        body = {"cwd": str(tmp_path), "mode": "nonsense"}
+        assert await web.refused("POST", "/api/sessions", body) == (400, "invalid")
+        assert len((await web.call("GET", "/api/sessions"))["sessions"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"agent": "nobody"}, (404, "unknown_agent")),
+        ({"cwd": "relative"}, (400, "invalid")),
+        ({"cwd": "/nowhere/at/all"}, (400, "invalid")),
+        ({"cwd": 5}, (400, "invalid")),
+        ({"config": {"x": 1}}, (400, "invalid")),
+        ([], (400, "invalid")),
+    ],
+)
+async def test_what_makes_no_session(body: Any, expected: tuple[int, str], tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        assert await web.refused("POST", "/api/sessions", body) == expected
+
+
+async def test_a_list_is_filtered_and_comes_in_pages(tmp_path: Path) -> None:
+    agents = {**scripted(), "other": ScriptedAgent()}
+    async with served(tmp_path, agents) as web:
+        ids = [await web.new_session() for _ in range(3)]
+        other = await web.new_session(agent="other", name="Special")
+        await web.call("PATCH", f"/api/sessions/{ids[0]}", {"archived": True})
+
+        async def listed(query: str) -> list[str]:
+            page = await web.call("GET", f"/api/sessions?{query}")
+            return [session["id"] for session in page["sessions"]]
+
+        assert set(await listed("")) == {*ids, other}
+        assert await listed("agent=other") == [other]
+        assert await listed("q=special") == [other]
+        assert await listed("archived=true") == [ids[0]]
+        assert await listed("status=running") == []
+        assert await listed(f"cwd={tmp_path}/none") == []
+        pages = await _pages(web, 3)
+        assert [len(page) for page in pages] == [3, 1]
+        assert {each for page in pages for each in page} == {*ids, other}
+        query = "/api/sessions?before=nobody"
+        assert await web.refused("GET", query) == (400, "unknown_cursor")
+        assert await web.refused("GET", "/api/sessions?limit=0") == (400, "invalid")
+
+
+async def _pages(web: Served, limit: int) -> list[list[str]]:
+    pages: list[list[str]] = []
+    cursor = ""
+    while True:
+        page = await web.call("GET", f"/api/sessions?limit={limit}{cursor}")
+        pages.append([session["id"] for session in page["sessions"]])
+        if page["next"] is None:
+            return pages
+        cursor = f"&before={page['next']}"
+
+
+async def test_entries_are_shown_from_the_end(tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("answer")])}) as web:
+        session_id = await web.new_session()
+        for number in range(3):
+            await web.done(session_id, f"prompt {number}")
+        path = f"/api/sessions/{session_id}"
+        found = await web.call("GET", f"{path}?entries=2")
+        assert [entry["type"] for entry in found["entries"]] == ["user", "agent"]
+        assert (found["firstEntry"], found["entryCount"]) == (4, 6)
+        before = await web.call("GET", f"{path}?entries=3&before=4")
+        assert (before["firstEntry"], len(before["entries"])) == (1, 3)
+        assert await web.refused("GET", f"{path}?entries=x") == (400, "invalid")
+
+
+async def test_a_session_is_renamed_wherever_it_runs(tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        session_id = await web.new_session()
+        path = f"/api/sessions/{session_id}"
+        assert (await web.call("PATCH", path, {"title": "Mine"}))["title"] == "Mine"
+        await web.done(session_id, "something else")
+        assert (await web.detail(session_id))["title"] == "Mine"
+        await web.call("POST", f"{path}/close")
+        assert (await web.call("PATCH", path, {"title": "Still"}))["title"] == "Still"
+        assert session_id not in web.server.hub.live
+
+
+async def test_a_fork_knows_its_parent(tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        session_id = await web.new_session()
+        await web.done(session_id, "before the fork")
+        forked = await web.call("POST", f"/api/sessions/{session_id}/fork")
+        assert forked["parent"] == session_id
+        found = await web.detail(forked["id"])
+        assert found["entries"][0]["pieces"] == ["before the fork"]
+
+
+async def test_a_closed_session_is_there_and_a_deleted_one_is_not(tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        session_id = await web.new_session()
+        path = f"/api/sessions/{session_id}"
+        await web.done(session_id)
+        await web.call("POST", f"{path}/close")
+        found = await web.detail(session_id)
+        assert (found["status"], found["owner"]) == ("closed", None)
+        await web.call("DELETE", path)
+        assert await web.refused("GET", path) == (404, "unknown_session")
+        assert await web.refused("DELETE", path) == (404, "unknown_session")
+
+
+async def test_an_archive_has_a_header_and_every_event(tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        session_id = await web.new_session()
+        found = await web.done(session_id)
+        response = await web.http.get(f"/api/sessions/{session_id}/export")
+        assert response.headers["content-type"] == "application/jsonl"
+        lines = response.text.split("\n")
+        assert '"dragoman":1' in lines[0]
+        assert len(lines) == found["lastSeq"] + 2
+        assert lines[-1] == ""
+
+
+async def test_search_finds_what_was_said(tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        session_id = await web.new_session()
+        await web.done(session_id, "where is the xylophone")
+        found = (await web.call("GET", "/api/search?q=xylo"))["hits"]
+        assert {hit["sessionId"] for hit in found} == {session_id}
+        assert "\u0001xylophone\u0002" in found[0]["snippet"]
+        assert found[0]["title"] == "where is the xylophone"
+        assert (await web.call("GET", "/api/search?q=nothing"))["hits"] == []
+        assert await web.refused("GET", "/api/search") == (400, "invalid")

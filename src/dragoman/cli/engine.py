@@ -14,7 +14,7 @@ from dragoman.cli.sign_in import sign_in
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
 from dragoman.errors import AuthRequired, StoreError, UnknownSession
-from dragoman.host.home import data_directory
+from dragoman.host.home import data_directory, running_directory
 from dragoman.hub.finding import find_session
 from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
@@ -58,7 +58,8 @@ async def hub_of(job: Job, start: Callable[[], Client]) -> AsyncGenerator[Hub]:
     try:
         launcher = JobLauncher(start, job.mcp_servers)
         # Who answers questions is a provider of the client, if there is someone.
-        async with Hub(store, launcher, attended=False) as hub:
+        notes = None if directory is None else running_directory()
+        async with Hub(store, launcher, attended=False, notes=notes) as hub:
             yield hub
     finally:
         await store.aclose()

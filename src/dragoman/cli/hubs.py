@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 from dragoman.agents.settings import load_settings
 from dragoman.errors import DragomanError
-from dragoman.host.home import data_directory
+from dragoman.host.home import data_directory, running_directory
 from dragoman.host.rulebook import Policy
 from dragoman.hub.finding import find_session
 from dragoman.hub.hub import Hub
@@ -28,7 +28,7 @@ async def opened_hub(settings: str | None = None) -> AsyncGenerator[Hub]:
     store = await open_store(data_directory())
     try:
         launcher = SettingsLauncher(lambda: load_settings(settings), Policy(stored=store.rules))
-        async with Hub(store, launcher, attended=False) as hub:
+        async with Hub(store, launcher, attended=False, notes=running_directory()) as hub:
             with suppress(DragomanError):  # what cannot be written can still be looked at
                 await hub.chores.recover()
             yield hub

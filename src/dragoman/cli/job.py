@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 import msgspec
 
-from dragoman.agents.known import KnownAgent
+from dragoman.agents.known import KnownAgent, UnknownAgent
 from dragoman.agents.settings import AgentSettings
 from dragoman.cli import prompt, setup
 from dragoman.cli.guard import UsageError
 from dragoman.cli.values import Assignment, assignment
 from dragoman.client.mcp import McpServer
-from dragoman.errors import CommandNotFound
+from dragoman.errors import CommandNotFound, SessionNotContinued
 from dragoman.host.rulebook import Policy
 from dragoman.hub.launcher import started_in
 from dragoman.session.content import Content
@@ -80,15 +81,32 @@ def _asks(options: argparse.Namespace) -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def of_same_agent(job: Job, record: SessionRecord) -> Job:
-    """The job with the agent of the session it continues. Raises UsageError if another was named,
-    UnknownAgent if that agent is not there any more."""
-    options = job.options
-    if record.agent == job.agent.name:
+def for_session(job: Job, record: SessionRecord) -> Job:
+    """The job with the agent and in the folder of the session it continues.
+
+    Raises UsageError if another agent was named, or if that one is not there any more,
+    SessionNotContinued if the folder is not.
+    """
+    if record.agent == job.agent.name and record.cwd == job.cwd:
         return job
-    if options.agent is not None or options.agent_command is not None:
-        raise UsageError(f"session {record.id} is one of {record.agent}, not of {job.agent.name}")
-    chosen = argparse.Namespace(**{**vars(options), "agent": record.agent})
-    again = prepare(chosen, asks=job.asks)
+    if not os.path.isdir(record.cwd):
+        raise SessionNotContinued(record.id, f"its folder {record.cwd} is not there any more")
+    again = prepare(_options_for(job, record), asks=job.asks)
     again.prompt = job.prompt
     return again
+
+
+def _options_for(job: Job, record: SessionRecord) -> argparse.Namespace:
+    options = vars(job.options) | {"cwd": record.cwd}
+    if record.agent == job.agent.name:
+        return argparse.Namespace(**options)
+    whose = f"session {record.id} is one of {record.agent}"
+    if job.options.agent is not None or job.options.agent_command is not None:
+        raise UsageError(f"{whose}, not of {job.agent.name}")
+    chosen = argparse.Namespace(**options | {"agent": record.agent})
+    try:
+        setup.choose_agent(chosen)
+    except UnknownAgent as error:
+        hint = "add it there, or give its --agent-command"
+        raise UsageError(f"{whose}, which is not in the settings; {hint}") from error
+    return chosen

@@ -13,7 +13,7 @@ from dragoman.cli.guard import UsageError
 from dragoman.cli.hubs import meant, opened_hub, opened_store
 from dragoman.cli.session_list import print_json
 from dragoman.cli.words import OPERATIONS, command_line
-from dragoman.errors import SessionOwned
+from dragoman.errors import DragomanError, SessionError, SessionOwned, StoreError
 from dragoman.hub import commands as c
 from dragoman.hub.finding import find_session
 from dragoman.hub.hub import Hub
@@ -64,7 +64,17 @@ async def _delete(options: argparse.Namespace) -> None:
         # All of them are looked up first: with a name that is wrong nothing is deleted.
         records = [await find_session(hub.store, word) for word in options.session]
         for record in records:
-            await hub.delete(record.id, local=options.local)
+            await _delete_one(hub, record, local=options.local)
+
+
+async def _delete_one(hub: Hub, record: SessionRecord, *, local: bool) -> None:
+    try:
+        await hub.delete(record.id, local=local)
+    except (SessionError, StoreError):
+        raise
+    except DragomanError as error:  # the agent is not there, or does not want to
+        sentence = f"{record.agent} does not forget session {record.id}: {error}"
+        raise DragomanError(f"{sentence}; --local deletes it here alone") from error
 
 
 async def _delete_old(hub: Hub, days: float) -> None:

@@ -15,6 +15,7 @@ from dragoman.host.home import data_directory
 from dragoman.hub.owner import this_process
 from dragoman.safe_text import reveal
 from dragoman.store.archive import Archive, exported, import_session, read_archive
+from dragoman.store.records import SessionFilter
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,6 +66,9 @@ async def _import(archive: Archive) -> None:
 
 async def _adopt(options: argparse.Namespace, cwd: str) -> None:
     async with opened_hub(options.settings) as hub:
+        wanted = SessionFilter(agent=options.agent, agent_session_id=options.what)
+        if known := await hub.store.sessions(wanted):
+            raise UsageError(f"{options.what} is recorded already, as {known[0].id}")
         print((await hub.adopt(options.agent, options.what, cwd)).id)
 
 

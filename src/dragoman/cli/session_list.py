@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,9 @@ import msgspec
 
 from dragoman.cli.guard import UsageError
 from dragoman.cli.hubs import opened_hub, opened_store
-from dragoman.cli.streams import terminal_width
+from dragoman.cli.table import room, shortened, table
+from dragoman.cli.words import called
+from dragoman.client.capabilities import SessionInfo
 from dragoman.safe_text import single_line
 from dragoman.store.records import Hit, SessionFilter, SessionRecord
 
@@ -48,6 +51,7 @@ async def _list(options: argparse.Namespace, folder: str | None) -> None:
         print("no sessions")
     else:
         print("\n".join(_table(records)))
+        _tell_of_more(records, options.limit)
 
 
 def session_fields(record: SessionRecord) -> dict[str, Any]:
@@ -69,22 +73,24 @@ def session_fields(record: SessionRecord) -> dict[str, Any]:
 
 
 def _table(records: list[SessionRecord]) -> list[str]:
-    now = time.time()
+    now, folder = time.time(), max(room() // 4, 12)
     rows = [
-        (r.id, r.status, ago(now - r.updated_at), r.agent, short(r.cwd), _called(r))
+        (
+            r.id,
+            r.status,
+            ago(now - r.updated_at),
+            shortened(r.agent, folder),
+            shortened(short(r.cwd), folder),
+            called(r.name, r.title),
+        )
         for r in records
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    return [_row(row, widths) for row in rows]
+    return table(("SESSION", "STATUS", "AGE", "AGENT", "FOLDER", "[NAME] TITLE"), rows)
 
 
-def _row(row: tuple[str, ...], widths: list[int]) -> str:
-    cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
-    return single_line("  ".join([*cells, row[-1]]), max(terminal_width(), 40)).rstrip()
-
-
-def _called(record: SessionRecord) -> str:
-    return f"[{record.name}] {record.title or ''}" if record.name else record.title or ""
+def _tell_of_more(records: list[SessionRecord], limit: int) -> None:
+    if len(records) == limit and sys.stdout.isatty():
+        print(f"there may be more; --limit N shows more than {limit}")
 
 
 # ── what the agent knows ──────────────────────────────────────────────────────────────────────
@@ -98,12 +104,36 @@ async def _known(options: argparse.Namespace, folder: str | None) -> None:
         known = [info async for info in client.list_sessions(folder)]
     known = known[: options.limit]
     if options.json:
-        print_json([msgspec.to_builtins(info) for info in known])
+        print_json([_known_fields(info, options.agent) for info in known])
     elif not known:
         print(f"{options.agent} knows no sessions")
-    for info in () if options.json else known:
-        words = f"{info.id}  {info.updated_at or ''}  {short(info.cwd)}  {info.title or ''}"
-        print(single_line(words, max(terminal_width(), 40)).rstrip())
+    else:
+        print("\n".join(_known_table(known)))
+
+
+def _known_table(known: list[SessionInfo]) -> list[str]:
+    folder = max(room() // 4, 12)
+    rows = [(x.id, _age(x), shortened(short(x.cwd), folder), x.title or "") for x in known]
+    return table(("AGENT'S ID", "AGE", "FOLDER", "TITLE"), rows)
+
+
+def _age(info: SessionInfo) -> str:
+    """Nothing where the agent does not say when, or not in a way that can be read."""
+    try:
+        moment = datetime.fromisoformat(info.updated_at or "")
+    except ValueError:
+        return ""
+    return ago(time.time() - (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def _known_fields(info: SessionInfo, agent: str) -> dict[str, Any]:
+    return {
+        "agentSessionId": info.id,
+        "agent": agent,
+        "title": info.title,
+        "cwd": info.cwd,
+        "updatedAt": info.updated_at,
+    }
 
 
 # ── search ────────────────────────────────────────────────────────────────────────────────────
@@ -117,11 +147,15 @@ async def _search(options: argparse.Namespace) -> None:
         print_json([_hit_fields(hit, records[hit.session_id]) for hit in hits])
     elif not hits:
         print("nothing found")
-    for hit in () if options.json else hits:
-        record = records[hit.session_id]
-        title = "" if record is None else record.title or ""
-        print(single_line(f"{hit.session_id}:{hit.seq}  {title}", max(terminal_width(), 40)))
-        print(single_line(f"    {hit.kind}: {_snippet(hit)}", max(terminal_width(), 40)))
+    for record in () if options.json else filter(None, records.values()):
+        print(single_line(f"{record.id}  {called(record.name, record.title)}", room()).rstrip())
+        for line in _found_in(record, hits):
+            print(single_line(line, room()))
+
+
+def _found_in(record: SessionRecord, hits: list[Hit]) -> list[str]:
+    lines = [f"  {h.kind}: {_snippet(h)}" for h in hits if h.session_id == record.id]
+    return list(dict.fromkeys(lines))  # a title may have been told more than once
 
 
 def _hit_fields(hit: Hit, record: SessionRecord | None) -> dict[str, Any]:

@@ -9,13 +9,11 @@ import sys
 import msgspec
 
 from dragoman.cli.hubs import meant, opened_store
-from dragoman.cli.recorded import Happened
-from dragoman.cli.replaying import Stage
+from dragoman.cli.retelling import Retelling
 from dragoman.cli.session_list import print_json
+from dragoman.cli.stage import Stage
 from dragoman.cli.status import Status
 from dragoman.hub.states import stored_state
-from dragoman.session.reduce import reduce
-from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import SessionRecord
 
@@ -35,15 +33,11 @@ async def _show(options: argparse.Namespace) -> None:
 
 
 async def _play(store: Store, record: SessionRecord) -> None:
-    state, after = SessionState(), 0
     with Status(sys.stdout, visible=False) as status:
-        stage = Stage(status)
+        stage, after = Stage(status), 0
+        retelling = Retelling(stage, record)
         while events := await store.events(record.id, after=after):
             for stored in events:
-                event = stored.decode()
-                reduce(state, event)
-                # History that an agent told us is all there is of it here.
-                event.replay = False
-                stage.show(Happened(state, event))
+                retelling.tell(stored.decode())
             after = events[-1].seq
         stage.close()

@@ -15,7 +15,7 @@ from dragoman.cli.frames import FrameTap
 from dragoman.cli.guard import Exit, UsageError
 from dragoman.cli.in_order import InOrder
 from dragoman.cli.interrupts import Interrupts
-from dragoman.cli.job import Job, of_same_agent
+from dragoman.cli.job import Job, for_session
 from dragoman.cli.lists import Lists
 from dragoman.cli.opening import client_for, configure
 from dragoman.cli.sign_in import sign_in_needed
@@ -117,7 +117,7 @@ class Run:
         async with hub_of(self._job, self._client) as hub:
             meant = await meant_by(hub, self._job)
             if meant.record is not None:
-                self._job = of_same_agent(self._job, meant.record)
+                self._job = for_session(self._job, meant.record)
                 if self._job.options.fork is None and await runs_elsewhere(hub, meant.record):
                     return await self._elsewhere(hub, meant)
             return await self._here(hub, meant, interrupts)

@@ -87,6 +87,11 @@ def short_path(path: str, cwd: str) -> str:
     return path.removeprefix(folder) if cwd else path
 
 
+def called(name: str | None, title: str | None) -> str:
+    """A session as people call it: its name in brackets and its title, as far as it has them."""
+    return f"[{name}] {title or ''}".rstrip() if name else title or ""
+
+
 class Asides:
     """What should be known about a turn but is no part of the answer, a sentence each."""
 
@@ -96,6 +101,8 @@ class Asides:
 
     def sentence(self, event: e.Event) -> str | None:
         match event:
+            case e.SessionOpened(continuity="reset"):
+                return "the agent does not remember this session: it begins with an empty one"
             case e.Notice():
                 return event.text if event.source == "client" else f"the agent notes: {event.text}"
             case e.PermissionRequested():

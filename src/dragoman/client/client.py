@@ -154,6 +154,11 @@ class Client:
         return self._connection.dialect
 
     @property
+    def pid(self) -> int | None:
+        """The agent's process, if it is one that was started here."""
+        return self._connection.pid
+
+    @property
     def connection_error(self) -> DragomanError | None:
         """Why the connection ended, once it has."""
         return self._connection.error

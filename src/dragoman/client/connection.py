@@ -32,6 +32,8 @@ class Connection:
         tap: Tap | None,
         on_lost: Callable[[DragomanError], None],
     ) -> None:
+        self.pid: int | None = None
+        """The agent's process, if it is one that we started."""
         self._agent = agent
         self._host = host
         self._offers = offers
@@ -74,6 +76,7 @@ class Connection:
         transport = self._agent
         if isinstance(transport, AgentCommand):
             transport = await StdioTransport.start(transport)
+        self.pid = transport.pid if isinstance(transport, StdioTransport) else None
         serving = Serving(self._host)
         peer = Peer(
             transport,

@@ -16,6 +16,11 @@ def data_directory() -> Path:
     return _xdg("XDG_DATA_HOME", ".local/share") / "dragoman"
 
 
+def running_directory() -> Path:
+    """Where a process notes the agents that it runs."""
+    return data_directory() / "running"
+
+
 def settings_file() -> Path:
     """`$DRAGOMAN_SETTINGS`, else `dragoman/settings.json` in the user's config directory."""
     if path := os.environ.get("DRAGOMAN_SETTINGS"):

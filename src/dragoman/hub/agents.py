@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -41,12 +42,19 @@ class Running:
 
 
 class Agents:
-    """Starts agents when a session needs one and ends those that none has used for a while."""
+    """Starts agents when a session needs one and ends those that none has used for a while.
 
-    def __init__(self, launcher: Launcher) -> None:
+    `on_change` is told of the clients that run whenever there is one more or less.
+    """
+
+    def __init__(
+        self, launcher: Launcher, on_change: Callable[[Sequence[Client]], None] | None = None
+    ) -> None:
         self.launcher = launcher
+        self._on_change = on_change
+        self._running: list[Running] = []
         self._shared: dict[str, Running] = {}
-        self._own: list[Running] = []
+        """Of those that run, the one that new sessions of an agent share."""
         self._starting: dict[str, asyncio.Lock] = {}
 
     async def use(self, agent: str, cwd: str) -> Running:
@@ -55,31 +63,27 @@ class Agents:
         Raises whatever entering a client raises.
         """
         if not self.launcher.is_shared(agent):
-            running = await self._start(agent, cwd)
-            self._own.append(running)
-            running.users += 1
-            return running
+            return _used(await self._start(agent, cwd))
         async with self._starting.setdefault(agent, asyncio.Lock()):
             running = self._shared.get(agent)
             if running is None or running.client.connection_error is not None:
                 running = self._shared[agent] = await self._start(agent, cwd)
-            running.users += 1
-            return running
+            return _used(running)
 
     async def _start(self, agent: str, cwd: str) -> Running:
         client = self.launcher.client(agent, cwd)
         await client.__aenter__()
-        return Running(client)
+        running = Running(client)
+        self._running.append(running)
+        self._changed()
+        return running
 
     async def leave(self, running: Running) -> None:
         """A session does not need it any more."""
         running.users -= 1
         running.idle_since = time.monotonic()
-        if running in self._own:
-            self._own.remove(running)
-            await running.client.aclose()
-        elif running.users == 0 and running not in self._shared.values():
-            await running.client.aclose()  # it was lost, and another has taken its place
+        if running.users == 0 and running not in self._shared.values():
+            await self._end(running)
 
     async def stop_idle(self, seconds: float) -> None:
         """End shared agents that nobody has used for so long."""
@@ -89,11 +93,21 @@ class Agents:
                 await self._end(running)
 
     async def aclose(self) -> None:
-        everyone = [*self._shared.values(), *self._own]
         self._shared.clear()
-        self._own.clear()
-        await asyncio.gather(*map(self._end, everyone))
+        await asyncio.gather(*map(self._end, list(self._running)))
 
     async def _end(self, running: Running) -> None:
         with suppress(DragomanError):
             await running.client.aclose()
+        if running in self._running:
+            self._running.remove(running)
+            self._changed()
+
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change([running.client for running in self._running])
+
+
+def _used(running: Running) -> Running:
+    running.users += 1
+    return running

@@ -13,21 +13,27 @@ _SHORTEST_BEGINNING = 4
 async def find_session(store: Store, word: str, cwd: str | None = None) -> SessionRecord:
     """By what is most exact; a name counts in its folder, and elsewhere when it is the only one.
 
-    Raises UnknownSession when there is none, or more than one.
+    Of several records of the agent's session the one used last is meant. Raises UnknownSession
+    when there is none, or more than one.
     """
     if (record := await store.session(word)) is not None:
         return record
-    for wanted in (
-        SessionFilter(name=word, cwd=cwd),
-        SessionFilter(agent_session_id=word),
-        SessionFilter(name=word),
-    ):
-        if len(found := await store.sessions(wanted)) == 1:
-            return found[0]
-    found = await _by_beginning(store, word)
-    if len(found) != 1:
-        raise UnknownSession(word)
-    return found[0]
+    if cwd is not None and (found := await store.sessions(SessionFilter(name=word, cwd=cwd))):
+        return found[0]
+    if found := await store.sessions(SessionFilter(agent_session_id=word)):
+        return found[0]
+    named = await store.sessions(SessionFilter(name=word))
+    return _only(word, named or await _by_beginning(store, word))
+
+
+def _only(word: str, found: list[SessionRecord]) -> SessionRecord:
+    if len(found) == 1:
+        return found[0]
+    error = UnknownSession(word)
+    if found:
+        ids = ", ".join([*(record.id for record in found[:3]), *("…" for _ in found[3:4])])
+        error.sentence = f"{word} may mean {len(found)} sessions: {ids}"
+    raise error
 
 
 async def _by_beginning(store: Store, word: str) -> list[SessionRecord]:

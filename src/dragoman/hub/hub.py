@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from dragoman.client.client import Client
@@ -19,6 +20,7 @@ from dragoman.errors import (
     CommandRefused,
     ConnectionClosed,
     DragomanError,
+    ResourceNotFound,
     SessionOwned,
     UnknownSession,
     Unsupported,
@@ -29,6 +31,7 @@ from dragoman.hub.chores import Chores
 from dragoman.hub.inbox import Inbox, ask_owner
 from dragoman.hub.live import Live
 from dragoman.hub.opening import OnReset, Opener
+from dragoman.hub.orphans import Orphans
 from dragoman.hub.owner import is_gone, this_process
 from dragoman.hub.states import stored_state
 from dragoman.hub.watching import News, Tail, watch_all, watch_session
@@ -46,15 +49,24 @@ class Hub:
     """Use it as a context manager; leaving it ends what runs here, and all of it is stored.
 
     With `attended`, someone always answers questions; else only whoever a client's provider asks.
+    In `notes`, a folder, stands what runs here, for the next hub if this one is killed.
     """
 
-    def __init__(self, store: Store, launcher: Launcher, *, attended: bool = True) -> None:
+    def __init__(
+        self,
+        store: Store,
+        launcher: Launcher,
+        *,
+        attended: bool = True,
+        notes: Path | None = None,
+    ) -> None:
         self.store = store
         self.owner = this_process()
         self.news = News()
         self.live: dict[str, Live] = {}
         """The sessions that run in this process, by their ids."""
-        self._agents = Agents(launcher)
+        self._orphans = None if notes is None else Orphans(notes, self.owner)
+        self._agents = Agents(launcher, self._agents_changed)
         self._opener = Opener(
             store, self._agents, self.owner, attended=attended, on_stored=self.news.tell
         )
@@ -70,6 +82,8 @@ class Hub:
         self._unsubscribe = self.store.on_change(self._changed)
         self._inbox.start()
         self.chores.start()
+        if self._orphans is not None:
+            self._orphans.sweep()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -294,7 +308,8 @@ class Hub:
     async def _delete_remotely(self, record: SessionRecord) -> None:
         async with self.using(record.agent, record.cwd) as client:
             if client.capabilities.delete and record.agent_session_id is not None:
-                await client.delete_session(record.agent_session_id)
+                with suppress(ResourceNotFound):  # it has forgotten already
+                    await client.delete_session(record.agent_session_id)
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────
 
@@ -331,6 +346,14 @@ class Hub:
         return watch_all(self.store, self.news, after)
 
     # ── and the rest ──────────────────────────────────────────────────────────────────────────
+
+    def _agents_changed(self, clients: Sequence[Client]) -> None:
+        if self._orphans is None:
+            return
+        try:
+            self._orphans.note([client.pid for client in clients if client.pid is not None])
+        except OSError as error:
+            logger.warning("what runs could not be noted: %s", error)
 
     def _leases(self) -> list[Lease]:
         return [live.recording.lease for live in self.live.values()]

@@ -123,7 +123,7 @@ class Live:
                 return await self._cancel()
             case c.Revert(turn_id, force):
                 undone = await self.session.gate.revert(turn_id, force=force)
-                return {"paths": [change.path for change in undone]}
+                return {"paths": [str(change.path) for change in undone]}
             case c.Rename(title):
                 await self._rename(title)
             case c.SetMode() | c.SetConfig() | c.SetModel():

@@ -99,6 +99,11 @@ class Database:
         """The rows that the last statement changed."""
         return self._db.changes()
 
+    @property
+    def all_changes(self) -> int:
+        """The rows that all statements so far have changed."""
+        return self._db.total_changes()
+
     def data_version(self) -> int:
         """Another one when another connection has committed something."""
         return self.rows("PRAGMA data_version")[0][0]

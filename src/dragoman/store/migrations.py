@@ -84,8 +84,6 @@ CREATE INDEX said_in_sessions ON said (session);
 CREATE VIRTUAL TABLE said_words USING fts5 (
     text, content = 'said', content_rowid = 'id', tokenize = "unicode61 remove_diacritics 2"
 );
--- What is deleted must not be readable in the index either.
-INSERT INTO said_words (said_words, rank) VALUES ('secure-delete', 1);
 CREATE TRIGGER said_is_added AFTER INSERT ON said BEGIN
     INSERT INTO said_words (rowid, text) VALUES (new.id, new.text);
 END;

@@ -33,6 +33,7 @@ class Mirror:
         self._changed = threading.Condition()
         self._todo: dict[str, Callable[[Database, str], None]] = {}
         self._files: dict[str, MirrorFile] = {}
+        self._behind: set[str] = set()
         self._thread: threading.Thread | None = None
         self._is_closing = False
 
@@ -78,11 +79,18 @@ class Mirror:
                 try:
                     db = Database(self._database) if db is None else db
                     what(db, session_id)
+                    self._behind.discard(session_id)
                 except (OSError, DragomanError) as error:
-                    self._files.pop(session_id, None)
-                    logger.warning("the mirror of session %s is behind: %s", session_id, error)
+                    self._note_failure(session_id, error)
         if db is not None:
             db.close()
+
+    def _note_failure(self, session_id: str, error: Exception) -> None:
+        """Said once, until it works again: a full disk fails many times a second."""
+        self._files.pop(session_id, None)
+        if session_id not in self._behind:
+            self._behind.add(session_id)
+            logger.warning("the mirror of session %s is behind: %s", session_id, error)
 
     def _next(self) -> dict[str, Callable[[Database, str], None]]:
         """What there is to do; nothing at the end."""

@@ -12,6 +12,8 @@ SELECT s.id, t.seq, t.kind, snippet(said_words, 0, char(1), char(2), '…', 16)
 FROM said_words JOIN said t ON t.id = said_words.rowid JOIN sessions s ON s.key = t.session
 WHERE said_words MATCH ? AND NOT s.deleted ORDER BY rank, t.id DESC LIMIT ?
 """
+_MERGE = "INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)"
+_MERGE_PAGES = 64
 _MAX_WORDS = 32
 _piece = re.compile(r'"([^"]*)"|([^\s"]+)')
 
@@ -26,6 +28,15 @@ def match_query(text: str) -> str:
     if words and found and not text.rstrip(" ").endswith('"') and words[-1][1:-1] == pieces[-1]:
         words[-1] += "*"
     return " ".join(words)
+
+
+def forget_words(db: Database, *, anew: bool) -> bool:
+    """Rewrite some of the index without the words of what was deleted, which stay in it until then;
+    whether there is more to do. SQLite can do that by itself with each deletion, at a hundred times
+    the cost."""
+    before = db.all_changes
+    db.run(_MERGE, (-_MERGE_PAGES if anew else _MERGE_PAGES,))
+    return db.all_changes - before >= 2
 
 
 def search(db: Database, text: str, limit: int) -> list[Hit]:

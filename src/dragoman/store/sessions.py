@@ -33,7 +33,13 @@ UPDATE sessions SET last_seq = coalesce(value ->> 1, last_seq), {
 """
 _ID = "SELECT id FROM sessions WHERE key = ?"
 _FILTERED = ("agent", "cwd", "name", "agent_session_id", "status", "archived")
-_PARTS = ("snapshots", "leases", "commands", "said")
+_PARTS = ("snapshots", "leases", "commands")
+# How much of it at once, so that others can write in between.
+_PURGE = {
+    "DELETE FROM events WHERE position IN "
+    "(SELECT position FROM events WHERE session = ? LIMIT ?)": 2000,
+    "DELETE FROM said WHERE id IN (SELECT id FROM said WHERE session = ? LIMIT ?)": 200,
+}
 
 _directories = msgspec.json.Decoder(list[str])
 _id = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -116,24 +122,19 @@ def has_deleted(db: Database) -> bool:
     return db.row("SELECT 1 FROM sessions WHERE deleted LIMIT 1") is not None
 
 
-def purge(db: Database, most: int = 2000) -> bool:
+def purge(db: Database) -> bool:
     """Remove some of what is left of deleted sessions; whether there is more."""
-    for (key,) in db.rows("SELECT key FROM sessions WHERE deleted LIMIT 1"):
-        db.run(
-            "DELETE FROM events WHERE position IN "
-            "(SELECT position FROM events WHERE session = ? LIMIT ?)",
-            (key, most),
-        )
-        if db.changes < most:
-            _purge_rest(db, key)
-        return True
-    return False
-
-
-def _purge_rest(db: Database, key: int) -> None:
+    row = db.row("SELECT key FROM sessions WHERE deleted LIMIT 1")
+    if row is None:
+        return False
+    for statement, most in _PURGE.items():
+        db.run(statement, (row[0], most))
+        if db.changes == most:
+            return True
     for table in _PARTS:
-        db.run(f"DELETE FROM {table} WHERE session = ?", (key,))
-    db.run("DELETE FROM sessions WHERE key = ?", (key,))
+        db.run(f"DELETE FROM {table} WHERE session = ?", row)
+    db.run("DELETE FROM sessions WHERE key = ?", row)
+    return True
 
 
 def _record(row: tuple[Any, ...]) -> SessionRecord:

@@ -31,10 +31,13 @@ from dragoman.store.records import (
     StoredEvent,
 )
 from dragoman.store.rules import SqliteRules
-from dragoman.store.search import search
+from dragoman.store.search import forget_words, search
 from dragoman.store.writer import Append, Job, Writer
 
 T = TypeVar("T")
+
+_TIDY_STEPS = 100
+"""A very large index is not rewritten as a whole for one deletion; the next goes on there."""
 
 
 class SqliteStore:
@@ -93,8 +96,14 @@ class SqliteStore:
 
     async def purge(self) -> None:
         """Remove what is left of deleted sessions, also of those whose deletion was cut short."""
-        while await self._write(sessions.purge, wipes=True):
+        while await self._write(sessions.purge):
             pass
+        has_more = await self._write(lambda db: forget_words(db, anew=True))
+        for _ in range(_TIDY_STEPS):
+            if not has_more:
+                break
+            has_more = await self._write(lambda db: forget_words(db, anew=False))
+        await self._write(lambda db: None, wipes=True)
 
     def _delete(self, db: Database, session_id: str) -> None:
         owners.delete_unowned(db, session_id)

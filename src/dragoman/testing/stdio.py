@@ -27,8 +27,10 @@ class StandardStreams:
     """A transport that reads one descriptor and writes another; both are its own from then on."""
 
     def __init__(self, stdin: int, stdout: int) -> None:
-        # A terminal is shared with the shell, which would be surprised by what we do to it.
-        self._blocking = {fd: os.get_blocking(fd) for fd in (stdin, stdout) if os.isatty(fd)}
+        # A terminal is shared with the shell, which would be surprised by what we do to it. The
+        # pipes close their descriptors as soon as they can, so it is put back by others.
+        terminals = [fd for fd in (stdin, stdout) if os.isatty(fd)]
+        self._blocking = {os.dup(fd): os.get_blocking(fd) for fd in terminals}
         self._input = OutputPipe(stdin)
         self._output = InputPipe(stdout)
         self._deaf = False
@@ -75,6 +77,7 @@ class StandardStreams:
     def _restore(self) -> None:
         for descriptor, blocking in self._blocking.items():
             os.set_blocking(descriptor, blocking)
+            os.close(descriptor)
         self._blocking.clear()
 
 
@@ -103,13 +106,18 @@ def _take_streams() -> tuple[int, int]:
     stdin, stdout = os.dup(0), os.dup(1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    if stat.S_ISREG(os.fstat(stdin).st_mode):
+    if _is_file(stdin):
         stdin = _as_pipe(stdin)
     return stdin, stdout
 
 
+def _is_file(descriptor: int) -> bool:
+    """Something that an event loop cannot wait for: a file, or a device like the empty one."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not os.isatty(descriptor))
+
+
 def _as_pipe(file: int) -> int:
-    """An event loop cannot wait for a file."""
     reader, writer = os.pipe()
 
     def copy() -> None:

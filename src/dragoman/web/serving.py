@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from dragoman.agents.settings import load_settings
 from dragoman.errors import DragomanError
-from dragoman.host.home import data_directory
+from dragoman.host.home import data_directory, running_directory
 from dragoman.host.matching import Rule
 from dragoman.host.rulebook import Policy
 from dragoman.hub.hub import Hub
@@ -123,7 +123,7 @@ async def _running(settings: Settings) -> AsyncGenerator[Server]:
         launcher = SettingsLauncher(
             lambda: load_settings(settings.settings), policy, new_tap=Frames
         )
-        async with Hub(store, launcher) as hub:
+        async with Hub(store, launcher, notes=running_directory()) as hub:
             uploads = Uploads(data_directory() / "uploads")
             uploads.clean(time.time())
             yield Server(

@@ -26,7 +26,7 @@ from dragoman.cli.engine import hub_of, meant_by, open_live, runs_elsewhere
 from dragoman.cli.guard import Exit, UsageError, tell
 from dragoman.cli.in_order import InOrder
 from dragoman.cli.interrupts import Interrupts
-from dragoman.cli.job import of_same_agent, prepare
+from dragoman.cli.job import for_session, prepare
 from dragoman.cli.opening import client_for, configure
 from dragoman.cli.status import Status
 from dragoman.cli.style import BOLD, DIM, RED, Style, can_draw, wants_colour
@@ -130,7 +130,7 @@ class Conversation:
 
         meant = await meant_by(hub, self._job)
         if (record := meant.record) is not None:
-            self._job = of_same_agent(self._job, record)
+            self._job = for_session(self._job, record)
             if self._job.options.fork is None and await runs_elsewhere(hub, record):
                 hint = f"`dragoman watch {record.id}` follows it"
                 raise UsageError(f"another process runs session {record.id}; {hint}")

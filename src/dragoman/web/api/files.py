@@ -120,7 +120,7 @@ def _shape(change: Change, source: str, root: str) -> FileChange:
     before, after = _text(change.before), _text(change.after)
     small = change.is_kept and change.size <= _LARGEST_TEXT
     return FileChange(
-        path=change.path,
+        path=str(change.path),  # what was opened is a kind of text that JSON does not know
         source="host" if source == "host" else "agent",
         existed=change.existed,
         diff=change.diff(root),

@@ -1,0 +1,1 @@
+"""Trials of real agents: every feature of each agent, on each face of Dragoman."""

@@ -1,0 +1,122 @@
+"""What is tried, how a trial ends, and the table of it all. Knows no agent and no face."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+FEATURES = (
+    "start",
+    "text",
+    "thought",
+    "write",
+    "flags",
+    "shell",
+    "plan",
+    "question",
+    "mode",
+    "config",
+    "commands",
+    "list",
+    "load",
+    "resume",
+    "fork",
+    "close",
+    "delete",
+    "rejected",
+    "cancel",
+    "failure",
+    "killed",
+    "replay",
+    "doctor",
+    "exit",
+)
+FACES = ("library", "command", "server")
+
+Word: TypeAlias = Literal["ok", "not offered", "failed"]
+Trial: TypeAlias = Callable[[], Awaitable[str]]
+"""Returns a remark, which may be empty; raises NotOffered, or whatever went wrong."""
+
+
+class NotOffered(Exception):
+    """The agent does not do this; the text says how we know."""
+
+
+class Outcome(msgspec.Struct):
+    word: Word
+    remark: str = ""
+
+
+class Result(msgspec.Struct):
+    agent: str
+    face: str
+    feature: str
+    outcome: Outcome
+
+
+async def try_all(trials: Mapping[str, Trial], *, seconds: float, debug: bool) -> dict[str, Outcome]:
+    """Every trial in the order of the features, each within its time; none without a start."""
+    outcomes: dict[str, Outcome] = {}
+    for feature in FEATURES:
+        if feature not in trials:
+            continue
+        outcomes[feature] = await _tried(trials[feature], seconds, debug)
+        if feature == "start" and outcomes[feature].word == "failed":
+            break
+    return outcomes
+
+
+async def _tried(trial: Trial, seconds: float, debug: bool) -> Outcome:
+    try:
+        async with asyncio.timeout(seconds):
+            return Outcome("ok", await trial())
+    except NotOffered as error:
+        return Outcome("not offered", str(error))
+    except TimeoutError:
+        return Outcome("failed", f"nothing came of it in {seconds:.0f} s")
+    except Exception as error:
+        if debug:
+            traceback.print_exception(error)
+        return Outcome("failed", f"{type(error).__name__}: {error}"[:500])
+
+
+_MARKS: dict[Word, str] = {"ok": "ok", "not offered": "-", "failed": "FAILED"}
+
+
+def table(results: list[Result]) -> str:
+    """A row for each agent and feature, a column for each face; below it, what was remarked."""
+    rows = [_row(results, agent, feature) for agent in _agents(results) for feature in FEATURES]
+    return "\n".join([_line("agent", "feature", *FACES), *filter(None, rows), "", *_remarks(results)])
+
+
+def _agents(results: list[Result]) -> list[str]:
+    return list(dict.fromkeys(result.agent for result in results))
+
+
+def _row(results: list[Result], agent: str, feature: str) -> str:
+    found = {r.face: r.outcome for r in results if (r.agent, r.feature) == (agent, feature)}
+    if not found:
+        return ""
+    marks = [_MARKS[found[face].word] if face in found else "" for face in FACES]
+    return _line(agent, feature, *marks)
+
+
+def _line(*cells: str) -> str:
+    return "".join(f"{cell:<12}" for cell in cells).rstrip()
+
+
+def _remarks(results: list[Result]) -> list[str]:
+    """The same remark on several faces is one line; failures come last, where they are seen."""
+    faces: dict[tuple[str, str, str, str], list[str]] = {}
+    for r in sorted(results, key=lambda result: result.outcome.word == "failed"):
+        if r.outcome.remark:
+            key = (r.agent, r.feature, _MARKS[r.outcome.word], r.outcome.remark)
+            faces.setdefault(key, []).append(r.face)
+    return [
+        f"{agent} {feature} [{', '.join(where)}] {mark}: {remark}"
+        for (agent, feature, mark, remark), where in faces.items()
+    ]

@@ -1,0 +1,62 @@
+"""The lab: a folder outside this project that runs real agents against a stand-in for the model.
+
+Found by $DRAGOMAN_LAB; `lab run NAME -- COMMAND` gives the command $LAB_SETTINGS and $LAB_CWD.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+LOCAL = ("ts-http", "ts-ws", "ts-v2")
+"""Of the lab's agents those that are left out: two are remote, one is `ts-agent` again."""
+
+_SECONDS = 60.0
+
+
+class LabAgent(msgspec.Struct, frozen=True):
+    """An agent of the lab, and the prompts that make it do things in one workspace."""
+
+    name: str
+    command: str
+    args: list[str]
+    env: dict[str, str]
+    prompts: dict[str, str]
+
+    @property
+    def has_model(self) -> bool:
+        """Whether prompts are directives to the stand-in; the examples of SDKs have no model."""
+        return "think" in self.prompts
+
+    @property
+    def slow(self) -> str | None:
+        """A prompt that leaves time to do something in the middle of the turn, if there is one."""
+        if self.has_model:
+            return "slow:120"
+        return self.prompts["say"] if self.name == "ts-agent" else None
+
+
+def installed(lab: Path) -> list[str]:
+    """The names of the agents that are there."""
+    lines = _lab(lab, "list").splitlines()
+    words = [line.split(maxsplit=2) for line in lines]
+    return [w[0] for w in words if w[1] == "installed" and w[0] not in LOCAL]
+
+
+def inside(lab: Path, name: str, workspace: Path) -> LabAgent:
+    """Within `lab run`: the agent, with prompts for this workspace."""
+    settings = json.loads(Path(os.environ["LAB_SETTINGS"]).read_text())
+    server = settings["agent_servers"][name]
+    prompts = json.loads(_lab(lab, "prompts", name, "--cwd", str(workspace)))
+    return LabAgent(name, server["command"], server["args"], server["env"], prompts)
+
+
+def _lab(lab: Path, *words: str) -> str:
+    done = subprocess.run(
+        [lab / "lab", *words], capture_output=True, text=True, check=True, timeout=_SECONDS
+    )
+    return done.stdout

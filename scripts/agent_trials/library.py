@@ -1,0 +1,338 @@
+"""The library's face: one client for the turns, new ones to continue what they left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from agent_trials.features import NotOffered, Trial
+from agent_trials.lab import LabAgent
+from agent_trials.learned import Learned, form_content
+from agent_trials.marked import Mark
+from dragoman import AgentCommand, Client, Session, Timeouts
+from dragoman.errors import DragomanError
+from dragoman.host.elicitation import ElicitationAnswer
+from dragoman.session import events as e
+from dragoman.session.facts import PermissionOption
+
+REMEMBERED = "remembered"
+AGAIN = "and the same again, please"
+"""No directive: the stand-in plays the last one it is told of, if the agent remembers it."""
+HARMLESS = ("help", "about", "status", "version", "usage", "context", "tools", "mcp")
+
+
+class LibraryFace:
+    def __init__(self, agent: LabAgent, workspace: Path, mark: Mark, learned: Learned) -> None:
+        self._agent = agent
+        self._workspace = workspace
+        self._mark = mark
+        self._learned = learned
+        self._kept = ""
+
+    def trials(self) -> dict[str, Trial]:
+        return {
+            "start": self.start,
+            "text": self.text,
+            "thought": self.thought,
+            "write": self.write,
+            "shell": self.shell,
+            "plan": self.plan,
+            "question": self.question,
+            "mode": self.mode,
+            "config": self.config,
+            "commands": self.commands,
+            "list": self.list,
+            "load": self.load,
+            "resume": self.resume,
+            "fork": self.fork,
+            "close": self.close,
+            "delete": self.delete,
+            "rejected": self.rejected,
+            "cancel": self.cancel,
+            "failure": self.failure,
+            "killed": self.killed,
+            "exit": self.exit,
+        }
+
+    def client(self) -> Client:
+        agent = self._agent
+        command = AgentCommand(
+            agent.command, tuple(agent.args), agent.env | self._mark.agent_env, str(self._workspace)
+        )
+        return Client.start(
+            command, name=agent.name, tap=self._learned.tap, timeouts=Timeouts(cancel=20)
+        )
+
+    # ── turns ─────────────────────────────────────────────────────────────────────────────────
+
+    async def start(self) -> str:
+        self._client = self.client()
+        await self._client.__aenter__()
+        self._learned.capabilities = self._client.capabilities
+        self._session = await self._client.new_session(self._workspace)
+        return f"{self._client.agent_info.name} {self._client.agent_info.version}".strip()
+
+    async def text(self) -> str:
+        await said(self._session, self._agent.prompts["say"], "hello")
+        self._learned.modes = self._session.state.modes
+        self._learned.options = self._session.state.config_options
+        return ""
+
+    async def thought(self) -> str:
+        events = await run(self._session, self._prompt("think"))
+        self._learned.require_seen("agent_thought_chunk", "the agent sends no thoughts")
+        assert "hmm" in _texts(events, e.AgentThought)
+        return ""
+
+    async def write(self) -> str:
+        events = await run(self._session, self._prompt("write"))
+        assert (self._workspace / "a.txt").read_text() == "AAA\n"
+        return _asked(events)
+
+    async def shell(self) -> str:
+        events = await run(self._session, self._prompt("shell"))
+        assert (self._workspace / "b.md").exists()
+        return _asked(events)
+
+    async def plan(self) -> str:
+        events = await run(self._session, self._prompt("plan"))
+        self._learned.require_seen("plan", "the agent's plan is a tool call")
+        assert [event for event in events if isinstance(event, e.PlanUpdated)]
+        plan = self._session.state.plan
+        assert plan is not None
+        assert [step.content for step in plan.steps] == ["one", "two"]
+        return ""
+
+    async def question(self) -> str:
+        events = await run(self._session, self._prompt("ask"))
+        self._learned.require_seen("elicitation/create", "the agent asks no questions")
+        assert "A" in _texts(events, e.AgentMessage)
+        return ""
+
+    def _prompt(self, kind: str) -> str:
+        if kind not in self._agent.prompts:
+            raise NotOffered(f"the agent has no way to {kind}")
+        return self._agent.prompts[kind]
+
+    # ── settings ──────────────────────────────────────────────────────────────────────────────
+
+    async def mode(self) -> str:
+        other = self._learned.other_mode()
+        before = self._current_mode()
+        await self._session.set_mode(other)
+        assert self._current_mode() == other
+        await self._session.set_mode(before)
+        assert self._current_mode() == before
+        return ""
+
+    def _current_mode(self) -> str:
+        state = self._session.state
+        if state.modes is not None:
+            return state.modes.current
+        return next(str(o.value) for o in state.config_options if o.category == "mode")
+
+    async def config(self) -> str:
+        option, other = self._learned.setting()
+        before = self._value(option)
+        await self._session.set_config_option(option, other)
+        assert self._value(option) == other
+        if other == before:
+            return f"{option} has one value only"
+        await self._session.set_config_option(option, before)
+        assert self._value(option) == before
+        return ""
+
+    def _value(self, option: str) -> str | bool:
+        return next(o.value for o in self._session.state.config_options if o.id == option)
+
+    async def commands(self) -> str:
+        self._learned.require_seen("available_commands_update", "the agent has no commands")
+        names = [command.name for command in self._session.state.commands]
+        if not names:
+            raise NotOffered("the agent's list of commands is empty")
+        called = next((name for name in HARMLESS if name in names), None)
+        if called is None:
+            return f"{len(names)} listed, none of them called"
+        await run(self._session, f"/{called}")
+        return f"{len(names)} listed, /{called} called"
+
+    # ── sessions that the agent keeps ─────────────────────────────────────────────────────────
+
+    async def list(self) -> str:
+        await self._keep_one()
+        self._learned.require("list")
+        known = [info.id async for info in self._client.list_sessions(self._workspace)]
+        assert self._kept in known, f"{self._kept} is not among {len(known)} sessions"
+        return ""
+
+    async def _keep_one(self) -> None:
+        """A session to come back to."""
+        session = await self._client.new_session(self._workspace)
+        self._kept = session.id
+        prompt = f"say:{REMEMBERED}" if self._agent.has_model else self._agent.prompts["say"]
+        await said(session, prompt, REMEMBERED if self._agent.has_model else "")
+
+    async def load(self) -> str:
+        self._learned.require("load")
+        async with self._elsewhere() as client:
+            session = await client.load_session(self._kept, self._workspace)
+            if not self._agent.has_model:
+                return "whether it remembers cannot be told"
+            while REMEMBERED not in "".join(entry.text for entry in session.state.entries):
+                await asyncio.sleep(0.05)  # history may come after the reply
+            await said(session, AGAIN, REMEMBERED)
+        return ""
+
+    async def resume(self) -> str:
+        self._learned.require("resume")
+        async with self._elsewhere() as client:
+            session = await client.resume_session(self._kept, self._workspace)
+            await self._remembers(session)
+        return ""
+
+    async def fork(self) -> str:
+        self._learned.require("fork")
+        session = await self._client.fork_session(self._kept, self._workspace)
+        assert session.id != self._kept
+        await self._remembers(session)
+        return ""
+
+    async def close(self) -> str:
+        session = await self._client.new_session(self._workspace)
+        await said(session, self._agent.prompts["say"], "")
+        await session.close()
+        self._learned.require("close")
+        return ""
+
+    async def delete(self) -> str:
+        self._learned.require("delete")
+        await self._client.delete_session(self._kept)
+        if not self._learned.capabilities.list:
+            return ""
+        known = [info.id async for info in self._client.list_sessions(self._workspace)]
+        assert self._kept not in known, "it is still listed"
+        return ""
+
+    async def _remembers(self, session: Session) -> None:
+        if self._agent.has_model:
+            await said(session, AGAIN, REMEMBERED)
+        else:
+            await said(session, self._agent.prompts["say"], "")
+
+    @asynccontextmanager
+    async def _elsewhere(self) -> AsyncGenerator[Client]:
+        """The agent in a process that has not seen the session."""
+        async with self.client() as client:
+            yield client
+
+    # ── going wrong ───────────────────────────────────────────────────────────────────────────
+
+    async def rejected(self) -> str:
+        path = self._workspace / "a.txt"
+        path.unlink(missing_ok=True)
+        kind = "write" if self._agent.has_model else "say"
+        events = await run(self._session, self._prompt(kind), allow=False)
+        assert not path.exists()
+        if not any(isinstance(event, e.PermissionRequested) for event in events):
+            raise NotOffered("the agent asks no permission")
+        await said(self._session, self._agent.prompts["say"], "hello")
+        return f"it ended as {_end(events).stop_reason}"
+
+    async def cancel(self) -> str:
+        turn = await self._begun()
+        await self._session.cancel()
+        await said(self._session, self._agent.prompts["say"], "hello")
+        return f"it ended as {turn.stop_reason}"
+
+    async def failure(self) -> str:
+        if not self._agent.has_model:
+            raise NotOffered("the agent has no model")
+        try:
+            events = await run(self._session, "fail:400")
+            told = f"it ended as {_end(events).stop_reason}, saying {_texts(events, e.AgentMessage)!r}"
+        except DragomanError as error:
+            told = f"it ended with {type(error).__name__}: {error}"
+        await said(self._session, self._agent.prompts["say"], "hello")
+        return told[:200]
+
+    async def killed(self) -> str:
+        turn = await self._begun()
+        self._mark.kill_agent()
+        try:
+            async for _ in turn:
+                pass
+        except DragomanError as error:
+            told = str(error)
+        else:
+            raise AssertionError(f"the turn ended as {turn.stop_reason}")
+        if not (self._learned.capabilities.load or self._learned.capabilities.resume):
+            return told
+        await self._session.reconnect()
+        await said(self._session, self._agent.prompts["say"], "hello")
+        return f"{told}; it went on after a new start"
+
+    async def _begun(self):
+        """A turn in which the agent has begun to speak."""
+        if self._agent.slow is None:
+            raise NotOffered("the agent's turns end at once")
+        turn = self._session.prompt(self._agent.slow)
+        async for event in turn:
+            if isinstance(event, e.AgentMessage):
+                return turn
+        raise AssertionError("the turn ended without a word")
+
+    async def exit(self) -> str:
+        await self._client.aclose()
+        await self._mark.all_gone()
+        return ""
+
+
+# ── a turn with someone who answers ───────────────────────────────────────────────────────────
+
+
+async def run(session: Session, prompt: str, *, allow: bool = True) -> list[e.Event]:
+    """All that happened in the turn, with a person who allows, or refuses, whatever is asked."""
+    events: list[e.Event] = []
+    async for event in session.prompt(prompt):
+        events.append(event)
+        match event:
+            case e.PermissionRequested():
+                await session.answer(event.request_id, choose(event.options, allow=allow))
+            case e.ElicitationRequested():
+                answer = ElicitationAnswer("accept", form_content(event.schema))
+                await session.answer_elicitation(event.request_id, answer)
+            case _:
+                pass
+    return events
+
+
+def choose(options: list[PermissionOption], *, allow: bool) -> str:
+    wanted = ("allow_once", "allow_always") if allow else ("reject_once", "reject_always")
+    for kind in wanted:
+        for option in options:
+            if option.kind == kind:
+                return option.id
+    raise AssertionError(f"none of the options is {wanted[0]}")
+
+
+async def said(session: Session, prompt: str, words: str) -> None:
+    events = await run(session, prompt)
+    answer = _texts(events, e.AgentMessage)
+    assert answer, "there was no answer"
+    assert words in answer, f"{words!r} is not in {answer[:200]!r}"
+
+
+def _texts(events: list[e.Event], kind: type[e.Event]) -> str:
+    return "".join(event.text for event in events if isinstance(event, kind))
+
+
+def _end(events: list[e.Event]) -> e.TurnEnded:
+    return next(event for event in events if isinstance(event, e.TurnEnded))
+
+
+def _asked(events: list[e.Event]) -> str:
+    count = sum(isinstance(event, e.PermissionRequested) for event in events)
+    assert count <= 1, f"a person was asked {count} times"
+    return "" if count else "the agent asked nobody"

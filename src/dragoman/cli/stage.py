@@ -1,0 +1,94 @@
+"""Where what is over is shown once more: with the views of a live turn, and headings between."""
+
+from __future__ import annotations
+
+import sys
+
+from dragoman.cli.plain import PlainView
+from dragoman.cli.recorded import Happened
+from dragoman.cli.status import Status
+from dragoman.cli.streams import terminal_width
+from dragoman.cli.style import BOLD, CYAN, DIM, RED, YELLOW, Style, can_draw, wants_colour
+from dragoman.cli.terminal import TerminalView
+from dragoman.cli.view import View
+from dragoman.cli.words import shown
+from dragoman.cli.wrap import folded
+from dragoman.safe_text import sanitise, single_line
+from dragoman.session import events as e
+
+
+class Stage:
+    """One view a session, and headings that say whose turn it is."""
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+        self._style = Style(colour=wants_colour(sys.stdout))
+        self._views: dict[str, View] = {}
+        self._on = ""
+        self._retold: list[str] = []
+
+    def show(self, happened: Happened) -> None:
+        event, state = happened.event, happened.state
+        if event.replay:
+            return
+        view = self._enter(state.session_id)
+        if isinstance(event, e.UserMessage) and state.turn is None:
+            self._retold.append(shown(event.content))  # it comes in pieces
+            return
+        self._tell_retold(view)
+        self._head(view, event)
+        view.show(event, state)
+
+    def _head(self, view: View, event: e.Event) -> None:
+        match event:
+            case e.SessionOpened(continuity="reset"):
+                self._heading(view, "", "the agent did not remember the session any more", YELLOW)
+            case e.SessionOpened():
+                where = single_line(f"session {event.session_id} in {event.cwd}", 200)
+                self._heading(view, "", where, BOLD)
+            case e.TurnStarted():
+                self._heading(view, "› ", sanitise(event.text), BOLD, CYAN)
+            case e.TurnEnded(error=str(error)):
+                self._heading(view, "", f"the turn failed: {sanitise(error)}", RED)
+            case _:
+                pass
+
+    def _tell_retold(self, view: View) -> None:
+        """What was asked before the session was known here, as the agent remembers it."""
+        if self._retold:
+            asked = "".join(self._retold)
+            self._retold.clear()
+            self._heading(view, "› ", sanitise(asked), BOLD, CYAN)
+
+    def title(self, words: str, remark: str) -> None:
+        """What is told here, and a word about it."""
+        self._status.write(self._style(single_line(words, terminal_width()), BOLD) + "\n")
+        self._status.write(self._style(single_line(remark, terminal_width()), DIM) + "\n")
+
+    def close(self) -> None:
+        for view in self._views.values():
+            view.close()
+
+    def _enter(self, session_id: str) -> View:
+        if session_id != self._on and self._on in self._views:
+            self._views[self._on].close()
+        self._on = session_id
+        if session_id not in self._views:
+            self._views[session_id] = self._view()
+        return self._views[session_id]
+
+    def _view(self) -> View:
+        if can_draw(sys.stdout):
+            return TerminalView(self._status, self._style)
+        return PlainView(self._status)
+
+    def _heading(self, view: View, prefix: str, text: str, *codes: str) -> None:
+        view.close()
+        first, *more = text.split("\n")
+        lines = self._laid_out(first, prefix)
+        lines += [line for each in more for line in self._laid_out(each, " " * len(prefix))]
+        painted = [self._style(line, *codes) for line in lines]
+        self._status.write("\n".join(["", *painted, ""]))
+
+    def _laid_out(self, line: str, prefix: str) -> list[str]:
+        return folded(line, prefix) if can_draw(sys.stdout) else [f"{prefix}{line}"]

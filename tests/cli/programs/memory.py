@@ -1,0 +1,64 @@
+"""Agents that count what they were asked in a session: one remembers it for ever, one forgets."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import uuid
+
+from dragoman.schema import v1
+from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.testing.demo.stored import StoredSessions
+
+
+async def converse(turn: AgentTurn) -> None:
+    match turn.text:
+        case "ask":
+            turn.say("I have a question.\n")
+            chosen = await turn.request_permission(
+                "c", title="Do it", kind="execute", raw_input={"command": "make"}
+            )
+            turn.say(f"chosen={chosen}\n")
+        case "wait":
+            turn.say("started\n")
+            await turn.cancelled.wait()
+        case "work":
+            turn.say("working\n")
+            await told(turn)
+            turn.say("worked\n")
+        case "fill in":
+            schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+            turn.say(f"answer={await turn.elicit('Who are you?', schema)}\n")
+        case _:
+            turn.say(f"{count(turn)}. {turn.text}\n")
+
+
+def count(turn: AgentTurn) -> int:
+    """How many prompts it knows of."""
+    return sum(b'"user_message_chunk"' in bytes(update) for update in turn.session.history)
+
+
+async def told(turn: AgentTurn) -> None:
+    """Wait for a file of that name."""
+    while not os.path.exists(f"{turn.cwd}/go"):  # noqa: ASYNC110, ASYNC240 (nobody can tell us)
+        await asyncio.sleep(0.01)
+
+
+class Remembering(ScriptedAgent):
+    """Its sessions are in files beside the socket of the process that serves it."""
+
+    def __init__(self) -> None:
+        folder = f"{sys.argv[1]}-memory"
+        os.makedirs(folder, exist_ok=True)
+        super().__init__(converse, name="memory", sessions=StoredSessions(folder))
+
+    def new_session_id(self) -> str:
+        return f"m-{uuid.uuid4().hex[:12]}"
+
+
+forgetful = ScriptedAgent(converse, name="forgetful", capabilities=v1.AgentCapabilities())
+
+
+def remembering() -> ScriptedAgent:
+    return Remembering()

@@ -1,0 +1,42 @@
+"""Ten tabs of one browser share one stream, and all of them see what happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from page.browsing import browsed, new_session, person, prompt, watch
+from page.site import served
+from playwright.async_api import expect
+
+TABS = 10
+
+
+@pytest.mark.within(120)
+async def test_ten_tabs_see_a_turn(tmp_path: Path) -> None:
+    async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
+        session = await new_session(page)
+        wrong: list[str] = []
+        tabs = [await page.context.new_page() for _ in range(TABS - 1)]
+        for tab in tabs:
+            watch(tab, site, wrong)
+            await tab.goto(f"{site.url}#/s/{session}")
+            await tab.locator("#composer").wait_for()
+        await prompt(page, "Write something down")
+        for tab in (page, *tabs):
+            await expect(tab.locator(".card.permission")).to_have_count(1)
+        await tabs[-1].wait_for_timeout(350)
+        await tabs[-1].locator(".card.permission button").last.click()
+        for tab in (page, *tabs):
+            await expect(tab.locator(".card.permission")).to_contain_text("ls -la")
+        assert not wrong, wrong
+
+
+async def test_a_page_without_a_token_asks_for_one(tmp_path: Path) -> None:
+    async with served(tmp_path) as site, browsed() as browser:
+        page = await browser.new_page()
+        await page.goto(site.url)
+        await expect(page.locator("h1")).to_have_text("Signed out")
+        await page.get_by_label("Token").fill(site.token)
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.locator("h1")).to_have_text("Start your first session")

@@ -1,0 +1,176 @@
+"""Files for mentions and for prompts: found, kept, and never from outside."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from support.serving import served
+
+from dragoman.session.content import Audio, Image, Resource, ResourceLink
+from dragoman.testing import ScriptedAgent
+from dragoman.web.failures import Failure
+from dragoman.web.mentions import Search, rank_of
+from dragoman.web.uploads import KEPT_SECONDS, MAX_BYTES, Uploads
+
+# ── for mentions ──────────────────────────────────────────────────────────────────────────────
+
+
+def tree(root: Path) -> None:
+    for name in ("src/app.py", "src/deep/app_test.py", "README.md", "node_modules/app/index.js"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("")
+    (root / ".git").mkdir()
+    (root / ".git" / "application").write_text("")
+    (root / "ours").mkdir()
+    (root / "ours" / "app.txt").write_text("")
+    (root / ".gitignore").write_text("# ours\n/ours/\n*.pyc\n")
+
+
+def paths(root: Path, wanted: str) -> list[str]:
+    return [match.path for match in Search(str(root)).find(wanted, 50)]
+
+
+def test_names_are_found_best_first(tmp_path: Path) -> None:
+    tree(tmp_path)
+    assert paths(tmp_path, "app") == ["src/app.py", "src/deep/app_test.py"]
+    assert paths(tmp_path, "test")[0] == "src/deep/app_test.py"
+    assert paths(tmp_path, "srcapp") == ["src/app.py", "src/deep/app_test.py"]
+    assert paths(tmp_path, "src/")[0] == "src/"
+    assert paths(tmp_path, "readme") == ["README.md"]
+    assert paths(tmp_path, "zzz") == []
+
+
+def test_folders_that_are_ignored_are_not_looked_into(tmp_path: Path) -> None:
+    tree(tmp_path)
+    found = paths(tmp_path, "")
+    assert not [path for path in found if path.startswith((".git/", "node_modules", "ours"))]
+    assert ".gitignore" in found
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_text("")
+    (tmp_path / "inside" / "link").symlink_to(tmp_path / "outside")
+    assert paths(tmp_path / "inside", "secret") == []
+
+
+def test_a_search_ends_in_time(tmp_path: Path) -> None:
+    tree(tmp_path)
+    search = Search(str(tmp_path), seconds=-1.0)
+    assert search.find("app", 10) == []
+    assert not search.complete
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted", "fits"),
+    [("a/b.py", "ab", True), ("a/b.py", "ba", False), ("A.py", "a", True), ("x", "", True)],
+)
+def test_letters_fit_in_their_order(path: str, wanted: str, fits: bool) -> None:
+    assert (rank_of(path, wanted) is not None) is fits
+
+
+async def test_completion_speaks_of_all_roots(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}-notes.md").write_text("")
+    async with served(tmp_path / "one", {"scripted": ScriptedAgent()}) as web:
+        session_id = await web.new_session(additionalDirectories=[str(tmp_path / "two")])
+        found = await web.call("GET", f"/api/sessions/{session_id}/files?q=notes")
+        assert found["complete"]
+        assert [file["path"] for file in found["files"]] == [
+            "one-notes.md",
+            f"{tmp_path}/two/two-notes.md",
+        ]
+
+
+# ── uploads ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_upload_is_private_and_keeps_a_harmless_name(tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path / "uploads")
+    for name, kept in [
+        ("a b.png", "a b.png"),
+        ("../../../etc/passwd", "passwd"),
+        ("..", "attachment"),
+        (".hidden", "hidden"),
+        ("a\nb\0c", "a-b-c"),
+        ("C:\\dir\\x.txt", "x.txt"),
+        ("", "attachment"),
+        ("n" * 500, "n" * 100),
+    ]:
+        path = uploads.keep(b"data", name, "text/plain").path
+        assert path.name == kept
+        assert path.parent.parent == tmp_path / "uploads"
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_an_upload_becomes_the_content_that_fits(tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path)
+    for mime_type, data, kind in [
+        ("image/png", b"x", Image),
+        ("audio/wav", b"x", Audio),
+        ("text/plain", b"x", Resource),
+        ("text/plain", b"\xff", ResourceLink),
+        ("application/zip", b"x", ResourceLink),
+    ]:
+        uri = uploads.keep(data, "name", mime_type).path.as_uri()
+        assert isinstance(uploads.content(uri), kind)
+    sound = uploads.keep(b"x", "a.wav", "audio/wav").path.as_uri()
+    assert isinstance(uploads.content(sound, audio=False), ResourceLink)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///etc/passwd",
+        "http://127.0.0.1/x/y",
+        "{folder}/../secret",
+        "{folder}/x/../../secret",
+        "{folder}/x/y/z",
+        "{folder}/x/.y.type",
+        "file://{folder}/none/none",
+    ],
+)
+def test_nothing_but_uploads_is_read(uri: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    folder = tmp_path / "uploads"
+    with pytest.raises(Failure):
+        Uploads(folder).content(uri.format(folder=folder.as_uri()))
+
+
+def test_old_uploads_are_deleted(tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path)
+    old, new = (uploads.keep(b"x", name, "text/plain").path for name in ("old", "new"))
+    long_ago = time.time() - KEPT_SECONDS - 60
+    os.utime(old.parent, (long_ago, long_ago))
+    uploads.clean(time.time())
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_the_oldest_uploads_are_deleted_when_there_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.web.uploads.MAX_TOTAL_BYTES", 250)
+    uploads = Uploads(tmp_path)
+    kept = [uploads.keep(b"x" * 100, f"{n}", "text/plain").path for n in range(3)]
+    for age, path in enumerate(kept):
+        os.utime(path.parent, (1000.0 + age, 1000.0 + age))
+    uploads.clean(1000.0)
+    assert [path.exists() for path in kept] == [False, True, True]
+
+
+async def test_an_upload_has_a_limit(tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent()}) as web:
+        kind = {"content-type": "text/plain"}
+        large = b"x" * (MAX_BYTES + 1)
+        response = await web.http.post("/api/uploads", content=large, headers=kind)
+        assert (response.status_code, response.json()["error"]["code"]) == (413, "too_large")
+        response = await web.http.post("/api/uploads", content=large[:-1], headers=kind)
+        assert response.status_code == 201
+        response = await web.http.post("/api/uploads", content=b"", headers=kind)
+        assert response.status_code == 400

@@ -1,0 +1,248 @@
+"""What is asked of sessions over HTTP: prompts, answers, settings, and their end."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clients import until
+from support.serving import Served, served
+
+from dragoman.schema import v1
+from dragoman.testing import AgentTurn, ScriptedAgent
+from dragoman.testing.steps import ask, say, wait_for_cancel, write_file
+
+CONFIG = v1.SessionConfigSelect(
+    id="model",
+    name="Model",
+    current_value="small",
+    options=[v1.SessionConfigSelectOption(value=size, name=size) for size in ("small", "big")],
+)
+
+
+def prompts(agent: ScriptedAgent) -> list[Any]:
+    return [params["prompt"] for method, params in agent.received if method == "session/prompt"]
+
+
+# ── prompts ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_blocks_are_written_as_acp_writes_them(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("ok")])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id = await web.new_session()
+        content = [
+            {"type": "text", "text": "look"},
+            {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+            {"type": "resource", "resource": {"uri": "x:y", "text": "t", "mimeType": "text/plain"}},
+            {"type": "resource_link", "uri": "file:///a", "name": "a"},
+        ]
+        path = f"/api/sessions/{session_id}/prompt"
+        assert (await web.call("POST", path, {"content": content}))["queued"] is False
+        await web.until(session_id, "idle")
+        assert prompts(agent)[0] == content
+
+
+async def test_mentions_in_a_text_become_links(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("ok")])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id = await web.new_session()
+        await web.done(session_id, "read @notes.txt")
+        assert [block["type"] for block in prompts(agent)[0]] == ["text", "resource_link"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"text": ""},
+        {"text": "   "},
+        {"content": [{"type": "nonsense"}]},
+        {"content": [{"type": "unknown", "kind": "x", "raw": "{}"}]},
+        {"content": [{"type": "image"}]},
+        {"content": [{"type": "upload", "uri": "file:///etc/passwd"}]},
+        {"content": ["text"]},
+        {"text": 5},
+    ],
+)
+async def test_what_is_no_prompt_is_refused(body: Any, tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent()}) as web:
+        session_id = await web.new_session()
+        status, _ = await web.refused("POST", f"/api/sessions/{session_id}/prompt", body)
+        assert status == 400
+
+
+async def test_an_upload_travels_with_a_prompt(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("ok")])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id = await web.new_session()
+        picture = {"content-type": "image/png"}
+        response = await web.http.post(
+            "/api/uploads?name=../../a%20b.png", content=b"png!", headers=picture
+        )
+        upload = response.json()
+        assert response.status_code == 201
+        assert (upload["name"], upload["mimeType"], upload["size"]) == ("a b.png", "image/png", 4)
+        body = {"text": "look", "content": [{"type": "upload", "uri": upload["uri"]}]}
+        await web.call("POST", f"/api/sessions/{session_id}/prompt", body)
+        await web.until(session_id, "idle")
+        image = prompts(agent)[0][1]
+        assert (image["type"], image["mimeType"]) == ("image", "image/png")
+        assert base64.b64decode(image["data"]) == b"png!"
+
+
+async def test_prompts_wait_in_a_queue_that_can_be_changed(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        if turn.text == "first":
+            await turn.cancelled.wait()
+
+    agent = ScriptedAgent(script)
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id = await web.new_session()
+        path = f"/api/sessions/{session_id}"
+        await web.prompt(session_id, "first")
+        second = await web.call("POST", f"{path}/prompt", {"text": "second"})
+        assert second["queued"] is True
+        queue = (await web.call("POST", f"{path}/queue", {"text": "third"}))["queue"]
+        assert [each["content"][0]["text"] for each in queue] == ["second", "third"]
+        edited = {"id": second["turn"], "text": "2nd"}
+        queue = (await web.call("POST", f"{path}/queue", edited))["queue"]
+        assert queue == (await web.call("GET", f"{path}/queue"))["queue"]
+        assert (await web.detail(session_id))["queue"] == queue
+        third = queue[1]["id"]
+        queue = (await web.call("DELETE", f"{path}/queue?id={third}"))["queue"]
+        assert [each["content"][0]["text"] for each in queue] == ["2nd"]
+        gone = f"{path}/queue?id={third}"
+        assert await web.refused("DELETE", gone) == (409, "settled")
+        assert await web.call("POST", f"{path}/cancel") == {"cancelled": True}
+        await until(lambda: len(prompts(agent)) == 2)
+        assert prompts(agent)[1][0]["text"] == "2nd"
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_permission_is_answered_once(tmp_path: Path) -> None:
+    agent = ScriptedAgent([ask("call", title="Delete it", kind="delete")])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id = await web.new_session()
+        await web.prompt(session_id)
+        found = await web.until(session_id, "waiting")
+        [pending] = found["pending"]
+        assert (pending["kind"], pending["title"]) == ("permission", "Delete it")
+        path = f"/api/sessions/{session_id}/permissions/{pending['id']}"
+        assert await web.refused("POST", path, {"optionId": "nonsense"}) == (400, "invalid")
+        assert await web.refused("POST", path, {"option": "x"}) == (400, "invalid")
+        option = pending["options"][0]["id"]
+        await web.call("POST", path, {"optionId": option})
+        found = await web.until(session_id, "idle")
+        assert option in found["entries"][-1]["pieces"][0]
+        assert await web.refused("POST", path, {"optionId": option}) == (409, "settled")
+
+
+async def test_an_elicitation_is_answered(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        turn.say(str(await turn.elicit("Your name?", schema)))
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(script)}) as web:
+        session_id = await web.new_session()
+        await web.prompt(session_id)
+        [pending] = (await web.until(session_id, "waiting"))["pending"]
+        assert (pending["kind"], pending["message"]) == ("elicitation", "Your name?")
+        path = f"/api/sessions/{session_id}/elicitations/{pending['id']}"
+        assert await web.refused("POST", path, {"action": "x"}) == (400, "invalid")
+        await web.call("POST", path, {"action": "accept", "content": {"name": "hidden-name"}})
+        found = await web.until(session_id, "idle")
+        assert "hidden-name" in found["entries"][-1]["pieces"][0]
+        frames = (await web.call("GET", f"/api/sessions/{session_id}/frames"))["frames"]
+        replies = [frame for frame in frames if frame["direction"] == "sent"]
+        assert not [frame for frame in replies if "hidden-name" in frame["text"]]
+
+
+# ── settings, and the end ─────────────────────────────────────────────────────────────────────
+
+
+async def test_modes_and_options_are_set(tmp_path: Path) -> None:
+    modes = [v1.SessionMode(id="ask", name="Ask"), v1.SessionMode(id="code", name="Code")]
+    agent = ScriptedAgent(modes=modes, config_options=[CONFIG])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id = await web.new_session()
+        path = f"/api/sessions/{session_id}"
+        await web.call("POST", f"{path}/mode", {"modeId": "code"})
+        await web.call("POST", f"{path}/config", {"configId": "model", "value": "big"})
+        found = await web.detail(session_id)
+        assert found["modes"]["current"] == "code"
+        assert found["configOptions"][0]["value"] == "big"
+        assert await web.refused("POST", f"{path}/mode", {"modeId": "x"}) == (400, "invalid")
+        bad = {"configId": "model", "value": "x"}
+        assert await web.refused("POST", f"{path}/config", bad) == (400, "invalid")
+
+
+async def test_an_agent_without_modes_says_so(tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent()}) as web:
+        session_id = await web.new_session()
+        path = f"/api/sessions/{session_id}/mode"
+        assert await web.refused("POST", path, {"modeId": "x"}) == (409, "unsupported")
+
+
+async def test_cancel_says_whether_there_was_a_turn(tmp_path: Path) -> None:
+    agent = ScriptedAgent([wait_for_cancel()])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id = await web.new_session()
+        path = f"/api/sessions/{session_id}/cancel"
+        assert await web.call("POST", path) == {"cancelled": False}
+        await web.prompt(session_id)
+        assert await web.call("POST", path) == {"cancelled": True}
+        assert (await web.detail(session_id))["status"] == "idle"
+
+
+async def test_an_agent_that_was_killed_is_started_again_for_the_next_prompt(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as web:
+        session_id = await web.new_session(agent="demo", config={"model": "demo-swift"})
+        await web.call("POST", f"/api/sessions/{session_id}/kill")
+        await web.prompt(session_id, "/help")
+        found = await web.until(session_id, "idle")
+        assert found["entries"][-1]["type"] == "agent"
+
+
+async def test_changes_are_listed_and_reverted(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old\n")
+    agent = ScriptedAgent([write_file(str(tmp_path / "a.txt"), "new\n")])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id = await web.new_session()
+        await _allowed(web, session_id)
+        path = f"/api/sessions/{session_id}"
+        [change] = (await web.call("GET", f"{path}/changes"))["changes"]
+        assert (change["before"], change["after"]) == ("old\n", "new\n")
+        assert (change["source"], change["existed"]) == ("host", True)
+        assert "-old\n+new\n" in change["diff"]
+        reverted = await web.call("POST", f"{path}/revert")
+        assert reverted == {"paths": [str(tmp_path / "a.txt")]}
+        assert (await web.call("GET", f"{path}/changes"))["changes"] == []
+    assert (tmp_path / "a.txt").read_text() == "old\n"
+
+
+async def test_changes_are_known_from_the_record_when_nothing_runs(tmp_path: Path) -> None:
+    agent = ScriptedAgent([write_file(str(tmp_path / "b.txt"), "new\n")])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id = await web.new_session()
+        await _allowed(web, session_id)
+        before = await web.call("GET", f"/api/sessions/{session_id}/changes")
+        await web.call("POST", f"/api/sessions/{session_id}/close")
+        assert await web.call("GET", f"/api/sessions/{session_id}/changes") == before
+        assert len(before["changes"]) == 1
+
+
+async def _allowed(web: Served, session_id: str) -> None:
+    """One turn in which everything that is asked is allowed."""
+    await web.prompt(session_id)
+    [pending] = (await web.until(session_id, "waiting"))["pending"]
+    option = next(each["id"] for each in pending["options"] if each["kind"] == "allow_once")
+    path = f"/api/sessions/{session_id}/permissions/{pending['id']}"
+    await web.call("POST", path, {"optionId": option})
+    await web.until(session_id, "idle")
