@@ -41,9 +41,7 @@ def left_behind() -> list[e.Event]:
 
 def dead_process() -> Owner:
     """An owner that was there and is no more."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
-    )
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     here = this_process()
     owner = Owner("dead", here.machine, process.pid, started(process.pid))
     assert not is_gone(owner)
