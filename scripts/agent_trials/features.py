@@ -58,7 +58,9 @@ class Result(msgspec.Struct):
     outcome: Outcome
 
 
-async def try_all(trials: Mapping[str, Trial], *, seconds: float, debug: bool) -> dict[str, Outcome]:
+async def try_all(
+    trials: Mapping[str, Trial], *, seconds: float, debug: bool
+) -> dict[str, Outcome]:
     """Every trial in the order of the features, each within its time; none without a start."""
     outcomes: dict[str, Outcome] = {}
     for feature in FEATURES:
@@ -90,7 +92,9 @@ _MARKS: dict[Word, str] = {"ok": "ok", "not offered": "-", "failed": "FAILED"}
 def table(results: list[Result]) -> str:
     """A row for each agent and feature, a column for each face; below it, what was remarked."""
     rows = [_row(results, agent, feature) for agent in _agents(results) for feature in FEATURES]
-    return "\n".join([_line("agent", "feature", *FACES), *filter(None, rows), "", *_remarks(results)])
+    return "\n".join(
+        [_line("agent", "feature", *FACES), *filter(None, rows), "", *_remarks(results)]
+    )
 
 
 def _agents(results: list[Result]) -> list[str]:

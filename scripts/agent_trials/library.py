@@ -251,7 +251,9 @@ class LibraryFace:
             raise NotOffered("the agent has no model")
         try:
             events = await run(self._session, "fail:400")
-            told = f"it ended as {_end(events).stop_reason}, saying {_texts(events, e.AgentMessage)!r}"
+            told = (
+                f"it ended as {_end(events).stop_reason}, saying {_texts(events, e.AgentMessage)!r}"
+            )
         except DragomanError as error:
             told = f"it ended with {type(error).__name__}: {error}"
         await said(self._session, self._agent.prompts["say"], "hello")

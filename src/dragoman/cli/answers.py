@@ -10,12 +10,14 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from dragoman.cli.ask import TerminalAsker
-from dragoman.errors import DragomanError
+from dragoman.cli.words import answered_elsewhere
+from dragoman.errors import CommandRefused, DragomanError
 from dragoman.host.elicitation import ElicitationRequest
 from dragoman.host.permissions import PermissionRequest
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
+from dragoman.session.facts import PermissionOption
 
 
 class Answers:
@@ -35,29 +37,42 @@ class Answers:
         self._asker = asker
         self._tell = tell
         self._asking: dict[str, asyncio.Task[None]] = {}
+        self._sending: set[asyncio.Task[None]] = set()
+        self._options: dict[str, list[PermissionOption]] = {}
 
     def see(self, event: e.Event) -> None:
         match event:
             case e.PermissionRequested():
+                self._options[event.request_id] = event.options
                 self._ask(event.request_id, self._permission(event))
             case e.ElicitationRequested():
                 self._ask(event.request_id, self._elicitation(event))
-            case e.PermissionSettled() | e.ElicitationSettled():
-                self._withdraw(event.request_id)
+            case e.PermissionSettled():
+                self._settled(event.request_id, event.option_id)
+            case e.ElicitationSettled():
+                self._settled(event.request_id, None if event.action == "cancel" else event.action)
             case _:
                 pass
 
     def close(self) -> None:
         for request_id in list(self._asking):
-            self._withdraw(request_id)
+            self._take_back(request_id)
 
     def _ask(self, request_id: str, asking: Coroutine[Any, Any, None]) -> None:
         self._asking[request_id] = asyncio.create_task(asking)
 
-    def _withdraw(self, request_id: str) -> None:
+    def _settled(self, request_id: str, answer: str | None) -> None:
+        options = self._options.pop(request_id, [])
+        if self._take_back(request_id) and answer is not None:
+            self._tell(answered_elsewhere(options, answer))
+
+    def _take_back(self, request_id: str) -> bool:
+        """Whether it was still being asked; what was answered here is on its way."""
         task = self._asking.pop(request_id, None)
-        if task is not None and not task.done():
-            task.cancel()
+        if task is None or task.done() or task in self._sending:
+            return False
+        task.cancel()
+        return True
 
     async def _permission(self, event: e.PermissionRequested) -> None:
         option_id = await self._asker.request_permission(self._request(event))
@@ -94,7 +109,13 @@ class Answers:
         await self._send(command)
 
     async def _send(self, command: c.Command) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
         try:
             await self._hub.send(self._session_id, command)
+        except CommandRefused as error:
+            self._tell("another window was quicker" if error.code == "settled" else str(error))
         except DragomanError as error:
             self._tell(str(error))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 
 from dragoman.cli.guard import tell
+from dragoman.cli.heading import heading
 from dragoman.cli.plain import PlainView, SimpleView
 from dragoman.cli.status import Status
-from dragoman.cli.style import Style, can_draw, wants_colour
+from dragoman.cli.style import BOLD, CYAN, Style, can_draw, wants_colour
 from dragoman.cli.terminal import TerminalView
 from dragoman.cli.view import NoView, View, Writer
 from dragoman.cli.words import Asides
+from dragoman.safe_text import sanitise
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
 
@@ -47,6 +49,11 @@ class Console:
         self.status.doing("" if state.pending else WAITING)
         if (sentence := self._asides.sentence(event)) is not None:
             self.tell(sentence)
+
+    def asked(self, text: str) -> None:
+        """What somebody asked, in another window or before."""
+        self.view.close()
+        self.status.write(heading("› ", sanitise(text), self.style, BOLD, CYAN))
 
     def tell(self, sentence: str) -> None:
         """A line on standard error, which may be the same terminal."""

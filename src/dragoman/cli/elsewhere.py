@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.cli.guard import Exit, UsageError
@@ -13,6 +11,7 @@ from dragoman.cli.values import typed
 from dragoman.errors import CommandRefused, DragomanError
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
+from dragoman.hub.owner import is_gone
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 
@@ -21,6 +20,10 @@ if TYPE_CHECKING:
     from dragoman.cli.console import Console
     from dragoman.cli.engine import Meant
     from dragoman.cli.job import Job
+
+_LOOK_SECONDS = 1.0
+_LAST_WORDS_SECONDS = 3.0
+"""How long the end of a turn may take to be read when its owner is gone."""
 
 
 class TurnElsewhere:
@@ -37,25 +40,17 @@ class TurnElsewhere:
         self._console = console
         self._answers = answers
         self._tally = Tally()
-        self._turn_id = ""
-        self._cancelled = False
+        self._started = self._unqueued = self._cancelled = False
+        self.turn_id = ""
+        """Of the prompt, once it was sent."""
 
-    async def run(self, output: Callable[[], None]) -> int:
-        """Send the prompt and follow its turn; `output` is called before the first event."""
+    async def send(self) -> None:
+        """Have the owner take the prompt. Raises UsageError for a setting it refuses."""
         await self._configure()
-        after = self._state.last_seq
         reply = await self._hub.send(self._id, c.Prompt(self._job.prompt or []))
-        self._turn_id = reply["turn"]
+        self.turn_id = reply["turn"]
         if reply["queued"]:
             self._console.tell("queued: it is sent when the running turn has ended")
-        output()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
-        try:
-            return self._code(await self._follow(after))
-        finally:
-            self._console.view.close()
-            if self._answers is not None:
-                self._answers.close()
 
     async def _configure(self) -> None:
         options = self._job.options
@@ -74,28 +69,59 @@ class TurnElsewhere:
 
     # ── following ─────────────────────────────────────────────────────────────────────────────
 
-    async def _follow(self, after: int) -> e.TurnEnded | None:
+    async def follow(self) -> int | None:
+        """Show the turn to its end; the exit code, None when nobody is left who would run it."""
+        following = asyncio.create_task(self._follow())
+        watching = asyncio.create_task(self._until_left())
+        try:
+            await asyncio.wait((following, watching), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((following,), timeout=_LAST_WORDS_SECONDS)
+            if following.done() or self._started:
+                return self._code(await following)
+            return None
+        finally:
+            following.cancel()
+            watching.cancel()
+            self._console.view.close()
+            if self._answers is not None:
+                self._answers.close()
+
+    async def _until_left(self) -> None:
+        """Until the session has no owner any more; another one may have come meanwhile."""
+        while True:
+            owner = await self._hub.store.owner(self._id)
+            if owner is None or is_gone(owner):
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _follow(self) -> e.TurnEnded | None:
         """The end of our turn; None when the prompt was taken back before it was sent."""
-        ours = unqueued = False
-        async for page in self._hub.watch(self._id, after):
+        async for page in self._hub.watch(self._id, self._state.last_seq):
             async with self._console.status.floor:
                 for stored in page:
                     event = stored.decode()
-                    reduce(self._state, event)
-                    ours = ours or self._is_ours(event, e.TurnStarted)
-                    if unqueued and not ours:
-                        return None
-                    unqueued = isinstance(event, e.PromptUnqueued) and (
-                        event.queue_id == self._turn_id
-                    )
-                    if ours:
-                        self._show(event)
-                    if self._is_ours(event, e.TurnEnded) and isinstance(event, e.TurnEnded):
+                    self._see(event)
+                    if isinstance(event, e.TurnEnded) and event.turn_id == self.turn_id:
                         return event
+            if self._unqueued and not self._started and not await self._has_more():
+                return None
         return None
 
-    def _is_ours(self, event: e.Event, kind: type[e.TurnStarted] | type[e.TurnEnded]) -> bool:
-        return isinstance(event, kind) and event.turn_id == self._turn_id
+    def _see(self, event: e.Event) -> None:
+        reduce(self._state, event)
+        match event:
+            case e.PromptUnqueued(queue_id=self.turn_id):
+                self._unqueued = True
+            case e.TurnStarted(turn_id=self.turn_id):
+                self._started = True
+            case _:
+                pass
+        if self._started:
+            self._show(event)
+
+    async def _has_more(self) -> bool:
+        """A prompt that is sent leaves the queue and begins its turn at once."""
+        return bool(await self._hub.store.events(self._id, after=self._state.last_seq, limit=1))
 
     def _show(self, event: e.Event) -> None:
         self._tally.count(event)
@@ -107,7 +133,9 @@ class TurnElsewhere:
         if ended is None:
             self._console.tell("the prompt was taken back before it was sent")
             return Exit.CANCELLED
-        if self._cancelled or ended.stop_reason == "cancelled":
+        if ended.stop_reason == "cancelled":
+            if not self._cancelled:
+                self._console.tell("cancelled in another window")
             return Exit.CANCELLED
         if ended.error is not None:
             raise DragomanError(ended.error)
@@ -118,17 +146,11 @@ class TurnElsewhere:
 
     # ── Ctrl-C ────────────────────────────────────────────────────────────────────────────────
 
-    def _interrupt(self) -> None:
-        if self._cancelled:
-            raise KeyboardInterrupt
+    async def cancel(self) -> None:
+        """Our turn alone: the prompt is taken back while it waits."""
         self._cancelled = True
-        self._console.tell("cancelling; Ctrl-C again only stops watching")
-        self._cancelling = asyncio.create_task(self._cancel())
-
-    async def _cancel(self) -> None:
-        """Our turn alone: take the prompt back while it waits."""
-        queued = any(prompt.id == self._turn_id for prompt in self._state.queue)
-        command = c.DropQueued(self._turn_id) if queued else c.Cancel()
+        queued = any(prompt.id == self.turn_id for prompt in self._state.queue)
+        command = c.DropQueued(self.turn_id) if queued else c.Cancel()
         try:
             await self._hub.send(self._id, command)
         except DragomanError as error:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from dragoman.errors import CancelIgnored
 
-if TYPE_CHECKING:
-    from dragoman.client.session import Session
-
 _AGAIN = 0.02
+
+
+class Cancellable(Protocol):
+    """What has a turn: a session, or a turn that another process runs."""
+
+    async def cancel(self) -> None: ...
 
 
 class Interrupts:
@@ -27,7 +30,8 @@ class Interrupts:
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._main = asyncio.current_task()
-        self._session: Session | None = None
+        self._running: Cancellable | None = None
+        self._again = ""
         self._cancelling: asyncio.Task[None] | None = None
         self._killing: asyncio.TimerHandle | None = None
 
@@ -43,24 +47,24 @@ class Interrupts:
             if later is not None:
                 later.cancel()
 
-    def turn_of(self, session: Session | None) -> None:
-        """From here on, Ctrl-C cancels the turn of this session first."""
-        self._session = session
+    def turn_of(self, running: Cancellable | None, again: str = "ends the agent at once") -> None:
+        """From here on, Ctrl-C cancels this turn first; `again` says what the next one does."""
+        self._running, self._again = running, again
 
     def _interrupt(self) -> None:
         again, self.pressed = self.pressed, True
         if again:
             self._kill()
-        elif self._session is not None:
-            self._tell("cancelling; Ctrl-C again ends the agent at once")
-            self._cancelling = asyncio.create_task(self._cancel(self._session))
+        elif self._running is not None:
+            self._tell(f"cancelling; Ctrl-C again {self._again}")
+            self._cancelling = asyncio.create_task(self._cancel(self._running))
         elif self._main is not None:
             self._on_end()
             self._main.cancel()  # an agent gets its time to end
 
-    async def _cancel(self, session: Session) -> None:
+    async def _cancel(self, running: Cancellable) -> None:
         try:
-            await session.cancel()
+            await running.cancel()
         except CancelIgnored as error:
             self._tell(f"{error}; it is ended")
             self._kill()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from dragoman.cli.heading import heading
 from dragoman.cli.plain import PlainView
 from dragoman.cli.recorded import Happened
 from dragoman.cli.status import Status
@@ -12,7 +13,6 @@ from dragoman.cli.style import BOLD, CYAN, DIM, RED, YELLOW, Style, can_draw, wa
 from dragoman.cli.terminal import TerminalView
 from dragoman.cli.view import View
 from dragoman.cli.words import shown
-from dragoman.cli.wrap import folded
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session import events as e
 
@@ -84,11 +84,4 @@ class Stage:
 
     def _heading(self, view: View, prefix: str, text: str, *codes: str) -> None:
         view.close()
-        first, *more = text.split("\n")
-        lines = self._laid_out(first, prefix)
-        lines += [line for each in more for line in self._laid_out(each, " " * len(prefix))]
-        painted = [self._style(line, *codes) for line in lines]
-        self._status.write("\n".join(["", *painted, ""]))
-
-    def _laid_out(self, line: str, prefix: str) -> list[str]:
-        return folded(line, prefix) if can_draw(sys.stdout) else [f"{prefix}{line}"]
+        self._status.write(heading(prefix, text, self._style, *codes))

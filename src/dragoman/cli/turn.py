@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
 
 from dragoman.cli.ask import TerminalAsker, Tty
 from dragoman.cli.console import WAITING, Console
@@ -27,8 +28,10 @@ from dragoman.errors import (
     AuthRequired,
     CommandNotFound,
     DragomanError,
+    NameTaken,
     RemoteError,
     RequestCancelled,
+    SessionOwned,
 )
 from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
@@ -36,6 +39,12 @@ from dragoman.rpc import Tap
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
+
+if TYPE_CHECKING:
+    from dragoman.cli.elsewhere import TurnElsewhere
+
+
+_RACES = 3
 
 
 def run_job(job: Job) -> int:
@@ -56,10 +65,12 @@ class Run:
         self._status = self._console.status
         self._lists = Lists(job.options, self._console.writer.write)
         self._asker = self._find_asker()
-        self._questions = None if self._asker is None else InOrder(self._asker)
+        self._questions = None if self._asker is None else InOrder(self._asker, self._tell)
         self._feed = Feed()
         self._state = SessionState()
         self._tally = Tally()
+        self._turn_id = ""
+        self._over = False
 
     async def run(self) -> int:
         with Interrupts(self._tell, self._tell_end) as interrupts, self._status:
@@ -115,14 +126,24 @@ class Run:
 
     async def _with_agent(self, interrupts: Interrupts) -> int:
         async with hub_of(self._job, self._client) as hub:
-            meant = await meant_by(hub, self._job)
-            if meant.record is not None:
-                self._job = for_session(self._job, meant.record)
-                if self._job.options.fork is None and await runs_elsewhere(hub, meant.record):
-                    return await self._elsewhere(hub, meant)
-            return await self._here(hub, meant, interrupts)
+            for _ in range(_RACES):
+                # Two windows may begin with the same session at the same time.
+                with suppress(NameTaken, SessionOwned):
+                    return await self._with_hub(hub, interrupts)
+            return await self._with_hub(hub, interrupts)
 
-    async def _here(self, hub: Hub, meant: Meant, interrupts: Interrupts) -> int:
+    async def _with_hub(self, hub: Hub, interrupts: Interrupts) -> int:
+        meant = await meant_by(hub, self._job)
+        if meant.record is not None:
+            self._job = for_session(self._job, meant.record)
+            if self._job.options.fork is None and await runs_elsewhere(hub, meant.record):
+                return await self._elsewhere(hub, meant, interrupts)
+        return await self._here(hub, meant, interrupts)
+
+    async def _here(
+        self, hub: Hub, meant: Meant, interrupts: Interrupts, queued_as: str = ""
+    ) -> int:
+        """`queued_as`: where the prompt waits in the session's queue already."""
         self._status.doing(f"starting {self._job.agent.name}")
         async with hub.using(self._job.agent.name, self._job.cwd) as client:
             self._lists.of_agent(client)
@@ -130,6 +151,9 @@ class Run:
                 return Exit.DONE
             live = await open_live(hub, client, self._job, meant, lambda: self._asker)
             self._state = meant.state
+            for turn in live.session.queued:
+                if turn.id == queued_as:
+                    live.session.drop_queued(turn)
             async with self._fed(hub, live):
                 await configure(live.session, self._job)
                 self._status.doing(WAITING)
@@ -159,13 +183,38 @@ class Run:
     async def _turn_of(self, client: Client, live: Live, interrupts: Interrupts) -> int:
         interrupts.turn_of(live.session)
         try:
-            return await self._turn(client, live)
+            code = await self._turn(client, live, by_us=lambda: interrupts.pressed)
+            interrupts.turn_of(None)
+            await self._serve_others(live)
+            return code
         finally:
             interrupts.turn_of(None)
             self._console.view.close()
             self._tell_end()
 
-    async def _elsewhere(self, hub: Hub, meant: Meant) -> int:
+    async def _serve_others(self, live: Live) -> None:
+        """What other windows have queued into the session is done before it is given up."""
+        if not live.idle:
+            self._tell("another window asks for more: that is done here first; Ctrl-C leaves")
+        await self._show_until(
+            lambda: live.idle and self._state.turn is None and not self._state.queue
+        )
+
+    async def _elsewhere(self, hub: Hub, meant: Meant, interrupts: Interrupts) -> int:
+        """As long as another process runs the session, and here when it does not any more."""
+        turn = self._turn_elsewhere(hub, meant)
+        self._status.doing(WAITING)
+        await turn.send()
+        while True:
+            interrupts.turn_of(turn, "only stops watching")
+            if (code := await turn.follow()) is not None:
+                return code
+            interrupts.turn_of(None)
+            meant = await meant_by(hub, self._job)
+            with suppress(SessionOwned):  # somebody else was quicker to take it over
+                return await self._here(hub, meant, interrupts, turn.turn_id)
+
+    def _turn_elsewhere(self, hub: Hub, meant: Meant) -> TurnElsewhere:
         from dragoman.cli.answers import Answers
         from dragoman.cli.elsewhere import TurnElsewhere
 
@@ -177,8 +226,7 @@ class Run:
         asker, answers = self._asker, None
         if asker is not None:
             answers = Answers(hub, record.id, record.agent, asker, self._tell)
-        turn = TurnElsewhere(hub, meant, self._job, self._console, answers)
-        return await turn.run(lambda: self._status.doing(WAITING))
+        return TurnElsewhere(hub, meant, self._job, self._console, answers)
 
     @property
     def _needs_session(self) -> bool:
@@ -188,12 +236,16 @@ class Run:
 
     # ── the turn ──────────────────────────────────────────────────────────────────────────────
 
-    async def _turn(self, client: Client, live: Live) -> int:
+    async def _turn(self, client: Client, live: Live, *, by_us: Callable[[], bool]) -> int:
+        """`by_us` says whether it was here that the turn was cancelled."""
         turn = await live.prompt(self._job.prompt or [])
         ended = asyncio.create_task(_end_of(turn))
-        await self._show_until_end(turn.id)
+        self._turn_id = turn.id
+        await self._show_until(lambda: self._over)
         error = await ended
         if turn.cancel_requested:
+            if not by_us():
+                self._console.tell("cancelled in another window")
             return self._cancelled(error)
         if self._tally.all_refused and (error is None or isinstance(error, RemoteError)):
             return self._refused(error)
@@ -203,25 +255,38 @@ class Run:
             raise error
         return Exit.DONE
 
-    async def _show_until_end(self, turn_id: str) -> None:
-        while True:
+    async def _show_until(self, over: Callable[[], bool]) -> None:
+        while not over():
             await self._feed.wait()
             # All of it, before a question can get between: what leads to a question comes first.
             async with self._status.floor:
                 for event in self._feed.take():
                     self._show(event)
-                    if isinstance(event, e.TurnEnded) and event.turn_id == turn_id:
-                        return
 
     def _show(self, event: e.Event) -> None:
         # A state of our own: the session's is ahead of the events that are still to be shown.
         reduce(self._state, event)
         if event.replay:
             return  # what an agent tells again
-        self._tally.count(event)
-        self._console.show(event, self._state)
+        if not self._over:
+            self._tally.count(event)
+        # Behind our turn come those of other windows, and into a pipe goes what was asked for here.
+        if not self._over or isinstance(self._console.view, TerminalView):
+            self._show_of_others(event)
+            self._console.show(event, self._state)
         if self._questions is not None:
             self._questions.shown(event)
+        if isinstance(event, e.TurnEnded) and event.turn_id == self._turn_id:
+            self._over = True
+
+    def _show_of_others(self, event: e.Event) -> None:
+        match event:
+            case e.PromptQueued():
+                self._console.tell(f"queued in another window: {event.text}")
+            case e.TurnStarted() if event.turn_id != self._turn_id:
+                self._console.asked(event.text)
+            case _:
+                pass
 
     def _cancelled(self, error: DragomanError | None) -> int:
         if error is not None and not isinstance(error, RequestCancelled):

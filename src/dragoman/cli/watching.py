@@ -12,9 +12,9 @@ from dragoman.cli.console import Console
 from dragoman.cli.guard import Exit, tell
 from dragoman.cli.hubs import meant, opened_hub
 from dragoman.cli.terminal import TerminalView
+from dragoman.cli.words import called
 from dragoman.hub.hub import Hub
 from dragoman.hub.states import stored_state
-from dragoman.safe_text import sanitise
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
@@ -25,6 +25,8 @@ def watch(options: argparse.Namespace) -> int:
     try:
         asyncio.run(_watch(options))
     except KeyboardInterrupt:
+        if sys.stdout.isatty():
+            print()  # below the ^C
         return Exit.CANCELLED
     return Exit.DONE
 
@@ -88,6 +90,8 @@ class Window:
         now = await stored_state(self._hub.store, self._record.id)
         shown_from = 0 if self._options.all else _beginning(now)
         waiting = set(now.pending)
+        called_ = called(self._record.name, self._record.title)
+        self._console.tell(f"watching {self._record.id} {called_}; Ctrl-C ends that")
         with self._console.status as status:
             async for page in self._hub.watch(self._record.id):
                 async with status.floor:
@@ -109,16 +113,29 @@ class Window:
         return over and seq >= now.last_seq
 
     def _show(self, event: e.Event, *, asks: bool) -> None:
+        self._head(event)
+        self._console.show(event, self._state)
+        self._foot(event)
+        if self._answers is not None and asks:
+            self._answers.see(event)
+
+    def _head(self, event: e.Event) -> None:
         match event:
             case e.TurnStarted():
-                self._console.tell(f"asked: {sanitise(event.text)}")
+                self._console.asked(event.text)
+            case e.PromptQueued():
+                self._console.tell(f"queued: {event.text}")
+            case _:
+                pass
+
+    def _foot(self, event: e.Event) -> None:
+        match event:
+            case e.TurnEnded(stop_reason="cancelled"):
+                self._console.tell("the turn was cancelled")
             case e.TurnEnded(error=str(error)):
                 self._console.tell(f"the turn failed: {error}")
             case _:
                 pass
-        self._console.show(event, self._state)
-        if self._answers is not None and asks:
-            self._answers.see(event)
 
 
 def _open(event: e.Event, waiting: set[str]) -> bool:

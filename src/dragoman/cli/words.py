@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterable
 
 from dragoman.session import events as e
 from dragoman.session.content import (
@@ -15,7 +16,7 @@ from dragoman.session.content import (
     ResourceLink,
     UnknownContent,
 )
-from dragoman.session.facts import Cost, TokenUsage
+from dragoman.session.facts import Cost, PermissionOption, TokenUsage
 
 
 def shown(content: Content) -> str:
@@ -90,6 +91,12 @@ def short_path(path: str, cwd: str) -> str:
 def called(name: str | None, title: str | None) -> str:
     """A session as people call it: its name in brackets and its title, as far as it has them."""
     return f"[{name}] {title or ''}".rstrip() if name else title or ""
+
+
+def answered_elsewhere(options: Iterable[PermissionOption], option_id: str | None) -> str:
+    """A question was taken back because it was answered in another window."""
+    name = next((option.name for option in options if option.id == option_id), "")
+    return f"answered in another window: {name}" if name else "answered in another window"
 
 
 class Asides:

@@ -68,6 +68,7 @@ _STATUSES: list[tuple[type[Exception], int, str]] = [
     (errors.Unsupported, 409, "unsupported"),
     (errors.RevertConflict, 409, "conflict"),
     (errors.AuthRequired, 409, "auth_required"),
+    (errors.ResourceNotFound, 409, "not_continued"),
     (errors.CommandNotFound, 409, "agent_missing"),
     (UnusableRequest, 400, "invalid"),
     (msgspec.ValidationError, 400, "invalid"),

@@ -14,6 +14,8 @@ from dragoman.web.route import EVENT_STREAM, JSON, JSON_LINES, Route
 Json: TypeAlias = dict[str, Any]
 
 _REF = "#/components/schemas/{name}"
+_ID = "^[A-Za-z0-9_-]{1,128}$"
+_NAME: Json = {"type": "string", "minLength": 1}
 _DESCRIPTION = (
     "Sessions with coding agents that speak ACP. What comes from a session itself (events, "
     "entries, pending questions, options, content) is in snake_case, everything around it in "
@@ -74,7 +76,8 @@ def _name(route: Route) -> str:
 
 def _path_parameters(route: Route) -> Iterator[Json]:
     for name in route.parameters:
-        schema = {"type": "string", "minLength": 1}
+        is_ours = name in ("session_id", "chat_id")
+        schema = {"type": "string", "pattern": _ID} if is_ours else _NAME
         yield {"name": name, "in": "path", "required": True, "schema": schema}
 
 

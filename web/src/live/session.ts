@@ -95,12 +95,14 @@ export class LiveSession {
     if (this.scheduled) return
     this.scheduled = true
     const run = () => {
+      if (!this.scheduled) return
       this.scheduled = false
+      clearTimeout(timer)
       if (this.loaded) this.flush()
     }
     // A hidden tab has no animation frames; it still has to say that someone is needed.
-    if (document.hidden) setTimeout(run, 100)
-    else requestAnimationFrame(run)
+    const timer = setTimeout(run, 200)
+    requestAnimationFrame(run)
   }
 
   private flush(): void {

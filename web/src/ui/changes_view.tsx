@@ -17,14 +17,15 @@ import { attempt, shell } from './shell'
 export function ChangesView({ session }: { session: LiveSession }) {
   const version = useSignal(session.facts)
   const [changes, setChanges] = useState<FileChange[] | null>(null)
+  const [failure, setFailure] = useState('')
   const [stamp, setStamp] = useState(0)
   useEffect(() => {
     const timer = setTimeout(() => {
-      sessions.changes(session.id).then((told) => setChanges(told.changes), (error: unknown) => shell.fail(error))
+      sessions.changes(session.id).then((told) => setChanges(told.changes), (error: Error) => setFailure(error.message))
     }, changes === null ? 0 : 400)
     return () => clearTimeout(timer)
   }, [session, version, stamp])
-  if (changes === null) return <p className="quiet">Looking…</p>
+  if (changes === null) return <p className="quiet">{failure ? <Plain text={failure} /> : 'Looking…'}</p>
   if (changes.length === 0) return <p className="empty">Nothing was changed. Edits of this session are collected here, file by file.</p>
   const ours = changes.filter((change) => change.source === 'host')
   return (

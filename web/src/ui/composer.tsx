@@ -15,7 +15,8 @@ import { QueueView } from './queue_view'
 import { attempt } from './shell'
 import { StopButton } from './stop_button'
 
-export function Composer({ session }: { session: LiveSession }) {
+/** The `main` one of a screen is where the keys lead. */
+export function Composer({ session, main = false }: { session: LiveSession; main?: boolean }) {
   useSignal(session.facts)
   const [text, setText] = useDraft(session.id)
   const [at, setAt] = useState<Completing | null>(null)
@@ -59,7 +60,8 @@ export function Composer({ session }: { session: LiveSession }) {
         return setAt(null)
       }
     }
-    if (event.key === 'Enter' && !event.shiftKey && !event.altKey) {
+    const plain = !event.shiftKey && !event.altKey && (event.ctrlKey || event.metaKey || !THUMBS.matches)
+    if (event.key === 'Enter' && plain) {
       event.preventDefault()
       void send()
     }
@@ -77,7 +79,7 @@ export function Composer({ session }: { session: LiveSession }) {
         <AttachmentList attachments={attachments} />
         <textarea
           ref={field}
-          id="composer"
+          id={main ? 'composer' : undefined}
           rows={1}
           value={text}
           placeholder={busy ? 'Queue a prompt for when this turn ends…' : 'Ask for something. / for commands, @ for files.'}
@@ -95,7 +97,7 @@ export function Composer({ session }: { session: LiveSession }) {
         />
         <div className="tools">
           <AttachButton attachments={attachments} />
-          <Pickers session={session} />
+          <Pickers session={session} main={main} />
           <span className="space" />
           <StopButton session={session} />
           <button type="submit" className="primary" disabled={!ready} title="Send (Enter)">
@@ -106,6 +108,9 @@ export function Composer({ session }: { session: LiveSession }) {
     </form>
   )
 }
+
+// A keyboard on glass has no Shift Enter: there Enter begins a new line.
+const THUMBS = window.matchMedia('(hover: none) and (pointer: coarse)')
 
 function promptOf(text: string, attachments: Attachments): Prompt {
   const content = attachments.items.flatMap(({ done }) => (done === null ? [] : [{ type: 'upload', uri: done.uri }]))

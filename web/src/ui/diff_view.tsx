@@ -9,6 +9,7 @@ import { Icon } from './icons'
 import { Plain } from './plain'
 
 const FOLDED_ROWS = 24
+const MORE_ROWS = 1000
 
 export function DiffCounts({ file }: { file: Pick<FileDiff, 'added' | 'removed' | 'created'> }) {
   return (
@@ -28,8 +29,8 @@ interface Props {
 
 export const DiffView = memo(function DiffView({ diff, cwd, whole = false, onLine }: Props) {
   const file = useMemo(() => diffRows(diff), [diff])
-  const [open, setOpen] = useState(whole)
-  const rows = open ? file.rows : file.rows.slice(0, FOLDED_ROWS)
+  const [shown, setShown] = useState(whole ? MORE_ROWS : FOLDED_ROWS)
+  const rows = file.rows.slice(0, shown)
   const rest = file.rows.length - rows.length
   return (
     <figure className="diff">
@@ -38,7 +39,7 @@ export const DiffView = memo(function DiffView({ diff, cwd, whole = false, onLin
         <DiffCounts file={file} />
       </figcaption>
       <DiffTable rows={rows} onLine={onLine} />
-      {rest > 0 && <button type="button" className="more" onClick={() => setOpen(true)}>Show {rest} more lines</button>}
+      {rest > 0 && <button type="button" className="more" onClick={() => setShown(shown + MORE_ROWS)}>Show {Math.min(rest, MORE_ROWS)} more lines</button>}
     </figure>
   )
 })

@@ -31,7 +31,7 @@ function Body({ session, entry, place }: Props) {
     case 'agent': return <Said who={null} entry={entry} />
     case 'thought': return <Thought session={session} entry={entry} place={place} />
     case 'tool_call': return <ToolCallView session={session} call={entry} />
-    case 'plan': return <PlanView plan={entry} />
+    case 'plan': return entry.steps.length || entry.markdown || entry.uri ? <PlanView plan={entry} /> : null
     case 'notice':
       return (
         <div className={`notice ${entry.severity}`}>

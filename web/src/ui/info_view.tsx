@@ -10,6 +10,7 @@ import { store } from '../live/store'
 import { token } from '../live/token'
 import { Icon } from './icons'
 import { Plain } from './plain'
+import { Decisions } from './decisions'
 import { paths } from './route'
 import { Meter } from './session_screen'
 import { shell } from './shell'
@@ -38,6 +39,7 @@ export function InfoView({ session }: { session: LiveSession }) {
         {usage && <Fact name="Last turn" value={`${count(usage.input)} in, ${count(usage.output)} out`} />}
       </dl>
       <Subagents session={session} />
+      <Decisions session={session} />
       <div className="options">
         <a className="button" href={paths.replay(session.id)}><Icon name="play" /> Replay</a>
         <button type="button" onClick={() => void download(session.id)}><Icon name="down" /> Export JSONL</button>

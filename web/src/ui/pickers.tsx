@@ -6,14 +6,14 @@ import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { attempt } from './shell'
 
-export function Pickers({ session }: { session: LiveSession }) {
+export function Pickers({ session, main }: { session: LiveSession; main: boolean }) {
   const { modes, config_options: options } = session.state
   const aside = options.some((option) => option.category === 'mode')
   return (
     <>
       {modes !== null && modes.available.length > 0 && !aside && (
         <select
-          id="mode"
+          id={main ? 'mode' : undefined}
           aria-label="Mode"
           title="Mode"
           value={modes.current}
@@ -22,12 +22,12 @@ export function Pickers({ session }: { session: LiveSession }) {
           {modes.available.map((mode) => <option key={mode.id} value={mode.id} title={mode.description ?? ''}>{reveal(mode.name)}</option>)}
         </select>
       )}
-      {options.map((option) => <Picker key={option.id} session={session} option={option} />)}
+      {options.map((option) => <Picker key={option.id} session={session} option={option} id={main && option.category === 'mode' ? 'mode' : undefined} />)}
     </>
   )
 }
 
-function Picker({ session, option }: { session: LiveSession; option: ConfigOption }) {
+function Picker({ session, option, id }: { session: LiveSession; option: ConfigOption; id: string | undefined }) {
   const set = (value: string | boolean) => void attempt(sessions.config(session.id, option.id, value))
   const title = [option.name, option.description].filter(Boolean).join(': ')
   if (option.choices == null) {
@@ -39,7 +39,7 @@ function Picker({ session, option }: { session: LiveSession; option: ConfigOptio
   }
   return (
     <select
-      id={option.category === 'mode' ? 'mode' : undefined}
+      id={id}
       aria-label={reveal(option.name)}
       title={title}
       value={String(option.value)}

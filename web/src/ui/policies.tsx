@@ -39,7 +39,7 @@ export function Policies() {
           </table>
         </div>
       )}
-      <p className="quiet">Why something was allowed stands with it: a decision without a question is in the session’s events, and <code>dragoman policy explain</code> says which rule decides on any request.</p>
+      <p className="quiet">Why was something allowed? The Info pane of a session lists every decision with its reason and rule; <code>dragoman policy explain</code> says which rule would decide on any request.</p>
     </main>
   )
 }

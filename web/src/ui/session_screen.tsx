@@ -31,7 +31,7 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
         <Head session={session} />
         <Transcript key={id} session={session} entry={entry} find={shell.find} />
         {session.loaded && session.state.entries.length === 0 && <Hints session={session} />}
-        <Composer session={session} />
+        <Composer session={session} main />
       </main>
       {shell.pane && <SidePane session={session} />}
     </div>

@@ -13,6 +13,7 @@ import { EntryView } from './entry_view'
 import { FindBar } from './find_bar'
 import { Icon, Spinner } from './icons'
 import { PermissionCard } from './permission_card'
+import { Plain } from './plain'
 
 const END = 60
 
@@ -63,6 +64,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
             </article>
           ))}
         </div>
+        <Subagents state={state} />
         <TurnLine state={state} />
       </div>
       {away && (
@@ -123,6 +125,20 @@ function TurnLine({ state }: { state: SessionState }) {
   return <p className="turnline">{turn.status === 'waiting' ? <Icon name="alert" /> : <Spinner />} {words[turn.status]}…</p>
 }
 
+function Subagents({ state }: { state: SessionState }) {
+  if (state.subagents.size === 0) return null
+  return (
+    <ul className="subagents" aria-label="Sub-agents">
+      {[...state.subagents.values()].map((child) => (
+        <li key={child.session_id} className="chip">
+          <Icon name="bot" /> <Plain text={child.title ?? child.session_id} />
+          {typeof child.state?.type === 'string' && <small><Plain text={child.state.type} /></small>}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
 type Rows = Virtualizer<HTMLDivElement, HTMLElement>
 
 function useStartAtEnd(session: LiveSession, rows: Rows, count: number, entry: number | null): void {
@@ -131,6 +147,8 @@ function useStartAtEnd(session: LiveSession, rows: Rows, count: number, entry: n
     if (!session.loaded || count === 0 || settled.current === session) return
     settled.current = session
     if (entry === null) rows.scrollToEnd()
+    // Rows are measured as they are drawn: the end is where it is only then.
+    if (entry === null) requestAnimationFrame(() => requestAnimationFrame(() => rows.scrollToEnd()))
   })
 }
 

@@ -79,7 +79,7 @@ class Conversation:
             toolbar=self._toolbar,
         )
         self._asker = TerminalAsker(self._prompt.tty, self.style, self._status)
-        self._questions = InOrder(self._asker)
+        self._questions = InOrder(self._asker, lambda sentence: self.say(sanitise(sentence), DIM))
         self._hub: Hub | None = None
         self._live: Live | None = None
         self._scene = self._new_scene(SessionState())

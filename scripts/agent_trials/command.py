@@ -1,0 +1,372 @@
+"""The command line's face: the installed `dragoman`, run as a user would run it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agent_trials.features import NotOffered, Trial
+from agent_trials.lab import LabAgent
+from agent_trials.learned import Learned
+from agent_trials.library import AGAIN, HARMLESS, REMEMBERED
+from agent_trials.marked import Mark
+from agent_trials.typing_person import Typed, run_typed
+
+DRAGOMAN = Path(sys.executable).parent / "dragoman"
+
+
+class Done(msgspec.Struct):
+    code: int
+    out: str
+    err: str
+
+    def good(self) -> Done:
+        assert self.code == 0, f"exit code {self.code}: {self.err[-300:]} {self.out[-200:]}"
+        return self
+
+
+class CommandFace:
+    def __init__(
+        self, agent: LabAgent, workspace: Path, home: Path, mark: Mark, learned: Learned
+    ) -> None:
+        self._agent = agent
+        self._workspace = workspace
+        self._home = home
+        self._mark = mark
+        self._learned = learned
+        self._settings = write_settings(home, agent, mark)
+        self._env = environment(home, mark)
+        self._local = ""
+        self._kept = ""
+
+    def trials(self) -> dict[str, Trial]:
+        return {
+            "start": self.start,
+            "text": self.text,
+            "thought": self.thought,
+            "write": self.write,
+            "flags": self.flags,
+            "shell": self.shell,
+            "plan": self.plan,
+            "question": self.question,
+            "mode": self.mode,
+            "config": self.config,
+            "commands": self.commands,
+            "list": self.list,
+            "load": self.load,
+            "resume": self.resume,
+            "fork": self.fork,
+            "close": self.close,
+            "delete": self.delete,
+            "rejected": self.rejected,
+            "cancel": self.cancel,
+            "failure": self.failure,
+            "killed": self.killed,
+            "doctor": self.doctor,
+            "exit": self.exit,
+        }
+
+    # ── running it ────────────────────────────────────────────────────────────────────────────
+
+    def _words(self, *words: str) -> list[str]:
+        agent = ["-a", self._agent.name, "--cwd", str(self._workspace)]
+        return [str(DRAGOMAN), "--settings", str(self._settings), *agent, *words]
+
+    async def _turn(self, *words: str) -> Done:
+        return await self._run(*self._words(*words))
+
+    async def _sessions(self, *words: str) -> Done:
+        return await self._run(str(DRAGOMAN), "sessions", *words)
+
+    async def _run(self, *command: str) -> Done:
+        async with self._started(*command) as process:
+            out, err = await process.communicate()
+        await self._mark.all_gone()
+        return Done(process.returncode or 0, out.decode(), err.decode())
+
+    @asynccontextmanager
+    async def _started(self, *command: str) -> AsyncGenerator[asyncio.subprocess.Process]:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            env=self._env,
+            cwd=self._workspace,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    async def _typed(self, prompt: str, *, allow: bool = True) -> Typed:
+        done = await run_typed(self._words(prompt), env=self._env, cwd=self._workspace, allow=allow)
+        await self._mark.all_gone()
+        return done
+
+    # ── turns ─────────────────────────────────────────────────────────────────────────────────
+
+    async def start(self) -> str:
+        shown = (await self._turn("--list-caps")).good().out
+        assert "protocol version: 1" in shown
+        return ""
+
+    async def text(self) -> str:
+        done = (await self._turn("--yolo", "-o", "simple", self._agent.prompts["say"])).good()
+        assert done.out.strip()
+        if self._agent.has_model:
+            assert done.out.strip() == "hello", done.out
+        return ""
+
+    async def thought(self) -> str:
+        done = (await self._turn("--yolo", self._prompt("think"))).good()
+        self._learned.require_seen("agent_thought_chunk", "the agent sends no thoughts")
+        assert "[thought] hmm" in done.out, done.out
+        return ""
+
+    async def write(self) -> str:
+        done = await self._typed(self._prompt("write"))
+        assert done.code == 0, done.screen[-500:]
+        assert (self._workspace / "a.txt").read_text() == "AAA\n"
+        assert done.questions <= 1, f"the person was asked {done.questions} times"
+        return "" if done.questions else "the agent asked nobody"
+
+    async def flags(self) -> str:
+        """With nobody to ask; two ways to allow are a question, which flags do not answer."""
+        path = self._workspace / "a.txt"
+        path.unlink(missing_ok=True)
+        done = await self._turn("--write", self._prompt("write"))
+        if done.code == 5 and not path.exists():
+            return "refused with --write: the agent offers several ways to allow"
+        done.good()
+        assert path.read_text() == "AAA\n"
+        return ""
+
+    async def shell(self) -> str:
+        done = await self._typed(self._prompt("shell"))
+        assert done.code == 0, done.screen[-500:]
+        assert (self._workspace / "b.md").exists()
+        assert done.questions <= 1, f"the person was asked {done.questions} times"
+        return "" if done.questions else "the agent asked nobody"
+
+    async def plan(self) -> str:
+        done = (await self._turn("--yolo", self._prompt("plan"))).good()
+        self._learned.require_seen("plan", "the agent's plan is a tool call")
+        assert "[plan]" in done.out, done.out
+        return ""
+
+    async def question(self) -> str:
+        prompt = self._prompt("ask")
+        self._learned.require_seen("elicitation/create", "the agent asks no questions")
+        done = await self._typed(prompt)
+        assert done.code == 0, done.screen[-500:]
+        assert done.questions == 1, done.screen[-500:]
+        return ""
+
+    def _prompt(self, kind: str) -> str:
+        if kind not in self._agent.prompts:
+            raise NotOffered(f"the agent has no way to {kind}")
+        return self._agent.prompts[kind]
+
+    # ── settings ──────────────────────────────────────────────────────────────────────────────
+
+    async def mode(self) -> str:
+        other = self._learned.other_mode()
+        done = (await self._turn("--mode", other, "--list-modes")).good()
+        assert f"* {other}:" in done.out, done.out
+        return ""
+
+    async def config(self) -> str:
+        option, value = self._learned.setting()
+        text = (
+            {True: "true", False: "false"}.get(value is True, "")
+            if isinstance(value, bool)
+            else value
+        )
+        await self._turn("--set", f"{option}={text}", "--yolo", self._agent.prompts["say"])
+        return ""
+
+    async def commands(self) -> str:
+        self._learned.require_seen("available_commands_update", "the agent has no commands")
+        shown = (await self._turn("--list-commands")).good().out
+        if "commands: none" in shown:
+            raise NotOffered("the agent's list of commands is empty")
+        called = next((name for name in HARMLESS if f"  /{name}" in shown), None)
+        if called is not None:
+            (await self._turn("--yolo", f"/{called}")).good()
+        return ""
+
+    # ── sessions ──────────────────────────────────────────────────────────────────────────────
+
+    async def list(self) -> str:
+        await self._keep_one()
+        self._learned.require("list")
+        known = await self._known()
+        assert self._kept in known, f"{self._kept} is not among {len(known)} sessions"
+        return ""
+
+    async def _keep_one(self) -> None:
+        path = self._home / "id"
+        prompt = f"say:{REMEMBERED}" if self._agent.has_model else self._agent.prompts["say"]
+        (await self._turn("--yolo", "--save-session", str(path), prompt)).good()
+        self._local = path.read_text().strip()
+        stored: list[dict[str, Any]] = json.loads(
+            (await self._sessions("list", "--json")).good().out
+        )
+        self._kept = next(s["agentSessionId"] for s in stored if s["id"] == self._local)
+
+    async def _known(self) -> list[str]:
+        words = ["--known", "-a", self._agent.name, "--json", "--limit", "1000"]
+        words += ["--settings", str(self._settings), "--cwd", str(self._workspace)]
+        listed: list[dict[str, Any]] = json.loads((await self._sessions("list", *words)).good().out)
+        return [session.get("agentSessionId") or session["id"] for session in listed]
+
+    async def load(self) -> str:
+        """By a user who has no record of the session."""
+        self._learned.require("load")
+        before = self._env
+        self._env = before | {"DRAGOMAN_HOME": str(self._home / "other")}
+        try:
+            return await self._load()
+        finally:
+            self._env = before
+
+    async def _load(self) -> str:
+        words = ["-a", self._agent.name, self._kept, "--cwd", str(self._workspace)]
+        done = await self._sessions("import", *words, "--settings", str(self._settings))
+        local = done.good().out.strip()
+        if not self._agent.has_model:
+            return "whether it remembers cannot be told"
+        shown = (await self._sessions("show", local)).good().out
+        assert REMEMBERED in shown, f"not told again: {shown[:300]!r}"
+        return ""
+
+    async def resume(self) -> str:
+        if not (self._learned.capabilities.resume or self._learned.capabilities.load):
+            done = await self._turn("--resume", self._local, "x")
+            assert done.code == 4, f"exit code {done.code}"
+            raise NotOffered("the agent can neither resume nor load, and exit code 4 says so")
+        done = (await self._turn("--yolo", "--resume", self._local, self._again)).good()
+        assert self._expected in done.out, done.out
+        return ""
+
+    async def fork(self) -> str:
+        self._learned.require("fork")
+        done = (await self._turn("--yolo", "--fork", self._local, self._again)).good()
+        assert self._expected in done.out, done.out
+        return ""
+
+    @property
+    def _again(self) -> str:
+        return AGAIN if self._agent.has_model else self._agent.prompts["say"]
+
+    @property
+    def _expected(self) -> str:
+        return REMEMBERED if self._agent.has_model else ""
+
+    async def close(self) -> str:
+        (await self._sessions("close", self._local, "--settings", str(self._settings))).good()
+        stored: list[dict[str, Any]] = json.loads(
+            (await self._sessions("list", "--json")).good().out
+        )
+        assert [s["status"] for s in stored if s["id"] == self._local] == ["closed"]
+        self._learned.require("close")
+        return ""
+
+    async def delete(self) -> str:
+        (await self._sessions("delete", self._local, "--settings", str(self._settings))).good()
+        assert self._local not in (await self._sessions("list", "--json")).good().out
+        self._learned.require("delete")
+        if self._learned.capabilities.list:
+            assert self._kept not in await self._known(), "the agent still lists it"
+        return ""
+
+    # ── going wrong ───────────────────────────────────────────────────────────────────────────
+
+    async def rejected(self) -> str:
+        path = self._workspace / "a.txt"
+        path.unlink(missing_ok=True)
+        kind = "write" if self._agent.has_model else "say"
+        done = await self._turn(self._prompt(kind))
+        assert not path.exists()
+        if done.code == 0 and not self._agent.has_model:
+            raise NotOffered("the agent asks no permission")
+        assert done.code == 5, f"exit code {done.code}: {done.err[-300:]} {done.out[-300:]}"
+        return ""
+
+    async def cancel(self) -> str:
+        async with self._begun() as process:
+            process.send_signal(signal.SIGINT)
+            _, err = await process.communicate()
+        assert process.returncode == 130, f"exit code {process.returncode}: {err.decode()}"
+        await self._mark.all_gone()
+        return ""
+
+    async def failure(self) -> str:
+        if not self._agent.has_model:
+            raise NotOffered("the agent has no model")
+        done = await self._turn("--yolo", "fail:400")
+        assert done.code in (0, 1), f"exit code {done.code}"
+        told = done.out.strip() or done.err.strip()
+        assert told, "nothing was said"
+        return f"exit code {done.code}: {' '.join(told.split())[:150]}"
+
+    async def killed(self) -> str:
+        async with self._begun() as process:
+            self._mark.kill_agent()
+            _, err = await process.communicate()
+        assert process.returncode == 1, f"exit code {process.returncode}: {err.decode()}"
+        assert err.strip(), "nothing was said"
+        await self._mark.all_gone()
+        return err.decode().strip()[:200]
+
+    @asynccontextmanager
+    async def _begun(self) -> AsyncGenerator[asyncio.subprocess.Process]:
+        if self._agent.slow is None:
+            raise NotOffered("the agent's turns end at once")
+        command = self._words("--yolo", "-o", "simple", self._agent.slow)
+        async with self._started(*command) as process:
+            assert process.stdout is not None
+            assert await process.stdout.read(1), "it ended without a word"
+            yield process
+
+    async def doctor(self) -> str:
+        words = ["doctor", self._agent.name, "--settings", str(self._settings)]
+        done = await self._run(str(DRAGOMAN), "agents", *words)
+        faults = [
+            line.strip() for line in done.out.splitlines() if line.strip()[:4] in ("FAIL", "warn")
+        ]
+        assert done.code == 0, f"exit code {done.code}: {'; '.join(faults)} {done.err[-200:]}"
+        return "; ".join([done.out.strip().splitlines()[-1], *faults])
+
+    async def exit(self) -> str:
+        """Looked after behind every command; here once more for all of them."""
+        await self._mark.all_gone()
+        return ""
+
+
+def write_settings(home: Path, agent: LabAgent, mark: Mark, **more: Any) -> Path:
+    """A settings file with the agent, marked; `more` are other agents."""
+    entry = {"command": agent.command, "args": agent.args, "env": agent.env | mark.agent_env}
+    path = home / "settings.json"
+    path.write_text(json.dumps({"agent_servers": {agent.name: entry} | more}))
+    path.chmod(0o600)
+    return path
+
+
+def environment(home: Path, mark: Mark) -> dict[str, str]:
+    own = {"HOME": str(home), "DRAGOMAN_HOME": str(home / "state"), "TERM": "xterm-256color"}
+    own |= {"XDG_CONFIG_HOME": str(home / "config"), "XDG_DATA_HOME": str(home / "data")}
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    return kept | own | mark.env

@@ -1,0 +1,353 @@
+"""The server's face: `dragoman serve`, and a program that speaks to it over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from agent_trials.command import DRAGOMAN, environment, write_settings
+from agent_trials.features import NotOffered, Trial
+from agent_trials.lab import LabAgent
+from agent_trials.learned import Learned, form_content
+from agent_trials.library import AGAIN, HARMLESS, REMEMBERED
+from agent_trials.marked import Mark
+
+Json = dict[str, Any]
+
+
+class ServerFace:
+    def __init__(
+        self, agent: LabAgent, workspace: Path, home: Path, mark: Mark, learned: Learned
+    ) -> None:
+        self._agent = agent
+        self._workspace = workspace
+        self._home = home
+        self._mark = mark
+        self._learned = learned
+        self._session = ""
+        self._kept: Json = {}
+
+    def trials(self) -> dict[str, Trial]:
+        return {
+            "start": self.start,
+            "text": self.text,
+            "thought": self.thought,
+            "write": self.write,
+            "shell": self.shell,
+            "plan": self.plan,
+            "question": self.question,
+            "mode": self.mode,
+            "config": self.config,
+            "commands": self.commands,
+            "list": self.list,
+            "load": self.load,
+            "resume": self.resume,
+            "fork": self.fork,
+            "close": self.close,
+            "delete": self.delete,
+            "rejected": self.rejected,
+            "cancel": self.cancel,
+            "failure": self.failure,
+            "killed": self.killed,
+            "exit": self.exit,
+        }
+
+    # ── speaking to it ────────────────────────────────────────────────────────────────────────
+
+    async def _call(self, method: str, path: str, body: Json | None = None) -> Any:
+        response = await self._http.request(method, f"/api{path}", json=body)
+        assert response.is_success, f"{method} {path}: {response.status_code} {response.text[:300]}"
+        return response.json() if response.content else None
+
+    async def _new(self) -> str:
+        body = {"agent": self._agent.name, "cwd": str(self._workspace)}
+        return (await self._call("POST", "/sessions", body))["id"]
+
+    async def _detail(self, session: str) -> Json:
+        return await self._call("GET", f"/sessions/{session}?entries=1000")
+
+    async def _turn(
+        self, session: str, prompt: str, *, allow: bool = True
+    ) -> tuple[list[Json], int]:
+        """The entries of the turn, and how many questions there were."""
+        turn = await self._prompted(session, prompt)
+        answered: set[str] = set()
+        while True:
+            detail = await self._detail(session)
+            for pending in detail["pending"]:
+                if pending["id"] not in answered:
+                    answered.add(pending["id"])
+                    await self._answer(session, pending, allow)
+            if detail["turn"] is None and detail["status"] not in ("running", "waiting"):
+                entries = [entry for entry in detail["entries"] if entry.get("turn_id") == turn]
+                return entries, len(answered)
+            await asyncio.sleep(0.1)
+
+    async def _prompted(self, session: str, prompt: str) -> str:
+        return (await self._call("POST", f"/sessions/{session}/prompt", {"text": prompt}))["turn"]
+
+    async def _answer(self, session: str, pending: Json, allow: bool) -> None:
+        if pending["kind"] == "elicitation":
+            body = {"action": "accept", "content": form_content(pending.get("schema"))}
+            await self._call("POST", f"/sessions/{session}/elicitations/{pending['id']}", body)
+            return
+        kind = "allow" if allow else "reject"
+        option = next(
+            option["id"]
+            for once in (True, False)
+            for option in pending["options"]
+            if option["kind"].startswith(kind) and (option["kind"].endswith("once") or not once)
+        )
+        body = {"optionId": option}
+        await self._call("POST", f"/sessions/{session}/permissions/{pending['id']}", body)
+
+    async def _said(self, session: str, prompt: str, words: str) -> None:
+        entries, _ = await self._turn(session, prompt)
+        answer = text_of(entries, "agent")
+        assert answer, f"there was no answer: {entries}"[:300]
+        assert words in answer, f"{words!r} is not in {answer[:200]!r}"
+
+    def _prompt(self, kind: str) -> str:
+        if kind not in self._agent.prompts:
+            raise NotOffered(f"the agent has no way to {kind}")
+        return self._agent.prompts[kind]
+
+    # ── turns ─────────────────────────────────────────────────────────────────────────────────
+
+    async def start(self) -> str:
+        settings = write_settings(self._home, self._agent, self._mark)
+        with open(self._home / "server.log", "wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                DRAGOMAN,
+                *("serve", "--settings", str(settings), "--cwd", str(self._workspace)),
+                env=environment(self._home, self._mark),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+            )
+        assert self._process.stdout is not None
+        address = (await self._process.stdout.readline()).decode().strip()
+        origin, _, token = address.partition("/#token=")
+        assert origin, (self._home / "server.log").read_text()[-300:]
+        self._http = httpx.AsyncClient(
+            base_url=origin,
+            headers={"authorization": f"Bearer {token}"},
+            timeout=120.0,
+            trust_env=False,
+        )
+        self._session = await self._new()
+        return ""
+
+    async def text(self) -> str:
+        await self._said(self._session, self._agent.prompts["say"], "hello")
+        return ""
+
+    async def thought(self) -> str:
+        entries, _ = await self._turn(self._session, self._prompt("think"))
+        self._learned.require_seen("agent_thought_chunk", "the agent sends no thoughts")
+        assert "hmm" in text_of(entries, "thought")
+        return ""
+
+    async def write(self) -> str:
+        _, asked = await self._turn(self._session, self._prompt("write"))
+        assert (self._workspace / "a.txt").read_text() == "AAA\n"
+        assert asked <= 1, f"the person was asked {asked} times"
+        changes = (await self._call("GET", f"/sessions/{self._session}/changes"))["changes"]
+        told = "" if asked else "the agent asked nobody"
+        return told if changes else f"{told}; no change is known".lstrip("; ")
+
+    async def shell(self) -> str:
+        _, asked = await self._turn(self._session, self._prompt("shell"))
+        assert (self._workspace / "b.md").exists()
+        assert asked <= 1, f"the person was asked {asked} times"
+        return "" if asked else "the agent asked nobody"
+
+    async def plan(self) -> str:
+        await self._turn(self._session, self._prompt("plan"))
+        self._learned.require_seen("plan", "the agent's plan is a tool call")
+        plan = (await self._detail(self._session))["plan"]
+        assert [step["content"] for step in plan["steps"]] == ["one", "two"]
+        return ""
+
+    async def question(self) -> str:
+        entries, asked = await self._turn(self._session, self._prompt("ask"))
+        self._learned.require_seen("elicitation/create", "the agent asks no questions")
+        assert asked == 1
+        assert "A" in text_of(entries, "agent")
+        return ""
+
+    # ── settings ──────────────────────────────────────────────────────────────────────────────
+
+    async def mode(self) -> str:
+        other = self._learned.other_mode()
+        await self._call("POST", f"/sessions/{self._session}/mode", {"modeId": other})
+        detail = await self._detail(self._session)
+        assert other in (
+            (detail["modes"] or {}).get("current"),
+            *(option["value"] for option in detail["configOptions"]),
+        )
+        self._session = await self._new()  # in its usual mode
+        return ""
+
+    async def config(self) -> str:
+        option, value = self._learned.setting()
+        body = {"configId": option, "value": value}
+        await self._call("POST", f"/sessions/{self._session}/config", body)
+        options = (await self._detail(self._session))["configOptions"]
+        assert next(o["value"] for o in options if o["id"] == option) == value
+        self._session = await self._new()
+        return ""
+
+    async def commands(self) -> str:
+        self._learned.require_seen("available_commands_update", "the agent has no commands")
+        await self._said(self._session, self._agent.prompts["say"], "")
+        names = [command["name"] for command in (await self._detail(self._session))["commands"]]
+        if not names:
+            raise NotOffered("the agent's list of commands is empty")
+        called = next((name for name in HARMLESS if name in names), None)
+        if called is not None:
+            await self._turn(self._session, f"/{called}")
+        return ""
+
+    # ── sessions ──────────────────────────────────────────────────────────────────────────────
+
+    async def list(self) -> str:
+        session = await self._new()
+        prompt = f"say:{REMEMBERED}" if self._agent.has_model else self._agent.prompts["say"]
+        await self._said(session, prompt, "")
+        self._kept = await self._detail(session)
+        self._learned.require("list")
+        known = await self._known()
+        assert self._kept["agentSessionId"] in known
+        return ""
+
+    async def _known(self) -> list[str]:
+        found = await self._call("GET", f"/agents/{self._agent.name}/sessions?limit=500")
+        return [session["id"] for session in found["sessions"]]
+
+    async def resume(self) -> str:
+        """A closed session is opened again by the next prompt."""
+        if not (self._learned.capabilities.resume or self._learned.capabilities.load):
+            raise NotOffered("the agent can neither resume nor load")
+        await self._call("POST", f"/sessions/{self._kept['id']}/close")
+        await self._remembers(self._kept["id"])
+        return ""
+
+    async def load(self) -> str:
+        """A session whose record is gone is imported from the agent."""
+        self._learned.require("load")
+        await self._call("DELETE", f"/sessions/{self._kept['id']}?local=true")
+        body = {"sessionId": self._kept["agentSessionId"], "cwd": str(self._workspace)}
+        made = await self._call("POST", f"/agents/{self._agent.name}/sessions", body)
+        self._kept = await self._detail(made["id"])
+        while self._agent.has_model and REMEMBERED not in text_of(self._kept["entries"], "agent"):
+            await asyncio.sleep(0.1)  # history may come after the reply
+            self._kept = await self._detail(made["id"])
+        return ""
+
+    async def fork(self) -> str:
+        self._learned.require("fork")
+        made = await self._call("POST", f"/sessions/{self._kept['id']}/fork", {})
+        await self._remembers(made["id"])
+        return ""
+
+    async def _remembers(self, session: str) -> None:
+        if self._agent.has_model:
+            await self._said(session, AGAIN, REMEMBERED)
+        else:
+            await self._said(session, self._agent.prompts["say"], "")
+
+    async def close(self) -> str:
+        await self._call("POST", f"/sessions/{self._kept['id']}/close")
+        assert (await self._detail(self._kept["id"]))["status"] == "closed"
+        self._learned.require("close")
+        return ""
+
+    async def delete(self) -> str:
+        await self._call("DELETE", f"/sessions/{self._kept['id']}")
+        response = await self._http.get(f"/api/sessions/{self._kept['id']}")
+        assert response.status_code == 404
+        self._learned.require("delete")
+        if self._learned.capabilities.list:
+            assert self._kept["agentSessionId"] not in await self._known()
+        return ""
+
+    # ── going wrong ───────────────────────────────────────────────────────────────────────────
+
+    async def rejected(self) -> str:
+        path = self._workspace / "a.txt"
+        path.unlink(missing_ok=True)
+        kind = "write" if self._agent.has_model else "say"
+        _, asked = await self._turn(self._session, self._prompt(kind), allow=False)
+        assert not path.exists()
+        if not asked:
+            raise NotOffered("the agent asks no permission")
+        await self._said(self._session, self._agent.prompts["say"], "hello")
+        return ""
+
+    async def cancel(self) -> str:
+        await self._begin()
+        reply = await self._call("POST", f"/sessions/{self._session}/cancel")
+        assert reply["cancelled"]
+        await self._idle()
+        await self._said(self._session, self._agent.prompts["say"], "hello")
+        return ""
+
+    async def failure(self) -> str:
+        if not self._agent.has_model:
+            raise NotOffered("the agent has no model")
+        entries, _ = await self._turn(self._session, "fail:400")
+        told = text_of(entries, "agent") or text_of(entries, "error")
+        assert told, f"nothing was said: {entries}"[:300]
+        await self._said(self._session, self._agent.prompts["say"], "hello")
+        return ""
+
+    async def killed(self) -> str:
+        await self._begin()
+        self._mark.kill_agent()
+        detail = await self._idle()
+        told = text_of(detail["entries"], "error")
+        assert told, "nothing was said"
+        if self._learned.capabilities.load or self._learned.capabilities.resume:
+            await self._said(self._session, self._agent.prompts["say"], "hello")
+            return "it went on after a new start"
+        return ""
+
+    async def _begin(self) -> None:
+        """A turn in which the agent has begun to speak."""
+        if self._agent.slow is None:
+            raise NotOffered("the agent's turns end at once")
+        turn = await self._prompted(self._session, self._agent.slow)
+        while True:
+            detail = await self._detail(self._session)
+            entries = [entry for entry in detail["entries"] if entry.get("turn_id") == turn]
+            if text_of(entries, "agent"):
+                return
+            await asyncio.sleep(0.1)
+
+    async def _idle(self) -> Json:
+        while (detail := await self._detail(self._session))["turn"] is not None:
+            await asyncio.sleep(0.1)
+        return detail
+
+    async def exit(self) -> str:
+        await self._http.aclose()
+        self._process.send_signal(signal.SIGTERM)
+        code = await self._process.wait()
+        await self._mark.all_gone()
+        assert code == 0, f"exit code {code}"
+        return ""
+
+
+def text_of(entries: list[Json], kind: str) -> str:
+    """The words of the entries of one kind."""
+    found = [entry for entry in entries if entry["type"] == kind]
+    return "".join(
+        entry.get("message", "")
+        + "".join(piece for piece in entry.get("pieces", []) if isinstance(piece, str))
+        for entry in found
+    )

@@ -1,0 +1,87 @@
+"""A person at a terminal: runs a command on a PTY and answers what it asks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+_NUMBER = re.compile(r"choose 1-(\d+): $")
+_FIELD = re.compile(r"\((?:one|any) of ([^,)]+).*\): $")
+_OPTION = re.compile(r"^  (\d+)\. (.*)$", re.MULTILINE)
+_ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[=>])")
+
+
+class Typed(msgspec.Struct):
+    """How it ended, what was on the screen, and how often the person was asked."""
+
+    code: int
+    screen: str
+    questions: int
+
+
+async def run_typed(
+    command: Sequence[str], *, env: Mapping[str, str], cwd: Path, allow: bool = True
+) -> Typed:
+    """Run it to its end. Cancelled, it is killed."""
+    ours, theirs = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *command, env=dict(env), cwd=cwd, preexec_fn=lambda: os.login_tty(theirs)
+    )
+    os.close(theirs)
+    try:
+        screen, questions = await _answered(ours, allow)
+        return Typed(await process.wait(), screen, questions)
+    finally:
+        os.close(ours)
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _answered(terminal: int, allow: bool) -> tuple[str, int]:
+    screen, questions = "", 0
+    while data := await _read(terminal):
+        screen += _ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r", "")
+        if (answer := _answer(screen, allow)) is not None:
+            questions += 1
+            os.write(terminal, f"{answer}\n".encode())
+            screen += "\n"
+    return screen, questions
+
+
+async def _read(terminal: int) -> bytes:
+    """What was printed next; nothing when the command has ended."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(terminal, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""
+    finally:
+        loop.remove_reader(terminal)
+
+
+def _answer(screen: str, allow: bool) -> str | None:
+    """What the person types, if something is asked."""
+    if _NUMBER.search(screen):
+        asked = screen[screen.rfind("? ") :]
+        return _choice(_OPTION.findall(asked), "allow" if allow else "reject")
+    if found := _FIELD.search(screen):
+        return found[1]
+    return None
+
+
+def _choice(options: list[tuple[str, str]], word: str) -> str:
+    """Once rather than always."""
+    fitting = [(number, name.lower()) for number, name in options if word in name.lower()]
+    once = [number for number, name in fitting if "always" not in name]
+    assert fitting, f"no option to {word} among {options}"
+    return once[0] if once else fitting[0][0]

@@ -1,0 +1,109 @@
+"""Tries real agents on every face of Dragoman, and prints a table: `make test-agents`.
+
+python scripts/test_agents.py [--only NAME …] [--face FACE …] [--debug]
+
+The agents live in a lab outside this project, found by $DRAGOMAN_LAB, which runs them without a
+network against a stand-in for the model; without it there is nothing to try. They run one after the
+other, within bounds. Exit code 1: something failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from agent_trials.command import CommandFace
+from agent_trials.features import FACES, Outcome, Result, Trial, table, try_all
+from agent_trials.lab import inside, installed
+from agent_trials.learned import Learned
+from agent_trials.library import LibraryFace
+from agent_trials.marked import Mark
+from agent_trials.server import ServerFace
+
+_SECONDS = 90.0
+"""For one trial: long, because the machine may be busy and only a failure takes that long."""
+_AGENT_SECONDS = 1800.0
+
+
+def main() -> None:
+    options = _options()
+    place = os.environ.get("DRAGOMAN_LAB")
+    if not place:
+        print("skipped: DRAGOMAN_LAB is not set; it names the folder of the lab of real agents")
+        return
+    if options.inside:
+        asyncio.run(_inside(Path(place), options))
+        return
+    results = [
+        result
+        for name in options.only or installed(Path(place))
+        for result in _outside(Path(place), name, options)
+    ]
+    print(table(results))
+    sys.exit(any(result.outcome.word == "failed" for result in results))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Real agents on every face of Dragoman.")
+    parser.add_argument("--only", metavar="NAME", nargs="+", help="these agents alone")
+    parser.add_argument("--face", choices=FACES, nargs="+", default=list(FACES))
+    parser.add_argument("--debug", action="store_true", help="tracebacks to standard error")
+    parser.add_argument("--inside", metavar="NAME", help=argparse.SUPPRESS)
+    parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _outside(lab: Path, name: str, options: argparse.Namespace) -> list[Result]:
+    """The trials of one agent, in the lab."""
+    print(f"trying {name} …", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory(prefix="trials-") as folder:
+        results = Path(folder, "results")
+        command = [sys.executable, __file__, "--inside", name, "--results", str(results)]
+        command += ["--face", *options.face, *(["--debug"] if options.debug else [])]
+        subprocess.run(
+            [lab / "lab", "run", name, "--", *command], check=False, timeout=_AGENT_SECONDS
+        )
+        if not results.exists():
+            return [Result(name, "library", "start", Outcome("failed", "the lab did not run it"))]
+        return msgspec.json.decode(results.read_bytes(), type=list[Result])
+
+
+async def _inside(lab: Path, options: argparse.Namespace) -> None:
+    name, learned = options.inside, Learned()
+    results: list[Result] = []
+    # What the library learns about the agent, the other faces are judged by.
+    for face in FACES:
+        with tempfile.TemporaryDirectory(prefix="trial-", ignore_cleanup_errors=True) as folder:
+            trials = _trials(lab, name, face, Path(folder), learned)
+            outcomes = await try_all(trials, seconds=_SECONDS, debug=options.debug)
+        if face in options.face:
+            results += [Result(name, face, feature, told) for feature, told in outcomes.items()]
+        if face == options.face[-1]:
+            break
+    options.results.write_bytes(msgspec.json.encode(results))
+
+
+def _trials(lab: Path, name: str, face: str, folder: Path, learned: Learned) -> dict[str, Trial]:
+    workspace, home = folder / "work", folder / "home"
+    workspace.mkdir()
+    home.mkdir()
+    agent = inside(lab, name, workspace)
+    mark = Mark(f"{name}-{face}")
+    match face:
+        case "library":
+            return LibraryFace(agent, workspace, mark, learned).trials()
+        case "command":
+            return CommandFace(agent, workspace, home, mark, learned).trials()
+        case _:
+            return ServerFace(agent, workspace, home, mark, learned).trials()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Several windows on one session: watched live, answered, queued into and cancelled from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+from contextlib import AbstractContextManager
+
+import pytest
+from support.command import COMMAND, Dragoman
+from support.screen import Screen, needs_tmux, on_screen
+
+pytestmark = needs_tmux
+
+QUESTION = "choose 1-3:"
+
+
+@pytest.fixture
+def user(dragoman: Dragoman) -> Dragoman:
+    """Their agent remembers, and does what a prompt says."""
+    command, *args = shlex.split(dragoman.agent("remembering", "memory.py"))
+    dragoman.write_settings({"agent_servers": {"memo": {"command": command, "args": args}}})
+    return dragoman
+
+
+def terminal(user: Dragoman, *words: str) -> AbstractContextManager[Screen]:
+    return on_screen([str(COMMAND), *words], env=user.env, cwd=user.workspace)
+
+
+def test_a_session_is_watched_answered_queued_into_and_cancelled(user: Dragoman) -> None:
+    with terminal(user, "--session", "s", "ask") as one:
+        one.wait_for(QUESTION)
+        with terminal(user, "watch", "s") as two:
+            asked = two.wait_for(QUESTION)
+            # What the turn has said so far, and the question as the first window has it.
+            assert re.search(
+                r"^dragoman: watching s-\w+ \[s\] ask; Ctrl-C ends that$", asked, re.MULTILINE
+            )
+            assert "› ask\nI have a question.\n\n? memo says it wants to run:\n    $ make" in asked
+            with terminal(user, "--session", "s", "wait") as three:
+                three.wait_for("queued: it is sent when the running turn has ended")
+                two.enter("1")
+                # The first answer wins: the question is taken back where it was not answered.
+                done = one.wait_for("answered in another window: Allow")
+                assert "choose 1-3:\ndragoman: queued in another window: wait\n" in done
+                assert "another window was quicker" not in two.text()
+                one.wait_for("chosen=allow")
+                for window in (one, two, three):
+                    window.wait_for("started")
+                assert "dragoman: queued: wait" in two.text()
+                cancelled = user("cancel", "s")
+                assert (cancelled.code, cancelled.out) == (0, "cancelled\n")
+                assert three.exit_code() == 130
+                assert "started\ndragoman: cancelled in another window\n" in three.text()
+                # What it was asked for itself was done.
+                assert one.exit_code() == 0
+                two.wait_for("the turn was cancelled")
+            two.press("C-c")
+            assert two.exit_code() == 130
+    assert user("cancel", "s").out.startswith("nothing runs in session s-")
+
+
+def test_a_cancel_from_another_process_ends_the_first_one_with_130(user: Dragoman) -> None:
+    with terminal(user, "--session", "s", "wait") as one:
+        one.wait_for("started")
+        assert user("cancel", "s").out == "cancelled\n"
+        assert one.exit_code() == 130
+        assert "started\ndragoman: cancelled in another window\n" in one.text()
+        assert user("--session", "s", "-o", "simple", "again").out == "2. again\n"
+
+
+def test_a_question_is_listed_and_answered_by_a_command(user: Dragoman) -> None:
+    with terminal(user, "--session", "s", "ask") as one:
+        one.wait_for(QUESTION)
+        listed = user("sessions", "answer", "s")
+        request = listed.out.partition(":")[0]
+        assert listed.out == (
+            f"{request}: run make\n"
+            "    allow  Allow (allow_once)\n"
+            "    always  Always allow (allow_always)\n"
+            "    reject  Reject (reject_once)\n"
+        )
+        refused = user("sessions", "answer", "s", "nonsense")
+        assert (refused.code, refused.out) == (2, "")
+        assert "there are: allow, always, reject" in refused.err
+        assert user("sessions", "answer", "s", "reject_once", "--request", request).code == 0
+        assert "answered in another window: Reject\n\nchosen=reject" in one.wait_for("exit code 5")
+    late = user("sessions", "answer", "s", "allow")
+    assert (late.code, late.err.count("\n")) == (2, 1)
+    assert "waits for nothing" in late.err
+
+
+def test_a_form_is_declined_from_outside(user: Dragoman) -> None:
+    with terminal(user, "--session", "s", "fill in") as one:
+        one.wait_for("? Who are you?")
+        assert "Who are you?" in user("sessions", "answer", "s").out
+        assert user("sessions", "answer", "s", "yes").code == 2
+        assert user("sessions", "answer", "s", "decline").code == 0
+        assert "answer={'action': 'decline'" in one.wait_for("exit code 0")
+
+
+def test_an_answer_in_the_first_window_takes_the_question_from_the_second(user: Dragoman) -> None:
+    with terminal(user, "--session", "s", "ask") as one:
+        one.wait_for(QUESTION)
+        with terminal(user, "watch", "s", "--until-idle") as two:
+            two.wait_for(QUESTION)
+            one.enter("3")
+            assert "answered in another window: Reject\n\nchosen=reject" in two.wait_for(
+                "exit code 0"
+            )
+            assert one.exit_code() == 5
+
+
+def test_windows_that_begin_a_session_at_the_same_time_share_it(user: Dragoman) -> None:
+    words = ("--session", "s", "-o", "simple")
+    with user.started(*words, "one") as first, user.started(*words, "two") as second:
+        outs = [process.communicate(b"", timeout=60)[0].decode() for process in (first, second)]
+        assert (first.returncode, second.returncode) == (0, 0)
+    assert sorted(outs) in (["1. one\n", "2. two\n"], ["1. two\n", "2. one\n"])
+    assert len(json.loads(user("sessions", "list", "--json").out)) == 1
+
+
+def test_a_queued_prompt_is_taken_back_by_ctrl_c(user: Dragoman) -> None:
+    with terminal(user, "--session", "s", "work") as one:
+        one.wait_for("working")
+        with terminal(user, "--session", "s", "never") as two:
+            two.wait_for("queued")
+            two.press("C-c")
+            assert "the prompt was taken back before it was sent" in two.wait_for("exit code 130")
+        (user.workspace / "go").touch()
+        assert one.exit_code() == 0
+    assert "2. next" in user("--session", "s", "next").out
+
+
+def test_a_prompt_that_waits_outlives_the_process_that_ran_the_session(user: Dragoman) -> None:
+    with (
+        user.started("--session", "s", "wait") as owner,
+        terminal(user, "--session", "s", "next") as heir,
+    ):
+        heir.wait_for("queued")
+        owner.send_signal(signal.SIGKILL)
+        assert "2. next" in heir.wait_for("exit code 0")
+    shown = user("sessions", "show", "s").out
+    assert "started\n\nthe turn failed: interrupted: " in shown
+    assert shown.endswith("› next\n2. next\n")
+
+
+def test_an_owner_that_leaves_hands_over_what_waits(user: Dragoman) -> None:
+    with (
+        user.started("--session", "s", "wait") as owner,
+        terminal(user, "--session", "s", "next") as heir,
+    ):
+        heir.wait_for("queued")
+        os.kill(owner.pid, signal.SIGINT)
+        assert "2. next" in heir.wait_for("exit code 0")
+        assert owner.wait(30) == 130

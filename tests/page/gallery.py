@@ -1,0 +1,212 @@
+"""Sessions with something of everything: for screenshots and for tests of the layout."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from pathlib import Path
+
+from page.seeding import told_session
+
+from dragoman.session import events as e
+from dragoman.session.content import (
+    ContentItem,
+    Diff,
+    Image,
+    Location,
+    ResourceLink,
+    TerminalItem,
+    Text,
+)
+from dragoman.session.facts import (
+    Command,
+    ConfigChoice,
+    ConfigOption,
+    Cost,
+    Decision,
+    Mode,
+    PermissionOption,
+    PlanStep,
+    TokenUsage,
+)
+
+_OLD = """def parse(text):
+    parts = text.split(",")
+    return [int(part) for part in parts]
+
+
+def total(text):
+    return sum(parse(text))
+"""
+_NEW = """def parse(text):
+    \"\"\"Numbers between commas; blanks do not count.\"\"\"
+    parts = [part.strip() for part in text.split(",")]
+    return [int(part) for part in parts if part]
+
+
+def total(text):
+    return sum(parse(text))
+"""
+_ANSWER = """The parser failed on **empty parts**: `"1,,2"` reached `int("")`.
+
+### What I changed
+
+1. Blank parts are skipped.
+2. Spaces around a number are allowed.
+
+```python
+>>> parse("1, ,2")
+[1, 2]
+```
+
+| input | before | now |
+|---|---|---|
+| `"1,2"` | `[1, 2]` | `[1, 2]` |
+| `"1,,2"` | error | `[1, 2]` |
+
+See the [language reference](https://docs.python.org/3/reference/) for `str.split`.
+"""
+_OUTPUT = (
+    "\x1b[1mtests/test_parse.py\x1b[0m \x1b[32m....\x1b[0m\r\n"
+    "tests/test_total.py \x1b[32m..\x1b[0m\r\n\r\n\x1b[32m6 passed\x1b[0m in 0.12s\r\n"
+)
+
+
+def _picture(width: int = 300, height: int = 120) -> str:
+    """A small landscape of colours, as a PNG in base64."""
+    rows = b"".join(
+        b"\0" + b"".join(bytes((40 + y, 110 + x // 4, 160 - y)) for x in range(width))
+        for y in range(height)
+    )
+    parts = (
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress(rows)),
+        (b"IEND", b""),
+    )
+    chunks = (
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in parts
+    )
+    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(chunks)).decode()
+
+
+async def fill(home: Path, folder: Path) -> None:
+    """The sessions, each in a folder of its own name."""
+    app, docs = folder / "parser", folder / "handbook"
+    for path in (app, docs):
+        path.mkdir(exist_ok=True)
+    async with told_session(home, "fix", app, title="Fix the parser for empty parts") as teller:
+        await teller.tell([*_opening(app), *_finished_turn(app)], status="idle")
+    async with told_session(home, "chapter", docs, title="Write the chapter on cancelling") as it:
+        await it.tell([*_opening(docs), *_lost_memory(docs)], status="idle")
+    async with told_session(home, "release", app, title="Prepare release 2.1", agent="demo") as it:
+        await it.tell([*_opening(app), *_asking(app)], status="waiting")
+
+
+def _opening(folder: Path) -> list[e.Event]:
+    models = [ConfigChoice("small", "Small"), ConfigChoice("large", "Large")]
+    return [
+        e.SessionOpened("agent-1", str(folder), "new", agent="demo"),
+        e.CommandsChanged([Command("plan", "Make a plan"), Command("review", "Look again")]),
+        e.ModeChanged("ask", [Mode("ask", "Ask"), Mode("code", "Code")]),
+        e.ConfigChanged([ConfigOption("model", "Model", "large", choices=models)]),
+    ]
+
+
+def _finished_turn(folder: Path) -> list[e.Event]:
+    path = str(folder / "parse.py")
+    steps = ("Find the cause", "Mend `parse.py`", "Run the tests")
+    return [
+        e.TurnStarted("t1", [Text("`total('1,,2')` fails. Please mend it and run the tests.")]),
+        e.AgentThought(Text("An empty part reaches int(). I look at the file first.")),
+        e.PlanUpdated(steps=[PlanStep(step, status="completed") for step in steps]),
+        e.ToolCallUpdated(
+            "c1",
+            title="Read parse.py",
+            kind="read",
+            status="completed",
+            locations=[Location(path, line=1)],
+            content=[ContentItem(Text(f"```python\n{_OLD}```"))],
+        ),
+        e.UsageChanged(42_000, 200_000, Cost(0.19, "USD")),
+        e.ToolCallUpdated(
+            "c2",
+            title="Edit parse.py",
+            kind="edit",
+            status="completed",
+            content=[Diff(path, _NEW, old_text=_OLD)],
+        ),
+        e.AccessDecided("write", Decision("allow", "a rule of yours"), paths=[path]),
+        e.TerminalStarted("x1", ["pytest", "-q"], str(folder)),
+        e.TerminalOutput("x1", _OUTPUT),
+        e.TerminalExited("x1", exit_code=0),
+        e.ToolCallUpdated(
+            "c3",
+            title="Run pytest -q",
+            kind="execute",
+            status="completed",
+            content=[TerminalItem("x1")],
+            raw_input={"command": "pytest", "args": ["-q"]},
+        ),
+        e.UsageChanged(124_000, 200_000, Cost(0.41, "USD")),
+        e.AgentMessage(Text(_ANSWER)),
+        e.TurnEnded("t1", "end_turn", TokenUsage(5200, 4300, 900)),
+    ]
+
+
+def _lost_memory(folder: Path) -> list[e.Event]:
+    return [
+        e.TurnStarted("t1", [Text("Draft the chapter."), ResourceLink("file:///w/o.md", "o.md")]),
+        e.AgentMessage(Text("Here is a first picture of it.")),
+        e.AgentMessage(Image(_picture(), "image/png")),
+        e.Notice("Rate limit", severity="warning", description="The next request waits 20 s."),
+        e.CompactionUpdated("k1", "completed", summary=[Text("The chapter has three parts.")]),
+        e.SubagentUpdated("s2", title="Check the spelling", state={"type": "running"}),
+        e.TurnEnded("t1", "max_tokens"),
+        e.SessionOpened("agent-2", str(folder), "reset", agent="demo"),
+        e.TurnStarted("t2", [Text("Go on with part two.")]),
+        e.ToolCallUpdated("c9", title="Read outline.md", kind="read", status="in_progress"),
+        e.TurnEnded("t2", error="the agent ended with exit code 1: model is overloaded"),
+        e.UsageChanged(172_000, 200_000, Cost(1.2, "USD")),
+    ]
+
+
+def _asking(folder: Path) -> list[e.Event]:
+    options = [
+        PermissionOption("allow", "Allow once", "allow_once"),
+        PermissionOption("allow_always", "Allow always", "allow_always"),
+        PermissionOption("reject", "Reject", "reject_once"),
+        PermissionOption("reject_always", "Reject always", "reject_always"),
+    ]
+    schema = {
+        "type": "object",
+        "required": ["version"],
+        "properties": {
+            "version": {"type": "string", "title": "Version", "description": "Such as 2.1.0"},
+            "channel": {"type": "string", "title": "Channel", "enum": ["stable", "beta"]},
+            "announce": {"type": "boolean", "title": "Announce it", "default": True},
+        },
+    }
+    return [
+        e.TurnStarted("t1", [Text("Prepare release 2.1: changelog, tag, build.")]),
+        e.PlanUpdated(
+            steps=[
+                PlanStep("Write the changelog", status="completed"),
+                PlanStep("Tag and build", "high", "in_progress"),
+                PlanStep("Report", "low"),
+            ]
+        ),
+        e.AgentMessage(Text("The changelog is written. Now I tag the release.")),
+        e.UsageChanged(61_000, 200_000, Cost(0.22, "USD")),
+        e.PermissionRequested(
+            "p1",
+            options,
+            title="Tag the release",
+            operation="execute",
+            argv=["git", "tag", "-a", "v2.1.0", "-m", "Release 2.1"],
+            description="allow running exactly git tag -a v2.1.0 -m 'Release 2.1' in this project",
+        ),
+        e.ElicitationRequested("q1", "What shall be released?", "form", schema=schema),
+        e.PromptQueued("w1", [Text("Then write the announcement.")]),
+    ]

@@ -1,0 +1,101 @@
+"""What the demo agent does not do: forms, an agent that does not stop, commands that take long."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from page.browsing import answer, browsed, finished, new_session, person, prompt
+from page.site import served
+from playwright.async_api import expect
+
+PROGRAM = Path(__file__).parent / "programs" / "agents.py"
+
+
+def _settings(folder: Path, agent: str) -> str:
+    command = {
+        "command": sys.executable,
+        "args": ["-m", "dragoman.testing.serve", f"{PROGRAM}:{agent}"],
+    }
+    path = folder / "settings.json"
+    path.write_text(json.dumps({"agent_servers": {agent: command}}))
+    return str(path)
+
+
+async def test_a_form_is_filled_in_and_the_agent_gets_it(tmp_path: Path) -> None:
+    settings = _settings(tmp_path, "asks")
+    async with (
+        served(tmp_path, "--settings", settings) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "Ask me")
+        form = page.locator(".card.elicitation")
+        await expect(form).to_contain_text("Which colour?")
+        await form.get_by_label("Colour").select_option("green")
+        await form.get_by_label("How many").fill("3")
+        await form.get_by_label("Are you sure").check()
+        await form.get_by_role("button", name="Send").click()
+        said = "accept: {'colour': 'green', 'count': 3, 'sure': True}"
+        await expect(page.locator(".said.agent")).to_contain_text(said)
+        await prompt(page, "Again")
+        await form.get_by_role("button", name="Decline").click()
+        await expect(page.locator(".said.agent").last).to_contain_text("decline: None")
+
+
+@pytest.mark.within(90)
+async def test_an_agent_that_does_not_stop_can_be_killed(tmp_path: Path) -> None:
+    settings = _settings(tmp_path, "stubborn")
+    async with (
+        served(tmp_path, "--settings", settings) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "Go on for ever")
+        await page.get_by_role("button", name="Stop").click()
+        await expect(page.get_by_role("button", name="Stopping")).to_be_disabled()
+        await page.get_by_role("button", name="Kill agent").click()
+        await expect(page.locator(".notice.error")).to_contain_text("cut short")
+        await expect(page.get_by_role("button", name="Kill agent")).to_have_count(0)
+
+
+async def test_a_running_command_is_seen_as_it_prints(tmp_path: Path) -> None:
+    settings = _settings(tmp_path, "runs")
+    async with (
+        served(tmp_path, "--settings", settings) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "Count")
+        await answer(page, "Allow once")
+        terminal = page.locator(".tool .term")
+        await expect(terminal).to_contain_text("line 1")
+        await expect(terminal).to_contain_text("running")
+        await terminal.get_by_role("button", name="Open").click()
+        await expect(terminal.locator(".xterm-rows")).to_contain_text("line 6")
+        await expect(terminal).to_contain_text("exit 3")
+        await finished(page)
+
+
+async def test_a_long_answer_streams_with_its_end_in_view(tmp_path: Path) -> None:
+    settings = _settings(tmp_path, "streams")
+    async with (
+        served(tmp_path, "--settings", settings) as site,
+        browsed() as browser,
+        person(browser, site, size=(900, 500)) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "Talk")
+        await expect(page.locator(".said.agent")).to_contain_text("word399")
+        await finished(page)
+        below = """() => {
+            const { scrollHeight, scrollTop, clientHeight } = document.querySelector('.scroller')
+            return scrollHeight - scrollTop - clientHeight
+        }"""
+        assert await page.evaluate(below) < 80
+        await expect(page.get_by_role("button", name="Latest")).to_have_count(0)

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { completed, completingAt } from '../src/core/completion'
+import { answerOf, fieldsOf } from '../src/core/form'
+import { byProject, shownSessions } from '../src/core/listing'
+import { within } from '../src/core/format'
+import type { Summary } from '../src/live/api'
+
+test('a schema becomes fields, and what was typed an answer', () => {
+  const fields = fieldsOf({
+    type: 'object',
+    required: ['name'],
+    properties: {
+      name: { type: 'string', title: 'Name' },
+      age: { type: 'integer', minimum: 0 },
+      sure: { type: 'boolean', default: true },
+      colour: { type: 'string', enum: ['r', 'g'], enumNames: ['Red', 'Green'] },
+      many: { type: 'array', items: { anyOf: [{ const: 'a', title: 'A' }, { const: 'b', title: 'B' }] } },
+      odd: { type: 'object' },
+    },
+  })
+  expect(fields.map((field) => field.kind)).toEqual(['text', 'integer', 'yes', 'one', 'many', 'text'])
+  expect(fields[3]?.choices).toEqual([{ value: 'r', label: 'Red' }, { value: 'g', label: 'Green' }])
+  expect(answerOf(fields, { name: 'x', age: '7', many: ['b'] })).toEqual({ name: 'x', age: 7, sure: true, many: ['b'] })
+})
+
+test('no schema has no fields', () => {
+  expect(fieldsOf(null)).toEqual([])
+})
+
+test('commands complete at the start, files behind an @', () => {
+  expect(completingAt('/pl', 3)).toMatchObject({ kind: 'command', query: 'pl' })
+  expect(completingAt('say /pl', 7)).toBeNull()
+  expect(completingAt('me@example', 10)).toBeNull()
+  const at = completingAt('see @"my fi', 11)
+  expect(at).toMatchObject({ kind: 'file', query: 'my fi' })
+  expect(at && completed('see @"my fi now', at, 'my file.txt')).toEqual({ text: 'see @"my file.txt" now', caret: 19 })
+})
+
+const session = (id: string, cwd: string, more: Partial<Summary> = {}): Summary => ({
+  id, cwd, name: null, title: id, agent: 'demo', agentSessionId: null, status: 'idle', createdAt: '2026-01-01',
+  updatedAt: `2026-01-0${id.length}`, archived: false, parent: null, lastSeq: 0, owner: null, ...more,
+})
+
+test('sessions are filtered, newest first, by project', () => {
+  const all = [session('a', '/x/app'), session('bb', '/y/app'), session('ccc', '/x/app', { archived: true })]
+  expect(shownSessions(all, 'all', '').map((s) => s.id)).toEqual(['bb', 'a'])
+  expect(shownSessions(all, 'archived', '').map((s) => s.id)).toEqual(['ccc'])
+  expect(shownSessions(all, 'all', 'demo B').map((s) => s.id)).toEqual(['bb'])
+  expect(byProject(shownSessions(all, 'all', '')).map((group) => group.name)).toEqual(['y/app', 'x/app'])
+})
+
+test('a path is shown as seen from the folder, and only from within', () => {
+  expect(within('/w/a/b.py', '/w/a')).toBe('b.py')
+  expect(within('/w/ab.py', '/w/a')).toBe('/w/ab.py')
+})
