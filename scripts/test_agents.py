@@ -18,7 +18,6 @@ import tempfile
 from pathlib import Path
 
 import msgspec
-
 from agent_trials.command import CommandFace
 from agent_trials.features import FACES, Outcome, Result, Trial, table, try_all
 from agent_trials.lab import inside, installed

@@ -123,6 +123,11 @@ def test_any_other_error_is_told_without_its_text(error: BaseException) -> None:
             AgentExited("a", code=1, stderr=" boom \n"),
             "the agent 'a' exited with code 1; it printed:\nboom",
         ),
+        (
+            AgentExited("a", code=1, stderr="\n".join([f"step {n}" for n in range(30)])),
+            "the agent 'a' exited with code 1; it printed:\n…\n"
+            + "\n".join(f"step {n}" for n in range(10, 30)),
+        ),
         (NotAnAgent("a", code=0), "the agent 'a' ended before it spoke ACP (exited with code 0)"),
         (
             NotAnAgent("a", code=0, stderr="warning", printed="Usage: a"),

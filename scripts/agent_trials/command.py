@@ -17,8 +17,8 @@ import msgspec
 from agent_trials.features import NotOffered, Trial
 from agent_trials.lab import LabAgent
 from agent_trials.learned import Learned
-from agent_trials.library import AGAIN, HARMLESS, REMEMBERED
 from agent_trials.marked import Mark
+from agent_trials.turns import AGAIN, HARMLESS, REMEMBERED
 from agent_trials.typing_person import Typed, run_typed
 
 DRAGOMAN = Path(sys.executable).parent / "dragoman"
@@ -115,6 +115,10 @@ class CommandFace:
         await self._mark.all_gone()
         return done
 
+    def _fine(self, done: Done) -> Done:
+        assert done.code in self._agent.fine, f"exit code {done.code}: {done.err[-300:]}"
+        return done
+
     # ── turns ─────────────────────────────────────────────────────────────────────────────────
 
     async def start(self) -> str:
@@ -123,10 +127,9 @@ class CommandFace:
         return ""
 
     async def text(self) -> str:
-        done = (await self._turn("--yolo", "-o", "simple", self._agent.prompts["say"])).good()
+        done = self._fine(await self._turn("--yolo", "-o", "simple", self._agent.prompts["say"]))
         assert done.out.strip()
-        if self._agent.has_model:
-            assert done.out.strip() == "hello", done.out
+        assert self._agent.hello in done.out, done.out
         return ""
 
     async def thought(self) -> str:
@@ -139,8 +142,7 @@ class CommandFace:
         done = await self._typed(self._prompt("write"))
         assert done.code == 0, done.screen[-500:]
         assert (self._workspace / "a.txt").read_text() == "AAA\n"
-        assert done.questions <= 1, f"the person was asked {done.questions} times"
-        return "" if done.questions else "the agent asked nobody"
+        return self._learned.asked(done.questions)
 
     async def flags(self) -> str:
         """With nobody to ask; two ways to allow are a question, which flags do not answer."""
@@ -148,7 +150,7 @@ class CommandFace:
         path.unlink(missing_ok=True)
         done = await self._turn("--write", self._prompt("write"))
         if done.code == 5 and not path.exists():
-            return "refused with --write: the agent offers several ways to allow"
+            return f"--write does not allow it: {_reason(done.err)}"
         done.good()
         assert path.read_text() == "AAA\n"
         return ""
@@ -157,8 +159,7 @@ class CommandFace:
         done = await self._typed(self._prompt("shell"))
         assert done.code == 0, done.screen[-500:]
         assert (self._workspace / "b.md").exists()
-        assert done.questions <= 1, f"the person was asked {done.questions} times"
-        return "" if done.questions else "the agent asked nobody"
+        return self._learned.asked(done.questions)
 
     async def plan(self) -> str:
         done = (await self._turn("--yolo", self._prompt("plan"))).good()
@@ -189,12 +190,9 @@ class CommandFace:
 
     async def config(self) -> str:
         option, value = self._learned.setting()
-        text = (
-            {True: "true", False: "false"}.get(value is True, "")
-            if isinstance(value, bool)
-            else value
-        )
-        await self._turn("--set", f"{option}={text}", "--yolo", self._agent.prompts["say"])
+        word = str(value).lower() if isinstance(value, bool) else value
+        words = ("--set", f"{option}={word}", "--yolo", self._agent.prompts["say"])
+        self._fine(await self._turn(*words))
         return ""
 
     async def commands(self) -> str:
@@ -219,12 +217,13 @@ class CommandFace:
     async def _keep_one(self) -> None:
         path = self._home / "id"
         prompt = f"say:{REMEMBERED}" if self._agent.has_model else self._agent.prompts["say"]
-        (await self._turn("--yolo", "--save-session", str(path), prompt)).good()
+        self._fine(await self._turn("--yolo", "--save-session", str(path), prompt))
         self._local = path.read_text().strip()
-        stored: list[dict[str, Any]] = json.loads(
-            (await self._sessions("list", "--json")).good().out
-        )
+        stored = await self._stored()
         self._kept = next(s["agentSessionId"] for s in stored if s["id"] == self._local)
+
+    async def _stored(self) -> list[dict[str, Any]]:
+        return json.loads((await self._sessions("list", "--json")).good().out)
 
     async def _known(self) -> list[str]:
         words = ["--known", "-a", self._agent.name, "--json", "--limit", "1000"]
@@ -235,6 +234,7 @@ class CommandFace:
     async def load(self) -> str:
         """By a user who has no record of the session."""
         self._learned.require("load")
+        await self._agent.settled()
         before = self._env
         self._env = before | {"DRAGOMAN_HOME": str(self._home / "other")}
         try:
@@ -257,6 +257,7 @@ class CommandFace:
             done = await self._turn("--resume", self._local, "x")
             assert done.code == 4, f"exit code {done.code}"
             raise NotOffered("the agent can neither resume nor load, and exit code 4 says so")
+        await self._agent.settled()
         done = (await self._turn("--yolo", "--resume", self._local, self._again)).good()
         assert self._expected in done.out, done.out
         return ""
@@ -277,16 +278,14 @@ class CommandFace:
 
     async def close(self) -> str:
         (await self._sessions("close", self._local, "--settings", str(self._settings))).good()
-        stored: list[dict[str, Any]] = json.loads(
-            (await self._sessions("list", "--json")).good().out
-        )
+        stored = await self._stored()
         assert [s["status"] for s in stored if s["id"] == self._local] == ["closed"]
         self._learned.require("close")
         return ""
 
     async def delete(self) -> str:
         (await self._sessions("delete", self._local, "--settings", str(self._settings))).good()
-        assert self._local not in (await self._sessions("list", "--json")).good().out
+        assert self._local not in [session["id"] for session in await self._stored()]
         self._learned.require("delete")
         if self._learned.capabilities.list:
             assert self._kept not in await self._known(), "the agent still lists it"
@@ -316,9 +315,11 @@ class CommandFace:
     async def failure(self) -> str:
         if not self._agent.has_model:
             raise NotOffered("the agent has no model")
-        done = await self._turn("--yolo", "fail:400")
+        done = await self._turn("--yolo", "-o", "simple", "fail:400")
         assert done.code in (0, 1), f"exit code {done.code}"
-        told = done.out.strip() or done.err.strip()
+        told = (done.err + done.out).strip()
+        if self._learned.silent:
+            return "the agent says nothing of it"
         assert told, "nothing was said"
         return f"exit code {done.code}: {' '.join(told.split())[:150]}"
 
@@ -329,7 +330,7 @@ class CommandFace:
         assert process.returncode == 1, f"exit code {process.returncode}: {err.decode()}"
         assert err.strip(), "nothing was said"
         await self._mark.all_gone()
-        return err.decode().strip()[:200]
+        return err.decode().strip().partition("\n")[0]
 
     @asynccontextmanager
     async def _begun(self) -> AsyncGenerator[asyncio.subprocess.Process]:
@@ -347,13 +348,18 @@ class CommandFace:
         faults = [
             line.strip() for line in done.out.splitlines() if line.strip()[:4] in ("FAIL", "warn")
         ]
-        assert done.code == 0, f"exit code {done.code}: {'; '.join(faults)} {done.err[-200:]}"
+        assert done.out.strip(), f"exit code {done.code}: {done.err[-200:]}"
         return "; ".join([done.out.strip().splitlines()[-1], *faults])
 
     async def exit(self) -> str:
         """Looked after behind every command; here once more for all of them."""
         await self._mark.all_gone()
         return ""
+
+
+def _reason(err: str) -> str:
+    """Why something was refused."""
+    return err.strip().partition("\n")[0].removeprefix("dragoman: ")
 
 
 def write_settings(home: Path, agent: LabAgent, mark: Mark, **more: Any) -> Path:

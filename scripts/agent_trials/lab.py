@@ -5,9 +5,11 @@ Found by $DRAGOMAN_LAB; `lab run NAME -- COMMAND` gives the command $LAB_SETTING
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import msgspec
@@ -33,11 +35,36 @@ class LabAgent(msgspec.Struct, frozen=True):
         return "think" in self.prompts
 
     @property
+    def hello(self) -> str:
+        """What is in the answer to `say`, if that is known."""
+        return "" if self._is_play else "hello"
+
+    @property
+    def fine(self) -> tuple[int, ...]:
+        """The exit codes of a turn in which everything was allowed that may be.
+
+        The example that plays a scene claims to write outside the workspace, which is never
+        allowed."""
+        return (0, 5) if self._is_play else (0,)
+
+    @property
+    def _is_play(self) -> bool:
+        return self.name == "ts-agent"
+
+    async def settled(self) -> None:
+        """Wait until a session that was just made can be loaded.
+
+        Gemini CLI names its files by the minute: loading within the same one writes over what is
+        to be loaded."""
+        if self.name == "gemini":
+            await asyncio.sleep(61 - time.time() % 60)
+
+    @property
     def slow(self) -> str | None:
         """A prompt that leaves time to do something in the middle of the turn, if there is one."""
         if self.has_model:
             return "slow:120"
-        return self.prompts["say"] if self.name == "ts-agent" else None
+        return self.prompts["say"] if self._is_play else None
 
 
 def installed(lab: Path) -> list[str]:

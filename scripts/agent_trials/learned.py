@@ -19,8 +19,13 @@ class Learned(msgspec.Struct):
     """Methods and kinds of updates that came from the agent."""
     modes: Modes | None = None
     options: list[ConfigOption] = msgspec.field(default_factory=list[ConfigOption])
+    vague: bool = False
+    """It asks for permission without saying for what: the host, which sees it, must ask again."""
+    silent: bool = False
+    """It says nothing of a model that fails."""
     digest: list[str] = msgspec.field(default_factory=list[str])
     """What the recorded conversation came to."""
+    recording: bytes = b""
 
     def tap(self, direction: Literal["sent", "received"], frame: bytes) -> None:
         if direction == "sent":
@@ -47,6 +52,13 @@ class Learned(msgspec.Struct):
         if kind not in self.seen:
             raise NotOffered(why)
 
+    def asked(self, count: int) -> str:
+        """A remark on how often a person was asked; too often is an AssertionError."""
+        assert count <= (2 if self.vague else 1), f"a person was asked {count} times"
+        if count == 2:
+            return "asked twice: the agent's own request does not say what it is for"
+        return "" if count else "the agent asked nobody"
+
     def other_mode(self) -> str:
         """A mode that is not the current one. Raises NotOffered."""
         if self.modes is None:
@@ -58,11 +70,12 @@ class Learned(msgspec.Struct):
         return others[0] if others else self.modes.current
 
     def setting(self) -> tuple[str, str | bool]:
-        """An option and another value for it, preferably no mode. Raises NotOffered."""
+        """An option and another value for it, where there is one. Raises NotOffered."""
         if not self.options:
             raise NotOffered("the agent has no config options")
-        plain = [option for option in self.options if option.category not in ("mode", "model")]
-        chosen = [*plain, *self.options][0]
+        # Other providers of models need keys, another model does not.
+        free = [option for option in self.options if option.id != "provider"]
+        chosen = next((option for option in free if _other_value(option) != option.value), free[0])
         return chosen.id, _other_value(chosen)
 
 

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from itertools import zip_longest
 from pathlib import Path
 
+from agent_trials import replayed
 from agent_trials.features import NotOffered, Trial
 from agent_trials.lab import LabAgent
-from agent_trials.learned import Learned, form_content
+from agent_trials.learned import Learned
 from agent_trials.marked import Mark
-from dragoman import AgentCommand, Client, Session, Timeouts
+from agent_trials.turns import (
+    AGAIN,
+    HARMLESS,
+    REMEMBERED,
+    a_moment,
+    end_of,
+    run,
+    said,
+    says_nothing,
+    texts,
+)
+from dragoman import AgentCommand, Client, Session, Timeouts, Turn
 from dragoman.errors import DragomanError
-from dragoman.host.elicitation import ElicitationAnswer
 from dragoman.session import events as e
-from dragoman.session.facts import PermissionOption
-
-REMEMBERED = "remembered"
-AGAIN = "and the same again, please"
-"""No directive: the stand-in plays the last one it is told of, if the agent remembers it."""
-HARMLESS = ("help", "about", "status", "version", "usage", "context", "tools", "mcp")
 
 
 class LibraryFace:
@@ -53,6 +58,7 @@ class LibraryFace:
             "cancel": self.cancel,
             "failure": self.failure,
             "killed": self.killed,
+            "replay": self.replay,
             "exit": self.exit,
         }
 
@@ -75,7 +81,7 @@ class LibraryFace:
         return f"{self._client.agent_info.name} {self._client.agent_info.version}".strip()
 
     async def text(self) -> str:
-        await said(self._session, self._agent.prompts["say"], "hello")
+        await said(self._session, self._agent.prompts["say"], self._agent.hello)
         self._learned.modes = self._session.state.modes
         self._learned.options = self._session.state.config_options
         return ""
@@ -83,18 +89,23 @@ class LibraryFace:
     async def thought(self) -> str:
         events = await run(self._session, self._prompt("think"))
         self._learned.require_seen("agent_thought_chunk", "the agent sends no thoughts")
-        assert "hmm" in _texts(events, e.AgentThought)
+        assert "hmm" in texts(events, e.AgentThought)
         return ""
 
     async def write(self) -> str:
         events = await run(self._session, self._prompt("write"))
         assert (self._workspace / "a.txt").read_text() == "AAA\n"
-        return _asked(events)
+        return self._asked(events)
 
     async def shell(self) -> str:
         events = await run(self._session, self._prompt("shell"))
         assert (self._workspace / "b.md").exists()
-        return _asked(events)
+        return self._asked(events)
+
+    def _asked(self, events: list[e.Event]) -> str:
+        requests = [event for event in events if isinstance(event, e.PermissionRequested)]
+        self._learned.vague |= any(map(says_nothing, requests))
+        return self._learned.asked(len(requests))
 
     async def plan(self) -> str:
         events = await run(self._session, self._prompt("plan"))
@@ -108,7 +119,7 @@ class LibraryFace:
     async def question(self) -> str:
         events = await run(self._session, self._prompt("ask"))
         self._learned.require_seen("elicitation/create", "the agent asks no questions")
-        assert "A" in _texts(events, e.AgentMessage)
+        assert "A" in texts(events, e.AgentMessage)
         return ""
 
     def _prompt(self, kind: str) -> str:
@@ -176,12 +187,13 @@ class LibraryFace:
 
     async def load(self) -> str:
         self._learned.require("load")
+        await self._agent.settled()
         async with self._elsewhere() as client:
             session = await client.load_session(self._kept, self._workspace)
             if not self._agent.has_model:
                 return "whether it remembers cannot be told"
             while REMEMBERED not in "".join(entry.text for entry in session.state.entries):
-                await asyncio.sleep(0.05)  # history may come after the reply
+                await a_moment()  # history may come after the reply
             await said(session, AGAIN, REMEMBERED)
         return ""
 
@@ -237,13 +249,13 @@ class LibraryFace:
         assert not path.exists()
         if not any(isinstance(event, e.PermissionRequested) for event in events):
             raise NotOffered("the agent asks no permission")
-        await said(self._session, self._agent.prompts["say"], "hello")
-        return f"it ended as {_end(events).stop_reason}"
+        await said(self._session, self._agent.prompts["say"], self._agent.hello)
+        return f"it ended as {end_of(events).stop_reason}"
 
     async def cancel(self) -> str:
         turn = await self._begun()
         await self._session.cancel()
-        await said(self._session, self._agent.prompts["say"], "hello")
+        await said(self._session, self._agent.prompts["say"], self._agent.hello)
         return f"it ended as {turn.stop_reason}"
 
     async def failure(self) -> str:
@@ -251,12 +263,12 @@ class LibraryFace:
             raise NotOffered("the agent has no model")
         try:
             events = await run(self._session, "fail:400")
-            told = (
-                f"it ended as {_end(events).stop_reason}, saying {_texts(events, e.AgentMessage)!r}"
-            )
+            words = texts(events, e.AgentMessage)
+            self._learned.silent = not words
+            told = f"it ended as {end_of(events).stop_reason}, saying {words!r}"
         except DragomanError as error:
             told = f"it ended with {type(error).__name__}: {error}"
-        await said(self._session, self._agent.prompts["say"], "hello")
+        await said(self._session, self._agent.prompts["say"], self._agent.hello)
         return told[:200]
 
     async def killed(self) -> str:
@@ -266,16 +278,17 @@ class LibraryFace:
             async for _ in turn:
                 pass
         except DragomanError as error:
-            told = str(error)
+            told = str(error).partition("\n")[0]
         else:
             raise AssertionError(f"the turn ended as {turn.stop_reason}")
         if not (self._learned.capabilities.load or self._learned.capabilities.resume):
             return told
+        await self._agent.settled()
         await self._session.reconnect()
-        await said(self._session, self._agent.prompts["say"], "hello")
+        await said(self._session, self._agent.prompts["say"], self._agent.hello)
         return f"{told}; it went on after a new start"
 
-    async def _begun(self):
+    async def _begun(self) -> Turn:
         """A turn in which the agent has begun to speak."""
         if self._agent.slow is None:
             raise NotOffered("the agent's turns end at once")
@@ -285,56 +298,22 @@ class LibraryFace:
                 return turn
         raise AssertionError("the turn ended without a word")
 
+    async def replay(self) -> str:
+        path = self._workspace.parent / "recording.jsonl"
+        live = await replayed.record(self._agent, self._mark.agent_env, self._workspace, path)
+        first = await replayed.replay(self._agent, self._workspace, path)
+        again = await replayed.replay(self._agent, self._workspace, path)
+        assert first == again, "two replays differ"
+        assert first == live, f"the replay differs: {_difference(live, first)}"
+        self._learned.digest, self._learned.recording = live, path.read_bytes()
+        return f"{len(live)} entries"
+
     async def exit(self) -> str:
         await self._client.aclose()
         await self._mark.all_gone()
         return ""
 
 
-# ── a turn with someone who answers ───────────────────────────────────────────────────────────
-
-
-async def run(session: Session, prompt: str, *, allow: bool = True) -> list[e.Event]:
-    """All that happened in the turn, with a person who allows, or refuses, whatever is asked."""
-    events: list[e.Event] = []
-    async for event in session.prompt(prompt):
-        events.append(event)
-        match event:
-            case e.PermissionRequested():
-                await session.answer(event.request_id, choose(event.options, allow=allow))
-            case e.ElicitationRequested():
-                answer = ElicitationAnswer("accept", form_content(event.schema))
-                await session.answer_elicitation(event.request_id, answer)
-            case _:
-                pass
-    return events
-
-
-def choose(options: list[PermissionOption], *, allow: bool) -> str:
-    wanted = ("allow_once", "allow_always") if allow else ("reject_once", "reject_always")
-    for kind in wanted:
-        for option in options:
-            if option.kind == kind:
-                return option.id
-    raise AssertionError(f"none of the options is {wanted[0]}")
-
-
-async def said(session: Session, prompt: str, words: str) -> None:
-    events = await run(session, prompt)
-    answer = _texts(events, e.AgentMessage)
-    assert answer, "there was no answer"
-    assert words in answer, f"{words!r} is not in {answer[:200]!r}"
-
-
-def _texts(events: list[e.Event], kind: type[e.Event]) -> str:
-    return "".join(event.text for event in events if isinstance(event, kind))
-
-
-def _end(events: list[e.Event]) -> e.TurnEnded:
-    return next(event for event in events if isinstance(event, e.TurnEnded))
-
-
-def _asked(events: list[e.Event]) -> str:
-    count = sum(isinstance(event, e.PermissionRequested) for event in events)
-    assert count <= 1, f"a person was asked {count} times"
-    return "" if count else "the agent asked nobody"
+def _difference(live: list[str], played: list[str]) -> str:
+    differing = [pair for pair in zip_longest(live, played) if pair[0] != pair[1]]
+    return f"{differing[0][0]!r} became {differing[0][1]!r}"

@@ -47,11 +47,8 @@ class Mark:
 
 
 def _having(setting: str) -> list[int]:
-    found: list[int] = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal() and setting.encode() in _environment(folder):
-            found.append(int(folder.name))
-    return found
+    folders = [folder for folder in Path("/proc").iterdir() if folder.name.isdecimal()]
+    return [int(each.name) for each in folders if setting.encode() in _environment(each)]
 
 
 def _environment(folder: Path) -> list[bytes]:

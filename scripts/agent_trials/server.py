@@ -9,12 +9,13 @@ from typing import Any
 
 import httpx
 
+from agent_trials import replayed
 from agent_trials.command import DRAGOMAN, environment, write_settings
 from agent_trials.features import NotOffered, Trial
 from agent_trials.lab import LabAgent
 from agent_trials.learned import Learned, form_content
-from agent_trials.library import AGAIN, HARMLESS, REMEMBERED
 from agent_trials.marked import Mark
+from agent_trials.turns import AGAIN, HARMLESS, REMEMBERED, a_moment
 
 Json = dict[str, Any]
 
@@ -53,6 +54,7 @@ class ServerFace:
             "cancel": self.cancel,
             "failure": self.failure,
             "killed": self.killed,
+            "replay": self.replay,
             "exit": self.exit,
         }
 
@@ -63,8 +65,8 @@ class ServerFace:
         assert response.is_success, f"{method} {path}: {response.status_code} {response.text[:300]}"
         return response.json() if response.content else None
 
-    async def _new(self) -> str:
-        body = {"agent": self._agent.name, "cwd": str(self._workspace)}
+    async def _new(self, agent: str | None = None) -> str:
+        body = {"agent": agent or self._agent.name, "cwd": str(self._workspace)}
         return (await self._call("POST", "/sessions", body))["id"]
 
     async def _detail(self, session: str) -> Json:
@@ -85,7 +87,7 @@ class ServerFace:
             if detail["turn"] is None and detail["status"] not in ("running", "waiting"):
                 entries = [entry for entry in detail["entries"] if entry.get("turn_id") == turn]
                 return entries, len(answered)
-            await asyncio.sleep(0.1)
+            await a_moment()
 
     async def _prompted(self, session: str, prompt: str) -> str:
         return (await self._call("POST", f"/sessions/{session}/prompt", {"text": prompt}))["turn"]
@@ -119,20 +121,23 @@ class ServerFace:
     # ── turns ─────────────────────────────────────────────────────────────────────────────────
 
     async def start(self) -> str:
-        settings = write_settings(self._home, self._agent, self._mark)
-        with open(self._home / "server.log", "wb") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                DRAGOMAN,
-                *("serve", "--settings", str(settings), "--cwd", str(self._workspace)),
-                env=environment(self._home, self._mark),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-            )
+        recording = self._home / "recording.jsonl"
+        recording.write_bytes(self._learned.recording)
+        command = {"command": str(DRAGOMAN), "args": ["replay", str(recording), "--serve"]}
+        played = command | {"process": "per-session"}
+        settings = write_settings(self._home, self._agent, self._mark, played=played)
+        self._process = await asyncio.create_subprocess_exec(
+            DRAGOMAN,
+            *("serve", "--settings", str(settings), "--cwd", str(self._workspace)),
+            env=environment(self._home, self._mark),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
         assert self._process.stdout is not None
         address = (await self._process.stdout.readline()).decode().strip()
         origin, _, token = address.partition("/#token=")
-        assert origin, (self._home / "server.log").read_text()[-300:]
+        assert origin, "the server printed no address"
         self._http = httpx.AsyncClient(
             base_url=origin,
             headers={"authorization": f"Bearer {token}"},
@@ -143,7 +148,7 @@ class ServerFace:
         return ""
 
     async def text(self) -> str:
-        await self._said(self._session, self._agent.prompts["say"], "hello")
+        await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
         return ""
 
     async def thought(self) -> str:
@@ -155,16 +160,14 @@ class ServerFace:
     async def write(self) -> str:
         _, asked = await self._turn(self._session, self._prompt("write"))
         assert (self._workspace / "a.txt").read_text() == "AAA\n"
-        assert asked <= 1, f"the person was asked {asked} times"
         changes = (await self._call("GET", f"/sessions/{self._session}/changes"))["changes"]
-        told = "" if asked else "the agent asked nobody"
+        told = self._learned.asked(asked)
         return told if changes else f"{told}; no change is known".lstrip("; ")
 
     async def shell(self) -> str:
         _, asked = await self._turn(self._session, self._prompt("shell"))
         assert (self._workspace / "b.md").exists()
-        assert asked <= 1, f"the person was asked {asked} times"
-        return "" if asked else "the agent asked nobody"
+        return self._learned.asked(asked)
 
     async def plan(self) -> str:
         await self._turn(self._session, self._prompt("plan"))
@@ -186,10 +189,8 @@ class ServerFace:
         other = self._learned.other_mode()
         await self._call("POST", f"/sessions/{self._session}/mode", {"modeId": other})
         detail = await self._detail(self._session)
-        assert other in (
-            (detail["modes"] or {}).get("current"),
-            *(option["value"] for option in detail["configOptions"]),
-        )
+        current = [option["value"] for option in detail["configOptions"]]
+        assert other in ([detail["modes"]["current"]] if detail["modes"] else current)
         self._session = await self._new()  # in its usual mode
         return ""
 
@@ -234,18 +235,20 @@ class ServerFace:
         if not (self._learned.capabilities.resume or self._learned.capabilities.load):
             raise NotOffered("the agent can neither resume nor load")
         await self._call("POST", f"/sessions/{self._kept['id']}/close")
+        await self._agent.settled()
         await self._remembers(self._kept["id"])
         return ""
 
     async def load(self) -> str:
         """A session whose record is gone is imported from the agent."""
         self._learned.require("load")
+        await self._agent.settled()
         await self._call("DELETE", f"/sessions/{self._kept['id']}?local=true")
         body = {"sessionId": self._kept["agentSessionId"], "cwd": str(self._workspace)}
         made = await self._call("POST", f"/agents/{self._agent.name}/sessions", body)
         self._kept = await self._detail(made["id"])
         while self._agent.has_model and REMEMBERED not in text_of(self._kept["entries"], "agent"):
-            await asyncio.sleep(0.1)  # history may come after the reply
+            await a_moment()  # history may come after the reply
             self._kept = await self._detail(made["id"])
         return ""
 
@@ -286,7 +289,7 @@ class ServerFace:
         assert not path.exists()
         if not asked:
             raise NotOffered("the agent asks no permission")
-        await self._said(self._session, self._agent.prompts["say"], "hello")
+        await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
         return ""
 
     async def cancel(self) -> str:
@@ -294,7 +297,7 @@ class ServerFace:
         reply = await self._call("POST", f"/sessions/{self._session}/cancel")
         assert reply["cancelled"]
         await self._idle()
-        await self._said(self._session, self._agent.prompts["say"], "hello")
+        await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
         return ""
 
     async def failure(self) -> str:
@@ -302,8 +305,8 @@ class ServerFace:
             raise NotOffered("the agent has no model")
         entries, _ = await self._turn(self._session, "fail:400")
         told = text_of(entries, "agent") or text_of(entries, "error")
-        assert told, f"nothing was said: {entries}"[:300]
-        await self._said(self._session, self._agent.prompts["say"], "hello")
+        assert told or self._learned.silent, f"nothing was said: {entries}"[:300]
+        await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
         return ""
 
     async def killed(self) -> str:
@@ -313,7 +316,8 @@ class ServerFace:
         told = text_of(detail["entries"], "error")
         assert told, "nothing was said"
         if self._learned.capabilities.load or self._learned.capabilities.resume:
-            await self._said(self._session, self._agent.prompts["say"], "hello")
+            await self._agent.settled()
+            await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
             return "it went on after a new start"
         return ""
 
@@ -327,12 +331,30 @@ class ServerFace:
             entries = [entry for entry in detail["entries"] if entry.get("turn_id") == turn]
             if text_of(entries, "agent"):
                 return
-            await asyncio.sleep(0.1)
+            await a_moment()
 
     async def _idle(self) -> Json:
         while (detail := await self._detail(self._session))["turn"] is not None:
-            await asyncio.sleep(0.1)
+            await a_moment()
         return detail
+
+    async def replay(self) -> str:
+        """The recording as an agent, through the hub and the store, to what the page is told."""
+        if not self._learned.recording:
+            raise NotOffered("there is no recording")
+        first = await self._played()
+        assert first == await self._played(), "two replays differ"
+        assert first == self._learned.digest, "the replay differs from the library's"
+        return ""
+
+    async def _played(self) -> list[str]:
+        replayed.empty(self._workspace)
+        session = await self._new("played")
+        for kind in replayed.KINDS:
+            if kind in self._agent.prompts:
+                await self._turn(session, self._agent.prompts[kind])
+        entries = (await self._detail(session))["entries"]
+        return replayed.digest(entries, self._workspace)
 
     async def exit(self) -> str:
         await self._http.aclose()
@@ -346,8 +368,6 @@ class ServerFace:
 def text_of(entries: list[Json], kind: str) -> str:
     """The words of the entries of one kind."""
     found = [entry for entry in entries if entry["type"] == kind]
-    return "".join(
-        entry.get("message", "")
-        + "".join(piece for piece in entry.get("pieces", []) if isinstance(piece, str))
-        for entry in found
-    )
+    pieces = [piece for entry in found for piece in entry.get("pieces", [])]
+    said = [piece if isinstance(piece, str) else piece.get("text", "") for piece in pieces]
+    return "".join([*said, *(entry.get("message", "") for entry in found)])

@@ -13,7 +13,8 @@ import msgspec
 
 _NUMBER = re.compile(r"choose 1-(\d+): $")
 _FIELD = re.compile(r"\((?:one|any) of ([^,)]+).*\): $")
-_OPTION = re.compile(r"^  (\d+)\. (.*)$", re.MULTILINE)
+_OPTION = re.compile(r"^  (\d+)\. ((?:.*\n)(?:     .*\n)*)", re.MULTILINE)
+"""Its number, and its name with what is said below it."""
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[=>])")
 
 
@@ -80,8 +81,8 @@ def _answer(screen: str, allow: bool) -> str | None:
 
 
 def _choice(options: list[tuple[str, str]], word: str) -> str:
-    """Once rather than always."""
-    fitting = [(number, name.lower()) for number, name in options if word in name.lower()]
-    once = [number for number, name in fitting if "always" not in name]
+    """Once: what is said to hold from now on would hold for the trials that follow."""
+    fitting = [(number, text.lower()) for number, text in options if word in text.lower()]
+    once = [number for number, text in fitting if "from now on" not in text]
     assert fitting, f"no option to {word} among {options}"
     return once[0] if once else fitting[0][0]

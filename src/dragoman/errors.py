@@ -472,6 +472,13 @@ def _detail(data: Any) -> str:
             return ""
 
 
+_TAIL_LINES = 20
+_TAIL_LINE = 500
+
+
 def _with_tail(sentence: str, tail: str) -> str:
-    tail = tail.strip()
-    return f"{sentence}; it printed:\n{tail}" if tail else sentence
+    """With the end of what was printed: some agents log every step, and the last ones count."""
+    lines = [line[:_TAIL_LINE] for line in tail.strip().split("\n")]
+    cut = ["…"] if len(lines) > _TAIL_LINES else []
+    shown = "\n".join([*cut, *lines[-_TAIL_LINES:]])
+    return f"{sentence}; it printed:\n{shown}" if shown else sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Generator
 
 import pytest
@@ -23,3 +24,13 @@ def server(tmp_path_factory: pytest.TempPathFactory, compiled: str) -> Generator
 @pytest.fixture
 def dragoman(tmp_path_factory: pytest.TempPathFactory, compiled: str, server: str) -> Dragoman:
     return Dragoman(tmp_path_factory.mktemp("home"), compiled, server)
+
+
+@pytest.fixture
+def user(dragoman: Dragoman) -> Dragoman:
+    """Has two agents: `memo` remembers its sessions for ever, `lethe` none when it is restarted."""
+    named = {"memo": "remembering", "lethe": "forgetful"}
+    commands = {name: shlex.split(dragoman.agent(it, "memory.py")) for name, it in named.items()}
+    servers = {name: {"command": words[0], "args": words[1:]} for name, words in commands.items()}
+    dragoman.write_settings({"agent_servers": servers})
+    return dragoman

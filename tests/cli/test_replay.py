@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -177,3 +178,19 @@ def test_the_demo_agent_serves_any_client(dragoman: Dragoman) -> None:
     done = dragoman("--agent-command", command, "--list-caps")
     assert done.code == 0
     assert done.lines[0].startswith("agent: Dragoman's demo agent")
+
+
+def test_an_agent_without_a_client_ends_quietly(dragoman: Dragoman) -> None:
+    with dragoman.started("demo-agent", stdin=subprocess.DEVNULL) as agent:
+        out, err = agent.communicate(timeout=60)
+    assert (agent.returncode, out, err) == (0, b"", b"")
+
+
+@needs_tmux
+def test_an_agent_on_a_terminal_ends_with_ctrl_d(dragoman: Dragoman) -> None:
+    command = [str(COMMAND), "demo-agent"]
+    with on_screen(command, env=dragoman.env, cwd=dragoman.workspace) as screen:
+        screen.wait_for("an agent waits here for a client")
+        screen.press("C-d")
+        assert screen.exit_code() == 0
+        assert "descriptor" not in screen.text()

@@ -1,29 +1,20 @@
-"""Several windows on one session: watched live, answered, queued into and cancelled from outside."""
+"""Several windows on one session: watched, answered, queued into and cancelled from outside."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
 import signal
-from contextlib import AbstractContextManager
+import subprocess
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
 
-import pytest
 from support.command import COMMAND, Dragoman
 from support.screen import Screen, needs_tmux, on_screen
 
 pytestmark = needs_tmux
 
 QUESTION = "choose 1-3:"
-
-
-@pytest.fixture
-def user(dragoman: Dragoman) -> Dragoman:
-    """Their agent remembers, and does what a prompt says."""
-    command, *args = shlex.split(dragoman.agent("remembering", "memory.py"))
-    dragoman.write_settings({"agent_servers": {"memo": {"command": command, "args": args}}})
-    return dragoman
 
 
 def terminal(user: Dragoman, *words: str) -> AbstractContextManager[Screen]:
@@ -36,9 +27,7 @@ def test_a_session_is_watched_answered_queued_into_and_cancelled(user: Dragoman)
         with terminal(user, "watch", "s") as two:
             asked = two.wait_for(QUESTION)
             # What the turn has said so far, and the question as the first window has it.
-            assert re.search(
-                r"^dragoman: watching s-\w+ \[s\] ask; Ctrl-C ends that$", asked, re.MULTILINE
-            )
+            assert re.match(r"dragoman: watching s-\w+ \[s\] ask; Ctrl-C ends that\n", asked)
             assert "› ask\nI have a question.\n\n? memo says it wants to run:\n    $ make" in asked
             with terminal(user, "--session", "s", "wait") as three:
                 three.wait_for("queued: it is sent when the running turn has ended")
@@ -108,17 +97,17 @@ def test_an_answer_in_the_first_window_takes_the_question_from_the_second(user: 
         with terminal(user, "watch", "s", "--until-idle") as two:
             two.wait_for(QUESTION)
             one.enter("3")
-            assert "answered in another window: Reject\n\nchosen=reject" in two.wait_for(
-                "exit code 0"
-            )
+            done = two.wait_for("exit code 0")
+            assert "answered in another window: Reject\n\nchosen=reject" in done
             assert one.exit_code() == 5
 
 
 def test_windows_that_begin_a_session_at_the_same_time_share_it(user: Dragoman) -> None:
     words = ("--session", "s", "-o", "simple")
     with user.started(*words, "one") as first, user.started(*words, "two") as second:
-        outs = [process.communicate(b"", timeout=60)[0].decode() for process in (first, second)]
-        assert (first.returncode, second.returncode) == (0, 0)
+        done = [process.communicate(b"", timeout=60) for process in (first, second)]
+        assert (first.returncode, second.returncode) == (0, 0), done
+    outs = [out.decode() for out, _ in done]
     assert sorted(outs) in (["1. one\n", "2. two\n"], ["1. two\n", "2. one\n"])
     assert len(json.loads(user("sessions", "list", "--json").out)) == 1
 
@@ -135,11 +124,17 @@ def test_a_queued_prompt_is_taken_back_by_ctrl_c(user: Dragoman) -> None:
     assert "2. next" in user("--session", "s", "next").out
 
 
+@contextmanager
+def waiting(user: Dragoman) -> Generator[subprocess.Popen[bytes]]:
+    """A process in the midst of a turn."""
+    with user.started("--session", "s", "wait") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"started\n"
+        yield process
+
+
 def test_a_prompt_that_waits_outlives_the_process_that_ran_the_session(user: Dragoman) -> None:
-    with (
-        user.started("--session", "s", "wait") as owner,
-        terminal(user, "--session", "s", "next") as heir,
-    ):
+    with waiting(user) as owner, terminal(user, "--session", "s", "next") as heir:
         heir.wait_for("queued")
         owner.send_signal(signal.SIGKILL)
         assert "2. next" in heir.wait_for("exit code 0")
@@ -149,11 +144,8 @@ def test_a_prompt_that_waits_outlives_the_process_that_ran_the_session(user: Dra
 
 
 def test_an_owner_that_leaves_hands_over_what_waits(user: Dragoman) -> None:
-    with (
-        user.started("--session", "s", "wait") as owner,
-        terminal(user, "--session", "s", "next") as heir,
-    ):
+    with waiting(user) as owner, terminal(user, "--session", "s", "next") as heir:
         heir.wait_for("queued")
-        os.kill(owner.pid, signal.SIGINT)
+        owner.send_signal(signal.SIGINT)
         assert "2. next" in heir.wait_for("exit code 0")
         assert owner.wait(30) == 130

@@ -163,6 +163,94 @@ async def test_an_allowed_command_covers_no_other(
         assert "result" in await s.run("npm test")
 
 
+async def test_variables_that_change_nothing_are_no_other_command(tmp_path: Path) -> None:
+    """Goose tells every command the session's id."""
+    terminals = FakeTerminals()
+    async with scene(tmp_path, terminals=terminals) as s:
+        await s.begin()
+        await allow(s, {"rawInput": {"command": "npm test"}})
+        env = [{"name": "AGENT_SESSION_ID", "value": "20260801_1"}]
+        assert "result" in await s.run("npm test", env=env)
+        assert len(s.requests) == 1
+
+
+async def test_an_argv_rule_matches_no_command_with_variables_whatever_they_are(
+    tmp_path: Path,
+) -> None:
+    policy = Policy(rules=[Rule(effect="allow", operation="execute", argv=("npm", "test"))])
+    async with scene(tmp_path, policy=policy, terminals=FakeTerminals()) as s:
+        await s.begin()
+        env = [{"name": "AGENT_SESSION_ID", "value": "20260801_1"}]
+        await refused(s, s.run("npm", "test", env=env))
+
+
+# ── a file that only the raw input tells ──────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "keys", [("path", "content"), ("filePath", "content"), ("file", "fileText")]
+)
+async def test_a_whole_file_in_the_raw_input_is_shown_and_written_without_a_second_question(
+    keys: tuple[str, str], tmp_path: Path
+) -> None:
+    """Goose asks before each write with kind other, and tells the file nowhere else."""
+    path, content = keys
+    told = {path: str(tmp_path / "a.txt"), content: "new text"}
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission(question(kind="other", rawInput=told))
+        waiting = await s.waiting()
+        assert waiting.content == [Diff(str(tmp_path / "a.txt"), "new text")]
+        assert waiting.operation == "other"
+        await s.answer("once")
+        await soon(asking)
+        assert (await s.write("new text"))["result"] == {}
+        assert len(s.requests) == 1
+        await refused(s, s.write("new text"))
+
+
+async def test_a_whole_file_in_the_raw_input_makes_no_rule_looser(tmp_path: Path) -> None:
+    told = {"path": str(tmp_path / "a.txt"), "content": "new text"}
+    async with scene(tmp_path, policy=Policy(write=True)) as s:
+        await s.begin()
+        asking = s.ask_permission(question(kind="other", rawInput=told))
+        await s.answer("no")
+        assert (await soon(asking))["result"] == selected("no")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"path": "a.txt", "content": "new text", "append": True},
+        {"path": "a.txt", "content": ["new text"]},
+        {"path": "a.txt", "text": "new text"},
+        {"content": "new text"},
+        ["a.txt", "new text"],
+    ],
+)
+async def test_what_is_not_clearly_a_whole_file_is_not_shown_as_one(
+    told: Any, tmp_path: Path
+) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission(question(rawInput=told))
+        assert (await s.waiting()).content == []
+        await s.answer("once")
+        await soon(asking)
+        await refused(s, s.write("new text"))
+
+
+async def test_a_diff_is_shown_as_it_is_whatever_the_raw_input_tells(tmp_path: Path) -> None:
+    told = {"path": str(tmp_path / "a.txt"), "content": "harmless"}
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission(question(call=diff(tmp_path, "new text"), rawInput=told))
+        assert (await s.waiting()).content == [Diff(str(tmp_path / "a.txt"), "new text")]
+        await s.answer("once")
+        await soon(asking)
+        await refused(s, s.write("harmless"))
+
+
 # ── always ────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -96,9 +96,10 @@ async def test_an_owner_that_was_overtaken_stops(tmp_path: Path) -> None:
         thief = this_process()
         lease = await hub.store.acquire(live.id, thief, seconds=60, gone=lambda _: True)
         assert lease.epoch > live.recording.lease.epoch
+        watched = hub.watch(live.id)
         await live.session.cancel()
         with pytest.raises(LeaseLost):
-            await soon(seen_until(hub.watch(live.id), e.TurnEnded))
+            await soon(seen_until(watched, e.TurnEnded))
         assert live.id not in hub.live
         assert await hub.store.owner(live.id) == thief
 

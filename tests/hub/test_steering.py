@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from support.clients import until
 from support.hubs import TestLauncher, seen_until, stored
-from support.peers import soon
+from support.peers import SECONDS, soon
 
 from dragoman.errors import CommandRefused, UnknownSession
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
+from dragoman.hub.owner import this_process
 from dragoman.session import events as e
 from dragoman.session.state import AgentEntry, PendingPermission
 from dragoman.testing import AgentTurn, ScriptedAgent
@@ -146,3 +147,31 @@ async def test_a_session_changes_hands_when_its_owner_lets_go(tmp_path: Path) ->
         await taken.recording.settled()
         events = await other.store.events(live.id)
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_what_an_owner_left_undone_is_not_done_by_the_next_one(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("yes")])
+    async with two_windows(tmp_path, agent) as (owner, other):
+        live = await owner.create("it", str(tmp_path))
+        await owner.detach(live)
+        # One that is alive and never looks into its inbox.
+        lease = await owner.store.acquire(
+            live.id, this_process(), seconds=60, gone=lambda who: False
+        )
+        sending = asyncio.create_task(other.send(live.id, c.Prompt("go on")))
+        await until_sent(other, sending)
+        await owner.store.release(lease)
+        with pytest.raises(CommandRefused) as refused:
+            await soon(sending)
+        assert refused.value.code == "owner_gone"
+        again = await owner.open(live.id)
+        await other.send(live.id, c.Rename("served"))  # through the same inbox
+        assert again.state.turns == []
+
+
+async def until_sent(hub: Hub, sending: asyncio.Task[c.Reply]) -> None:
+    """Until the command is in the store, whose ids count from 1."""
+    async with asyncio.timeout(SECONDS):
+        while (await hub.store.outcome(1)).state != "waiting":
+            assert not sending.done()
+            await asyncio.sleep(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from importlib.resources import files
 from typing import Literal
 
 import pytest
@@ -29,6 +30,8 @@ expect.set_options(timeout=WAIT)
 async def browsed() -> AsyncGenerator[Browser]:
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed")
+    if not (files("dragoman") / "web" / "static" / "index.html").is_file():
+        pytest.skip("the page was not built; it needs npm")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
         try:

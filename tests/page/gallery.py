@@ -11,6 +11,7 @@ from page.seeding import told_session
 
 from dragoman.session import events as e
 from dragoman.session.content import (
+    Audio,
     ContentItem,
     Diff,
     Image,
@@ -91,6 +92,15 @@ def _picture(width: int = 300, height: int = 120) -> str:
     return base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(chunks)).decode()
 
 
+def _sound(seconds: int = 3, rate: int = 8000) -> str:
+    """Silence, as a WAV in base64."""
+    size = seconds * rate
+    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, rate, rate, 1, 8)
+    data = struct.pack("<4sI", b"data", size) + b"\x80" * size
+    whole = struct.pack("<4sI4s", b"RIFF", 4 + len(form) + len(data), b"WAVE") + form + data
+    return base64.b64encode(whole).decode()
+
+
 async def fill(home: Path, folder: Path) -> None:
     """The sessions, each in a folder of its own name."""
     app, docs = folder / "parser", folder / "handbook"
@@ -160,6 +170,7 @@ def _lost_memory(folder: Path) -> list[e.Event]:
         e.TurnStarted("t1", [Text("Draft the chapter."), ResourceLink("file:///w/o.md", "o.md")]),
         e.AgentMessage(Text("Here is a first picture of it.")),
         e.AgentMessage(Image(_picture(), "image/png")),
+        e.AgentMessage(Audio(_sound(), "audio/wav")),
         e.Notice("Rate limit", severity="warning", description="The next request waits 20 s."),
         e.CompactionUpdated("k1", "completed", summary=[Text("The chapter has three parts.")]),
         e.SubagentUpdated("s2", title="Check the spelling", state={"type": "running"}),

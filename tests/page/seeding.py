@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import UNSET
 
 from dragoman.hub.owner import is_gone, this_process
+from dragoman.hub.states import state_to_go_on
 from dragoman.session import events as e
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
@@ -41,6 +42,10 @@ class Teller:
             change=SessionChange(status=status or UNSET, updated_at=time.time()),
         )
         await self._store.append(self._lease, batch)
+
+    async def save(self) -> None:
+        """Leave a snapshot, as the owner of a session does now and then."""
+        await state_to_go_on(self._store, self._lease)
 
 
 @asynccontextmanager

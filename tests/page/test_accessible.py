@@ -28,6 +28,8 @@ Scheme: TypeAlias = Literal["light", "dark"]
 
 async def _look_around(browser: Browser, site: Site, scheme: Scheme, width: int) -> None:
     async with person(browser, site, scheme=scheme, size=(width, 844)) as page:
+        # The page's own policy forbids scripts from elsewhere: axe comes in through the debugger.
+        await page.evaluate(AXE.read_text())
         if width < 768:
             await page.get_by_role("button", name="Sessions").click()
         session = await new_session(page)
@@ -54,9 +56,9 @@ async def _look_around(browser: Browser, site: Site, scheme: Scheme, width: int)
 
 
 async def _examine(page: Page, where: str) -> None:
-    # The page's own policy forbids scripts from elsewhere: axe comes in through the debugger.
-    await page.evaluate(AXE.read_text())
-    found: list[dict[str, Any]] = (await page.evaluate("axe.run()"))["violations"]
+    found: list[dict[str, Any]] = (await page.evaluate("axe.run({resultTypes: ['violations']})"))[
+        "violations"
+    ]
     serious = [
         f"{issue['id']}: {node['target']} {node.get('failureSummary', '')}"
         for issue in found

@@ -35,11 +35,20 @@ from dragoman.session.facts import (
 )
 
 
-@pytest.mark.within(180)
 async def test_no_payload_runs_in_any_place_of_a_session(tmp_path: Path) -> None:
-    site = prepared(tmp_path)
+    await _show_everywhere(tmp_path, payloads()[:50])
+
+
+@pytest.mark.soak
+@pytest.mark.within(300)
+async def test_none_of_all_payloads_runs_in_any_place_of_a_session(tmp_path: Path) -> None:
     texts = payloads()
     assert len(set(texts)) == 250
+    await _show_everywhere(tmp_path, texts)
+
+
+async def _show_everywhere(tmp_path: Path, texts: list[str]) -> None:
+    site = prepared(tmp_path)
     async with told_session(site.home, "hostile", site.workspace, title=texts[0]) as teller:
         await teller.tell([event for text in texts for event in _everywhere(text)])
     await site.start()

@@ -37,7 +37,7 @@ _FROM_END = """() => {
 }"""
 
 
-def _long_thread() -> list[e.Event]:
+def long_thread() -> list[e.Event]:
     """Messages, thoughts and edits in turn, as a day's work has them."""
     events: list[e.Event] = [e.SessionOpened("a", "/w", "new", agent="demo")]
     for at in range(ENTRIES // 4):
@@ -65,7 +65,7 @@ async def _frames(page: Page, seconds: float) -> list[float]:
 async def test_a_thread_of_ten_thousand_entries_stays_smooth(tmp_path: Path) -> None:
     site = prepared(tmp_path)
     async with told_session(site.home, "long", site.workspace) as teller:
-        await teller.tell(_long_thread())
+        await teller.tell(long_thread())
         await site.start()
         try:
             async with browsed() as browser, person(browser, site) as page:
@@ -75,12 +75,9 @@ async def test_a_thread_of_ten_thousand_entries_stays_smooth(tmp_path: Path) -> 
                     "aria-setsize", str(ENTRIES)
                 )
                 assert await page.locator(".row").count() < 60
-                await page.evaluate("window.scrolling = true")
-                scrolled = await _frames(page, 3)
-                await page.evaluate("window.scrolling = false")
-                await page.get_by_role("button", name="Latest").click()
+                scrolled = await scrolled_frames(page)
                 await expect(page.locator(".row").last).to_contain_text("2499")
-                streamed = await _while_streaming(page, teller)
+                streamed = await streamed_frames(page, teller)
                 _report(scrolled, streamed)
                 # A busy machine is slower; twice the frame is still no stutter one would call lag.
                 assert statistics.median(scrolled) < 34
@@ -90,7 +87,16 @@ async def test_a_thread_of_ten_thousand_entries_stays_smooth(tmp_path: Path) -> 
             await site.stop()
 
 
-async def _while_streaming(page: Page, teller: Teller) -> list[float]:
+async def scrolled_frames(page: Page) -> list[float]:
+    """Three seconds towards the beginning; then back at the end."""
+    await page.evaluate("window.scrolling = true")
+    frames = await _frames(page, 3)
+    await page.evaluate("window.scrolling = false")
+    await page.get_by_role("button", name="Latest").click()
+    return frames
+
+
+async def streamed_frames(page: Page, teller: Teller) -> list[float]:
     """A long answer comes in small pieces; the end stays in view."""
     watching = asyncio.create_task(_frames(page, 4))
     await teller.tell([e.TurnStarted("now", [Text("Write a lot")])], status="running")

@@ -32,6 +32,23 @@ async def test_ten_tabs_see_a_turn(tmp_path: Path) -> None:
         assert not wrong, wrong
 
 
+async def test_tabs_without_shared_workers_share_through_one_of_them(tmp_path: Path) -> None:
+    async with served(tmp_path) as site, browsed() as browser, person(browser, site) as first:
+        await first.context.add_init_script("delete window.SharedWorker")
+        await first.reload()
+        session = await new_session(first)
+        other = await first.context.new_page()
+        await other.goto(f"{site.url}#/s/{session}")
+        await other.locator("#composer").wait_for()
+        await prompt(first, "Write something down")
+        await expect(other.locator(".card.permission")).to_have_count(1)
+        # The one that reads goes; the other takes over where it was.
+        await first.goto("about:blank")
+        await other.wait_for_timeout(350)
+        await other.locator(".card.permission button").last.click()
+        await expect(other.locator(".card.permission")).to_contain_text("ls -la")
+
+
 async def test_a_page_without_a_token_asks_for_one(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser:
         page = await browser.new_page()

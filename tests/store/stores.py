@@ -58,12 +58,12 @@ def record(session_id: str = "s", **fields: Any) -> SessionRecord:
     return SessionRecord(id=session_id, **(given | fields))
 
 
-def nobody_is_gone(_: Owner) -> bool:
-    return False
+def nobody_knows(_: Owner) -> None:
+    """Whether an owner is there: then its lease decides."""
 
 
 async def acquire(store: Store, session_id: str = "s", owner: Owner = ME) -> Lease:
-    return await store.acquire(session_id, owner, seconds=60, gone=nobody_is_gone)
+    return await store.acquire(session_id, owner, seconds=60, gone=nobody_knows)
 
 
 async def begin(store: Store, session_id: str = "s", owner: Owner = ME) -> Lease:

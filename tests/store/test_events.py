@@ -182,18 +182,29 @@ async def test_a_snapshot_is_replaced_by_the_next(opens: Opens) -> None:
     async with opens() as store:
         lease = await begin(store)
         assert await store.snapshot("s") is None
+        await store.append(lease, batch(1, 2))
         await store.save_snapshot(lease, Snapshot(1, b"one"))
         await store.save_snapshot(lease, Snapshot(2, b"\0two"))
         assert await store.snapshot("s") == Snapshot(2, b"\0two")
         assert await store.snapshot("nobody") is None
 
 
+async def test_a_snapshot_of_more_than_there_is_does_not_count(opens: Opens) -> None:
+    async with opens() as store:
+        lease = await begin(store)
+        await store.append(lease, batch(1, 2))
+        await store.save_snapshot(lease, Snapshot(3, b"ahead"))
+        assert await store.snapshot("s") is None
+
+
 async def test_a_copy_has_the_same_events_and_goes_its_own_way(opens: Opens) -> None:
     async with opens() as store:
         lease = await begin(store)
         await store.append(lease, batch(1, 3, said=[Said(1, "user", "shared words")]))
+        await store.save_snapshot(lease, Snapshot(2, b"so far"))
         fork = await begin(store, "fork", YOU)
         assert await store.copy_events("s", fork) == 3
+        assert await store.snapshot("fork") == Snapshot(2, b"so far")
         await store.append(fork, batch(4))
         assert [e.body for e in await whole(store, "fork")] == [body(n) for n in (1, 2, 3, 4)]
         assert len(await whole(store)) == 3

@@ -72,6 +72,42 @@ async def test_a_command_waits_for_an_owner(opens: Opens) -> None:
         assert [command.id for command in await store.take([lease])] == [command_id]
 
 
+async def test_a_command_can_be_taken_back_until_it_is_taken(opens: Opens) -> None:
+    async with opens() as store:
+        lease = await begin(store)
+        back, taken = await store.send("s", b"1"), await store.send("s", b"2")
+        assert await store.withdraw(back)
+        assert [command.id for command in await store.take([lease])] == [taken]
+        assert not await store.withdraw(taken)
+        assert not await store.withdraw(back)
+        assert (await store.outcome(back)).state == "unknown"
+
+
+async def test_what_was_taken_by_one_who_lost_the_session_is_lost(opens: Opens) -> None:
+    async with opens() as store:
+        old = await begin(store)
+        command_id = await store.send("s", b"x")
+        await store.take([old])
+        await store.release(old)
+        assert await store.outcome(command_id) == Outcome("lost")
+        new = await acquire(store, owner=YOU)
+        assert await store.outcome(command_id) == Outcome("lost")
+        assert await store.take([new]) == []
+        await store.settle(command_id, b"after all")
+        assert await store.outcome(command_id) == Outcome("done", b"after all")
+
+
+async def test_what_has_waited_for_very_long_is_not_carried_out(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opens() as store:
+        lease = await begin(store)
+        command_id = await store.send("s", b"x")
+        monkeypatch.setattr(inbox, "KEEP_WAITING_SECONDS", -1.0)
+        assert await store.take([lease]) == []
+        assert (await store.outcome(command_id)).state == "unknown"
+
+
 async def test_nobody_can_be_sent_anything_who_is_not_there(opens: Opens) -> None:
     async with opens() as store:
         with pytest.raises(UnknownSession):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from store.stores import ME, YOU, Opens, acquire, batch, begin, nobody_is_gone, record, whole
+from store.stores import ME, YOU, Opens, acquire, batch, begin, nobody_knows, record, whole
 
 from dragoman.errors import LeaseLost, SessionOwned, UnknownSession
 from dragoman.store.records import Lease, Owner
@@ -51,7 +51,7 @@ async def test_a_released_session_can_be_taken_and_the_epoch_grows(opens: Opens)
 async def test_a_lease_that_ran_out_counts_until_somebody_takes_the_session(opens: Opens) -> None:
     async with opens() as store:
         await store.create_session(record())
-        late = await store.acquire("s", ME, seconds=-1, gone=nobody_is_gone)
+        late = await store.acquire("s", ME, seconds=-1, gone=nobody_knows)
         await store.append(late, batch(1))
         new = await acquire(store, owner=YOU)
         with pytest.raises(LeaseLost, match="was taken over"):
@@ -74,6 +74,17 @@ async def test_the_session_of_one_who_is_gone_can_be_taken_at_once(opens: Opens)
         assert new.epoch > old.epoch
         with pytest.raises(LeaseLost):
             await store.append(old, batch(1))
+
+
+async def test_an_owner_that_is_known_to_live_is_not_robbed_when_the_clock_jumps(
+    opens: Opens,
+) -> None:
+    async with opens() as store:
+        await store.create_session(record())
+        lease = await store.acquire("s", ME, seconds=-3600, gone=nobody_knows)
+        with pytest.raises(SessionOwned):
+            await store.acquire("s", YOU, seconds=60, gone=lambda _: False)
+        await store.append(lease, batch(1))
 
 
 async def test_an_error_of_the_one_who_is_asked_is_the_callers(opens: Opens) -> None:
@@ -115,6 +126,9 @@ async def test_all_owned_sessions_are_known(opens: Opens) -> None:
         await store.release(await begin(store, "c"))
         await store.create_session(record("d"))
         assert sorted(await store.owned()) == [("a", ME), ("b", YOU)]
+        assert await store.owned(expired=True) == []
+        await store.renew(YOU, seconds=-1)
+        assert await store.owned(expired=True) == [("b", YOU)]
 
 
 async def test_of_many_who_race_one_wins(opens: Opens) -> None:

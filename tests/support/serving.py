@@ -72,11 +72,17 @@ class Served:
     http: httpx.AsyncClient
     server: Server
     cwd: Path
+    running: Uvicorn
     log: list[tuple[str, str, int]] = field(default_factory=list[tuple[str, str, int]])
 
     @property
     def origin(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def connections(self) -> int:
+        """How many are open on the server's side."""
+        return len(self.running.server_state.connections)
 
     async def call(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
         """What it answers, which must be good."""
@@ -149,7 +155,7 @@ async def served(
         await running.ready.wait()
         try:
             async with client(port) as http:
-                yield Served(port, http, server, folder, log)
+                yield Served(port, http, server, folder, running, log)
         finally:
             running.end()
             await serving

@@ -90,6 +90,26 @@ async def test_another_page_resumes_and_answers(release: int, tmp_path: Path) ->
         assert (tmp_path / "dragoman-demo.txt").exists()
 
 
+@pytest.mark.parametrize("release", [6, 7])
+async def test_a_tool_that_outlasts_two_questions_is_there_once(
+    release: int, tmp_path: Path
+) -> None:
+    async def script(turn: AgentTurn) -> None:
+        turn.tool_call("long", "Long", status="in_progress")
+        for name in ("first", "second"):
+            await turn.request_permission(name, title=name, kind="delete")
+            turn.tool_call_update(name, status="completed")
+        turn.tool_call_update("long", title="Renamed", raw_input={"x": 1})
+        turn.tool_call_update("long", status="completed", raw_output="done")
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(script)}) as web:
+        ended = await engine(web, release, chatId="chat-1", prompt="go", answers=[YES, YES])
+        assert (ended["status"], ended["error"], ended["requests"]) == ("ready", None, 3)
+        parts = ended["messages"][-1]["parts"]
+        tools = [part["toolCallId"] for part in parts if "toolCallId" in part]
+        assert sorted(tools) == ["first", "long", "second"]
+
+
 async def test_with_everything_allowed_there_is_one_request(tmp_path: Path) -> None:
     async with served(tmp_path, policy=Policy(yolo=True)) as web:
         ended = await engine(web, 7, chatId="chat-1", prompt="Notes")

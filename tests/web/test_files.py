@@ -128,17 +128,23 @@ def test_an_upload_becomes_the_content_that_fits(tmp_path: Path) -> None:
     "uri",
     [
         "file:///etc/passwd",
-        "http://127.0.0.1/x/y",
+        "http://127.0.0.1/x/z",
         "{folder}/../secret",
+        "{folder}/secret",
         "{folder}/x/../../secret",
+        "{folder}/x/../secret",
+        "{folder}/x/%2e%2e/secret",
         "{folder}/x/y/z",
-        "{folder}/x/.y.type",
-        "file://{folder}/none/none",
+        "{folder}/x/.z.type",
+        "{folder}/none/none",
     ],
 )
 def test_nothing_but_uploads_is_read(uri: str, tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("secret")
     folder = tmp_path / "uploads"
+    for place in (tmp_path, folder, folder / "x", folder / "x" / "y"):
+        place.mkdir(exist_ok=True)
+        for name in ("secret", ".secret.type", "z", ".z.type"):
+            (place / name).write_text("text/plain")
     with pytest.raises(Failure):
         Uploads(folder).content(uri.format(folder=folder.as_uri()))
 

@@ -231,6 +231,21 @@ async def test_control_whoever_has_the_token_gets_through_to_every_route(tmp_pat
             assert _missing(answer) == []
 
 
+def test_what_every_response_says() -> None:
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+        "connect-src 'self'; img-src 'self' data: blob:; font-src 'self'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    )
+    told = {name.decode(): value.decode() for name, value in SECURITY_HEADERS}
+    assert told["content-security-policy"] == policy
+    assert told["x-content-type-options"] == "nosniff"
+    assert told["x-frame-options"] == "DENY"
+    assert told["referrer-policy"] == "no-referrer"
+    assert told["cache-control"] == "no-store"
+    assert told["cross-origin-opener-policy"] == told["cross-origin-resource-policy"]
+
+
 async def test_only_the_page_and_the_health_check_are_public(tmp_path: Path) -> None:
     table = everything(tmp_path)
     assert {route.path for route in table.routes if route.public} == PUBLIC

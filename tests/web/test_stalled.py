@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from starlette.types import Message
+from support.clients import until
 from support.cost import Memory
 from support.raw_http import request
 from support.serving import STREAM, TOKEN, Served, served
@@ -69,6 +70,8 @@ async def test_a_reader_that_stalls_is_cut_off_and_costs_little(
             stalled = [_stalled(web, session_id) for _ in range(3)]
             await web.done(session_id)
             await _cut_off(web, session_id, 3)
+        # Not even the connections are left, although nobody has read what is in them.
+        await until(lambda: web.connections <= 1)
         for each in stalled:
             each.close()
         # With a queue for each of them it would be three times all that was told.

@@ -210,6 +210,17 @@ async def test_an_agent_that_was_killed_is_started_again_for_the_next_prompt(
         assert found["entries"][-1]["type"] == "agent"
 
 
+async def test_after_a_kill_modes_and_titles_can_be_set_too(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        session_id = await web.new_session(agent="demo")
+        path = f"/api/sessions/{session_id}"
+        await web.call("POST", f"{path}/kill")
+        assert (await web.call("PATCH", path, {"title": "Mine"}))["title"] == "Mine"
+        modes = (await web.detail(session_id))["modes"]["available"]
+        await web.call("POST", f"{path}/mode", {"modeId": modes[-1]["id"]})
+        assert (await web.detail(session_id))["modes"]["current"] == modes[-1]["id"]
+
+
 async def test_changes_are_listed_and_reverted(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("old\n")
     agent = ScriptedAgent([write_file(str(tmp_path / "a.txt"), "new\n")])

@@ -1,11 +1,11 @@
-"""The agents that can be started by name alone: how, and where each comes from.
+"""The agents that can be started by name alone: how, where each comes from, what is known of it.
 
-A table of facts. `install` is what a person types to get the agent; `variable` is where it looks
-for its key, if it takes one from the environment.
+A table of facts, and the only one: `docs/agents.md` is made from it by `scripts/gen_agent_docs.py`.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 import msgspec
@@ -36,8 +36,17 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     args: tuple[str, ...] = ()
     install: str = ""
+    """What a person types to get it."""
     variable: str = ""
+    """Where it looks for its key, if it takes one from the environment."""
+    sign_in: str = ""
+    """How else a person signs in, as a sentence."""
     homepage: str = ""
+    tried: str = ""
+    """The version that every trial of `make test-agents` was run with; without one, what stands
+    here is what its makers say."""
+    notes: tuple[str, ...] = ()
+    """What works differently, or not at all."""
 
     @property
     def built_in(self) -> bool:
@@ -59,6 +68,7 @@ _KNOWN = (
         install="npm install -g @agentclientprotocol/claude-agent-acp",
         variable="ANTHROPIC_API_KEY",
         homepage="https://github.com/agentclientprotocol/claude-agent-acp",
+        sign_in="run `claude` once and log in, or set the variable",
     ),
     KnownAgent(
         name="codex",
@@ -67,6 +77,12 @@ _KNOWN = (
         install="npm install -g @agentclientprotocol/codex-acp",
         variable="CODEX_API_KEY",
         homepage="https://github.com/agentclientprotocol/codex-acp",
+        sign_in="run `codex login`, or set the variable",
+        notes=(
+            "Its terminals are its own: what they print is shown, `--exec` does not run them.",
+            "Versions before 1.0 end the turn as cancelled when a permission is refused.",
+            "It does not leave when its input closes; it is ended after five seconds.",
+        ),
     ),
     KnownAgent(
         name="gemini",
@@ -76,6 +92,16 @@ _KNOWN = (
         install="npm install -g @google/gemini-cli",
         variable="GEMINI_API_KEY",
         homepage="https://geminicli.com",
+        sign_in="run `gemini` once and choose how to authenticate, or set the variable",
+        tried="0.61.0",
+        notes=(
+            "Reading a file that is not there answers an empty text (quirk `missing_file`): "
+            "it cannot create files otherwise.",
+            "It can load sessions, not list them. A session must not be loaded within the "
+            "minute in which it was made: 0.61 then writes over its own record and says that "
+            "there is none.",
+            "An error of the model is an error of the turn, with the HTTP status as its code.",
+        ),
     ),
     KnownAgent(
         name="opencode",
@@ -84,6 +110,13 @@ _KNOWN = (
         args=("acp",),
         install="npm install -g opencode-ai",
         homepage="https://opencode.ai",
+        sign_in="run `opencode auth login`",
+        tried="1.18.33",
+        notes=(
+            "Its plan is a tool call, not a plan.",
+            "It runs commands by itself after it asked: `--exec` allows them, the output is "
+            "in the tool call.",
+        ),
     ),
     KnownAgent(
         name="goose",
@@ -93,6 +126,16 @@ _KNOWN = (
         install="npm install -g @aaif/goose-acp",
         variable="GOOSE_PROVIDER",
         homepage="https://github.com/block/goose",
+        sign_in=(
+            "run `goose configure`; the variable names the provider, whose own key variable "
+            "must be set too"
+        ),
+        tried="1.50.0",
+        notes=(
+            "It calls everything it asks for `other`, so `--write` and `--exec` alone do not "
+            "allow it: say `--yolo`, answer at a terminal, or allow `other` for it with a "
+            "rule. Files and commands go through the host all the same and are checked there.",
+        ),
     ),
     KnownAgent(
         name="kimi",
@@ -101,6 +144,17 @@ _KNOWN = (
         args=("acp",),
         install="npm install -g @moonshot-ai/kimi-code",
         homepage="https://github.com/MoonshotAI/kimi-cli",
+        sign_in=(
+            "run `kimi` and type `/login`, or write a provider into "
+            "`~/.kimi-code/config.toml`; it takes no key from the environment"
+        ),
+        tried="2.1.0",
+        notes=(
+            "Its requests for permission do not say what they are for. Whoever is asked is "
+            "asked a second time, by the host, with the file or the command; without anyone "
+            "to ask, only `--yolo` allows them.",
+            "Of an error of the model it says nothing: the turn ends without a word.",
+        ),
     ),
     KnownAgent(
         name="qwen",
@@ -109,6 +163,12 @@ _KNOWN = (
         args=("--acp",),
         install="npm install -g @qwen-code/qwen-code",
         homepage="https://github.com/QwenLM/qwen-code",
+        sign_in="run `qwen` once and choose how to authenticate",
+        notes=(
+            "It asks questions as requests for permission: every option is shown, none is "
+            "chosen by a flag.",
+            "Its list of commands can be large (half a megabyte was seen).",
+        ),
     ),
     KnownAgent(
         name="copilot",
@@ -118,6 +178,7 @@ _KNOWN = (
         install="npm install -g @github/copilot",
         variable="COPILOT_GITHUB_TOKEN",
         homepage="https://github.com/github/copilot-cli",
+        sign_in="run `copilot` and type `/login`; a login of the GitHub CLI is found too",
     ),
     KnownAgent(
         name="cline",
@@ -126,6 +187,8 @@ _KNOWN = (
         args=("--acp",),
         install="npm install -g cline",
         homepage="https://cline.bot/cli",
+        sign_in="run `cline auth`",
+        notes=("It leaves a daemon running outside its process group; that is ended with it.",),
     ),
     KnownAgent(
         name="vibe",
@@ -134,6 +197,11 @@ _KNOWN = (
         install="uv tool install mistral-vibe",
         variable="MISTRAL_API_KEY",
         homepage="https://github.com/mistralai/mistral-vibe",
+        sign_in="run `vibe --setup`, or set the variable",
+        notes=(
+            "It may offer several ways to allow the same: that is a question for a person, "
+            "not for `--yolo`.",
+        ),
     ),
     KnownAgent(
         name="hermes",
@@ -142,6 +210,39 @@ _KNOWN = (
         args=("acp",),
         install="uv tool install 'hermes-agent[acp]'",
         homepage="https://github.com/NousResearch/hermes-agent",
+        sign_in="run `hermes setup`",
+        tried="0.19.0",
+        notes=(
+            "It offers several ways to allow the same: that is a question for a person, which "
+            "`--write` and `--yolo` do not answer.",
+            "It edits files and runs commands by itself, so there is nothing to revert.",
+            "It cannot close or delete sessions. Resuming one tells its history again, which "
+            "is kept apart from what is new.",
+        ),
+    ),
+    KnownAgent(
+        name="pi",
+        title="Pi",
+        command="pi-acp",
+        install="npm install -g @mariozechner/pi-coding-agent pi-acp",
+        homepage="https://github.com/svkozak/pi-acp",
+        sign_in="run `pi` and type `/login`, or set the key variable of a provider",
+        notes=(
+            "An adapter around Pi, which reads, writes and runs by itself and asks nobody: no flag "
+            "and no rule stops it.",
+            "Its terminals are its own: what they print is shown.",
+        ),
+    ),
+    KnownAgent(
+        name="amp",
+        title="Amp",
+        command="acp-amp",
+        args=("run",),
+        install="uv tool install acp-amp",
+        variable="AMP_API_KEY",
+        homepage="https://superagenticai.github.io/acp-amp",
+        sign_in="run `amp login`, or set the variable",
+        notes=("An adapter around Amp by others; it needs a paid balance.",),
     ),
     KnownAgent(
         name="auggie",
@@ -151,6 +252,11 @@ _KNOWN = (
         install="npm install -g @augmentcode/auggie",
         variable="AUGMENT_SESSION_AUTH",
         homepage="https://www.augmentcode.com",
+        sign_in="run `auggie login`",
+        notes=(
+            "Without a sign-in it refuses to start a session; `dragoman -a auggie` says which "
+            "ways there are.",
+        ),
     ),
     KnownAgent(
         name="cursor",
@@ -160,6 +266,7 @@ _KNOWN = (
         install="curl https://cursor.com/install -fsS | bash",
         variable="CURSOR_API_KEY",
         homepage="https://cursor.com/docs/cli/acp",
+        sign_in="run `cursor-agent login`, or set the variable",
     ),
     KnownAgent(
         name="droid",
@@ -169,6 +276,11 @@ _KNOWN = (
         install="npm install -g droid",
         variable="FACTORY_API_KEY",
         homepage="https://factory.ai/product/cli",
+        sign_in="run `droid` once and log in, or set the variable",
+        notes=(
+            "Without a sign-in it refuses to start a session; `dragoman -a droid` says which "
+            "ways there are.",
+        ),
     ),
 )
 _BY_NAME = {agent.name: agent for agent in _KNOWN}
@@ -184,6 +296,13 @@ def known_command(name: str) -> AgentCommand:
     if agent is None:
         raise UnknownAgent(name, tuple(_BY_NAME))
     return AgentCommand(agent.command, agent.args)
+
+
+def known_as(name: str, command: str | None) -> KnownAgent | None:
+    """What is known of an agent of the settings, found by its name or by the program it runs."""
+    program = os.path.basename(command or "")
+    fitting = [each for each in _KNOWN if not each.built_in and program == each.command]
+    return _BY_NAME.get(name) or next(iter(fitting), None)
 
 
 def known_names() -> tuple[str, ...]:

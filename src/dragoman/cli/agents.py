@@ -15,6 +15,8 @@ _MODULES = {
     "doctor": "agent_doctor",
     "install": "agent_install",
     "remove": "agent_install",
+    "login": "agent_sign_in",
+    "logout": "agent_sign_in",
 }
 
 
@@ -24,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_doctor(actions)
     _add_install(actions)
     _add_remove(actions)
+    _add_login(actions)
+    _add_logout(actions)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -93,6 +97,32 @@ def _add_remove(actions: Actions) -> None:
     parser = actions.add("remove", "remove an agent that was installed, and its entry")
     parser.add_argument("name", metavar="NAME", help="its name in the settings")
     _add_settings(parser)
+
+
+def _add_login(actions: Actions) -> None:
+    parser = actions.add(
+        "login",
+        "sign in to an agent, or list the ways it offers",
+        "  dragoman agents login gemini                    which ways there are\n"
+        "  dragoman agents login gemini oauth-personal     go one of them",
+    )
+    _add_agent(parser)
+    parser.add_argument(
+        "method", metavar="METHOD", nargs="?", help="the way (default: only list them)"
+    )
+    _add_settings(parser)
+
+
+def _add_logout(actions: Actions) -> None:
+    parser = actions.add("logout", "sign out of an agent, where it offers that")
+    _add_agent(parser)
+    _add_settings(parser)
+
+
+def _add_agent(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "agent", metavar="NAME", help="an agent from the settings, else a known one"
+    )
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:

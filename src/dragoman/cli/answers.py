@@ -6,7 +6,7 @@ The first answer wins, wherever it is given: a question that was settled meanwhi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from dragoman.cli.ask import TerminalAsker
@@ -21,7 +21,11 @@ from dragoman.session.facts import PermissionOption
 
 
 class Answers:
-    """Show it every event; it asks, and sends what was answered. `tell` is given complaints."""
+    """Asks, and sends what was answered; `tell` is given a sentence when something got between.
+
+    `hear` is told of every event when it comes, `see` when it is shown: whoever shows events waits
+    while a question is open, and would never come to the one that settles it.
+    """
 
     def __init__(
         self,
@@ -38,19 +42,28 @@ class Answers:
         self._tell = tell
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._sending: set[asyncio.Task[None]] = set()
+        self._settled: set[str] = set()
+        self._taken_back: set[str] = set()
         self._options: dict[str, list[PermissionOption]] = {}
+
+    def hear(self, events: Iterable[e.Event]) -> None:
+        for event in events:
+            if isinstance(event, e.PermissionSettled | e.ElicitationSettled):
+                self._settled.add(event.request_id)
+                if self._take_back(event.request_id):
+                    self._taken_back.add(event.request_id)
 
     def see(self, event: e.Event) -> None:
         match event:
-            case e.PermissionRequested():
+            case e.PermissionRequested() if event.request_id not in self._settled:
                 self._options[event.request_id] = event.options
                 self._ask(event.request_id, self._permission(event))
-            case e.ElicitationRequested():
+            case e.ElicitationRequested() if event.request_id not in self._settled:
                 self._ask(event.request_id, self._elicitation(event))
             case e.PermissionSettled():
-                self._settled(event.request_id, event.option_id)
+                self._tell_of(event.request_id, event.option_id)
             case e.ElicitationSettled():
-                self._settled(event.request_id, None if event.action == "cancel" else event.action)
+                self._tell_of(event.request_id, None if event.action == "cancel" else event.action)
             case _:
                 pass
 
@@ -61,10 +74,13 @@ class Answers:
     def _ask(self, request_id: str, asking: Coroutine[Any, Any, None]) -> None:
         self._asking[request_id] = asyncio.create_task(asking)
 
-    def _settled(self, request_id: str, answer: str | None) -> None:
+    def _tell_of(self, request_id: str, answer: str | None) -> None:
+        """Without an answer it was cancelled, which is told anyway."""
+        self._settled.discard(request_id)
         options = self._options.pop(request_id, [])
-        if self._take_back(request_id) and answer is not None:
+        if request_id in self._taken_back and answer is not None:
             self._tell(answered_elsewhere(options, answer))
+        self._taken_back.discard(request_id)
 
     def _take_back(self, request_id: str) -> bool:
         """Whether it was still being asked; what was answered here is on its way."""

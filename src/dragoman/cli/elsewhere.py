@@ -65,6 +65,8 @@ class TurnElsewhere:
             for command in wanted:
                 await self._hub.send(self._id, command)
         except CommandRefused as error:
+            if error.code not in ("invalid", "unsupported"):
+                raise
             raise UsageError(str(error)) from error
 
     # ── following ─────────────────────────────────────────────────────────────────────────────
@@ -97,9 +99,11 @@ class TurnElsewhere:
     async def _follow(self) -> e.TurnEnded | None:
         """The end of our turn; None when the prompt was taken back before it was sent."""
         async for page in self._hub.watch(self._id, self._state.last_seq):
+            events = [stored.decode() for stored in page]
+            if self._answers is not None:
+                self._answers.hear(events)
             async with self._console.status.floor:
-                for stored in page:
-                    event = stored.decode()
+                for event in events:
                     self._see(event)
                     if isinstance(event, e.TurnEnded) and event.turn_id == self.turn_id:
                         return event

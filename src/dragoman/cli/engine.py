@@ -13,7 +13,14 @@ from dragoman.cli.guard import UsageError
 from dragoman.cli.sign_in import sign_in
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
-from dragoman.errors import AuthRequired, StoreError, UnknownSession
+from dragoman.errors import (
+    AuthRequired,
+    RemoteError,
+    SessionNotContinued,
+    StoreError,
+    UnknownSession,
+    Unsupported,
+)
 from dragoman.host.home import data_directory, running_directory
 from dragoman.hub.finding import find_session
 from dragoman.hub.hub import Hub
@@ -120,19 +127,28 @@ async def open_live(
 
 async def _open(hub: Hub, job: Job, meant: Meant) -> Live:
     options, agent, record = job.options, job.agent.name, meant.record
+    if options.fork is not None:
+        return await _fork(hub, job, meant)
     match record, meant.known_id:
-        case SessionRecord(), _ if options.fork is not None:
-            return await hub.fork(record.id)
         case SessionRecord(), _:
             return await hub.open(record.id, on_reset=options.on_reset)
-        case _, str(known) if options.fork is not None:
-            return await hub.fork_known(agent, known, job.cwd)
         case _, str(known):
             return await hub.adopt(agent, known, job.cwd, on_reset=options.on_reset)
         case _:
             return await hub.create(
                 agent, job.cwd, name=options.session, additional_directories=job.more_folders
             )
+
+
+async def _fork(hub: Hub, job: Job, meant: Meant) -> Live:
+    try:
+        if meant.record is not None:
+            return await hub.fork(meant.record.id)
+        return await hub.fork_known(job.agent.name, meant.known_id or "", job.cwd)
+    except AuthRequired:
+        raise
+    except (RemoteError, Unsupported) as error:
+        raise SessionNotContinued(job.options.fork, str(error)) from error
 
 
 def _save_id(job: Job, live: Live) -> None:

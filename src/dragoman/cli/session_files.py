@@ -45,16 +45,24 @@ async def _export(options: argparse.Namespace) -> None:
 def _private(path: str) -> BinaryIO:
     """What agents and people said is for its owner alone."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    return os.fdopen(os.open(path, flags, 0o600), "wb")
+    try:
+        return os.fdopen(os.open(path, flags, 0o600), "wb")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {_reason(error)}") from error
 
 
 def _read(path: str) -> Archive:
+    if path == "-":
+        return read_archive(sys.stdin.buffer, "standard input")
     try:
         with open(path, "rb") as file:
             return read_archive(file, path)
     except OSError as error:
-        reason = (error.strerror or "error").lower()
-        raise UsageError(f"{path} cannot be read: {reason}") from error
+        raise UsageError(f"{path} cannot be read: {_reason(error)}") from error
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or "error").lower()
 
 
 async def _import(archive: Archive) -> None:
@@ -82,7 +90,8 @@ def _recover(*, force: bool) -> None:
     for fault in faults:
         print(f"damaged: {fault}")
     report = recover(data_directory())
-    print(f"rebuilt {report.sessions} sessions with {report.events} events, {report.rules} rules")
+    counts = ((report.sessions, "session"), (report.events, "event"), (report.rules, "rule"))
+    print("rebuilt " + ", ".join(f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts))
     for remark in report.remarks:
         print(f"  {reveal(remark)}")
     if report.set_aside is not None:

@@ -169,7 +169,7 @@ def _hit_fields(hit: Hit, record: SessionRecord | None) -> dict[str, Any]:
 
 
 def _snippet(hit: Hit) -> str:
-    return hit.snippet.translate(str.maketrans(_FOUND))
+    return " ".join(hit.snippet.translate(str.maketrans(_FOUND)).split())
 
 
 # ── words ─────────────────────────────────────────────────────────────────────────────────────

@@ -86,7 +86,9 @@ def _add_files(actions: Actions) -> None:
         "`dragoman sessions list --known -a goose` lists what there is.",
     )
     importing.add_argument(
-        "what", metavar="FILE|ID", help="a file, or with -a the agent's id for it"
+        "what",
+        metavar="FILE|ID",
+        help="a file, - for standard input, or with -a the agent's id for it",
     )
     importing.add_argument("-a", "--agent", metavar="NAME", help="the agent that knows it")
     importing.add_argument(

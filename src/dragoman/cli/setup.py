@@ -13,6 +13,7 @@ from dragoman.agents.known import (
     KnownAgent,
     UnknownAgent,
     known_agents,
+    known_as,
     known_command,
     known_names,
 )
@@ -34,7 +35,7 @@ class Choice(msgspec.Struct, frozen=True):
     agent: AgentSettings
     settings: Settings
     known: KnownAgent | None = None
-    """What we know about it, if it was chosen by a name of ours."""
+    """What we know about it, if we do."""
 
     @property
     def command(self) -> AgentCommand:
@@ -55,7 +56,9 @@ def choose_agent(options: argparse.Namespace) -> Choice:
     settings = load_settings(options.settings)
     name = options.agent if options.agent is not None else next(iter(settings.agents), "demo")
     if name in settings.agents:
-        return Choice(settings.agents[name], settings)
+        agent = settings.agents[name]
+        program = None if agent.command is None else agent.command.command
+        return Choice(agent, settings, known_as(name, program))
     known = next((known for known in known_agents() if known.name == name), None)
     if known is None:
         names = dict.fromkeys((*settings.agents, *known_names()))

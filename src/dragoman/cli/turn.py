@@ -27,6 +27,7 @@ from dragoman.client.turn import Turn
 from dragoman.errors import (
     AuthRequired,
     CommandNotFound,
+    CommandRefused,
     DragomanError,
     NameTaken,
     RemoteError,
@@ -127,9 +128,13 @@ class Run:
     async def _with_agent(self, interrupts: Interrupts) -> int:
         async with hub_of(self._job, self._client) as hub:
             for _ in range(_RACES):
-                # Two windows may begin with the same session at the same time.
-                with suppress(NameTaken, SessionOwned):
+                try:
                     return await self._with_hub(hub, interrupts)
+                except (NameTaken, SessionOwned):
+                    continue  # another window has just begun with the same session
+                except CommandRefused as error:
+                    if error.code != "owner_gone":
+                        raise
             return await self._with_hub(hub, interrupts)
 
     async def _with_hub(self, hub: Hub, interrupts: Interrupts) -> int:

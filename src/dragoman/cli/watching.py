@@ -94,9 +94,11 @@ class Window:
         self._console.tell(f"watching {self._record.id} {called_}; Ctrl-C ends that")
         with self._console.status as status:
             async for page in self._hub.watch(self._record.id):
+                events = [stored.decode() for stored in page]
+                if self._answers is not None:
+                    self._answers.hear(events)
                 async with status.floor:
-                    for stored in page:
-                        event = stored.decode()
+                    for event in events:
                         reduce(self._state, event)
                         if event.seq > shown_from:
                             self._show(

@@ -23,6 +23,7 @@ from dragoman.host.matching import Rule
 from dragoman.host.permissions import PermissionAnswer, PermissionRequest, PermissionsProvider
 from dragoman.host.policy import Decision
 from dragoman.host.questions import Questions
+from dragoman.host.raw_input import whole_file
 from dragoman.host.rulebook import Policy
 from dragoman.host.wording import (
     OUR_OPTIONS,
@@ -146,7 +147,7 @@ class Consent:
         access = self._claim(known, options)
         decision = self._policy.decide(access, self._workspace)
         title = "" if known is None else known.title
-        content = () if known is None else tuple(known.content)
+        content = () if known is None else _shown(known)
         request = self._request(
             access, title, tuple(options), decision, tool_call.tool_call_id, content
         )
@@ -386,6 +387,13 @@ async def _elicited(asker: ElicitationProvider, request: ElicitationRequest) -> 
 
 def _allows(option_id: str | None, options: Sequence[PermissionOption]) -> bool:
     return any(o.id == option_id and o.kind.startswith("allow") for o in options)
+
+
+def _shown(call: ToolCall) -> tuple[ToolContent, ...]:
+    """What the call shows. Some agents tell a whole file in their raw input alone: as a diff it can
+    be read by whoever is asked, and a yes covers it."""
+    told = None if call.diffs else whole_file(call.raw_input)
+    return tuple(call.content) if told is None else (*call.content, Diff(*told))
 
 
 def _is_free(access: Access) -> bool:

@@ -25,6 +25,7 @@ from dragoman.host.changes import Change
 from dragoman.host.consent import Consent
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
 from dragoman.host.files import FilesProvider, LocalFiles
+from dragoman.host.grants import HARMLESS
 from dragoman.host.jail import real_file, real_path
 from dragoman.host.permissions import PermissionsProvider
 from dragoman.host.terminals import (
@@ -181,7 +182,8 @@ class Gate:
             env=bool(command.env),
         )
         title = _title(command, None if cwd == real_path(self.workspace.cwd) else cwd)
-        await self.consent.permit(access, title, lambda grants: grants.take_command(access))
+        shown = msgspec.structs.replace(access, env=bool(command.env.keys() - HARMLESS))
+        await self.consent.permit(access, title, lambda grants: grants.take_command(shown))
         workspace = self._widened(cwd, outside=access.place_of_cwd == "outside")
         command = msgspec.structs.replace(command, cwd=cwd)
         terminal_id = await self._providers.terminals.create(workspace, command, self)

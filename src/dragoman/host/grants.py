@@ -10,6 +10,10 @@ from dragoman.host.access import Access, Command
 from dragoman.host.shell import plain_words
 from dragoman.session.content import Diff
 
+HARMLESS = frozenset({"AGENT_SESSION_ID", "GIT_TERMINAL_PROMPT", "NO_COLOR"})
+"""Variables that agents set for every command: whatever their value, they change how a program
+talks and not what it does, so a command with them is the one that was shown."""
+
 
 class Grants:
     """The grants of a session's running turn."""

@@ -31,6 +31,8 @@ _ENV_KEYS = frozenset(("env", "envs", "envvars", "environment", "environmentvari
 _PATH_ENDINGS = ("path", "paths", "pathname", "file", "files", "filename", "uri")
 # Paths when a file is moved; words to replace, or anything, elsewhere.
 _END_KEYS = frozenset(("from", "to", "source", "src", "destination", "dest", "dst", "target"))
+_FILE_KEYS = frozenset(("path", "file", "filepath", "absolutepath", "filename"))
+_CONTENT_KEYS = frozenset(("content", "contents", "filetext"))
 _TOOL_KEYS = frozenset(("tool", "toolname", "mcptool"))
 # Where agents put a whole JSON document into a string.
 _DOCUMENT_KEYS = frozenset(
@@ -153,6 +155,16 @@ class RawInput:
             self.complete = False
         else:
             self.hosts.append(host)
+
+
+def whole_file(raw_input: Any) -> tuple[str, str] | None:
+    """A path and all that is to stand there, where the input is nothing but these two."""
+    if not _is_object(raw_input) or len(raw_input) != 2:
+        return None
+    texts = {_spelling(str(key)): text for key, text in raw_input.items() if isinstance(text, str)}
+    path = next((text for key, text in texts.items() if key in _FILE_KEYS), None)
+    content = next((text for key, text in texts.items() if key in _CONTENT_KEYS), None)
+    return None if path is None or content is None else (path, content)
 
 
 def looks_like_a_path(text: str) -> bool:

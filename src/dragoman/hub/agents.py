@@ -66,7 +66,12 @@ class Agents:
             return _used(await self._start(agent, cwd))
         async with self._starting.setdefault(agent, asyncio.Lock()):
             running = self._shared.get(agent)
-            if running is None or running.client.connection_error is not None:
+            if running is not None and running.client.connection_error is not None:
+                # It has died; those who still use it end it when they leave.
+                if not running.users:
+                    await self._end(running)
+                running = None
+            if running is None:
                 running = self._shared[agent] = await self._start(agent, cwd)
             return _used(running)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from dragoman.errors import DragomanError, LeaseLost, SessionOwned, UnknownSession
+from dragoman.errors import DragomanError, LeaseLost, SessionError
 from dragoman.hub.agents import Agents
 from dragoman.hub.opening import LEASE_SECONDS, Opener
-from dragoman.hub.owner import is_gone
+from dragoman.hub.owner import has_ended, is_gone
 
 if TYPE_CHECKING:
     from dragoman.hub.hub import Hub
@@ -22,63 +24,84 @@ _SWEEP_SECONDS = 1.0
 _RENEW_SECONDS = LEASE_SECONDS / 4
 IDLE_SECONDS = 600.0
 """After so long without use a session is put down and an agent stopped, if it can continue."""
+_AT_HAND_SECONDS = 30.0
+"""For so long after its last use a session's newest events are kept in memory."""
 
 
 class Chores:
-    """Runs in the background of a hub; one that fails is tried again, and hurts no other."""
+    """Run in the background of a hub; one that fails is tried again, and hurts no other."""
 
     def __init__(self, hub: Hub, opener: Opener, agents: Agents) -> None:
         self._hub = hub
         self._opener = opener
         self._agents = agents
         self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._renewed = time.monotonic()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._expired: dict[tuple[str, str], float] = {}
+        """Since when the lease of a session and an owner is known to have run out."""
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._keep_on())
+        # Leases have a task of their own: the other chores may take longer than one lasts.
+        self._tasks = [
+            asyncio.create_task(self._keep_on(_SWEEP_SECONDS, self.recover, self._save, self.rest)),
+            asyncio.create_task(self._keep_on(_RENEW_SECONDS, self._renew_if_any)),
+        ]
 
     async def aclose(self) -> None:
         """Finish the chore at hand: a lease that was just taken has to be given back."""
         self._stopping.set()
-        if self._task is not None:
-            await self._task
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
-    async def _keep_on(self) -> None:
+    async def _keep_on(self, seconds: float, *chores: Callable[[], Awaitable[None]]) -> None:
         while not self._stopping.is_set():
-            for chore in (self.recover, self._renew_in_time, self._snapshots, self.rest):
-                try:
-                    await chore()
-                except DragomanError as error:
-                    logger.warning("%s failed: %s", chore.__name__.strip("_"), error)
+            for chore in chores:
+                await self._try(chore)
                 if self._stopping.is_set():
                     return
             with suppress(TimeoutError):
-                async with asyncio.timeout(_SWEEP_SECONDS):
+                async with asyncio.timeout(seconds):
                     await self._stopping.wait()
+
+    async def _try(self, chore: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await chore()
+        except DragomanError as error:
+            logger.warning("a chore failed: %s", error)
+        except Exception:
+            logger.exception("a chore failed")
+
+    # ── recovery ──────────────────────────────────────────────────────────────────────────────
 
     async def recover(self) -> None:
         """Put right the sessions whose owners have ended without doing so."""
-        for session_id, owner in await self._hub.store.owned():
-            if is_gone(owner):
-                async with self._hub.opening(session_id):
-                    await self._recover(session_id)
+        gone = cache(is_gone)
+        found = [each for each, owner in await self._hub.store.owned() if gone(owner)]
+        for session_id in {*found, *await self._given_up(), *self._opener.left}:
+            taking = self._hub.opening(session_id)
+            if not taking.locked():  # else somebody here does that already
+                async with taking:
+                    await self._try(partial(self._recover, session_id))
+
+    async def _given_up(self) -> list[str]:
+        """Sessions of owners that cannot be seen from here and do not renew their leases. By our
+        own watch: a machine that wakes up finds all leases run out, also those of the living."""
+        now = time.monotonic()
+        self._expired = {
+            (session_id, owner.id): self._expired.get((session_id, owner.id), now)
+            for session_id, owner in await self._hub.store.owned(expired=True)
+            if owner.id != self._hub.owner.id and has_ended(owner) is None
+        }
+        return [each for (each, _), since in self._expired.items() if now - since > LEASE_SECONDS]
 
     async def _recover(self, session_id: str) -> None:
-        try:
-            lease = await self._opener.lease(session_id)
-        except (SessionOwned, UnknownSession):
-            return  # another process was quicker
-        try:
-            record = await self._hub.store.session(session_id)
-            if record is not None:
-                await self._opener.put_right(record, lease)
-        finally:
-            await self._hub.store.release(lease)
+        with suppress(SessionError):  # another process was quicker
+            await self._opener.recover(session_id)
 
-    async def _renew_in_time(self) -> None:
-        if time.monotonic() - self._renewed >= _RENEW_SECONDS and self._hub.live:
-            self._renewed = time.monotonic()
+    # ── leases ────────────────────────────────────────────────────────────────────────────────
+
+    async def _renew_if_any(self) -> None:
+        if self._hub.has_leases:
             await self.renew()
 
     async def renew(self) -> None:
@@ -89,16 +112,22 @@ class Chores:
             if live.id not in held:
                 live.recording.fail(LeaseLost(live.id))
 
-    async def _snapshots(self) -> None:
+    # ── what is at rest ───────────────────────────────────────────────────────────────────────
+
+    async def _save(self) -> None:
         for live in list(self._hub.live.values()):
             if live.wants_snapshot:
-                await live.save_snapshot()
+                await self._try(live.save_snapshot)
 
     async def rest(self, after: float = IDLE_SECONDS) -> None:
         """Put down what nobody has used for so many seconds and can be continued."""
         now = time.monotonic()
         for live in list(self._hub.live.values()):
-            agent = live.running.client.capabilities
-            if live.idle and now - live.used_at >= after and (agent.load or agent.resume):
-                await self._hub.detach(live)
+            if not live.idle:
+                continue
+            agent, unused = live.running.client.capabilities, now - live.used_at
+            if unused >= after and (agent.load or agent.resume):
+                self._hub.put_down(live)
+            elif unused >= _AT_HAND_SECONDS:
+                live.recording.tail.forget()
         await self._agents.stop_idle(after)

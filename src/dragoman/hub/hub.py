@@ -10,16 +10,26 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Sequence,
+)
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from dragoman.client.client import Client
 from dragoman.errors import (
     CommandRefused,
     ConnectionClosed,
     DragomanError,
+    LeaseLost,
     ResourceNotFound,
     SessionOwned,
     UnknownSession,
@@ -70,55 +80,57 @@ class Hub:
         self._opener = Opener(
             store, self._agents, self.owner, attended=attended, on_stored=self.news.tell
         )
-        self._opening: dict[str, asyncio.Lock] = {}
+        self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._beginning: set[asyncio.Task[Live]] = set()
         self._failures: dict[str, DragomanError] = {}
         self._inbox = Inbox(store, self._leases, self._serve)
         self.chores = Chores(self, self._opener, self._agents)
         self._leaving: dict[str, asyncio.Task[None]] = {}
+        self._is_closed = False
 
     # ── its life ──────────────────────────────────────────────────────────────────────────────
 
     async def __aenter__(self) -> Hub:
+        if self._orphans is not None:
+            self._orphans.sweep()
         self._unsubscribe = self.store.on_change(self._changed)
         self._inbox.start()
         self.chores.start()
-        if self._orphans is not None:
-            self._orphans.sweep()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def _changed(self) -> None:
-        self.news.tell_all()
+        self.news.tell_all(but=self.live)
         self._inbox.look()
 
     async def aclose(self) -> None:
         """Cancel what runs, store all of it, end the agents and give the sessions up."""
+        self._is_closed = True
         self._unsubscribe()
         await self.chores.aclose()
         await self._inbox.aclose()
-        if self._leaving:
-            await asyncio.wait(self._leaving.values())
+        for beginning in self._beginning:
+            beginning.cancel()
         lives = list(self.live.values())
         self.live.clear()
-        await asyncio.gather(*map(self._settle, lives))
-        await self._agents.aclose()
-        for live in lives:
-            await self._release(live)
+        try:
+            await asyncio.gather(*map(self._settle, lives))
+            # What an agent holds up goes on once that has ended.
+            await _finished(*self._leaving.values(), *self._beginning, timeout=_CANCEL_SECONDS)
+        finally:
+            await self._agents.aclose()
+            await _finished(*self._leaving.values(), *self._beginning)
+            await asyncio.gather(*map(self._give_up, lives))
 
     async def _settle(self, live: Live) -> None:
-        if live.session.busy:
+        # When a turn ends in order, the next prompt is sent: those that wait are to wait here.
+        if live.session.busy and not live.session.queued:
             with suppress(DragomanError, TimeoutError):
                 async with asyncio.timeout(_CANCEL_SECONDS):
                     await live.session.cancel()
         await live.detach(ConnectionClosed("the process that ran the session was closed"))
-
-    async def _release(self, live: Live) -> None:
-        try:
-            await self.store.release(live.recording.lease)
-        except DragomanError as error:
-            logger.warning("a session could not be given up: %s", error)
 
     # ── opening ───────────────────────────────────────────────────────────────────────────────
 
@@ -133,29 +145,32 @@ class Hub:
     ) -> Live:
         """A new session. Raises NameTaken, and what starting the agent raises."""
         record = _record(agent, cwd, session_id, name, additional_directories)
-        return self._run(await self._opener.create(record))
+        return await self._begin(record.id, self._opener.create(record))
 
     async def adopt(
         self, agent: str, agent_session_id: str, cwd: str, *, on_reset: OnReset = "fail"
     ) -> Live:
         """A session that only the agent knew. Raises SessionNotContinued where it cannot be."""
         record = _record(agent, cwd)
-        record.agent_session_id = agent_session_id
-        return self._run(await self._opener.adopt(record, on_reset))
+        opening = self._opener.adopt(agent_session_id, record, on_reset)
+        return await self._begin(record.id, opening)
 
     async def fork(self, session_id: str, *, name: str | None = None) -> Live:
         """A new session that remembers another. Raises UnknownSession, Unsupported."""
+        if (live := self.live.get(session_id)) is not None:
+            await live.recording.settled()
         parent = await self.record(session_id)
         if parent.agent_session_id is None:
             raise Unsupported("forking a session that was never opened")
         record = _record(parent.agent, parent.cwd, None, name, parent.additional_directories)
         record.parent = parent.id
-        return self._run(await self._opener.fork(parent.agent_session_id, record, parent))
+        opening = self._opener.fork(parent.agent_session_id, record, parent)
+        return await self._begin(record.id, opening)
 
     async def fork_known(self, agent: str, agent_session_id: str, cwd: str) -> Live:
         """The same for a session that only the agent knows. Raises Unsupported."""
         record = _record(agent, cwd)
-        return self._run(await self._opener.fork(agent_session_id, record, None))
+        return await self._begin(record.id, self._opener.fork(agent_session_id, record, None))
 
     async def open(self, session_id: str, *, on_reset: OnReset = "fail") -> Live:
         """Have a stored session run here.
@@ -163,17 +178,40 @@ class Hub:
         Raises UnknownSession, SessionOwned when another process runs it, and SessionNotContinued
         when its agent does not remember it, unless `on_reset` is new.
         """
-        async with self.opening(session_id):
-            if (leaving := self._leaving.get(session_id)) is not None:
-                await asyncio.wait([leaving])
-            if (live := self.live.get(session_id)) is not None:
-                return live
-            record = await self.record(session_id)
-            return self._run(await self._opener.reopen(record, on_reset))
+        await self._left(session_id)
+        if (live := self.live.get(session_id)) is not None:
+            return live
+        return await self._begin(session_id, self._reopened(session_id, on_reset))
+
+    async def _reopened(self, session_id: str, on_reset: OnReset) -> Live:
+        """Somebody here may have been quicker."""
+        live = self.live.get(session_id)
+        return await self._opener.reopen(session_id, on_reset) if live is None else live
 
     def opening(self, session_id: str) -> asyncio.Lock:
         """Held by whoever takes a session, so that we do not get in our own way."""
         return self._opening.setdefault(session_id, asyncio.Lock())
+
+    async def _begin(self, session_id: str, opening: Coroutine[Any, Any, Live]) -> Live:
+        """A task of its own, which is cancelled with whoever waits, or when the hub is closed."""
+        if self._is_closed:
+            opening.close()
+            raise ConnectionClosed("the hub is closed")
+        task = asyncio.create_task(self._begun(session_id, opening))
+        self._beginning.add(task)
+        task.add_done_callback(self._beginning.discard)
+        return await task
+
+    async def _begun(self, session_id: str, opening: Coroutine[Any, Any, Live]) -> Live:
+        try:
+            async with self.opening(session_id):
+                return self._run(await opening)
+        finally:
+            opening.close()  # it may never have been begun
+
+    async def _left(self, session_id: str) -> None:
+        """Wait until a session that is being put down is free again."""
+        await _finished(*(self._leaving[each] for each in self._leaving.keys() & {session_id}))
 
     def _run(self, live: Live) -> Live:
         self.live[live.id] = live
@@ -189,28 +227,42 @@ class Hub:
         logger.error("session %s is not recorded any more: %s", live.id, error)
         self._failures[live.id] = error
         self.news.tell(live.id)
-        self._let_go(live, live.detach(error))
+        self._let_go(live, partial(live.detach, error))
 
     async def detach(self, live: Live) -> None:
         """Stop running a session here; it is stored, and can be opened again anywhere."""
-        await asyncio.shield(self._let_go(live, self._settle(live)))
+        self.put_down(live)
+        await self._left(live.id)
 
-    def _let_go(self, live: Live, settling: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task of its own: whoever wants to open the session again waits for it."""
-        self.live.pop(live.id, None)
-        task = self._leaving[live.id] = asyncio.create_task(self._leave(live, settling))
-        task.add_done_callback(lambda _: self._leaving.pop(live.id, None))
-        return task
+    def put_down(self, live: Live) -> None:
+        """The same, without waiting for it."""
+        self._let_go(live, partial(self._settle, live))
 
-    async def _leave(self, live: Live, settling: Coroutine[Any, Any, None]) -> None:
+    def _let_go(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
+        """A task of its own: whoever wants to open the session again waits for it. Nothing happens
+        when that is under way, or has been done."""
+        if self.live.get(live.id) is live:
+            del self.live[live.id]
+            task = self._leaving[live.id] = asyncio.create_task(self._leave(live, settle))
+            task.add_done_callback(lambda _: self._leaving.pop(live.id, None))
+
+    async def _leave(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
         try:
-            await settling
+            await settle()
             with suppress(DragomanError):
                 await live.running.client.close_session(live.session.id)
         finally:
             live.session.gate.forget()
             await self._agents.leave(live.running)
-            await self._release(live)
+            await self._give_up(live)
+
+    async def _give_up(self, live: Live) -> None:
+        error = live.recording.error
+        if error is None or isinstance(error, LeaseLost):
+            await self._opener.release(live.recording.lease)
+        else:
+            # Its end is not stored: that is done first, as soon as the store takes it.
+            self._opener.left.add(live.id)
 
     @asynccontextmanager
     async def using(self, agent: str, cwd: str) -> AsyncGenerator[Client]:
@@ -228,6 +280,7 @@ class Hub:
 
         Raises CommandRefused when it cannot, UnknownSession, and what opening it raises.
         """
+        await self._left(session_id)
         if (live := self.live.get(session_id)) is not None:
             return await self._do(live, command)
         await self.record(session_id)
@@ -262,7 +315,8 @@ class Hub:
 
     async def _close(self, live: Live) -> None:
         """End it in order, on the agent's side too; the record says that it is closed."""
-        await asyncio.shield(self._let_go(live, self._end(live)))
+        self._let_go(live, partial(self._end, live))
+        await self._left(live.id)
 
     async def _end(self, live: Live) -> None:
         try:
@@ -300,9 +354,12 @@ class Hub:
         record = await self.record(session_id)
         if (live := self.live.get(session_id)) is not None:
             await self._close(live)
-        if not local and record.agent_session_id is not None:
-            await self._delete_remotely(record)
-        await self.store.delete_session(session_id)
+        await self._left(session_id)
+        # Held from here on: nobody must go on with what its agent has forgotten.
+        async with self.opening(session_id), self._opener.holding(session_id) as lease:
+            if not local and record.agent_session_id is not None:
+                await self._delete_remotely(record)
+            await self.store.delete_session(session_id, lease)
         self.news.tell(session_id)
 
     async def _delete_remotely(self, record: SessionRecord) -> None:
@@ -322,24 +379,29 @@ class Hub:
         return record
 
     async def state(self, session_id: str) -> SessionState:
-        """What the session is now, wherever it runs. Raises UnknownSession."""
+        """What the session is now, wherever it runs, as far as it is stored. Raises
+        UnknownSession."""
         if (live := self.live.get(session_id)) is not None:
-            return live.state
+            await live.recording.settled()
+            if live.is_stored:
+                return live.state
         await self.record(session_id)
         return await stored_state(self.store, session_id)
 
     def watch(self, session_id: str, after: int = 0) -> AsyncIterator[list[StoredEvent]]:
         """The stored events behind `after`, and those to come; ends with an error when this process
-        ran the session and cannot store it any more."""
-        return watch_session(
-            self.store, self.news, session_id, after, lambda: self._tail(session_id)
-        )
+        runs the session and cannot store it any more."""
+        before = self._failures.get(session_id)
 
-    def _tail(self, session_id: str) -> Tail | None:
-        if (error := self._failures.get(session_id)) is not None:
-            raise error
-        live = self.live.get(session_id)
-        return None if live is None else live.recording.tail
+        def tail() -> Tail | None:
+            # Whoever comes later reads what there is: another process may go on with it.
+            error = self._failures.get(session_id)
+            if error is not None and error is not before:
+                raise error
+            live = self.live.get(session_id)
+            return None if live is None else live.recording.tail
+
+        return watch_session(self.store, self.news, session_id, after, tail)
 
     def watch_all(self, after: int) -> AsyncIterator[list[StoredEvent]]:
         """The stored events of all sessions behind a position, and those to come."""
@@ -355,11 +417,21 @@ class Hub:
         except OSError as error:
             logger.warning("what runs could not be noted: %s", error)
 
+    @property
+    def has_leases(self) -> bool:
+        return bool(self.live or self._beginning or self._opener.left)
+
     def _leases(self) -> list[Lease]:
         return [live.recording.lease for live in self.live.values()]
 
 
-_NEED_A_LIVE_ONE = (c.Cancel, c.Answer, c.AnswerElicitation, c.EditQueued, c.Kill)
+_NEED_A_LIVE_ONE = (c.Cancel, c.Answer, c.AnswerElicitation, c.Kill)
+
+
+async def _finished(*tasks: asyncio.Task[Any], timeout: float | None = None) -> None:
+    """However they end."""
+    if tasks:
+        await asyncio.wait(tasks, timeout=timeout)
 
 
 def _nothing_runs(session_id: str, command: c.Command) -> c.Reply:

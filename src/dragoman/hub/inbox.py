@@ -6,10 +6,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
-from dragoman.errors import CommandRefused, DragomanError, SessionError
+from dragoman.errors import CommandRefused, DragomanError, SessionError, UnknownSession
 from dragoman.hub import commands as c
 from dragoman.hub.owner import is_gone
 from dragoman.hub.watching import News
@@ -20,7 +21,11 @@ logger = logging.getLogger("dragoman.hub")
 
 _BETWEEN_LOOKS = 0.02
 _OWNER_SECONDS = 60.0
-"""How long an owner may take that is alive but does not answer."""
+"""How long an owner that is alive may take to look into its inbox."""
+_WORK_SECONDS = 300.0
+"""How long it may work on what it found there: an agent may have to be started first."""
+_LAST_WORDS_SECONDS = 1.0
+"""One that has just given the session up may be about to say what came of it."""
 
 
 class Inbox:
@@ -50,6 +55,7 @@ class Inbox:
         """Finish what was taken; take nothing more."""
         if self._looking is not None:
             self._looking.cancel()
+            await asyncio.wait([self._looking])
         if self._serving:
             await asyncio.wait(self._serving, timeout=_BETWEEN_LOOKS)
         for task in self._serving:
@@ -63,6 +69,8 @@ class Inbox:
                 await self._take()
             except DragomanError as error:
                 logger.warning("the inbox could not be read: %s", error)
+            except Exception:
+                logger.exception("the inbox could not be read")
             # What this process stores itself wakes us too: once for many of those is enough.
             await asyncio.sleep(_BETWEEN_LOOKS)
 
@@ -100,29 +108,80 @@ class Inbox:
 async def ask_owner(store: Store, news: News, session_id: str, command: c.Command) -> c.Reply:
     """Have the process that owns a session do something.
 
-    Raises CommandRefused when it refuses, ends, or does not answer.
+    Raises CommandRefused when it refuses, ends, or does not answer; with `owner_gone` and
+    `no_answer` nothing of it was done, and nothing will be. Raises UnknownSession.
     """
     with news.of(session_id) as fresh:
-        command_id = await store.send(session_id, c.encode_command(command))
-        deadline = time.monotonic() + _OWNER_SECONDS
-        while time.monotonic() < deadline:
-            fresh.clear()
-            outcome = await store.outcome(command_id)
-            if outcome.state == "done":
-                return c.decode_result(session_id, outcome.body)
-            owner = await store.owner(session_id)
-            if owner is None or is_gone(owner):
-                sentence = "the process that ran the session has just ended"
-                raise CommandRefused(session_id, "owner_gone", sentence)
-            await _soon(fresh)
-    sentence = "the process that runs the session does not answer"
-    raise CommandRefused(session_id, "no_answer", sentence)
+        asked = _Asked(store, session_id, await store.send(session_id, c.encode_command(command)))
+        try:
+            while (body := await asked.answer()) is None:
+                await _soon(fresh)
+        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.create_task(asked.take_back()))
+            raise
+    return c.decode_result(session_id, body)
+
+
+class _Asked:
+    """A command on its way: who may still carry it out, and until when to wait for that."""
+
+    def __init__(self, store: Store, session_id: str, command_id: int) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._command_id = command_id
+        self._sent = time.monotonic()
+        self._lost: float | None = None
+
+    async def answer(self) -> bytes | None:
+        """The owner's, once it is there."""
+        outcome = await self._store.outcome(self._command_id)
+        match outcome.state:
+            case "done":
+                return outcome.body
+            case "unknown":
+                raise UnknownSession(self._session_id)
+            case "waiting":
+                await self._see_whether_it_waits_in_vain()
+            case _:
+                await self._see_whether_it_was_lost(outcome.state == "lost")
+        return None
+
+    async def _see_whether_it_waits_in_vain(self) -> None:
+        if await self._owner_is_gone():
+            code, sentence = "owner_gone", "the process that ran the session has just ended"
+        elif time.monotonic() > self._sent + _OWNER_SECONDS:
+            code, sentence = "no_answer", "the process that runs the session does not answer"
+        else:
+            return
+        # What is refused must not be found by a later owner, who would do it all the same.
+        if await self._store.withdraw(self._command_id):
+            raise CommandRefused(self._session_id, code, sentence)
+
+    async def _see_whether_it_was_lost(self, lost: bool) -> None:
+        now = time.monotonic()
+        if lost or await self._owner_is_gone():
+            self._lost = self._lost or now
+            if now > self._lost + _LAST_WORDS_SECONDS:
+                self._give_up("the process that ran the session has just ended")
+        elif now > self._sent + _WORK_SECONDS:
+            self._give_up("the process that runs the session does not answer")
+
+    def _give_up(self, sentence: str) -> None:
+        sentence = f"{sentence}; what was asked may have been done"
+        raise CommandRefused(self._session_id, "unsure", sentence)
+
+    async def _owner_is_gone(self) -> bool:
+        owner = await self._store.owner(self._session_id)
+        return owner is None or is_gone(owner)
+
+    async def take_back(self) -> None:
+        with suppress(DragomanError):
+            await self._store.withdraw(self._command_id)
 
 
 async def _soon(fresh: asyncio.Event) -> None:
     """News, or time to see whether the owner is still there."""
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(0.5):
             await fresh.wait()
-    except TimeoutError:
-        return
+    fresh.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 
@@ -20,15 +21,13 @@ from dragoman.host.elicitation import ElicitationAnswer
 from dragoman.hub import commands as c
 from dragoman.hub.agents import Running
 from dragoman.hub.recording import Recording
-from dragoman.hub.states import encode_state
+from dragoman.hub.states import WORTH_A_SNAPSHOT, snapshot_of
 from dragoman.hub.summary import status_of, title_of
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
-from dragoman.store.records import SessionChange, Snapshot
+from dragoman.store.records import SessionChange
 
 logger = logging.getLogger("dragoman.hub")
-
-_FIRST_SNAPSHOT = 2_000
 
 
 class Live:
@@ -43,7 +42,10 @@ class Live:
         self.session = session
         self.used_at = time.monotonic()
         self._store = store
-        self._snapshot_at = max(_FIRST_SNAPSHOT, self.record.last_seq * 5 // 4)
+        self._snapshot_at = max(WORTH_A_SNAPSHOT, self.record.last_seq * 5 // 4)
+        self._reconnecting = asyncio.Lock()
+        self._opened_on = running.client.dialect
+        self.record.agent_session_id = session.id
         recording.describe = self.describe
         # What was stored while it was being opened said nothing of the agent's name for it.
         recording.refresh()
@@ -56,6 +58,11 @@ class Live:
     def state(self) -> SessionState:
         """Ahead of what is stored by what is being written."""
         return self.session.state
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether a reader may see all of the state: what is not durable may never have been."""
+        return self.record.last_seq >= self.state.last_seq
 
     @property
     def idle(self) -> bool:
@@ -85,11 +92,11 @@ class Live:
 
     async def save_snapshot(self) -> None:
         """So that the session opens without folding all of it again."""
-        seq, body = self.state.last_seq, encode_state(self.state)
-        self._snapshot_at = seq * 5 // 4 + 1
+        snapshot = snapshot_of(self.state)
+        self._snapshot_at = snapshot.seq * 5 // 4 + 1
         await self.recording.settled()
-        if self.record.last_seq >= seq:
-            await self._store.save_snapshot(self.recording.lease, Snapshot(seq, body))
+        if self.record.last_seq >= snapshot.seq:
+            await self._store.save_snapshot(self.recording.lease, snapshot)
 
     async def detach(self, error: DragomanError) -> None:
         """Stop running it; all that has happened is stored. A turn that still runs ends with the
@@ -133,6 +140,7 @@ class Live:
         return {}
 
     async def _set(self, command: c.SetMode | c.SetConfig | c.SetModel) -> None:
+        await self._reconnected()
         match command:
             case c.SetMode(mode_id):
                 await self.session.set_mode(mode_id)
@@ -163,9 +171,19 @@ class Live:
         Raises SessionNotContinued when it comes back without its memory, ValueError when there is
         nothing in the prompt.
         """
-        if self.running.client.connection_error is not None:
-            await self.session.reconnect()
+        await self._reconnected()
         return self.session.prompt(prompt)
+
+    async def _reconnected(self) -> None:
+        """With its agent there, whatever became of it before.
+
+        When another session has started the agent again, it does not know of this one yet.
+        """
+        client = self.running.client
+        async with self._reconnecting:
+            if client.connection_error is not None or client.dialect is not self._opened_on:
+                await self.session.reconnect()
+                self._opened_on = client.dialect
 
     async def _cancel(self) -> c.Reply:
         busy = self.session.busy
@@ -183,7 +201,8 @@ class Live:
         change = SessionChange(title=title, renamed=True)
         await self._store.change_session(self.id, change)
         # The agent's own list should say the same, where it can.
-        if self.running.client.capabilities.set_title and title:
+        client = self.running.client
+        if client.capabilities.set_title and title and client.connection_error is None:
             await self.session.set_title(title)
 
 

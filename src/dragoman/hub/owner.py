@@ -34,6 +34,14 @@ def is_gone(owner: Owner) -> bool:
     return owner.machine == _machine() and started(owner.pid) != owner.started
 
 
+def has_ended(owner: Owner) -> bool | None:
+    """The same for whoever wants to take its place: None when nobody here can tell, and its lease
+    has to decide. Of another hub in this process that it is there does not say that it works."""
+    if is_gone(owner):
+        return True
+    return None if owner.machine != _machine() or owner.pid == os.getpid() else False
+
+
 def started(pid: int) -> str:
     """When a process started, in the system's own way to say so; "" when there is none."""
     if sys.platform == "linux":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from dragoman.errors import DragomanError, SlowConsumer
+from dragoman.errors import DragomanError, SlowConsumer, StoreError
 from dragoman.hub.watching import Tail
 from dragoman.session import events as e
 from dragoman.store.base import Store
@@ -56,18 +56,28 @@ class Recording:
         self._said: list[Said] = []
         self._size = 0
         self._first_seq = record.last_seq + 1
+        self._last_seq = record.last_seq
         self._stale = False
         self._sealed = False
         self._writing: asyncio.Task[None] | None = None
+        self._written = asyncio.Event()
+        """Set, and replaced, when the batch that is being written is durable, or has failed."""
 
     def listen(self, event: e.Event) -> None:
         """Take one event; it must follow the last one."""
         if self._sealed:
             return
+        # Encoded at once: what an event holds may be part of the state, and change with it.
+        try:
+            body = encode_event(event)
+        except Exception as error:
+            # The next one would take its number.
+            reason = f"event {event.seq} cannot be stored: {error}"
+            self.fail(StoreError(f"session {self.record.id}", reason))
+            return
         if not self._waiting:
             self._first_seq = event.seq
-        # Encoded at once: what an event holds may be part of the state, and change with it.
-        body = encode_event(event)
+        self._last_seq = event.seq
         self._waiting.append(body)
         self._said += self._texts.feed(event)
         self._size += len(body)
@@ -89,10 +99,16 @@ class Recording:
         try:
             while (self._waiting or self._stale) and not self._sealed:
                 await self._write_batch(self._take())
+                self._tell_written()
         except DragomanError as error:
             self.fail(error)
         finally:
             self._writing = None
+            self._tell_written()
+
+    def _tell_written(self) -> None:
+        written, self._written = self._written, asyncio.Event()
+        written.set()
 
     def _take(self) -> Batch:
         events, self._waiting = (
@@ -132,11 +148,14 @@ class Recording:
             self.on_failed(error)
 
     async def settled(self) -> None:
-        """Wait until all that was taken is durable, or the store has failed."""
-        while (writing := self._writing) is not None:
-            await asyncio.shield(writing)
+        """Wait until all that was taken so far is durable, or the store has failed; not for what
+        comes meanwhile, of which there may be no end."""
+        last = self._last_seq
+        while self._writing is not None and (self._stale or self.record.last_seq < last):
+            await self._written.wait()
 
     async def seal(self) -> None:
         """Take nothing more; what was taken is stored first."""
-        await self.settled()
+        while self._writing is not None:
+            await self._written.wait()
         self._sealed = True

@@ -7,23 +7,27 @@ from dragoman.session import events as e
 from dragoman.session.facts import Decision
 from dragoman.session.state import PendingPermission, SessionState
 
-_REASON = "the process that ran the session ended"
+ENDED = "the process that ran the session ended"
+FORKED = "the session was forked in the midst of a turn"
 
 
-def loose_ends(state: SessionState) -> list[e.Event]:
+def loose_ends(state: SessionState, reason: str = ENDED) -> list[e.Event]:
     """The events that end what the owner left open: questions, terminals, the turn.
 
-    Prompts that were queued stay so. Empty when everything was in order.
+    Prompts that were queued stay so, unless this is a fork: they wait where they were queued.
+    Empty when everything was in order.
     """
     events: list[e.Event] = []
     for pending in state.pending.values():
         if isinstance(pending, PendingPermission):
-            decision = Decision(effect="cancelled", reason=_REASON)
+            decision = Decision(effect="cancelled", reason=reason)
             events.append(e.PermissionSettled(pending.id, None, decision))
         else:
             events.append(e.ElicitationSettled(pending.id, "cancel"))
     running = (t.id for t in state.terminals.values() if t.running and t.ours)
     events += [e.TerminalExited(terminal_id) for terminal_id in running]
+    if reason == FORKED:
+        events += [e.PromptUnqueued(queued.id) for queued in state.queue]
     if state.turn is not None:
-        events.append(e.TurnEnded(state.turn.id, error=f"{INTERRUPTED}{_REASON}"))
+        events.append(e.TurnEnded(state.turn.id, error=f"{INTERRUPTED}{reason}"))
     return events

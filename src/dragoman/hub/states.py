@@ -7,15 +7,27 @@ from functools import cache
 
 import msgspec
 
+from dragoman._version import __version__
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
+from dragoman.store.records import Lease, Snapshot, StoredEvent
 
 logger = logging.getLogger("dragoman.hub")
+
+WORTH_A_SNAPSHOT = 2_000
+"""Events that may have to be folded before it pays to have it done once and for all."""
 
 _PAGE = 2_000
 
 _encoder = msgspec.msgpack.Encoder()
+
+
+class _Saved(msgspec.Struct, array_like=True):
+    """Which version folded the events: another one may fold them to something else."""
+
+    version: str
+    state: msgspec.Raw
 
 
 @cache
@@ -24,17 +36,43 @@ def _decoder() -> msgspec.msgpack.Decoder[SessionState]:
     return msgspec.msgpack.Decoder(SessionState)
 
 
-def encode_state(state: SessionState) -> bytes:
-    return _encoder.encode(state)
+_saved = msgspec.msgpack.Decoder(_Saved)
+
+
+def snapshot_of(state: SessionState) -> Snapshot:
+    saved = _Saved(__version__, msgspec.Raw(_encoder.encode(state)))
+    return Snapshot(state.last_seq, _encoder.encode(saved))
 
 
 async def stored_state(store: Store, session_id: str) -> SessionState:
     """In pages, so that opening a long session does not hold up the others."""
-    state = await _from_snapshot(store, session_id)
+    return await _folded(store, session_id, await _from_snapshot(store, session_id))
+
+
+async def state_to_go_on(store: Store, lease: Lease) -> SessionState:
+    """The same for an owner, who saves what took long: the next one shall have it sooner."""
+    state = await _from_snapshot(store, lease.session_id)
+    known = state.last_seq
+    await _folded(store, lease.session_id, state)
+    if state.last_seq - known >= max(WORTH_A_SNAPSHOT, known // 4):
+        await store.save_snapshot(lease, snapshot_of(state))
+    return state
+
+
+async def _folded(store: Store, session_id: str, state: SessionState) -> SessionState:
     while events := await store.events(session_id, after=state.last_seq, limit=_PAGE):
         for event in events:
-            reduce(state, event.decode())
+            _fold(state, event)
     return state
+
+
+def _fold(state: SessionState, event: StoredEvent) -> None:
+    try:
+        reduce(state, event.decode())
+    except (msgspec.DecodeError, RecursionError) as error:
+        # Of another version, or torn from a damaged database: kept, and no reason to stop here.
+        logger.warning("event %d of %s was passed over: %s", event.seq, event.session_id, error)
+    state.last_seq = event.seq
 
 
 async def _from_snapshot(store: Store, session_id: str) -> SessionState:
@@ -42,8 +80,9 @@ async def _from_snapshot(store: Store, session_id: str) -> SessionState:
     if snapshot is None:
         return SessionState()
     try:
-        return _decoder().decode(snapshot.body)
+        saved = _saved.decode(snapshot.body)
+        if saved.version == __version__:
+            return _decoder().decode(saved.state)
     except msgspec.DecodeError:
-        # Of another version: the events have it all.
         logger.info("the snapshot of session %s is not readable and was passed over", session_id)
-        return SessionState()
+    return SessionState()  # the events have it all

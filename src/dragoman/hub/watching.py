@@ -7,7 +7,7 @@ from the store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Generator, Sequence
 from contextlib import contextmanager
 
 from dragoman.store.base import Store
@@ -38,6 +38,10 @@ class Tail:
         if self._dropped * 2 > len(self._events):
             del self._events[: self._dropped]
             self._dropped = 0
+
+    def forget(self) -> None:
+        """Keep nothing at hand: nobody has asked for it for a while."""
+        self._events, self._dropped, self._size = [], 0, 0
 
     def after(self, seq: int) -> list[StoredEvent] | None:
         """What came behind an event; None when that goes further back than what is kept."""
@@ -72,10 +76,12 @@ class News:
             for news in self._waiting.get(key, ()):
                 news.set()
 
-    def tell_all(self) -> None:
-        for waiting in self._waiting.values():
-            for news in waiting:
-                news.set()
+    def tell_all(self, but: Container[str | None] = ()) -> None:
+        """Everybody, without those who are told of what is new in their session one by one."""
+        for session_id, waiting in self._waiting.items():
+            if session_id not in but:
+                for news in waiting:
+                    news.set()
 
 
 async def watch_session(

@@ -72,8 +72,7 @@ async def import_session(
             await store.append(lease, batch)
     except BaseException:
         with suppress(DragomanError):
-            await store.release(lease)
-            await store.delete_session(session_id)
+            await store.delete_session(session_id, lease)
         raise
     await store.release(lease)
     record = await store.session(session_id)

@@ -61,9 +61,9 @@ class Store(Protocol):
         """Raises UnknownSession, NameTaken."""
         ...
 
-    async def delete_session(self, session_id: str) -> None:
+    async def delete_session(self, session_id: str, lease: Lease | None = None) -> None:
         """With its events, snapshot, texts, commands, lease and mirror. Raises UnknownSession,
-        SessionOwned while an owner lives."""
+        LeaseLost, and without a lease SessionOwned while another one has not run out."""
         ...
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
@@ -96,7 +96,8 @@ class Store(Protocol):
         ...
 
     async def copy_events(self, source: str, lease: Lease) -> int:
-        """Give the new, empty session of the lease all events of another; the last sequence."""
+        """Give the new, empty session of the lease all events of another, and its snapshot; the
+        last sequence."""
         ...
 
     async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
@@ -106,9 +107,12 @@ class Store(Protocol):
     # ── owners ────────────────────────────────────────────────────────────────────────────────
 
     async def acquire(
-        self, session_id: str, owner: Owner, *, seconds: float, gone: Callable[[Owner], bool]
+        self, session_id: str, owner: Owner, *, seconds: float, gone: Callable[[Owner], bool | None]
     ) -> Lease:
-        """Take a session that nobody owns, or whose owner's lease ran out or who is `gone`.
+        """Take a session that nobody owns, or whose owner is `gone`.
+
+        Of an owner that is neither gone nor known to be there (None) the lease decides. One that is
+        there keeps the session even then: clocks jump, and machines sleep.
 
         Raises UnknownSession, SessionOwned.
         """
@@ -124,8 +128,9 @@ class Store(Protocol):
         """Who has the session, whether alive or not."""
         ...
 
-    async def owned(self) -> list[tuple[str, Owner]]:
-        """Every session that has an owner, alive or not."""
+    async def owned(self, *, expired: bool = False) -> list[tuple[str, Owner]]:
+        """Every session that has an owner, alive or not; with `expired` those alone whose lease has
+        run out."""
         ...
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
@@ -136,7 +141,11 @@ class Store(Protocol):
 
     async def take(self, leases: Sequence[Lease]) -> list[Command]:
         """The commands that wait for these sessions, each given out once and then forgotten but
-        for its outcome."""
+        for its outcome; one that has waited for very long is only forgotten."""
+        ...
+
+    async def withdraw(self, command_id: int) -> bool:
+        """Take a command back, unless it is too late for that; whether nobody will see it."""
         ...
 
     async def settle(self, command_id: int, body: bytes) -> None: ...

@@ -24,7 +24,7 @@ WHERE e.position > ? AND NOT s.deleted ORDER BY e.position LIMIT ?
 """
 _SNAPSHOT = """
 SELECT n.seq, n.body FROM snapshots n JOIN sessions s ON s.key = n.session
-WHERE s.id = ? AND NOT s.deleted
+WHERE s.id = ? AND NOT s.deleted AND n.seq <= s.last_seq
 """
 _SAVE = "INSERT OR REPLACE INTO snapshots (session, seq, body) VALUES (?, ?, ?)"
 _COPY_EVENTS = """
@@ -34,6 +34,9 @@ ORDER BY seq
 _COPY_SAID = """
 INSERT INTO said (session, seq, kind, text) SELECT ?, seq, kind, text FROM said WHERE session = ?
 ORDER BY id
+"""
+_COPY_SNAPSHOT = """
+INSERT INTO snapshots (session, seq, body) SELECT ?, seq, body FROM snapshots WHERE session = ?
 """
 _COPY_LAST_SEQ = """
 UPDATE sessions SET last_seq = (SELECT last_seq FROM sessions WHERE key = ?) WHERE key = ?
@@ -76,4 +79,5 @@ def copy_events(db: Database, source: str, lease: Lease) -> int:
         raise SequenceGap(db.place, target.last_seq + 1, 1)
     db.run(_COPY_EVENTS, (target.key, origin))
     db.run(_COPY_SAID, (target.key, origin))
+    db.run(_COPY_SNAPSHOT, (target.key, origin))
     return db.rows(_COPY_LAST_SEQ, (origin, target.key))[0][0]

@@ -14,6 +14,8 @@ from dragoman.store.records import Command, Lease, Outcome
 from dragoman.store.sessions import key_of
 
 KEEP_OUTCOMES_SECONDS = 3600.0
+KEEP_WAITING_SECONDS = 600.0
+"""Whoever sent it does not wait for so long: to carry it out then would surprise everybody."""
 
 _SEND = "INSERT INTO commands (session, body, sent_at) VALUES (?, ?, ?)"
 _ANY_WAITING = """
@@ -24,13 +26,22 @@ SELECT c.id, s.id, c.body, c.sent_at FROM commands c JOIN sessions s ON s.key = 
 WHERE c.state = 'waiting' AND c.session IN (SELECT value FROM carray(?)) ORDER BY c.id
 """
 _TAKEN = """
-UPDATE commands SET state = 'taken', body = NULL WHERE id IN (SELECT value FROM carray(?))
+UPDATE commands SET state = 'taken', body = NULL,
+    epoch = (SELECT epoch FROM leases WHERE leases.session = commands.session)
+WHERE id IN (SELECT value FROM carray(?))
 """
 _SETTLE = (
     "UPDATE commands SET state = 'done', body = NULL, outcome = ?, settled_at = ? WHERE id = ?"
 )
 _FORGET = "DELETE FROM commands WHERE settled_at < ?"
-_OUTCOME = "SELECT state, outcome FROM commands WHERE id = ?"
+_FORGET_WAITING = "DELETE FROM commands WHERE state = 'waiting' AND sent_at < ?"
+_WITHDRAW = "DELETE FROM commands WHERE state = 'waiting' AND id = ?"
+# Taken by one who does not own the session any more: it may have been carried out, or not.
+_OUTCOME = """
+SELECT CASE WHEN c.state = 'taken' AND (l.owner_id IS NULL OR l.epoch <> c.epoch) THEN 'lost'
+    ELSE c.state END, c.outcome
+FROM commands c LEFT JOIN leases l ON l.session = c.session WHERE c.id = ?
+"""
 
 
 def send(db: Database, session_id: str, body: bytes) -> int:
@@ -46,6 +57,7 @@ def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
 
 def take(db: Database, leases: Sequence[Lease]) -> list[Command]:
     """A lease that does not count any more gets nothing: that is for the later owner."""
+    db.run(_FORGET_WAITING, (time.time() - KEEP_WAITING_SECONDS,))
     found = standings(db, [lease.session_id for lease in leases])
     held = {(each.id, each.epoch, each.owner_id): each.key for each in found.values()}
     asked = ((lease.session_id, lease.epoch, lease.owner_id) for lease in leases)
@@ -56,6 +68,11 @@ def take(db: Database, leases: Sequence[Lease]) -> list[Command]:
     if commands:
         db.run(_TAKEN, (integers(command.id for command in commands),))
     return commands
+
+
+def withdraw(db: Database, command_id: int) -> bool:
+    db.run(_WITHDRAW, (command_id,))
+    return db.changes > 0
 
 
 def settle(db: Database, command_id: int, body: bytes) -> None:

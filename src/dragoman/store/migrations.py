@@ -92,7 +92,11 @@ CREATE TRIGGER said_is_deleted AFTER DELETE ON said BEGIN
 END;
 """
 
-STEPS = (_FIRST,)
+_WHO_TOOK_A_COMMAND = """
+ALTER TABLE commands ADD COLUMN epoch INTEGER;
+"""
+
+STEPS = (_FIRST, _WHO_TOOK_A_COMMAND)
 
 
 def migrate(db: Database) -> None:

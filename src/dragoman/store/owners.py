@@ -1,6 +1,7 @@
 """Who runs a session, in SQL: leases whose epoch only grows. Runs in a transaction.
 
-A lease that has run out still counts for its owner until somebody else takes the session.
+A lease that has run out still counts for its owner until somebody else takes the session. The wall
+clock may jump: so it only decides about owners of whom nothing else is known.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from dragoman.errors import SessionOwned
+from dragoman.store.appending import fenced
 from dragoman.store.database import Database
 from dragoman.store.records import Lease, Owner
 from dragoman.store.sessions import key_of, mark_deleted
@@ -44,13 +46,16 @@ def acquire(
     session_id: str,
     owner: Owner,
     seconds: float,
-    gone: Callable[[Owner], bool],
+    gone: Callable[[Owner], bool | None],
 ) -> Lease:
     """Raises UnknownSession, SessionOwned."""
     key, epoch, now = key_of(db, session_id), 0, time.time()
     for last_epoch, encoded, expires_at in db.rows(_FIND, (key,)):
         epoch = last_epoch
-        if encoded is not None and expires_at > now and not gone(holder := _owner.decode(encoded)):
+        if encoded is None:
+            continue
+        is_gone = gone(holder := _owner.decode(encoded))
+        if not (expires_at <= now if is_gone is None else is_gone):
             raise SessionOwned(session_id, _described(holder))
     lease = Lease(session_id, owner.id, epoch + 1)
     db.run(_TAKE, (key, lease.epoch, owner.id, msgspec.json.encode(owner), now + seconds))
@@ -77,12 +82,20 @@ def owned(db: Database) -> list[tuple[str, Owner]]:
     return [(session_id, _owner.decode(encoded)) for session_id, encoded in db.rows(_OWNED)]
 
 
-def delete_unowned(db: Database, session_id: str) -> None:
-    """Raises UnknownSession, and SessionOwned while a lease has not run out."""
+def expired(db: Database) -> list[tuple[str, Owner]]:
+    found = db.rows(f"{_OWNED} AND l.expires_at <= ?", (time.time(),))
+    return [(session_id, _owner.decode(encoded)) for session_id, encoded in found]
+
+
+def delete(db: Database, session_id: str, lease: Lease | None) -> None:
+    """Raises UnknownSession, LeaseLost, and SessionOwned while a lease has not run out."""
     key, now = key_of(db, session_id), time.time()
-    for _, encoded, expires_at in db.rows(_FIND, (key,)):
-        if encoded is not None and expires_at > now:
-            raise SessionOwned(session_id, _described(_owner.decode(encoded)))
+    if lease is not None:
+        fenced(db, lease)
+    else:
+        for _, encoded, expires_at in db.rows(_FIND, (key,)):
+            if encoded is not None and expires_at > now:
+                raise SessionOwned(session_id, _described(_owner.decode(encoded)))
     mark_deleted(db, session_id)
 
 

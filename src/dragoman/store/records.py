@@ -128,9 +128,10 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of a command: `waiting`, then `taken` by an owner, then `done` with a body."""
+    """What became of a command: `waiting`, then `taken` by an owner, then `done` with a body; or
+    `lost`, since the one who took it does not own the session any more."""
 
-    state: Literal["waiting", "taken", "done", "unknown"]
+    state: Literal["waiting", "taken", "lost", "done", "unknown"]
     body: bytes = b""
 
 

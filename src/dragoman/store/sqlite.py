@@ -83,11 +83,11 @@ class SqliteStore:
         job = partial(sessions.change, session_id=session_id, changes=change)
         return await self._write(job, after=self._mirrored(Mirror.touch, session_id))
 
-    async def delete_session(self, session_id: str) -> None:
+    async def delete_session(self, session_id: str, lease: Lease | None = None) -> None:
         """A long one is removed bit by bit, so that nobody else has to wait for it."""
         removed = self._mirrored(Mirror.remove, session_id)
         try:
-            await self._write(lambda db: self._delete(db, session_id), after=removed)
+            await self._write(lambda db: self._delete(db, session_id, lease), after=removed)
         except StoreError:
             if self._mirror is not None:
                 self._mirror.touch(session_id)
@@ -105,8 +105,8 @@ class SqliteStore:
             has_more = await self._write(lambda db: forget_words(db, anew=False))
         await self._write(lambda db: None, wipes=True)
 
-    def _delete(self, db: Database, session_id: str) -> None:
-        owners.delete_unowned(db, session_id)
+    def _delete(self, db: Database, session_id: str, lease: Lease | None) -> None:
+        owners.delete(db, session_id, lease)
         if self._mirror is not None:
             # Before the commit: a crash may leave rows without a mirror, never the reverse.
             self._mirror.unlink(session_id)
@@ -146,7 +146,7 @@ class SqliteStore:
     # ── owners ────────────────────────────────────────────────────────────────────────────────
 
     async def acquire(
-        self, session_id: str, owner: Owner, *, seconds: float, gone: Callable[[Owner], bool]
+        self, session_id: str, owner: Owner, *, seconds: float, gone: Callable[[Owner], bool | None]
     ) -> Lease:
         """`gone` is asked in the thread that writes."""
         job = partial(
@@ -163,8 +163,8 @@ class SqliteStore:
     async def owner(self, session_id: str) -> Owner | None:
         return await self._read(lambda db: owners.owner_of(db, session_id))
 
-    async def owned(self) -> list[tuple[str, Owner]]:
-        return await self._read(owners.owned)
+    async def owned(self, *, expired: bool = False) -> list[tuple[str, Owner]]:
+        return await self._read(owners.expired if expired else owners.owned)
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
 
@@ -174,6 +174,9 @@ class SqliteStore:
     async def take(self, leases: Sequence[Lease]) -> list[Command]:
         wanted = await self._read(lambda db: inbox.waiting_for(db, leases))
         return await self._write(lambda db: inbox.take(db, wanted), wipes=True) if wanted else []
+
+    async def withdraw(self, command_id: int) -> bool:
+        return await self._write(lambda db: inbox.withdraw(db, command_id), wipes=True)
 
     async def settle(self, command_id: int, body: bytes) -> None:
         await self._write(lambda db: inbox.settle(db, command_id, body))

@@ -7,6 +7,7 @@ commit, once for all of them. Knows no table but what its jobs bring.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections import deque
@@ -21,6 +22,8 @@ from dragoman.errors import StoreError
 from dragoman.store.appending import append_all
 from dragoman.store.database import BUSY_SECONDS, Database
 from dragoman.store.records import Batch, Lease
+
+logger = logging.getLogger("dragoman.store")
 
 T = TypeVar("T")
 
@@ -230,9 +233,16 @@ class Writer:
             if isinstance(result, BaseException):
                 continue
             if job.after is not None:
-                job.after()
+                self._tell(job.after)
             if job.wipes:
                 self._wipe_at = time.monotonic()
+
+    def _tell(self, after: Callable[[], None]) -> None:
+        try:
+            after()
+        except Exception:
+            # It is stored, and whoever waits is to know.
+            logger.exception("what follows a commit failed")
 
     def _wipe_if_due(self) -> None:
         """What was deleted is still in the log of the database; empty that, when nobody waits."""

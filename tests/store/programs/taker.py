@@ -17,7 +17,7 @@ async def main(directory: str, name: str) -> None:
     sys.stdout.flush()
     sys.stdin.readline()
     try:
-        await store.acquire("s", Owner(name, "m", 1, "x"), seconds=60, gone=lambda who: False)
+        await store.acquire("s", Owner(name, "m", 1, "x"), seconds=60, gone=lambda who: None)
         sys.stdout.write("won")
     except SessionOwned:
         sys.stdout.write("lost")

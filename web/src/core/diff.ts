@@ -15,13 +15,26 @@ export interface FileDiff { path: string; added: number; removed: number; create
 
 const MAX_CHARS = 2_000_000
 
-/** The rows of a change. One that is too large to compare is shown as a whole replacement. */
-export function diffRows(diff: Diff, context = 3): FileDiff {
+const CONTEXT = 3
+// Comparing two texts that have little in common takes long; nobody waits for that.
+const MAX_MS = 300
+const known = new WeakMap<Diff, FileDiff>()
+
+/** The rows of a change, worked out once. One that is too large to compare is only counted. */
+export function diffRows(diff: Diff): FileDiff {
+  const before = known.get(diff)
+  if (before !== undefined) return before
+  const file = compared(diff)
+  known.set(diff, file)
+  return file
+}
+
+function compared(diff: Diff): FileDiff {
   const before = diff.old_text ?? ''
   const after = diff.new_text
   const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.old_text == null, rows: [] }
   if (before.length + after.length > MAX_CHARS) return replaced(file, before, after)
-  const patch = structuredPatch('', '', before, after, '', '', { context, timeout: 1000 })
+  const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT, timeout: MAX_MS })
   if (patch === undefined) return replaced(file, before, after)
   for (const hunk of patch.hunks) addHunk(file, hunk)
   return file

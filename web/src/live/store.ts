@@ -59,6 +59,8 @@ class Store {
   }
 
   private linked(link: Link): void {
+    // Only a new token helps, and that begins with a new page.
+    if (this.link === 'refused') return
     const returned = link === 'online' && this.link !== 'online' && this.loaded
     this.link = link
     if (returned) {

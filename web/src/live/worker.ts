@@ -10,7 +10,7 @@ declare const self: { onconnect: (event: MessageEvent) => void }
 
 const ports = new Set<MessagePort>()
 let reader: StreamReader | null = null
-let known = ''
+let known: string | null = null
 let link: Link = 'connecting'
 
 function tell(message: ToTab): void {

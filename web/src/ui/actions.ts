@@ -50,7 +50,7 @@ function sessionActions(): Action[] {
   ]
 }
 
-async function toggleNotify(): Promise<void> {
+export async function toggleNotify(): Promise<void> {
   if (settings().notify) return changeSettings({ notify: false })
   const allowed = 'Notification' in window && (await Notification.requestPermission()) === 'granted'
   changeSettings({ notify: allowed })

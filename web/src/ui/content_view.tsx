@@ -3,10 +3,12 @@
 import { useState } from 'react'
 import type { Content } from '../core/content'
 import { baseName, bytes } from '../core/format'
+import { isBase64 } from '../core/base64'
 import { visible } from '../core/visible'
 import { Icon } from './icons'
 import { Markdown } from './markdown'
 import { Plain } from './plain'
+import { Sound } from './sound'
 
 export function ContentView({ content }: { content: Content }) {
   switch (content.type) {
@@ -26,26 +28,16 @@ export function ContentView({ content }: { content: Content }) {
 }
 
 const PICTURES = /^image\/(png|jpeg|gif|webp|bmp|avif)$/
-const BASE64 = /^[A-Za-z0-9+/\s]+={0,2}\s*$/
 
 function Picture({ data, mime }: { data: string; mime: string }) {
   const [large, setLarge] = useState(false)
-  if (!BASE64.test(data)) return <p className="quiet">A picture that cannot be read.</p>
+  if (!isBase64(data)) return <p className="quiet">A picture that cannot be read.</p>
   if (!PICTURES.test(mime)) return <p className="quiet">A picture of type <Plain text={mime} />, which is not shown.</p>
   return (
     <button type="button" className={`picture ${large ? 'large' : ''}`} onClick={() => setLarge(!large)} aria-label={large ? 'Make smaller' : 'Make larger'}>
       <img src={`data:${mime};base64,${data}`} alt="Picture from the session" />
     </button>
   )
-}
-
-/** Not loaded before someone wants to hear it. */
-function Sound({ data, mime }: { data: string; mime: string }) {
-  const [on, setOn] = useState(false)
-  if (!BASE64.test(data)) return <p className="quiet">Sound that cannot be read.</p>
-  if (!/^audio\/[\w.+-]+$/.test(mime)) return <p className="quiet">Sound of type <Plain text={mime} />.</p>
-  if (!on) return <button type="button" onClick={() => setOn(true)}><Icon name="play" /> Play {mime.slice(6)}</button>
-  return <audio controls autoPlay src={`data:${mime};base64,${data}`} />
 }
 
 function Target({ uri, name, children }: { uri: string; name: string; children?: React.ReactNode }) {

@@ -5,12 +5,12 @@ import { clock, duration } from '../core/format'
 import { contentOf, entryText, type Entry, type Spoken } from '../core/state'
 import type { LiveSession } from '../live/session'
 import { ContentView, Unknown } from './content_view'
+import { copy } from './copy'
 import { useFold } from './folds'
 import { Icon, Spinner } from './icons'
 import { Plain } from './plain'
 import { PlanView } from './plan_view'
 import { paths } from './route'
-import { shell } from './shell'
 import { ToolCallView } from './tool_call'
 
 interface Props { session: LiveSession; entry: Entry; place: number }
@@ -96,9 +96,6 @@ function Compaction({ session, entry }: { session: LiveSession; entry: Extract<E
 }
 
 function Actions({ session, entry, place }: Props) {
-  const copy = (text: string, what: string) => {
-    void navigator.clipboard.writeText(text).then(() => shell.say(`${what} copied.`), (error: unknown) => shell.fail(error))
-  }
   const address = () => location.origin + location.pathname + paths.entry(session.id, place)
   return (
     <div className="actions">

@@ -1,4 +1,7 @@
+// What the keyboard can do, and two choices for this browser.
+
 import { useSignal } from '../live/signal'
+import { toggleNotify } from './actions'
 import { Modal } from './dialog'
 import { KEYS } from './keys'
 import { changeSettings, settings, settingsChanged } from './settings'
@@ -12,7 +15,10 @@ export function Help() {
           <div key={keys}><dt>{keys.split(' ').map((key) => (key === 'to' ? ' to ' : <kbd key={key}>{key}</kbd>))}</dt><dd>{what}</dd></div>
         ))}
       </dl>
-      <label className="check"><input type="checkbox" checked={settings().letters} onChange={(e) => changeSettings({ letters: e.target.checked })} /> Single letters are shortcuts</label>
+      <div className="stack">
+        <label className="check"><input type="checkbox" checked={settings().notify} onChange={() => void toggleNotify()} /> Desktop notifications when an agent needs you or has finished</label>
+        <label className="check"><input type="checkbox" checked={settings().letters} onChange={(e) => changeSettings({ letters: e.target.checked })} /> Single letters are shortcuts</label>
+      </div>
     </Modal>
   )
 }

@@ -3,6 +3,8 @@
 import { memo, useRef } from 'react'
 import { Blocks, renderBlock } from '../core/markdown'
 import { trustedHtml } from '../live/trusted'
+import { copy } from './copy'
+import { Icon } from './icons'
 
 export function Markdown({ text }: { text: string }) {
   const splitter = useRef<Blocks | null>(null)
@@ -16,8 +18,22 @@ export function Markdown({ text }: { text: string }) {
 }
 
 const Block = memo(function Block({ block }: { block: string }) {
-  return <div className="block" dangerouslySetInnerHTML={{ __html: rendered(block) }} />
+  const html = <div className="block" dangerouslySetInnerHTML={{ __html: rendered(block) }} />
+  if (!FENCE.test(block)) return html
+  return (
+    <div className="fenced">
+      {html}
+      <button type="button" className="ghost small" aria-label="Copy code" title="Copy code" onClick={() => copy(fenced(block), 'Code')}><Icon name="copy" /></button>
+    </div>
+  )
 })
+
+const FENCE = /^ {0,3}(```|~~~)/
+
+/** What stands between the fences. */
+function fenced(block: string): string {
+  return block.replace(/^[^\n]*\n/, '').replace(/\n? {0,3}(```|~~~)[`~]*\s*$/, '')
+}
 
 // Rows leave the page when one scrolls on; coming back must not cost a rendering.
 const CACHED = 2000

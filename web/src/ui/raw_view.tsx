@@ -5,6 +5,7 @@ import { bytes } from '../core/format'
 import { visible } from '../core/visible'
 import { sessions, type RawFrame } from '../live/api'
 import type { LiveSession } from '../live/session'
+import { copy } from './copy'
 import { Icon } from './icons'
 import { shell } from './shell'
 
@@ -35,12 +36,11 @@ export function RawView({ session }: { session: LiveSession }) {
   }, [session])
   const words = filter.toLowerCase()
   const shown = frames.filter((frame) => frame.text.toLowerCase().includes(words)).slice(-SHOWN)
-  const copy = () => void navigator.clipboard.writeText(shown.map((f) => f.text).join('\n')).then(() => shell.say('Frames copied.'))
   return (
     <div className="frames">
       <div className="changeshead">
         <input type="search" aria-label="Filter frames" placeholder="Filter, such as session/update" value={filter} onChange={(e) => setFilter(e.target.value)} />
-        <button type="button" className="ghost" aria-label="Copy frames" onClick={copy}><Icon name="copy" /></button>
+        <button type="button" className="ghost" aria-label="Copy frames" onClick={() => copy(shown.map((frame) => frame.text).join('\n'), 'Frames')}><Icon name="copy" /></button>
       </div>
       {frames.length === 0 && <p className="empty">No frames are kept for this session. Those of a running one appear here.</p>}
       {shown.map((frame) => (

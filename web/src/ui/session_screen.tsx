@@ -1,14 +1,14 @@
 // One session: what it is called, its thread, where one writes, and the pane beside it.
 
 import { useEffect } from 'react'
-import { baseName, count, money } from '../core/format'
+import { baseName } from '../core/format'
 import { titleOf } from '../core/listing'
-import type { ContextUsage } from '../core/facts'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
 import { Composer } from './composer'
 import { Icon } from './icons'
+import { Meter } from './meter'
 import { Plain } from './plain'
 import { paths } from './route'
 import { shell } from './shell'
@@ -69,19 +69,6 @@ function Head({ session }: { session: LiveSession }) {
         <button type="button" className="ghost" title="Side pane" aria-label="Side pane" aria-pressed={shell.pane} onClick={() => shell.set({ pane: !shell.pane })}><Icon name="pane" /></button>
       </div>
     </header>
-  )
-}
-
-export function Meter({ usage }: { usage: ContextUsage }) {
-  const share = usage.size > 0 ? usage.used / usage.size : 0
-  const percent = Math.round(share * 100)
-  return (
-    <span className={`meter ${share >= 0.8 ? 'high' : ''}`} title={`${usage.used} of ${usage.size} tokens in the context`}>
-      <meter min={0} max={1} high={0.8} value={share} aria-label="Context used" /> context {percent} %
-      {share >= 0.8 && <> <Icon name="alert" /> nearly full</>}
-      {usage.cost && <span className="cost"> · {money(usage.cost.amount, usage.cost.currency)}</span>}
-      <span className="hidden">{count(usage.used)} tokens</span>
-    </span>
   )
 }
 

@@ -1,6 +1,6 @@
 // All sessions, by project; what needs a person stands out.
 
-import { useState } from 'react'
+import { useRef, useState } from 'react'
 import { ago, plural } from '../core/format'
 import { byProject, shownSessions, titleOf, type Filter, type Group } from '../core/listing'
 import { sessions as api, type Summary } from '../live/api'
@@ -18,9 +18,10 @@ export function Sidebar() {
   useSignal(store.list)
   const [filter, setFilter] = useState<Filter>('all')
   const [query, setQuery] = useState('')
-  const shown = shownSessions(store.summaries.values(), filter, query)
+  const [pointing, setPointing] = useState(false)
+  const shown = useCalmOrder(shownSessions(store.summaries.values(), filter, query), pointing)
   return (
-    <nav className="sidebar" aria-label="Sessions">
+    <nav className="sidebar" aria-label="Sessions" onMouseEnter={() => setPointing(true)} onMouseLeave={() => setPointing(false)}>
       <div className="sidetop">
         <button type="button" className="primary grow" onClick={() => shell.open({ name: 'new' })}><Icon name="plus" /> New session</button>
         <button type="button" onClick={() => shell.open({ name: 'import' })} title="Import a session the agent knows">Import</button>
@@ -42,6 +43,14 @@ export function Sidebar() {
       </div>
     </nav>
   )
+}
+
+/** Newest first, but nothing moves under a pointer that is about to choose. */
+function useCalmOrder(shown: Summary[], pointing: boolean): Summary[] {
+  const order = useRef(new Map<string, number>())
+  if (!pointing) order.current = new Map(shown.map((session, at) => [session.id, at]))
+  const place = (session: Summary) => order.current.get(session.id) ?? -1
+  return pointing ? [...shown].sort((a, b) => place(a) - place(b)) : shown
 }
 
 function Empty({ filter, query }: { filter: Filter; query: string }) {

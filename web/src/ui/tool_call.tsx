@@ -60,7 +60,7 @@ export function ToolStatus({ status }: { status: string }) {
 function Totals({ call }: { call: ToolCall }) {
   const diffs = call.content.filter((item): item is Diff => item.type === 'diff')
   const totals = useMemo(() => {
-    const files = diffs.map((diff) => diffRows(diff, 0))
+    const files = diffs.map(diffRows)
     return {
       added: files.reduce((sum, file) => sum + file.added, 0),
       removed: files.reduce((sum, file) => sum + file.removed, 0),

@@ -2,7 +2,7 @@
 // the end, the end stays in view.
 
 import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
-import { useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { plural } from '../core/format'
 import type { Entry, Pending, SessionState } from '../core/state'
 import { runningTurn } from '../core/state'
@@ -26,11 +26,17 @@ export function Transcript({ session, entry = null, find = false }: Props) {
   const pending = [...state.pending.values()]
   const count = state.entries.length + pending.length
   const scroller = useRef<HTMLDivElement>(null)
+  // All rows are laid out again when this function is another one.
+  const asked = pending.map(({ id }) => id).join(' ')
+  const getItemKey = useCallback(
+    (at: number) => (at < state.entries.length ? first + at : asked.split(' ')[at - state.entries.length] ?? at),
+    [state, first, asked],
+  )
   const rows = useVirtualizer<HTMLDivElement, HTMLElement>({
     count,
     getScrollElement: () => scroller.current,
     estimateSize: (at) => estimate(state.entries[at]),
-    getItemKey: (at) => (at < state.entries.length ? first + at : pending[at - state.entries.length]?.id ?? at),
+    getItemKey,
     overscan: 6,
     anchorTo: 'end',
     followOnAppend: true,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
 import time
 from collections.abc import Coroutine
@@ -83,8 +84,8 @@ class Conversation:
         self._hub: Hub | None = None
         self._live: Live | None = None
         self._scene = self._new_scene(SessionState())
-        self._turns: dict[str, Turn] = {}
-        self._waited: set[str] = set()
+        self._stands_there: set[str] = set()
+        """Turns whose prompt was typed just above: it did not wait, nor come from elsewhere."""
         self._taking = asyncio.Lock()
         self._pressed = 0.0
         self._code: int | None = None
@@ -98,7 +99,15 @@ class Conversation:
         async with AsyncExitStack() as stack:
             if not await self._begin(stack):
                 return Exit.CANCELLED
-            return await self._talk()
+            code = await self._talk()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all has ended in order
+        self._say_how_to_go_on()
+        return code
+
+    def _say_how_to_go_on(self) -> None:
+        if self._live is not None and self._live.state.turns and not self._job.options.no_store:
+            how = f"dragoman chat --resume {self._live.id}"
+            print(self.style(f"to go on with this session: {how}", DIM))
 
     async def _begin(self, stack: AsyncExitStack) -> bool:
         """Start the agent and open a session; False when Ctrl-C was pressed meanwhile."""
@@ -164,6 +173,10 @@ class Conversation:
         # What was typed while the agent started has been echoed; the prompt will show it again.
         clean = "\r\x1b[K" if can_draw(sys.stdout) else ""
         self.show(f"{clean}{self.style(who.strip(), BOLD)} in {single_line(self._job.cwd, 200)}")
+        if self._live is not None and (turns := len(self._live.state.turns)):
+            title = single_line(self._live.record.title or "", 60)
+            count = f"{turns} turn{'' if turns == 1 else 's'} so far"
+            self.say(f"session {self._live.id} goes on, {count}: {title}", DIM)
         self.say("/help says what can be typed here, Ctrl-D leaves", DIM)
 
     async def _talk(self) -> int:
@@ -210,8 +223,7 @@ class Conversation:
     @property
     def queued(self) -> list[Turn]:
         """The turns that wait, in order."""
-        waiting = (self._turns.get(prompt.id) for prompt in self.session.state.queue)
-        return [turn for turn in waiting if turn is not None]
+        return self.session.queued
 
     def say(self, text: str, *codes: str, indent: str = "") -> None:
         """A sentence above the prompt, in lines that fit; what it holds is safe to show."""
@@ -236,7 +248,10 @@ class Conversation:
             job.agent.name, job.cwd, additional_directories=job.more_folders
         )
         self._enter(live, SessionState())
+        kept = before is not None and before.state.turns and not job.options.no_store
         self.say("a new session", BOLD)
+        if before is not None and kept:
+            self.say(f"the one before is kept as {before.id}", DIM)
         if before is not None:
             await self._hub.detach(before)
 
@@ -255,23 +270,16 @@ class Conversation:
                 self._complain(str(error))
 
     async def _send(self, text: str) -> None:
-        if self._client.connection_error is not None:
-            await self.session.reconnect()
+        assert self._live is not None
+        was_lost = self._client.connection_error is not None
+        turn = await self._live.prompt(text.encode("utf-8", "replace").decode())
+        if was_lost:
             self.say("the agent was started again, the session goes on", DIM)
-        was_busy = self.session.busy
-        turn = self.session.prompt(text.encode("utf-8", "replace").decode())
-        self._turns[turn.id] = turn
-        self._spawn(self._follow(turn))
-        if was_busy:
-            self._waited.add(turn.id)
+        if turn in self.queued:
             self.say(f"queued: {len(self.queued)} waiting; :drop takes it back", DIM)
-
-    async def _follow(self, turn: Turn) -> None:
-        try:
-            with suppress(DragomanError):  # the event that ends the turn says so
-                await turn
-        finally:
-            del self._turns[turn.id]
+        else:
+            self._stands_there.add(turn.id)
+        self._spawn(_end_of(turn))
 
     # ── cancelling ────────────────────────────────────────────────────────────────────────────
 
@@ -325,7 +333,7 @@ class Conversation:
             self._complain("too much came to be shown; some of it was left out")
             return
         for event in events:
-            if isinstance(event, e.TurnStarted) and event.turn_id in self._waited:
+            if isinstance(event, e.TurnStarted) and event.turn_id not in self._stands_there:
                 self.say(sanitise(event.text), DIM, indent="› ")
             scene.show(event)
             self._questions.shown(event)
@@ -372,6 +380,11 @@ class Conversation:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = self._failure or error
             self.leave(Exit.FAILED)
+
+
+async def _end_of(turn: Turn) -> None:
+    with suppress(DragomanError):  # the event that ends the turn says so
+        await turn
 
 
 def _context(state: SessionState) -> str:

@@ -1,0 +1,71 @@
+"""A turn with someone who answers, as a program of the library would run it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from agent_trials.learned import form_content
+from dragoman import Session
+from dragoman.host.elicitation import ElicitationAnswer
+from dragoman.session import events as e
+from dragoman.session.content import Diff
+from dragoman.session.facts import PermissionOption
+
+REMEMBERED = "remembered"
+AGAIN = "and the same again, please"
+"""No directive: the stand-in plays the last one it is told of, if the agent remembers it."""
+HARMLESS = ("help", "about", "status", "version", "usage", "context", "tools", "mcp")
+"""Commands that an agent may have and that change nothing."""
+
+
+async def a_moment() -> None:
+    await asyncio.sleep(0.1)
+
+
+# ── a turn with someone who answers ───────────────────────────────────────────────────────────
+
+
+async def run(session: Session, prompt: str, *, allow: bool = True) -> list[e.Event]:
+    """All that happened in the turn, with a person who allows, or refuses, whatever is asked."""
+    events: list[e.Event] = []
+    async for event in session.prompt(prompt):
+        events.append(event)
+        match event:
+            case e.PermissionRequested() if event.request_id in session.state.pending:
+                await session.answer(event.request_id, choose(event.options, allow=allow))
+            case e.ElicitationRequested():
+                answer = ElicitationAnswer("accept", form_content(event.schema))
+                await session.answer_elicitation(event.request_id, answer)
+            case _:
+                pass
+    return events
+
+
+def choose(options: list[PermissionOption], *, allow: bool) -> str:
+    wanted = ("allow_once", "allow_always") if allow else ("reject_once", "reject_always")
+    for kind in wanted:
+        for option in options:
+            if option.kind == kind:
+                return option.id
+    raise AssertionError(f"none of the options is {wanted[0]}")
+
+
+async def said(session: Session, prompt: str, words: str) -> None:
+    events = await run(session, prompt)
+    answer = texts(events, e.AgentMessage)
+    assert answer, "there was no answer"
+    assert words in answer, f"{words!r} is not in {answer[:200]!r}"
+
+
+def texts(events: list[e.Event], kind: type[e.Event]) -> str:
+    return "".join(event.text for event in events if isinstance(event, kind))
+
+
+def end_of(events: list[e.Event]) -> e.TurnEnded:
+    return next(event for event in events if isinstance(event, e.TurnEnded))
+
+
+def says_nothing(request: e.PermissionRequested) -> bool:
+    """It names neither a path nor a command nor a change: no answer could cover anything."""
+    shown = any(isinstance(item, Diff) for item in request.content)
+    return not (request.paths or request.argv or shown)

@@ -1,0 +1,59 @@
+"""`dragoman agents login` and `logout`: signing in before there is anything to ask."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+from dragoman.cli import setup
+from dragoman.cli.guard import UsageError
+from dragoman.cli.sign_in import known_ways, run_in_terminal
+from dragoman.client.client import Client
+from dragoman.client.options import HostCapabilities
+from dragoman.safe_text import reveal
+
+
+def run(options: argparse.Namespace) -> int:
+    options.agent_command = None
+    asyncio.run((_login if options.action == "login" else _logout)(options))
+    return 0
+
+
+async def _login(options: argparse.Namespace) -> None:
+    choice = setup.choose_agent(options)
+    async with _client(choice) as client:
+        if options.method is None:
+            _list(client, choice)
+            return
+        method = next((each for each in client.auth_methods if each.id == options.method), None)
+        if method is None:
+            known = ", ".join(each.id for each in client.auth_methods) or "none"
+            raise UsageError(f"there is no way {options.method!r} to sign in; there are: {known}")
+        if method.kind == "agent":
+            await client.authenticate(method.id)
+            print(reveal(f"signed in to {client.name}"))
+            return
+    # Only now: two of one agent at once may get in each other's way.
+    await run_in_terminal(choice.command, method)
+
+
+async def _logout(options: argparse.Namespace) -> None:
+    async with _client(setup.choose_agent(options)) as client:
+        await client.logout()
+        print(reveal(f"signed out of {client.name}"))
+
+
+def _client(choice: setup.Choice) -> Client:
+    offers = HostCapabilities(terminal_sign_in=True)
+    return Client.start(choice.command, name=choice.agent.name, capabilities=offers)
+
+
+def _list(client: Client, choice: setup.Choice) -> None:
+    for method in client.auth_methods:
+        more = f" - {method.description}" if method.description else ""
+        where = ", in this terminal" if method.kind == "terminal" else ""
+        print(reveal(f"  {method.id}: {method.name}{where}{more}"))
+    for way in known_ways(choice.known):
+        print(f"  {way}")
+    if not client.auth_methods:
+        print(reveal(f"{client.name} offers no way to sign in through us"))

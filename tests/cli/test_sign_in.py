@@ -1,0 +1,128 @@
+"""Signing in and out: by name before there is a prompt, and in the terminal one runs in."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from support.command import PROGRAMS, Dragoman
+from support.screen import Screen, needs_tmux, on_screen
+
+WITH_LOGIN = PROGRAMS / "terminal_login.py"
+
+
+def named(dragoman: Dragoman, name: str, *command: str) -> None:
+    """Have the settings name this agent."""
+    entry = {"command": command[0], "args": list(command[1:])}
+    dragoman.write_settings({"agent_servers": {name: entry}})
+
+
+def scripted(dragoman: Dragoman, agent: str, name: str = "it") -> None:
+    named(dragoman, name, *shlex.split(dragoman.agent(agent)))
+
+
+# ── agents login ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_login_lists_the_ways_there_are(dragoman: Dragoman) -> None:
+    scripted(dragoman, "signed_out")
+    done = dragoman("agents", "login", "it")
+    assert (done.code, done.err) == (0, "")
+    assert done.lines == [
+        "  oauth: Log in - opens a browser",
+        "  term: Log in here, in this terminal",
+    ]
+
+
+def test_login_adds_what_our_own_table_knows(dragoman: Dragoman) -> None:
+    scripted(dragoman, "signed_out", name="gemini")
+    done = dragoman("agents", "login", "gemini")
+    assert "  the variable GEMINI_API_KEY" in done.lines
+    assert done.lines[-1].startswith("  its own way: run `gemini` once")
+
+
+def test_login_goes_the_way_that_was_chosen(dragoman: Dragoman) -> None:
+    scripted(dragoman, "opening_in_time")
+    done = dragoman("agents", "login", "it", "oauth")
+    assert (done.code, done.out) == (0, "signed in to it\n")
+
+
+def test_login_by_an_unknown_way_says_which_there_are(dragoman: Dragoman) -> None:
+    scripted(dragoman, "signed_out")
+    done = dragoman("agents", "login", "it", "password")
+    assert done.code == 2
+    assert done.err == ("dragoman: there is no way 'password' to sign in; there are: oauth, term\n")
+
+
+def test_login_in_a_terminal_needs_one(dragoman: Dragoman) -> None:
+    named(dragoman, "it", "setsid", "-w", sys.executable, str(WITH_LOGIN))
+    command = ["setsid", "-w", *dragoman.command("agents", "login", "it", "term")]
+    done = subprocess.run(
+        command, env=dragoman.env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert "signing in needs a terminal: 'term' (Log in here): run WHO=Ada" in done.stderr
+
+
+def test_what_is_refused_names_the_variable_of_an_agent_in_the_settings(
+    dragoman: Dragoman,
+) -> None:
+    scripted(dragoman, "signed_out_without_ways", name="auggie")
+    done = dragoman("-a", "auggie", "hello")
+    assert done.code == 1
+    assert "there is the variable AUGMENT_SESSION_AUTH; its own way: run `auggie login`" in done.err
+
+
+# ── agents logout ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_logout_signs_out(dragoman: Dragoman) -> None:
+    scripted(dragoman, "signed_out")
+    done = dragoman("agents", "logout", "it")
+    assert (done.code, done.out) == (0, "signed out of it\n")
+
+
+def test_logout_of_an_agent_that_does_not_offer_it_fails(dragoman: Dragoman) -> None:
+    scripted(dragoman, "without_mcp")
+    done = dragoman("agents", "logout", "it")
+    assert (done.code, done.err) == (1, "dragoman: the agent does not support logout\n")
+
+
+# ── in the terminal ───────────────────────────────────────────────────────────────────────────
+
+
+def screen(dragoman: Dragoman, *words: str) -> AbstractContextManager[Screen]:
+    named(dragoman, "it", sys.executable, str(WITH_LOGIN))
+    command = dragoman.command(*words)
+    return on_screen(command, env=dragoman.env, cwd=dragoman.workspace)
+
+
+@needs_tmux
+def test_a_terminal_method_runs_the_agents_own_program_here(dragoman: Dragoman) -> None:
+    with screen(dragoman, "agents", "login", "it", "term") as shown:
+        shown.wait_for("code for Ada?")
+        shown.enter("1234")
+        shown.wait_for("exit code 0")
+    assert Path(dragoman.env["HOME"], "token").exists()
+
+
+@needs_tmux
+def test_a_terminal_method_chosen_in_a_run_signs_in_and_goes_on(dragoman: Dragoman) -> None:
+    with screen(dragoman, "hello") as shown:
+        shown.wait_for("wants you to sign in first:\n  1. 'term' (Log in here)\n  2. Give up\n")
+        shown.enter("1")
+        shown.wait_for("code for Ada?")
+        shown.enter("1234")
+        assert "it knows you" in shown.wait_for("exit code 0")
+
+
+@needs_tmux
+def test_a_sign_in_that_fails_says_so(dragoman: Dragoman) -> None:
+    with screen(dragoman, "agents", "login", "it", "term") as shown:
+        shown.wait_for("code for Ada?")
+        shown.enter("wrong")
+        ended = shown.wait_for("exit code 1")
+        assert "signing in failed: the agent's program ended with code 3" in ended

@@ -1,0 +1,80 @@
+"""Agents are started by the names in the settings, else by those that are known."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+import pytest
+
+from dragoman import AgentCommand, Policy
+from dragoman.agents.known import UnknownAgent
+from dragoman.agents.settings import Settings, parse_settings
+from dragoman.client.mcp import HttpServer, StdioServer
+from dragoman.errors import Unsupported
+from dragoman.hub.launcher import SettingsLauncher, started_in
+
+SETTINGS = """{
+  "agent_servers": {
+    "mine": {"command": "./agent", "args": ["--acp"], "process": "per-session"},
+    "far": {"url": "https://agent.example"}
+  },
+  "mcp_servers": [
+    {"name": "one", "command": "server", "env": {"KEY": "value"}},
+    {"name": "two", "type": "http", "url": "https://two.example"}
+  ]
+}"""
+
+
+def launcher(text: str = SETTINGS) -> SettingsLauncher:
+    return SettingsLauncher(lambda: parse_settings(text, "settings.json"), Policy())
+
+
+def test_the_first_agent_of_the_settings_is_the_default() -> None:
+    assert launcher().default == "mine"
+    assert SettingsLauncher(Settings, Policy()).default == "demo"
+
+
+def test_a_name_in_the_settings_comes_before_a_known_one() -> None:
+    assert launcher().command("mine").args == ("--acp",)
+    assert "dragoman.testing.demo" in launcher().command("demo").args
+    assert not launcher().is_shared("mine")
+    assert launcher().is_shared("demo")
+
+
+def test_an_unknown_name_lists_those_there_are() -> None:
+    with pytest.raises(UnknownAgent) as raised:
+        launcher().client("nobody", "/")
+    assert raised.value.known[:2] == ("mine", "far")
+    assert "demo" in raised.value.known
+
+
+def test_a_remote_agent_cannot_be_started_here() -> None:
+    with pytest.raises(Unsupported, match="at an address"):
+        launcher().client("far", "/")
+
+
+def test_servers_of_the_settings_come_along() -> None:
+    assert launcher().mcp_servers("mine") == [
+        StdioServer(name="one", command="server", env={"KEY": "value"}),
+        HttpServer(name="two", url="https://two.example"),
+    ]
+
+
+def test_an_agent_is_started_in_the_workspace_and_still_found() -> None:
+    here = os.path.abspath("./agent")
+    assert started_in(AgentCommand("./agent"), "/work") == AgentCommand(here, cwd="/work")
+    assert started_in(AgentCommand("agent"), "/work").command == "agent"
+    elsewhere = AgentCommand("agent", cwd="/elsewhere")
+    assert started_in(elsewhere, "/work") == elsewhere
+
+
+class Tap:
+    def __call__(self, direction: Literal["sent", "received"], frame: bytes) -> None: ...
+
+
+def test_each_agent_has_a_tap_of_its_own() -> None:
+    found = SettingsLauncher(Settings, Policy(), new_tap=Tap)
+    one, two = found.client("demo", "/"), found.client("demo", "/")
+    assert isinstance(found.taps[one], Tap)
+    assert found.taps[one] is not found.taps[two]
