@@ -191,8 +191,8 @@ class CommandFace:
     async def config(self) -> str:
         option, value = self._learned.setting()
         word = str(value).lower() if isinstance(value, bool) else value
-        words = ("--set", f"{option}={word}", "--yolo", self._agent.prompts["say"])
-        self._fine(await self._turn(*words))
+        # Without a prompt: another model than the stand-in's cannot be reached.
+        (await self._turn("--set", f"{option}={word}", "--list-modes")).good()
         return ""
 
     async def commands(self) -> str:
@@ -257,6 +257,8 @@ class CommandFace:
             done = await self._turn("--resume", self._local, "x")
             assert done.code == 4, f"exit code {done.code}"
             raise NotOffered("the agent can neither resume nor load, and exit code 4 says so")
+        if self._agent.loads_once:
+            await self._keep_one()
         await self._agent.settled()
         done = (await self._turn("--yolo", "--resume", self._local, self._again)).good()
         assert self._expected in done.out, done.out

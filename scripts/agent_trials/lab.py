@@ -51,6 +51,11 @@ class LabAgent(msgspec.Struct, frozen=True):
     def _is_play(self) -> bool:
         return self.name == "ts-agent"
 
+    @property
+    def loads_once(self) -> bool:
+        """Gemini CLI begins a record anew when it loads it, and finds the empty one next time."""
+        return self.name == "gemini"
+
     async def settled(self) -> None:
         """Wait until a session that was just made can be loaded.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from itertools import zip_longest
 from pathlib import Path
 
 from agent_trials import replayed
@@ -304,7 +303,7 @@ class LibraryFace:
         first = await replayed.replay(self._agent, self._workspace, path)
         again = await replayed.replay(self._agent, self._workspace, path)
         assert first == again, "two replays differ"
-        assert first == live, f"the replay differs: {_difference(live, first)}"
+        assert first == live, f"the replay differs: {replayed.difference(live, first)}"
         self._learned.digest, self._learned.recording = live, path.read_bytes()
         return f"{len(live)} entries"
 
@@ -312,8 +311,3 @@ class LibraryFace:
         await self._client.aclose()
         await self._mark.all_gone()
         return ""
-
-
-def _difference(live: list[str], played: list[str]) -> str:
-    differing = [pair for pair in zip_longest(live, played) if pair[0] != pair[1]]
-    return f"{differing[0][0]!r} became {differing[0][1]!r}"

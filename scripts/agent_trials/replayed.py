@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +55,8 @@ def _words(entry: dict[str, Any]) -> list[str]:
     steps = [step["content"] for step in entry.get("steps", [])]
     told = [str(entry.get(key, "")) for key in ("type", "title", "status", "message")]
     return [*told, "".join(pieces), *steps]
+
+
+def difference(live: list[str], played: list[str]) -> str:
+    differing = [pair for pair in zip_longest(live, played) if pair[0] != pair[1]]
+    return f"{differing[0][0]!r} became {differing[0][1]!r}"

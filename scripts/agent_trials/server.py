@@ -217,14 +217,18 @@ class ServerFace:
     # ── sessions ──────────────────────────────────────────────────────────────────────────────
 
     async def list(self) -> str:
-        session = await self._new()
-        prompt = f"say:{REMEMBERED}" if self._agent.has_model else self._agent.prompts["say"]
-        await self._said(session, prompt, "")
-        self._kept = await self._detail(session)
+        await self._keep_one()
         self._learned.require("list")
         known = await self._known()
         assert self._kept["agentSessionId"] in known
         return ""
+
+    async def _keep_one(self) -> None:
+        """A session to come back to."""
+        session = await self._new()
+        prompt = f"say:{REMEMBERED}" if self._agent.has_model else self._agent.prompts["say"]
+        await self._said(session, prompt, "")
+        self._kept = await self._detail(session)
 
     async def _known(self) -> list[str]:
         found = await self._call("GET", f"/agents/{self._agent.name}/sessions?limit=500")
@@ -234,6 +238,8 @@ class ServerFace:
         """A closed session is opened again by the next prompt."""
         if not (self._learned.capabilities.resume or self._learned.capabilities.load):
             raise NotOffered("the agent can neither resume nor load")
+        if self._agent.loads_once:
+            await self._keep_one()
         await self._call("POST", f"/sessions/{self._kept['id']}/close")
         await self._agent.settled()
         await self._remembers(self._kept["id"])
@@ -344,7 +350,8 @@ class ServerFace:
             raise NotOffered("there is no recording")
         first = await self._played()
         assert first == await self._played(), "two replays differ"
-        assert first == self._learned.digest, "the replay differs from the library's"
+        live = self._learned.digest
+        assert first == live, f"the replay differs: {replayed.difference(live, first)}"
         return ""
 
     async def _played(self) -> list[str]:

@@ -104,3 +104,10 @@ def test_lists_end_when_nobody_reads_them(dragoman: Dragoman) -> None:
         process.stdout.close()
         assert process.wait(20) == 0
         assert process.stderr.read() == b""
+
+
+def test_modes_that_are_an_option_are_listed_and_set_as_modes(dragoman: Dragoman) -> None:
+    command = dragoman.agent("agent", "mode_option.py")
+    done = dragoman("--agent-command", command, "--mode", "plan", "--list-modes")
+    assert done.code == 0
+    assert done.lines == ["modes:", "    build: Build", "  * plan: Plan - changes nothing"]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import Done, Dragoman
+from support.command import COMMAND, Done, Dragoman
+from support.screen import needs_tmux, on_screen
 
 FIELDS = (
     "id",
@@ -442,3 +443,21 @@ def test_a_damaged_database_is_told_and_rebuilt(user: Dragoman) -> None:
     assert only(user)["name"] == "fix"
     assert "user: mend the parser" in user("sessions", "search", "parser").out
     assert said(user, "--session", "fix", "two") == "2. two\n"
+
+
+# ── at a terminal ─────────────────────────────────────────────────────────────────────────────
+
+
+@needs_tmux
+def test_the_list_fits_a_narrow_terminal_and_its_ids_are_good_for_use(user: Dragoman) -> None:
+    deep = user.workspace / "a-folder-with-a-long-name" / "and-another-one-in-it"
+    deep.mkdir(parents=True)
+    said(user, "--cwd", str(deep), "--session", "fix", "mend the parser, and then the tests")
+    command = [str(COMMAND), "sessions", "list"]
+    with on_screen(command, env=user.env, cwd=user.workspace, width=80) as screen:
+        header, row, _ = screen.wait_for("exit code 0").rstrip().split("\n")
+    assert header.split()[:3] == ["SESSION", "STATUS", "AGE"]
+    assert header.index("[NAME] TITLE") == row.index("[fix] mend the parser")
+    assert "…" in row.split()[4]
+    assert only(user)["id"].startswith(row.split()[0])
+    assert "› mend the parser" in user("sessions", "show", row.split()[0]).out

@@ -82,6 +82,21 @@ def test_a_question_is_listed_and_answered_by_a_command(user: Dragoman) -> None:
     assert "waits for nothing" in late.err
 
 
+def test_always_from_another_window_is_a_stored_rule_that_can_be_revoked(user: Dragoman) -> None:
+    with terminal(user, "--session", "s", "ask") as one:
+        one.wait_for(QUESTION)
+        assert user("sessions", "answer", "s", "always").code == 0
+        one.wait_for("chosen=always")
+        assert one.exit_code() == 0
+    [rule] = json.loads(user("policy", "list", "--json").out)
+    assert rule["sentence"] == "allow running exactly make for memo in this project"
+    assert not (user.state / "rules.json").exists()
+    assert "chosen=allow" in user("--session", "s", "ask").out
+    assert user("policy", "revoke", rule["id"]).out == f"revoked {rule['id']}\n"
+    assert json.loads(user("policy", "list", "--json").out) == []
+    assert user("--session", "s", "ask").code == 5
+
+
 def test_a_form_is_declined_from_outside(user: Dragoman) -> None:
     with terminal(user, "--session", "s", "fill in") as one:
         one.wait_for("? Who are you?")

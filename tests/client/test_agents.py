@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +287,54 @@ async def test_a_model_error_is_passed_on_however_the_agent_tells_it(tmp_path: P
         with pytest.raises(RemoteError, match=r"bad model \(code 400\)"):
             await soon(session.prompt("go"))
         assert client.connection_error is None
+
+
+async def test_a_value_the_agent_does_not_take_is_not_shown_as_taken(tmp_path: Path) -> None:
+    """Goose answers with the provider it had, where the new one lacks a key."""
+    values = [{"value": value, "name": value} for value in ("openai", "other")]
+    option = {"type": "select", "id": "provider", "name": "Provider", "options": values}
+    told = {"configOptions": [option | {"currentValue": "openai"}]}
+    agent = RawAgent(session__new={"sessionId": "s1", **told}, session__set_config_option=told)
+    async with opened(agent, tmp_path) as (_, session):
+        await session.set_config_option("provider", "openai")
+        assert session.state.entries == []
+        await session.set_config_option("provider", "other")
+        assert session.state.config_options[0].value == "openai"
+        assert session.state.entries[-1].text == (
+            "the agent keeps provider as openai, and does not take other"
+        )
+
+
+async def test_a_yes_to_a_request_that_says_nothing_covers_nothing(tmp_path: Path) -> None:
+    """Kimi asks for permission without naming the file or the command, and tells it afterwards."""
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        session.events()
+        options = [("y", "Approve once", "allow_once"), ("n", "Reject", "reject_once")]
+        asking = agent.ask("session/request_permission", permission(options, kind="edit"), 1)
+        await answered(session, asking, "y")
+        params = {"sessionId": "s1", "path": str(tmp_path / "a.txt"), "content": "AAA"}
+        await answered(session, agent.ask("fs/write_text_file", params, 2), "allow")
+        assert (tmp_path / "a.txt").read_text() == "AAA"
+
+
+async def answered(session: Session, asking: Coroutine[Any, Any, Json], option: str) -> None:
+    """Someone chooses this option of the one question that comes of it."""
+    task = asyncio.create_task(asking)
+    await until(lambda: session.state.pending)
+    (waiting,) = session.pending
+    assert isinstance(waiting, PendingPermission)
+    await session.answer(waiting.id, option)
+    assert "result" in await soon(task)
+
+
+async def test_a_turn_that_ends_without_a_word_is_a_turn(tmp_path: Path) -> None:
+    """Kimi says nothing of a model that fails."""
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        events = await prompted(agent, session)
+        assert [type(event) for event in events] == [e.TurnStarted, e.TurnEnded]
+        assert session.state.turns[-1].stop_reason == "end_turn"
 
 
 @pytest.mark.parametrize("name", ["fork", "resume", "load"])

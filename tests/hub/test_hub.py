@@ -70,3 +70,11 @@ async def test_what_people_and_agents_said_can_be_searched(tmp_path: Path) -> No
         assert (hit.session_id, hit.kind) == (live.id, "agent")
         [hit] = await hub.store.search("dogs")
         assert hit.kind == "user"
+
+
+async def test_nothing_piles_up_for_a_reader_that_a_turn_does_not_have(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent(HELLO)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        turn = await live.prompt("hi")
+        await turn.wait()
+        assert [event async for event in turn] == []

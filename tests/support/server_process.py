@@ -22,7 +22,7 @@ SECONDS = 30.0
 class ServerProcess:
     """One server: `origin` and `token` are what it printed."""
 
-    def __init__(self, home: Path, *words: str) -> None:
+    def __init__(self, home: Path, *words: str, **variables: str) -> None:
         self.home = home
         self.workspace = home / "workspace"
         self.workspace.mkdir(exist_ok=True)
@@ -30,7 +30,7 @@ class ServerProcess:
         with open(self.errors, "ab") as errors:
             self.process = subprocess.Popen(
                 [COMMAND, "serve", "--settings", _settings(home), *words],
-                env=_environment(home),
+                env=_environment(home) | variables,
                 cwd=self.workspace,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -71,8 +71,8 @@ class ServerProcess:
 
 
 @contextmanager
-def server_process(home: Path, *words: str) -> Generator[ServerProcess]:
-    server = ServerProcess(home, *words)
+def server_process(home: Path, *words: str, **variables: str) -> Generator[ServerProcess]:
+    server = ServerProcess(home, *words, **variables)
     try:
         yield server
     finally:

@@ -129,6 +129,15 @@ async def _a_moment() -> None:
 
 @asynccontextmanager
 async def served(
+    folder: Path, agents: Mapping[str, Connectable] | None = None, **options: Any
+) -> AsyncGenerator[Served]:
+    """With the demo agent where no others are given; nothing is left behind."""
+    async with tidy_loop(), also_served(folder, agents, **options) as web:
+        yield web
+
+
+@asynccontextmanager
+async def also_served(
     folder: Path,
     agents: Mapping[str, Connectable] | None = None,
     *,
@@ -137,8 +146,8 @@ async def served(
     page: Path | None = None,
     on_disk: bool = False,
 ) -> AsyncGenerator[Served]:
-    """With the demo agent where no others are given; nothing is left behind."""
-    async with tidy_loop(), _hub(folder, agents or {}, policy, on_disk=on_disk) as server:
+    """The same beside another one."""
+    async with _hub(folder, agents or {}, policy, on_disk=on_disk) as server:
         listener = socket.create_server(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         log: list[tuple[str, str, int]] = []

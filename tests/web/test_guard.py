@@ -144,6 +144,10 @@ def foreign_origin(fort: Fort, route: Route) -> Iterator[bytes]:
 def cross_site(fort: Fort, route: Route) -> Iterator[bytes]:
     for site in ("cross-site", "same-site", "whatever"):
         yield _plain(fort, route, fort.good(route, sec_fetch_site=site))
+    framed = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"}
+    yield _plain(fort, route, fort.good(route, **framed, sec_fetch_dest="iframe"))
+    if route.path != "/":
+        yield _plain(fort, route, fort.good(route, **framed, sec_fetch_dest="document"))
 
 
 def wrong_method(fort: Fort, route: Route) -> Iterator[bytes]:
@@ -156,7 +160,9 @@ def wrong_method(fort: Fort, route: Route) -> Iterator[bytes]:
 
 def oversized_body(fort: Fort, route: Route) -> Iterator[bytes]:
     headers = fort.good(route)
-    limit = 0 if route.body is None else route.body_limit
+    limit = route.body_limit
+    if route.body is None:
+        limit = len(b"{}") if route.method == "POST" else 0
     told = headers | {"content-length": str(limit + 1), "expect": "100-continue"}
     yield request(route.method, target_of(route), told)
     if limit <= 1024 * 1024:
@@ -269,6 +275,22 @@ async def test_what_is_not_in_the_table_is_not_there(tmp_path: Path) -> None:
         assert (await walls.send("GET", "/api/nothing", headers)).status == 404
         del headers["authorization"]
         assert (await walls.send("GET", "/api/nothing", headers)).status == 401
+
+
+async def test_a_link_leads_to_the_page_and_nowhere_else(tmp_path: Path) -> None:
+    async with fort(everything(tmp_path)) as walls:
+        visit = {
+            "host": f"127.0.0.1:{walls.port}",
+            "sec-fetch-site": "cross-site",
+            "sec-fetch-mode": "navigate",
+            "sec-fetch-dest": "document",
+        }
+        assert (await walls.send("GET", "/", visit)).status == 200
+        for path in ("/healthz", "/icon.svg", "/api/agents"):
+            assert (await walls.send("GET", path, visit)).status == 403
+        assert (await walls.send("POST", "/", visit)).status == 403
+        evil = visit | {"origin": "https://evil.example"}
+        assert (await walls.send("GET", "/", evil)).status == 403
 
 
 # ── wrong tokens ──────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -129,6 +130,28 @@ def test_another_front_end_may_call_when_its_origin_is_allowed(tmp_path: Path) -
         answer = http.get("/api/agents", headers={"origin": friend})
         assert answer.headers["access-control-allow-origin"] == friend
         assert http.get("/api/agents", headers={"origin": "https://evil"}).status_code == 403
+
+
+def test_a_browser_is_not_started_with_the_token_in_its_arguments(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {told}.new\nmv {told}.new {told}\n')
+    browser.chmod(0o755)
+    with server_process(tmp_path, "--open", BROWSER=f"{browser} %s") as server:
+        deadline = time.monotonic() + SECONDS
+        while not told.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        words = told.read_text().strip()
+        assert server.token not in words
+        page = Path(words.removeprefix("file://"))
+        assert f"url={server.address}" in page.read_text()
+        assert page.stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_of_the_server_is_imported_before_it_is_needed() -> None:
+    code = "import sys, dragoman.cli.serve, dragoman.cli.run; print(*sys.modules)"
+    modules = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert not {"starlette", "uvicorn", "dragoman.web"} & set(modules)
 
 
 # ── the log ───────────────────────────────────────────────────────────────────────────────────

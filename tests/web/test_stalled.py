@@ -20,12 +20,12 @@ from dragoman.web import stream
 from dragoman.web.stream import Pace, Stream
 
 MIB = 1024 * 1024
-COUNT = 4_000
+COUNT = 3_000
 SIZE = 2_000
 
 
 async def _flood(turn: AgentTurn) -> None:
-    """8 MB of updates that the state does not grow with."""
+    """6 MB of updates that the state does not grow with."""
     turn.tool_call("call", "Flood", status="in_progress")
     for number in range(COUNT):
         title = f"{number} {'x' * SIZE}"

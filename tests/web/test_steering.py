@@ -45,6 +45,13 @@ async def test_blocks_are_written_as_acp_writes_them(tmp_path: Path) -> None:
         assert prompts(agent)[0] == content
 
 
+@pytest.mark.parametrize("verb", ["cancel", "kill", "close"])
+async def test_an_empty_object_is_no_body(tmp_path: Path, verb: str) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("ok")])}) as web:
+        session_id = await web.new_session()
+        await web.call("POST", f"/api/sessions/{session_id}/{verb}", {})
+
+
 async def test_mentions_in_a_text_become_links(tmp_path: Path) -> None:
     agent = ScriptedAgent([say("ok")])
     async with served(tmp_path, {"scripted": agent}) as web:

@@ -79,9 +79,9 @@ _KNOWN = (
         homepage="https://github.com/agentclientprotocol/codex-acp",
         sign_in="run `codex login`, or set the variable",
         notes=(
-            "Its terminals are its own: what they print is shown, `--exec` does not run them.",
-            "Versions before 1.0 end the turn as cancelled when a permission is refused.",
-            "It does not leave when its input closes; it is ended after five seconds.",
+            "Its terminals are its own: what they print is shown as its word.",
+            "Older versions end the turn as cancelled when a permission is refused.",
+            "It does not leave when its input closes; it is ended a few seconds later.",
         ),
     ),
     KnownAgent(
@@ -97,9 +97,9 @@ _KNOWN = (
         notes=(
             "Reading a file that is not there answers an empty text (quirk `missing_file`): "
             "it cannot create files otherwise.",
-            "It can load sessions, not list them. A session must not be loaded within the "
-            "minute in which it was made: 0.61 then writes over its own record and says that "
-            "there is none.",
+            "It can load sessions, not list them. 0.61 loses a session that is loaded within the "
+            "minute in which it was made, or a second time; exit code 4 then says so, and "
+            "`--on-reset new` goes on without its memory.",
             "An error of the model is an error of the turn, with the HTTP status as its code.",
         ),
     ),

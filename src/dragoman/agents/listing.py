@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from dragoman.agents.known import KnownAgent, known_agents
+from dragoman.agents.known import KnownAgent, known_agents, known_as
 from dragoman.agents.settings import AgentSettings, Settings
 
 State: TypeAlias = Literal["installed", "missing", "remote", "built in"]
@@ -42,6 +42,7 @@ def _from_settings(agent: AgentSettings, default: str) -> ListedAgent:
     command = None if agent.command is None else agent.command.command
     path = None if command is None else shutil.which(command)
     state = "remote" if command is None else "missing" if path is None else "installed"
+    known = known_as(agent.name, command)
     return ListedAgent(
         name=agent.name,
         title=agent.name,
@@ -50,6 +51,8 @@ def _from_settings(agent: AgentSettings, default: str) -> ListedAgent:
         is_default=agent.name == default,
         command=command,
         path=path,
+        variable="" if known is None else known.variable,
+        homepage="" if known is None else known.homepage,
     )
 
 

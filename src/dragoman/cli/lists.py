@@ -10,10 +10,11 @@ from contextlib import suppress
 import msgspec
 
 from dragoman.cli.feed import Feed
+from dragoman.client.choices import option_of
 from dragoman.client.client import Client
 from dragoman.client.session import Session
 from dragoman.safe_text import sanitise
-from dragoman.session.facts import Command, Mode
+from dragoman.session.facts import Command, Mode, Modes
 
 WAIT_FOR_COMMANDS = 5.0
 
@@ -71,7 +72,11 @@ def capabilities(client: Client) -> list[str]:
 
 
 def modes(session: Session) -> list[str]:
-    known = session.state.modes
+    """Of an agent that has its modes as an option, the choices of that: `--mode` takes them too."""
+    known, option = session.state.modes, option_of(session.state.config_options, "mode")
+    if known is None and option is not None and option.choices:
+        shown = [Mode(each.value, each.name, each.description) for each in option.choices]
+        known = Modes(str(option.value), shown)
     if known is None or not known.available:
         return ["modes: none"]
     return ["modes:", *(_mode_line(mode, known.current) for mode in known.available)]

@@ -35,5 +35,12 @@ class Retelling:
 
 
 def _is_news(event: e.Event) -> bool:
-    """That somebody came back to the session is none, unless the agent had forgotten it."""
-    return not isinstance(event, e.SessionOpened) or event.continuity == "reset"
+    """That somebody came back to the session is none, unless the agent had forgotten it; nor is
+    what could have been typed then."""
+    match event:
+        case e.SessionOpened():
+            return event.continuity == "reset"
+        case e.CommandsChanged():
+            return False
+        case _:
+            return True

@@ -99,9 +99,21 @@ def run(options: argparse.Namespace) -> int:
 def _announce(in_browser: bool, address: str) -> None:
     print(address, flush=True)
     if in_browser:
-        import webbrowser
+        _open(address)
 
-        webbrowser.open(address)
+
+def _open(address: str) -> None:
+    """Through a file that leads there: every user of the machine sees what a browser is started
+    with, and the address has the token in it."""
+    import webbrowser
+
+    from dragoman.host.home import data_directory, make_private
+
+    path = make_private(data_directory()) / "open.html"
+    path.unlink(missing_ok=True)
+    path.touch(0o600, exist_ok=False)
+    path.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">\n')
+    webbrowser.open(path.as_uri())
 
 
 def _log(line: str) -> None:

@@ -20,6 +20,7 @@ from dragoman.client.capabilities import SessionInfo
 from dragoman.safe_text import single_line
 from dragoman.store.records import Hit, SessionFilter, SessionRecord
 
+_SHORT_ID = 10
 _FOUND = {"\x01": "", "\x02": ""}
 
 
@@ -73,10 +74,10 @@ def session_fields(record: SessionRecord) -> dict[str, Any]:
 
 
 def _table(records: list[SessionRecord]) -> list[str]:
-    now, folder = time.time(), max(room() // 4, 12)
+    now, folder, id_length = time.time(), max(room() // 5, 12), _shortest(records)
     rows = [
         (
-            r.id,
+            r.id[:id_length],
             r.status,
             ago(now - r.updated_at),
             shortened(r.agent, folder),
@@ -86,6 +87,16 @@ def _table(records: list[SessionRecord]) -> list[str]:
         for r in records
     ]
     return table(("SESSION", "STATUS", "AGE", "AGENT", "FOLDER", "[NAME] TITLE"), rows)
+
+
+def _shortest(records: list[SessionRecord]) -> int:
+    """How much of an id is needed; all of it where programs may read."""
+    if not sys.stdout.isatty():
+        return room()
+    length = _SHORT_ID
+    while len({record.id[:length] for record in records}) < len(records):
+        length += 2
+    return length
 
 
 def _tell_of_more(records: list[SessionRecord], limit: int) -> None:

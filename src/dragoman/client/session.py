@@ -287,6 +287,10 @@ class Session:
         told = await self._client.dialect.set_config_option(self.id, option, value)
         known = with_value(self.state.config_options, option, value)
         self.log.record(e.ConfigChanged(with_own(told, known) if told else known))
+        kept = {each.id: each.value for each in self.state.config_options}.get(option_id, value)
+        if kept != value:
+            note = f"the agent keeps {option_id} as {kept}, and does not take {value}"
+            self.log.record(e.Notice(note, "warning", source="client"))
 
     async def set_model(self, model_id: str) -> None:
         """Choose a model. Raises Unsupported for an agent that offers no choice, ValueError for a

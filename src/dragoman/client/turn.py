@@ -73,6 +73,14 @@ class Turn:
         self._stream.close(error)
         self._ended.set()
 
+    def discard(self) -> None:
+        """Keep no events for a reader of this turn: whoever watches the session sees them there.
+
+        Unlike awaiting the turn, this does not say that nobody answers its questions.
+        """
+        self._stream = Stream()
+        self._stream.close()
+
     async def wait(self) -> None:
         """Wait for the end, however it comes."""
         await self._ended.wait()

@@ -239,12 +239,16 @@ class Hub:
         self._let_go(live, partial(self._settle, live))
 
     def _let_go(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
-        """A task of its own: whoever wants to open the session again waits for it. Nothing happens
-        when that is under way, or has been done."""
+        """Nothing happens when that is under way, or has been done."""
         if self.live.get(live.id) is live:
             del self.live[live.id]
-            task = self._leaving[live.id] = asyncio.create_task(self._leave(live, settle))
-            task.add_done_callback(lambda _: self._leaving.pop(live.id, None))
+            self._leaves(live.id, self._leave(live, settle))
+
+    def _leaves(self, session_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """In a task of its own: whoever wants to open the session again waits for it."""
+        task = self._leaving[session_id] = asyncio.create_task(work)
+        task.add_done_callback(lambda _: self._leaving.pop(session_id, None))
+        return task
 
     async def _leave(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -355,12 +359,15 @@ class Hub:
         if (live := self.live.get(session_id)) is not None:
             await self._close(live)
         await self._left(session_id)
-        # Held from here on: nobody must go on with what its agent has forgotten.
-        async with self.opening(session_id), self._opener.holding(session_id) as lease:
+        await asyncio.shield(self._leaves(session_id, self._delete(record, local)))
+
+    async def _delete(self, record: SessionRecord, local: bool) -> None:
+        """To its end, whoever waits: nobody can go on with what its agent has forgotten."""
+        async with self.opening(record.id), self._opener.holding(record.id) as lease:
             if not local and record.agent_session_id is not None:
                 await self._delete_remotely(record)
-            await self.store.delete_session(session_id, lease)
-        self.news.tell(session_id)
+            await self.store.delete_session(record.id, lease)
+        self.news.tell(record.id)
 
     async def _delete_remotely(self, record: SessionRecord) -> None:
         async with self.using(record.agent, record.cwd) as client:

@@ -172,7 +172,10 @@ class Live:
         nothing in the prompt.
         """
         await self._reconnected()
-        return self.session.prompt(prompt)
+        turn = self.session.prompt(prompt)
+        # Its events are read where they are stored: what nobody takes here would only pile up.
+        turn.discard()
+        return turn
 
     async def _reconnected(self) -> None:
         """With its agent there, whatever became of it before.

@@ -150,8 +150,9 @@ class Opener:
         self.left.add(lease.session_id)
         # Read under the lease: until then another owner may have changed it.
         record = await self._store.session(lease.session_id)
-        if record is None:
+        if record is None or record.status not in ("running", "waiting"):
             self.left.discard(lease.session_id)
+        if record is None:
             raise UnknownSession(lease.session_id)
         state = await state_to_go_on(self._store, lease)
         if record.parent is None:

@@ -11,8 +11,8 @@ ends, or a path that one layer reads differently than the next.
 So: a route is denied unless the table has it; one that is not marked public needs the token, in
 the Authorization header alone, which no page of another origin can send without a preflight. The
 Host must be ours, an Origin must be ours or one that was allowed by name, and what the browser
-calls cross-site is refused, the public routes too. The layers behind see the route that was found
-here and never look for one themselves.
+calls cross-site is refused, the public routes too, but for somebody who follows a link to the page
+itself. The layers behind see the route that was found here and never look for one themselves.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ one is never kept waiting: else anybody could lock the user out."""
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _EXPOSED = b"x-vercel-ai-ui-message-stream"
 _MAX_AGE = b"600"
+_EMPTY_LIMIT = len(b"{}")
+"""Where a route takes no body, some clients still send an empty object."""
 _DRAIN_SECONDS = 1.0
 _DRAIN_BYTES = 64 * 1024 * 1024
 
@@ -122,7 +124,8 @@ class Guard:
         if request.origin not in (None, f"http://{host.lower()}") and not is_allowed:
             raise Failure(403, "wrong_origin", "requests from other pages are not taken")
         site = request.header(b"sec-fetch-site")
-        if site not in (None, "same-origin", "none") and not is_allowed:
+        is_ours = site in (None, "same-origin", "none")
+        if not is_ours and not is_allowed and not _is_visit(request):
             raise Failure(403, "cross_site", "requests from other pages are not taken")
 
     def _cors(self, request: _Request) -> list[tuple[bytes, bytes]]:
@@ -167,6 +170,16 @@ class Guard:
         raise Failure(401, "unauthorized", "a bearer token is needed", headers=challenge)
 
 
+def _is_visit(request: _Request) -> bool:
+    """Whether a person is taken to the page, in a window of its own: from a file, or a terminal in
+    a browser. Nothing is told there but the page's own words."""
+    return (
+        (request.method, request.path) == ("GET", "/")
+        and request.header(b"sec-fetch-mode") == "navigate"
+        and request.header(b"sec-fetch-dest") == "document"
+    )
+
+
 def _public(found: Found | None, method: str) -> Route | None:
     route = None if found is None else found.routes.get("GET" if method == "HEAD" else method)
     return route if route is not None and route.public else None
@@ -184,10 +197,12 @@ def _route(found: Found | None, method: str) -> Route:
 
 def _body_limit(route: Route, request: _Request) -> int:
     """How much may come; what is announced to be more, or of a wrong type, is not read at all."""
-    limit = 0 if route.body is None else route.body_limit
+    limit = route.body_limit
+    if route.body is None:
+        limit = _EMPTY_LIMIT if route.method == "POST" else 0
     length = request.header(b"content-length")
     is_chunked = request.header(b"transfer-encoding") is not None
-    if (length is not None and int(length) > limit) or (is_chunked and not limit):
+    if (length is not None and int(length) > limit) or (is_chunked and route.body is None):
         raise _too_large(limit)
     kind = request.header(b"content-type")
     if kind is not None or is_chunked or length not in (None, "0"):
