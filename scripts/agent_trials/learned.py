@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -26,6 +27,8 @@ class Learned(msgspec.Struct):
     digest: list[str] = msgspec.field(default_factory=list[str])
     """What the recorded conversation came to."""
     recording: bytes = b""
+    workspace: Path = Path()
+    """Where it was recorded."""
 
     def tap(self, direction: Literal["sent", "received"], frame: bytes) -> None:
         if direction == "sent":

@@ -305,6 +305,7 @@ class LibraryFace:
         assert first == again, "two replays differ"
         assert first == live, f"the replay differs: {replayed.difference(live, first)}"
         self._learned.digest, self._learned.recording = live, path.read_bytes()
+        self._learned.workspace = self._workspace
         return f"{len(live)} entries"
 
     async def exit(self) -> str:

@@ -45,9 +45,12 @@ def empty(workspace: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def digest(entries: list[dict[str, Any]], workspace: Path) -> list[str]:
+def digest(entries: list[dict[str, Any]], *workspaces: Path) -> list[str]:
     """The entries without what is different each time: numbers, times, and where it was."""
-    return [" ".join(_words(entry)).replace(str(workspace), "…") for entry in entries]
+    told = [" ".join(_words(entry)) for entry in entries]
+    for workspace in workspaces:
+        told = [words.replace(str(workspace), "…") for words in told]
+    return told
 
 
 def _words(entry: dict[str, Any]) -> list[str]:

@@ -361,7 +361,8 @@ class ServerFace:
             if kind in self._agent.prompts:
                 await self._turn(session, self._agent.prompts[kind])
         entries = (await self._detail(session))["entries"]
-        return replayed.digest(entries, self._workspace)
+        # A path that was told in pieces is told again as it was recorded.
+        return replayed.digest(entries, self._workspace, self._learned.workspace)
 
     async def exit(self) -> str:
         await self._http.aclose()

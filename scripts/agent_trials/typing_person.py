@@ -6,6 +6,7 @@ import asyncio
 import os
 import pty
 import re
+import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +16,8 @@ _NUMBER = re.compile(r"choose 1-(\d+): $")
 _FIELD = re.compile(r"\((?:one|any) of ([^,)]+).*\): $")
 _OPTION = re.compile(r"^  (\d+)\. ((?:.*\n)(?:     .*\n)*)", re.MULTILINE)
 """Its number, and its name with what is said below it."""
+_ALWAYS = ("from now on", "counts once only")
+"""What stands below an option that means always."""
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[=>])")
 
 
@@ -31,6 +34,7 @@ async def run_typed(
 ) -> Typed:
     """Run it to its end. Cancelled, it is killed."""
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(ours, (50, 200))
     process = await asyncio.create_subprocess_exec(
         *command, env=dict(env), cwd=cwd, preexec_fn=lambda: os.login_tty(theirs)
     )
@@ -81,8 +85,8 @@ def _answer(screen: str, allow: bool) -> str | None:
 
 
 def _choice(options: list[tuple[str, str]], word: str) -> str:
-    """Once: what is said to hold from now on would hold for the trials that follow."""
+    """Once: what holds from now on, here or with the agent, would hold for the trials to come."""
     fitting = [(number, text.lower()) for number, text in options if word in text.lower()]
-    once = [number for number, text in fitting if "from now on" not in text]
+    once = [number for number, text in fitting if not any(mark in text for mark in _ALWAYS)]
     assert fitting, f"no option to {word} among {options}"
     return once[0] if once else fitting[0][0]

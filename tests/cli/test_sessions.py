@@ -82,6 +82,18 @@ def test_a_run_without_a_record_leaves_none(user: Dragoman, tmp_path: Path) -> N
     assert user("sessions", "list").out == "no sessions\n"
 
 
+def test_a_name_needs_a_record(user: Dragoman) -> None:
+    one_line(user("--no-store", "--session", "fix", "x"), 2, "--session needs a record")
+
+
+def test_a_session_in_which_nothing_was_asked_is_not_kept(user: Dragoman) -> None:
+    assert user("--list-modes", "--list-commands").code == 0
+    one_line(user("--mode", "nonsense", "hello"), 2, "modes")
+    assert sessions(user) == []
+    assert user("--session", "fix", "--list-modes").code == 0
+    assert only(user)["name"] == "fix"
+
+
 def test_a_named_session_is_made_on_first_use_and_then_continued(user: Dragoman) -> None:
     assert said(user, "--session", "fix", "one") == "1. one\n"
     assert said(user, "--session", "fix", "two") == "2. two\n"
@@ -254,6 +266,20 @@ def test_a_session_is_shown_as_it_was_shown_live(user: Dragoman) -> None:
     assert shown.out.endswith(f"\n› one\n{live.out}")
     state = json.loads(user("sessions", "show", "fix", "--json").out)
     assert [entry["type"] for entry in state["entries"]] == ["user", "agent"]
+
+
+def test_a_session_is_watched_as_events_for_programs(user: Dragoman) -> None:
+    said(user, "--session", "fix", "one")
+    watched = user("watch", "fix", "--json", "--all", "--until-idle")
+    assert (watched.code, watched.err) == (0, "")
+    assert [event["seq"] for event in watched.frames] == [*range(1, only(user)["lastSeq"] + 1)]
+    assert [event["type"] for event in watched.frames][-1] == "turn_ended"
+    # Nothing runs, so there is nothing to wait for.
+    assert user("watch", "fix", "--json", "--until-idle").out == ""
+    idle = user("watch", "fix", "--until-idle")
+    assert (idle.code, idle.out) == (0, "")
+    whole = user("watch", "fix", "--all", "--until-idle").out
+    assert whole.endswith("\n› one\n1. one\n")
 
 
 def test_what_was_said_is_found(user: Dragoman) -> None:

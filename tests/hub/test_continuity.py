@@ -110,6 +110,79 @@ async def test_a_lost_agent_is_started_again_with_the_next_prompt(tmp_path: Path
         assert live.state.turns[-1].stop_reason == "end_turn"
 
 
+async def test_each_session_of_a_lost_agent_is_told_of_again(tmp_path: Path) -> None:
+    target = f"{Path(__file__).parent}/programs/agents.py:remembers"
+    agent = ScriptedAgent.command(target, env={"STORE": str(tmp_path)})
+    async with hub_with(tmp_path, agent) as hub:
+        lives = [await hub.create("it", str(tmp_path)) for _ in range(2)]
+        for live in lives:
+            await said(hub, live, "one")
+        await hub.send(lives[0].id, c.Kill())
+        for live in lives:
+            await said(hub, live, "two")
+            opened = [
+                x for x in await stored_events(hub, live.id) if isinstance(x, e.SessionOpened)
+            ]
+            assert [event.continuity for event in opened] == ["new", "continued"]
+            assert live.state.turns[-1].stop_reason == "end_turn"
+
+
+async def test_prompts_at_once_after_a_loss_start_the_agent_once(tmp_path: Path) -> None:
+    target = f"{Path(__file__).parent}/programs/agents.py:remembers"
+    agent = ScriptedAgent.command(target, env={"STORE": str(tmp_path)})
+    async with hub_with(tmp_path, agent) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await said(hub, live, "one")
+        await hub.send(live.id, c.Kill())
+        prompts = ("two", "three", "four")
+        await asyncio.gather(*(hub.send(live.id, c.Prompt(text)) for text in prompts))
+        await until(lambda: live.idle)
+        assert asked(live) == ["one", "two", "three", "four"]
+        answers = [x.text for x in live.state.entries if isinstance(x, AgentEntry)]
+        assert answers == ["yes"] * 4
+        opened = [x for x in await stored_events(hub, live.id) if isinstance(x, e.SessionOpened)]
+        assert len(opened) == 2
+
+
+async def test_what_waits_in_the_queue_is_not_sent_by_a_hub_that_closes(tmp_path: Path) -> None:
+    async def waits(turn: AgentTurn) -> None:
+        await turn.cancelled.wait()
+
+    agent = ScriptedAgent(waits)
+    async with hub_with(tmp_path, agent) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Prompt("one"))
+        await hub.send(live.id, c.Prompt("two"))
+    async with hub_with(tmp_path, agent) as hub:
+        state = await hub.state(live.id)
+        assert [turn.error is None for turn in state.turns] == [False]
+        assert [prompt.content[0].text for prompt in state.queue] == ["two"]
+        # Whoever edits what waits does not have to know that nothing runs.
+        await hub.send(live.id, c.EditQueued(state.queue[0].id, "three"))
+        assert [prompt.content[0].text for prompt in hub.live[live.id].state.queue] == ["three"]
+
+
+async def test_a_fork_does_not_go_on_with_the_turn_of_its_parent(tmp_path: Path) -> None:
+    async def waits(turn: AgentTurn) -> None:
+        turn.say("well")
+        await turn.cancelled.wait()
+
+    async with hub_with(tmp_path, ScriptedAgent(waits)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Prompt("one"))
+        await hub.send(live.id, c.Prompt("two"))
+        await seen_until(hub.watch(live.id), e.AgentMessage)
+        fork = await hub.fork(live.id)
+        assert (fork.state.turn, fork.state.queue) == (None, [])
+        assert fork.state.turns[-1].error == (
+            "interrupted: the session was forked in the midst of a turn"
+        )
+        assert live.session.busy
+        assert len(live.session.queued) == 1
+        await fork.recording.settled()
+        assert await stored_state(hub.store, fork.id) == fork.state
+
+
 async def test_a_fork_begins_with_what_its_parent_did(tmp_path: Path) -> None:
     async with hub_with(tmp_path, ScriptedAgent([say("yes")])) as hub:
         live = await hub.create("it", str(tmp_path))

@@ -15,9 +15,10 @@ from dragoman.errors import DragomanError, LeaseLost, StoreFull
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import this_process
+from dragoman.hub.states import stored_state
 from dragoman.session import events as e
 from dragoman.store.base import Store
-from dragoman.store.records import Batch, Lease
+from dragoman.store.records import Batch, Lease, encode_event
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import say
 
@@ -83,6 +84,92 @@ async def test_a_full_disk_ends_the_turn_and_is_told(tmp_path: Path) -> None:
             # What was acknowledged is there, and the session can be used again.
             again = await hub.open(live.id)
             assert again.state.turn is None
+
+
+async def test_a_turn_that_a_full_disk_cut_is_ended_once_there_is_room(tmp_path: Path) -> None:
+    async def waits(turn: AgentTurn) -> None:
+        await turn.cancelled.wait()
+
+    launcher = TestLauncher({"it": ScriptedAgent(waits)})
+    async with stored(tmp_path) as store:
+        faulty: Any = Faulty(store)
+        async with Hub(faulty, launcher) as hub:
+            live = await hub.create("it", str(tmp_path))
+            await hub.send(live.id, c.Prompt("go on"))
+            faulty.error = StoreFull(str(tmp_path), "there is no room on the disk")
+            await live.session.cancel()
+            await until(lambda: live.id not in hub.live)
+            await hub.lives.left(live.id)
+            await hub.chores.recover()
+            assert (await stored_state(store, live.id)).turn is not None
+            assert await store.owner(live.id) == hub.owner, "nobody else would put it right"
+            faulty.error = None
+            await hub.chores.recover()
+            assert (await stored_state(store, live.id)).turn is None
+            assert (await hub.record(live.id)).status == "interrupted"
+            assert await store.owner(live.id) is None
+
+
+async def test_a_store_that_fails_while_a_session_leaves_does_not_take_the_agent_twice(
+    tmp_path: Path,
+) -> None:
+    launcher = TestLauncher({"it": ScriptedAgent()})
+    async with stored(tmp_path) as store:
+        faulty: Any = Faulty(store)
+        async with Hub(faulty, launcher) as hub:
+            stays, leaves = [await hub.create("it", str(tmp_path)) for _ in range(2)]
+            await leaves.recording.settled()
+            faulty.go_on.clear()
+            leaves.recording.refresh()
+            await asyncio.sleep(0)
+            hub.lives.put_down(leaves)
+            faulty.error = StoreFull(str(tmp_path), "there is no room on the disk")
+            faulty.go_on.set()
+            await hub.lives.left(leaves.id)
+            assert stays.running.users == 1
+            faulty.error = None
+
+
+async def test_whoever_comes_after_a_failure_reads_what_there_is(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("yes")])) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Prompt("one"))
+        await seen_until(hub.watch(live.id), e.TurnEnded)
+        thief = await hub.store.acquire(live.id, this_process(), seconds=60, gone=lambda _: True)
+        await hub.chores.renew()
+        watched, last = hub.watch(live.id), live.record.last_seq
+        event = encode_event(e.Notice("from elsewhere", seq=last + 1))
+        await hub.store.append(thief, Batch(first_seq=last + 1, events=[event]))
+        assert (await seen_until(watched, e.Notice))[-1].seq == last + 1
+
+
+async def test_an_event_that_cannot_be_encoded_does_not_give_its_number_away(
+    tmp_path: Path,
+) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("yes")])) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await live.recording.settled()
+        for text in ("one", "half of a pair: \ud800", "the next one"):
+            live.session.log.record(e.Notice(text))
+        await until(lambda: live.id not in hub.live)
+        await hub.open(live.id)
+        events = await hub.store.events(live.id)
+        assert [event.decode().seq for event in events] == [event.seq for event in events]
+
+
+async def test_a_chore_that_fails_is_tried_again(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        faulty: Any = Faulty(store)
+        hub = Hub(faulty, TestLauncher({}))
+        calls: list[int] = []
+
+        async def owned(*, expired: bool = False) -> list[Any]:
+            calls.append(1)
+            raise ZeroDivisionError
+
+        faulty.owned = owned
+        async with hub:
+            await until(lambda: len(calls) >= 2)
 
 
 async def test_an_owner_that_was_overtaken_stops(tmp_path: Path) -> None:

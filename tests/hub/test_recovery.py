@@ -6,13 +6,18 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
+import pytest
 from support.clients import until
 from support.hubs import TestLauncher, hub_with, stored
 
+from dragoman.errors import CommandRefused, SessionNotContinued, StoreFull
+from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
+from dragoman.hub.opening import Opener
 from dragoman.hub.owner import is_gone, started, this_process
-from dragoman.hub.recovery import loose_ends
+from dragoman.hub.recovery import ENDED, loose_ends
 from dragoman.hub.states import stored_state
 from dragoman.session import events as e
 from dragoman.session.content import Text
@@ -20,7 +25,14 @@ from dragoman.session.facts import PermissionOption
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
-from dragoman.store.records import Batch, Owner, SessionRecord, encode_event
+from dragoman.store.records import (
+    Batch,
+    Lease,
+    Owner,
+    SessionFilter,
+    SessionRecord,
+    encode_event,
+)
 from dragoman.testing import ScriptedAgent
 
 
@@ -108,6 +120,94 @@ async def test_two_that_start_at_once_put_it_right_once(tmp_path: Path) -> None:
         events = [each.decode() for each in await ours.events("s-1")]
         assert sum(isinstance(event, e.TurnEnded) for event in events) == 1
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_one_session_that_cannot_be_put_right_does_not_keep_others_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stored(tmp_path) as store:
+        dead = dead_process()
+        for name in ("s-1", "s-2", "s-3"):
+            await abandon(store, dead, name)
+        real = Opener.put_right
+
+        async def put_right(self: Opener, lease: Lease, reason: str = ENDED) -> Any:
+            if lease.session_id == "s-2":
+                raise ZeroDivisionError
+            return await real(self, lease, reason)
+
+        monkeypatch.setattr(Opener, "put_right", put_right)
+        async with Hub(store, TestLauncher({})) as hub:
+            await hub.chores.recover()
+            assert (await hub.record("s-1")).status == "interrupted"
+            assert (await hub.record("s-3")).status == "interrupted"
+
+
+async def test_what_another_process_took_is_not_tried_for_ever(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent()) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.store.acquire(live.id, this_process(), seconds=60, gone=lambda _: True)
+        live.recording.fail(StoreFull("here", "there is no room"))
+        await hub.lives.left(live.id)
+        assert hub.lives.has_leases
+        await hub.chores.recover()
+        assert not hub.lives.has_leases
+
+
+async def test_an_event_that_nobody_understands_is_passed_over(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        dead = dead_process()
+        await abandon(store, dead)
+        lease = Lease("s-1", "dead", 1)
+        strange = [b'{"type":"of another version","seq":7}', b"not even JSON"]
+        await store.append(lease, Batch(first_seq=7, events=strange))
+        async with Hub(store, TestLauncher({})) as hub:
+            await hub.chores.recover()
+            state = await hub.state("s-1")
+            assert state.turn is None
+            assert state.last_seq == (await hub.record("s-1")).last_seq > 8
+
+
+async def test_a_session_whose_maker_was_killed_before_it_was_one_is_gone(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        dead, now = dead_process(), time.time()
+        for name, parent in (("s-new", None), ("s-fork", "s-parent")):
+            record = SessionRecord(
+                id=name, agent="it", cwd="/", created_at=now, updated_at=now, parent=parent
+            )
+            await store.create_session(record)
+            await store.acquire(name, dead, seconds=60, gone=lambda _: False)
+        await abandon(store, this_process(), "s-parent")
+        await store.copy_events("s-parent", Lease("s-fork", "dead", 1))
+        async with Hub(store, TestLauncher({})) as hub:
+            await hub.chores.recover()
+        assert [record.id for record in await store.sessions(SessionFilter())] == ["s-parent"]
+
+
+async def test_half_a_fork_is_not_taken_for_its_parent(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        await abandon(store, this_process(), "s-parent")
+        record = SessionRecord(
+            id="s-fork", agent="it", cwd="/", created_at=1, updated_at=1, parent="s-parent"
+        )
+        await store.create_session(record)
+        lease = await store.acquire("s-fork", this_process(), seconds=60, gone=lambda _: False)
+        await store.copy_events("s-parent", lease)
+        await store.release(lease)
+        async with Hub(store, TestLauncher({"it": ScriptedAgent()})) as hub:
+            with pytest.raises(SessionNotContinued):
+                await hub.open("s-fork")
+
+
+async def test_what_was_asked_of_a_dead_owner_is_refused(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        await abandon(store, dead_process())
+        command_id = await store.send("s-1", c.encode_command(c.Prompt("a secret")))
+        async with Hub(store, TestLauncher({})) as hub:
+            await hub.chores.recover()
+        with pytest.raises(CommandRefused) as refused:
+            c.decode_result("s-1", (await store.outcome(command_id)).body)
+        assert refused.value.code == "owner_gone"
 
 
 async def test_a_hub_that_is_closed_leaves_nothing_to_put_right(tmp_path: Path) -> None:

@@ -6,14 +6,19 @@ import asyncio
 import random
 import resource
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
+from store.stores import begin, record
 from support.hubs import TestLauncher, hub_with, seen_until, stored
 
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
+from dragoman.hub.recording import Recording
+from dragoman.hub.watching import News, watch_session
 from dragoman.session import events as e
+from dragoman.session.content import Text
 from dragoman.testing import AgentTurn, ScriptedAgent
 
 UPDATES = 20
@@ -82,6 +87,33 @@ async def read_in_bits(folder: Path, *, readers: int, updates: int) -> None:
         assert stored_events == list(range(1, len(stored_events) + 1))
         ended = len(stored_events)
         assert all(log == list(range(1, ended + 1)) for log in logs)
+
+
+async def test_readers_that_stall_cost_next_to_nothing(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        lease, news = await begin(store), News()
+        recording = Recording(store, record(), lease, on_stored=news.tell)
+        readers = [watch_session(store, news, "s", 0, lambda: recording.tail) for _ in range(20)]
+        await tell(recording, 1, 100)
+        seen = [[event.seq for event in await anext(reader)] for reader in readers]
+        tracemalloc.start()
+        await tell(recording, 101, 4_000)
+        grown = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert grown <= 16 * 1024 * 1024
+        # And the one that goes on sees all of it.
+        while seen[0][-1] < 4_100:
+            seen[0] += [event.seq for event in await anext(readers[0])]
+        assert seen[0] == list(range(1, 4_101))
+
+
+async def tell(recording: Recording, first: int, count: int) -> None:
+    """10 kB with each event."""
+    for seq in range(first, first + count):
+        recording.listen(e.AgentMessage(Text("x" * 10_000), seq=seq))
+        if seq % 50 == 0:
+            await recording.settled()
+    await recording.settled()
 
 
 async def _read(hub: Hub, session_id: str, pages: int) -> list[int]:

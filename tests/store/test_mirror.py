@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,22 @@ async def put_right(home: Path) -> None:
         owner = (await store.owned())[0][1]
         await store.renew(owner, seconds=-1)
         await acquire(store)
+
+
+async def test_a_file_that_is_far_behind_is_brought_up_in_pieces(tmp_path: Path) -> None:
+    async with on_disk(tmp_path) as store:
+        lease = await begin(store)
+        for seq in range(1, 301):
+            await store.append(lease, Batch(first_seq=seq, events=[body(seq, "x" * 100_000)]))
+    mirror(tmp_path).unlink()
+    db = Database(str(tmp_path / "dragoman.db"))
+    tracemalloc.start()
+    MirrorFile(tmp_path / "sessions", "s").catch_up(db)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    db.close()
+    assert peak < 8 * 1024 * 1024
+    assert len(events(tmp_path)) == 300
 
 
 async def test_a_mirror_is_a_header_and_one_event_a_line(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class Console:
     def asked(self, text: str) -> None:
         """What somebody asked, in another window or before."""
         self.view.close()
-        self.status.write(heading("› ", sanitise(text), self.style, BOLD, CYAN))
+        self.writer.write(heading("› ", sanitise(text), self.style, BOLD, CYAN))
 
     def tell(self, sentence: str) -> None:
         """A line on standard error, which may be the same terminal."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +15,7 @@ from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
 from dragoman.errors import (
     AuthRequired,
+    DragomanError,
     RemoteError,
     SessionNotContinued,
     StoreError,
@@ -62,14 +63,27 @@ async def hub_of(job: Job, start: Callable[[], Client]) -> AsyncGenerator[Hub]:
         raise type(error)(
             error.place, f"{error.reason}; --no-store runs without a record"
         ) from error
+    unused: list[str] = []
     try:
         launcher = JobLauncher(start, job.mcp_servers)
         # Who answers questions is a provider of the client, if there is someone.
         notes = None if directory is None else running_directory()
         async with Hub(store, launcher, attended=False, notes=notes) as hub:
-            yield hub
+            try:
+                yield hub
+            finally:
+                unused += [live.id for live in hub.live.values() if is_unused(live)]
     finally:
+        for session_id in unused:
+            with suppress(DragomanError):
+                await store.delete_session(session_id)
         await store.aclose()
+
+
+def is_unused(live: Live) -> bool:
+    """A new session in which nothing was asked: nobody will want to go on with it."""
+    asked = live.state.turns or live.state.queue or live.record.name is not None
+    return live.session.continuity == "new" and not asked
 
 
 class Meant(msgspec.Struct):

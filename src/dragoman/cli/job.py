@@ -46,6 +46,8 @@ class Job(msgspec.Struct, kw_only=True):
 
 def prepare(options: argparse.Namespace, *, asks: bool) -> Job:
     """All but a prompt. Raises UsageError, ConfigError or UnknownAgent."""
+    if options.no_store and options.session is not None:
+        raise UsageError("--session needs a record to find the name in: leave --no-store out")
     choice = setup.choose_agent(options)
     cwd, more_folders = setup.folders(options)
     command = choice.command

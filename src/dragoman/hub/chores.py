@@ -37,6 +37,7 @@ class Chores:
         self._agents = agents
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._recovering = asyncio.Lock()
         self._expired: dict[tuple[str, str], float] = {}
         """Since when the lease of a session and an owner is known to have run out."""
 
@@ -75,13 +76,14 @@ class Chores:
 
     async def recover(self) -> None:
         """Put right the sessions whose owners have ended without doing so."""
-        gone = cache(is_gone)
-        found = [each for each, owner in await self._hub.store.owned() if gone(owner)]
-        for session_id in {*found, *await self._given_up(), *self._opener.left}:
-            taking = self._hub.opening(session_id)
-            if not taking.locked():  # else somebody here does that already
-                async with taking:
-                    await self._try(partial(self._recover, session_id))
+        async with self._recovering:
+            gone = cache(is_gone)
+            found = [each for each, owner in await self._hub.store.owned() if gone(owner)]
+            for session_id in {*found, *await self._given_up(), *self._opener.left}:
+                opening = self._hub.lives.opening(session_id)
+                if not opening.locked():  # whoever opens it here puts it right
+                    async with opening:
+                        await self._try(partial(self._recover, session_id))
 
     async def _given_up(self) -> list[str]:
         """Sessions of owners that cannot be seen from here and do not renew their leases. By our
@@ -95,13 +97,15 @@ class Chores:
         return [each for (each, _), since in self._expired.items() if now - since > LEASE_SECONDS]
 
     async def _recover(self, session_id: str) -> None:
-        with suppress(SessionError):  # another process was quicker
+        try:
             await self._opener.recover(session_id)
+        except SessionError:
+            self._opener.left.discard(session_id)  # another process was quicker
 
     # ── leases ────────────────────────────────────────────────────────────────────────────────
 
     async def _renew_if_any(self) -> None:
-        if self._hub.has_leases:
+        if self._hub.lives.has_leases:
             await self.renew()
 
     async def renew(self) -> None:
@@ -127,7 +131,7 @@ class Chores:
                 continue
             agent, unused = live.running.client.capabilities, now - live.used_at
             if unused >= after and (agent.load or agent.resume):
-                self._hub.put_down(live)
+                self._hub.lives.put_down(live)
             elif unused >= _AT_HAND_SECONDS:
                 live.recording.tail.forget()
         await self._agents.stop_idle(after)

@@ -13,23 +13,16 @@ import time
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
     Sequence,
 )
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
-from weakref import WeakValueDictionary
 
 from dragoman.client.client import Client
 from dragoman.errors import (
     CommandRefused,
-    ConnectionClosed,
     DragomanError,
-    LeaseLost,
     ResourceNotFound,
     SessionOwned,
     UnknownSession,
@@ -40,6 +33,7 @@ from dragoman.hub.agents import Agents, Launcher
 from dragoman.hub.chores import Chores
 from dragoman.hub.inbox import Inbox, ask_owner
 from dragoman.hub.live import Live
+from dragoman.hub.lives import Lives
 from dragoman.hub.opening import OnReset, Opener
 from dragoman.hub.orphans import Orphans
 from dragoman.hub.owner import is_gone, this_process
@@ -50,9 +44,6 @@ from dragoman.store.base import Store
 from dragoman.store.records import Lease, SessionChange, SessionRecord, StoredEvent
 
 logger = logging.getLogger("dragoman.hub")
-
-_CANCEL_SECONDS = 5.0
-"""How long a turn may take to stop when the hub is closed."""
 
 
 class Hub:
@@ -73,20 +64,16 @@ class Hub:
         self.store = store
         self.owner = this_process()
         self.news = News()
-        self.live: dict[str, Live] = {}
-        """The sessions that run in this process, by their ids."""
         self._orphans = None if notes is None else Orphans(notes, self.owner)
         self._agents = Agents(launcher, self._agents_changed)
         self._opener = Opener(
             store, self._agents, self.owner, attended=attended, on_stored=self.news.tell
         )
-        self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._beginning: set[asyncio.Task[Live]] = set()
-        self._failures: dict[str, DragomanError] = {}
         self._inbox = Inbox(store, self._leases, self._serve)
+        self.lives = Lives(self._opener, self._agents, self._told)
+        self.live = self.lives.running
+        """The sessions that run in this process, by their ids."""
         self.chores = Chores(self, self._opener, self._agents)
-        self._leaving: dict[str, asyncio.Task[None]] = {}
-        self._is_closed = False
 
     # ── its life ──────────────────────────────────────────────────────────────────────────────
 
@@ -107,30 +94,10 @@ class Hub:
 
     async def aclose(self) -> None:
         """Cancel what runs, store all of it, end the agents and give the sessions up."""
-        self._is_closed = True
         self._unsubscribe()
         await self.chores.aclose()
         await self._inbox.aclose()
-        for beginning in self._beginning:
-            beginning.cancel()
-        lives = list(self.live.values())
-        self.live.clear()
-        try:
-            await asyncio.gather(*map(self._settle, lives))
-            # What an agent holds up goes on once that has ended.
-            await _finished(*self._leaving.values(), *self._beginning, timeout=_CANCEL_SECONDS)
-        finally:
-            await self._agents.aclose()
-            await _finished(*self._leaving.values(), *self._beginning)
-            await asyncio.gather(*map(self._give_up, lives))
-
-    async def _settle(self, live: Live) -> None:
-        # When a turn ends in order, the next prompt is sent: those that wait are to wait here.
-        if live.session.busy and not live.session.queued:
-            with suppress(DragomanError, TimeoutError):
-                async with asyncio.timeout(_CANCEL_SECONDS):
-                    await live.session.cancel()
-        await live.detach(ConnectionClosed("the process that ran the session was closed"))
+        await self.lives.aclose()
 
     # ── opening ───────────────────────────────────────────────────────────────────────────────
 
@@ -145,7 +112,7 @@ class Hub:
     ) -> Live:
         """A new session. Raises NameTaken, and what starting the agent raises."""
         record = _record(agent, cwd, session_id, name, additional_directories)
-        return await self._begin(record.id, self._opener.create(record))
+        return await self.lives.begin(record.id, self._opener.create(record))
 
     async def adopt(
         self, agent: str, agent_session_id: str, cwd: str, *, on_reset: OnReset = "fail"
@@ -153,7 +120,7 @@ class Hub:
         """A session that only the agent knew. Raises SessionNotContinued where it cannot be."""
         record = _record(agent, cwd)
         opening = self._opener.adopt(agent_session_id, record, on_reset)
-        return await self._begin(record.id, opening)
+        return await self.lives.begin(record.id, opening)
 
     async def fork(self, session_id: str, *, name: str | None = None) -> Live:
         """A new session that remembers another. Raises UnknownSession, Unsupported."""
@@ -165,12 +132,12 @@ class Hub:
         record = _record(parent.agent, parent.cwd, None, name, parent.additional_directories)
         record.parent = parent.id
         opening = self._opener.fork(parent.agent_session_id, record, parent)
-        return await self._begin(record.id, opening)
+        return await self.lives.begin(record.id, opening)
 
     async def fork_known(self, agent: str, agent_session_id: str, cwd: str) -> Live:
         """The same for a session that only the agent knows. Raises Unsupported."""
         record = _record(agent, cwd)
-        return await self._begin(record.id, self._opener.fork(agent_session_id, record, None))
+        return await self.lives.begin(record.id, self._opener.fork(agent_session_id, record, None))
 
     async def open(self, session_id: str, *, on_reset: OnReset = "fail") -> Live:
         """Have a stored session run here.
@@ -178,95 +145,12 @@ class Hub:
         Raises UnknownSession, SessionOwned when another process runs it, and SessionNotContinued
         when its agent does not remember it, unless `on_reset` is new.
         """
-        await self._left(session_id)
-        if (live := self.live.get(session_id)) is not None:
-            return live
-        return await self._begin(session_id, self._reopened(session_id, on_reset))
-
-    async def _reopened(self, session_id: str, on_reset: OnReset) -> Live:
-        """Somebody here may have been quicker."""
-        live = self.live.get(session_id)
-        return await self._opener.reopen(session_id, on_reset) if live is None else live
-
-    def opening(self, session_id: str) -> asyncio.Lock:
-        """Held by whoever takes a session, so that we do not get in our own way."""
-        return self._opening.setdefault(session_id, asyncio.Lock())
-
-    async def _begin(self, session_id: str, opening: Coroutine[Any, Any, Live]) -> Live:
-        """A task of its own, which is cancelled with whoever waits, or when the hub is closed."""
-        if self._is_closed:
-            opening.close()
-            raise ConnectionClosed("the hub is closed")
-        task = asyncio.create_task(self._begun(session_id, opening))
-        self._beginning.add(task)
-        task.add_done_callback(self._beginning.discard)
-        return await task
-
-    async def _begun(self, session_id: str, opening: Coroutine[Any, Any, Live]) -> Live:
-        try:
-            async with self.opening(session_id):
-                return self._run(await opening)
-        finally:
-            opening.close()  # it may never have been begun
-
-    async def _left(self, session_id: str) -> None:
-        """Wait until a session that is being put down is free again."""
-        await _finished(*(self._leaving[each] for each in self._leaving.keys() & {session_id}))
-
-    def _run(self, live: Live) -> Live:
-        self.live[live.id] = live
-        self._failures.pop(live.id, None)
-        live.recording.on_failed = lambda error: self._failed(live, error)
-        if (error := live.recording.error) is not None:
-            self._failed(live, error)
-        self._inbox.look()
-        return live
-
-    def _failed(self, live: Live, error: DragomanError) -> None:
-        """The store does not take the session's events any more: it must not go on unseen."""
-        logger.error("session %s is not recorded any more: %s", live.id, error)
-        self._failures[live.id] = error
-        self.news.tell(live.id)
-        self._let_go(live, partial(live.detach, error))
+        return await self.lives.open(session_id, on_reset)
 
     async def detach(self, live: Live) -> None:
         """Stop running a session here; it is stored, and can be opened again anywhere."""
-        self.put_down(live)
-        await self._left(live.id)
-
-    def put_down(self, live: Live) -> None:
-        """The same, without waiting for it."""
-        self._let_go(live, partial(self._settle, live))
-
-    def _let_go(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
-        """Nothing happens when that is under way, or has been done."""
-        if self.live.get(live.id) is live:
-            del self.live[live.id]
-            self._leaves(live.id, self._leave(live, settle))
-
-    def _leaves(self, session_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """In a task of its own: whoever wants to open the session again waits for it."""
-        task = self._leaving[session_id] = asyncio.create_task(work)
-        task.add_done_callback(lambda _: self._leaving.pop(session_id, None))
-        return task
-
-    async def _leave(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await settle()
-            with suppress(DragomanError):
-                await live.running.client.close_session(live.session.id)
-        finally:
-            live.session.gate.forget()
-            await self._agents.leave(live.running)
-            await self._give_up(live)
-
-    async def _give_up(self, live: Live) -> None:
-        error = live.recording.error
-        if error is None or isinstance(error, LeaseLost):
-            await self._opener.release(live.recording.lease)
-        else:
-            # Its end is not stored: that is done first, as soon as the store takes it.
-            self._opener.left.add(live.id)
+        self.lives.put_down(live)
+        await self.lives.left(live.id)
 
     @asynccontextmanager
     async def using(self, agent: str, cwd: str) -> AsyncGenerator[Client]:
@@ -284,7 +168,7 @@ class Hub:
 
         Raises CommandRefused when it cannot, UnknownSession, and what opening it raises.
         """
-        await self._left(session_id)
+        await self.lives.left(session_id)
         if (live := self.live.get(session_id)) is not None:
             return await self._do(live, command)
         await self.record(session_id)
@@ -319,8 +203,8 @@ class Hub:
 
     async def _close(self, live: Live) -> None:
         """End it in order, on the agent's side too; the record says that it is closed."""
-        self._let_go(live, partial(self._end, live))
-        await self._left(live.id)
+        self.lives.let_go(live, partial(self._end, live))
+        await self.lives.left(live.id)
 
     async def _end(self, live: Live) -> None:
         try:
@@ -358,12 +242,12 @@ class Hub:
         record = await self.record(session_id)
         if (live := self.live.get(session_id)) is not None:
             await self._close(live)
-        await self._left(session_id)
-        await asyncio.shield(self._leaves(session_id, self._delete(record, local)))
+        await self.lives.left(session_id)
+        await asyncio.shield(self.lives.leaves(session_id, self._delete(record, local)))
 
     async def _delete(self, record: SessionRecord, local: bool) -> None:
         """To its end, whoever waits: nobody can go on with what its agent has forgotten."""
-        async with self.opening(record.id), self._opener.holding(record.id) as lease:
+        async with self.lives.opening(record.id), self._opener.holding(record.id) as lease:
             if not local and record.agent_session_id is not None:
                 await self._delete_remotely(record)
             await self.store.delete_session(record.id, lease)
@@ -398,11 +282,11 @@ class Hub:
     def watch(self, session_id: str, after: int = 0) -> AsyncIterator[list[StoredEvent]]:
         """The stored events behind `after`, and those to come; ends with an error when this process
         runs the session and cannot store it any more."""
-        before = self._failures.get(session_id)
+        before = self.lives.failures.get(session_id)
 
         def tail() -> Tail | None:
             # Whoever comes later reads what there is: another process may go on with it.
-            error = self._failures.get(session_id)
+            error = self.lives.failures.get(session_id)
             if error is not None and error is not before:
                 raise error
             live = self.live.get(session_id)
@@ -424,21 +308,16 @@ class Hub:
         except OSError as error:
             logger.warning("what runs could not be noted: %s", error)
 
-    @property
-    def has_leases(self) -> bool:
-        return bool(self.live or self._beginning or self._opener.left)
+    def _told(self, session_id: str) -> None:
+        """A session runs here now, or cannot any more."""
+        self.news.tell(session_id)
+        self._inbox.look()
 
     def _leases(self) -> list[Lease]:
         return [live.recording.lease for live in self.live.values()]
 
 
 _NEED_A_LIVE_ONE = (c.Cancel, c.Answer, c.AnswerElicitation, c.Kill)
-
-
-async def _finished(*tasks: asyncio.Task[Any], timeout: float | None = None) -> None:
-    """However they end."""
-    if tasks:
-        await asyncio.wait(tasks, timeout=timeout)
 
 
 def _nothing_runs(session_id: str, command: c.Command) -> c.Reply:

@@ -177,11 +177,11 @@ class Opener:
     async def recover(self, session_id: str) -> None:
         """Put a session right that its owner has left. Raises UnknownSession, SessionOwned."""
         async with self.holding(session_id) as lease:
+            record, state = await self.put_right(lease)
             # What it was asked for, it did not do; and nobody else should.
             for command in await self._store.take([lease]):
                 refusal = c.Refusal("owner_gone", ENDED)
                 await self._store.settle(command.id, c.encode_result(refusal))
-            record, state = await self.put_right(lease)
             if record.agent_session_id is None and (record.parent or not state.turns):
                 # It ended while it made the session: nothing had come of it yet.
                 await self._store.delete_session(session_id, lease)

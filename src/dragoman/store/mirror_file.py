@@ -80,9 +80,18 @@ class _Rows:
 
     def behind(self, seq: int) -> Iterator[tuple[list[bytes], int]]:
         """The lines behind an event, in pieces, with the number of the last in each."""
-        while rows := self.db.rows(_ROWS, (self.key, seq, self.record.last_seq, _PAGE)):
-            seq = rows[-1][0]
-            yield [event_line(row[1]) for row in rows], seq
+        while lines := list(self._some_behind(seq)):
+            seq = lines[-1][0]
+            yield [line for _, line in lines], seq
+
+    def _some_behind(self, seq: int) -> Iterator[tuple[int, bytes]]:
+        """As many as may be in memory at once."""
+        size = 0
+        for number, body in self.db.each(_ROWS, (self.key, seq, self.record.last_seq, _PAGE)):
+            yield number, event_line(body)
+            size += len(body)
+            if size >= _PIECE:
+                return
 
     @property
     def identity(self) -> bytes:

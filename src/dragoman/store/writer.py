@@ -34,7 +34,10 @@ COMMIT_BYTES = 4 * 1024 * 1024
 COMMIT_JOBS = 500
 """… and no more jobs than that."""
 POLL_SECONDS = 0.025
-"""How often to look for what other processes wrote, while somebody wants to know."""
+"""How often to look for what other processes wrote, while somebody wants to know, …"""
+QUIET_POLL_SECONDS = 0.1
+"""… and how often when nobody has written anything for a while."""
+QUIET_SECONDS = 5.0
 
 _WIPE_SECONDS = 1.0
 
@@ -97,6 +100,7 @@ class Writer:
         self._watched = False
         self._wipe_at: float | None = None
         self._seen = db.data_version()
+        self._last_news = time.monotonic()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._is_closing = self._has_all = False
         self._thread = threading.Thread(target=self._run, name="dragoman-store", daemon=True)
@@ -162,7 +166,8 @@ class Writer:
 
     def _patience(self) -> float | None:
         if self._watched:
-            return POLL_SECONDS
+            is_quiet = time.monotonic() - self._last_news > QUIET_SECONDS
+            return QUIET_POLL_SECONDS if is_quiet else POLL_SECONDS
         return None if self._wipe_at is None else max(self._wipe_at - time.monotonic(), 0.001)
 
     def _gather(self, job: AnyJob | None) -> None:
@@ -265,7 +270,7 @@ class Writer:
     def _look_around(self) -> None:
         with suppress(StoreError):
             if self._watched and (version := self._db.data_version()) != self._seen:
-                self._seen = version
+                self._seen, self._last_news = version, time.monotonic()
                 self._call(self.on_news)
 
     def _close(self) -> None:

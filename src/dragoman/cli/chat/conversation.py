@@ -23,7 +23,7 @@ from dragoman.cli.chat.keys import bindings
 from dragoman.cli.chat.prompt import Prompt
 from dragoman.cli.chat.scene import Scene
 from dragoman.cli.chat.screen import Screen, ScreenStatus
-from dragoman.cli.engine import hub_of, meant_by, open_live, runs_elsewhere
+from dragoman.cli.engine import hub_of, is_unused, meant_by, open_live, runs_elsewhere
 from dragoman.cli.guard import Exit, UsageError, tell
 from dragoman.cli.in_order import InOrder
 from dragoman.cli.interrupts import Interrupts
@@ -254,6 +254,8 @@ class Conversation:
             self.say(f"the one before is kept as {before.id}", DIM)
         if before is not None:
             await self._hub.detach(before)
+            if is_unused(before):
+                await self._hub.delete(before.id, local=True)
 
     # ── what was typed ────────────────────────────────────────────────────────────────────────
 

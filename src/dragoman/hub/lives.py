@@ -1,0 +1,169 @@
+"""The sessions that run in this process, from being opened to being let go.
+
+Each way in and out is a task of its own: whoever asked may be cancelled, and what was begun is
+ended in order all the same. Whoever wants a session that is on its way out waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from weakref import WeakValueDictionary
+
+from dragoman.errors import ConnectionClosed, DragomanError, LeaseLost
+from dragoman.hub.agents import Agents
+from dragoman.hub.live import Live
+from dragoman.hub.opening import OnReset, Opener
+
+logger = logging.getLogger("dragoman.hub")
+
+_CANCEL_SECONDS = 5.0
+"""How long a turn may take to stop when the session is put down."""
+
+
+class Lives:
+    """`tell` is called with the id of a session that begins to run here, or fails to go on."""
+
+    def __init__(self, opener: Opener, agents: Agents, tell: Callable[[str], None]) -> None:
+        self.running: dict[str, Live] = {}
+        self.failures: dict[str, DragomanError] = {}
+        """Why a session that ran here does not any more, when the store did not take it."""
+        self._opener = opener
+        self._agents = agents
+        self._tell = tell
+        self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._beginning: set[asyncio.Task[Live]] = set()
+        self._leaving: dict[str, asyncio.Task[None]] = {}
+        self._is_closed = False
+
+    @property
+    def has_leases(self) -> bool:
+        return bool(self.running or self._beginning or self._opener.left)
+
+    # ── in ────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self, session_id: str, on_reset: OnReset) -> Live:
+        """A stored session; the one that runs here, if it does."""
+        await self.left(session_id)
+        if (live := self.running.get(session_id)) is not None:
+            return live
+        return await self.begin(session_id, self._reopened(session_id, on_reset))
+
+    async def _reopened(self, session_id: str, on_reset: OnReset) -> Live:
+        """Somebody here may have been quicker."""
+        live = self.running.get(session_id)
+        return await self._opener.reopen(session_id, on_reset) if live is None else live
+
+    def opening(self, session_id: str) -> asyncio.Lock:
+        """Held by whoever takes a session, so that we do not get in our own way."""
+        return self._opening.setdefault(session_id, asyncio.Lock())
+
+    async def begin(self, session_id: str, opening: Coroutine[Any, Any, Live]) -> Live:
+        """Have what is being opened run here; it is cancelled with whoever waits."""
+        if self._is_closed:
+            opening.close()
+            raise ConnectionClosed("the hub is closed")
+        task = asyncio.create_task(self._begun(session_id, opening))
+        self._beginning.add(task)
+        task.add_done_callback(self._beginning.discard)
+        return await task
+
+    async def _begun(self, session_id: str, opening: Coroutine[Any, Any, Live]) -> Live:
+        try:
+            async with self.opening(session_id):
+                return self._run(await opening)
+        finally:
+            opening.close()  # it may never have been begun
+
+    def _run(self, live: Live) -> Live:
+        self.running[live.id] = live
+        self.failures.pop(live.id, None)
+        live.recording.on_failed = partial(self._failed, live)
+        if (error := live.recording.error) is not None:
+            self._failed(live, error)
+        self._tell(live.id)
+        return live
+
+    def _failed(self, live: Live, error: DragomanError) -> None:
+        """The store does not take the session's events any more: it must not go on unseen."""
+        logger.error("session %s is not recorded any more: %s", live.id, error)
+        self.failures[live.id] = error
+        self._tell(live.id)
+        self.let_go(live, partial(live.detach, error))
+
+    # ── out ───────────────────────────────────────────────────────────────────────────────────
+
+    def put_down(self, live: Live) -> None:
+        """Stop running a session here; it is stored, and can be opened again anywhere."""
+        self.let_go(live, partial(_settle, live))
+
+    def let_go(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
+        """Nothing happens when that is under way, or has been done."""
+        if self.running.get(live.id) is live:
+            del self.running[live.id]
+            self.leaves(live.id, self._leave(live, settle))
+
+    def leaves(self, session_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Until this is done, nobody here opens the session."""
+        task = self._leaving[session_id] = asyncio.create_task(work)
+        task.add_done_callback(lambda _: self._leaving.pop(session_id, None))
+        return task
+
+    async def left(self, session_id: str) -> None:
+        """Wait until a session that is on its way out is free again."""
+        await _finished(*(self._leaving[each] for each in self._leaving.keys() & {session_id}))
+
+    async def _leave(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await settle()
+            with suppress(DragomanError):
+                await live.running.client.close_session(live.session.id)
+        finally:
+            live.session.gate.forget()
+            try:
+                await self._agents.leave(live.running)
+            finally:
+                await self._give_up(live)
+
+    async def _give_up(self, live: Live) -> None:
+        error = live.recording.error
+        if error is None or isinstance(error, LeaseLost):
+            await self._opener.release(live.recording.lease)
+        else:
+            # Its end is not stored: that is done first, as soon as the store takes it.
+            self._opener.left.add(live.id)
+
+    async def aclose(self) -> None:
+        """All of them, those that are being opened too, and the agents."""
+        self._is_closed = True
+        for beginning in self._beginning:
+            beginning.cancel()
+        lives = list(self.running.values())
+        self.running.clear()
+        try:
+            await asyncio.gather(*map(_settle, lives))
+            # What an agent holds up goes on once that has ended.
+            await _finished(*self._leaving.values(), *self._beginning, timeout=_CANCEL_SECONDS)
+        finally:
+            await self._agents.aclose()
+            await _finished(*self._leaving.values(), *self._beginning)
+            await asyncio.gather(*map(self._give_up, lives))
+
+
+async def _settle(live: Live) -> None:
+    # When a turn ends in order, the next prompt is sent: those that wait are to wait here.
+    if live.session.busy and not live.session.queued:
+        with suppress(DragomanError, TimeoutError):
+            async with asyncio.timeout(_CANCEL_SECONDS):
+                await live.session.cancel()
+    await live.detach(ConnectionClosed("the process that ran the session was closed"))
+
+
+async def _finished(*tasks: asyncio.Task[Any], timeout: float | None = None) -> None:
+    """However they end."""
+    if tasks:
+        await asyncio.wait(tasks, timeout=timeout)

@@ -1,0 +1,56 @@
+"""The trials of real agents: skipped with a word where there is no lab, honest in their table."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+SCRIPT = SCRIPTS / "test_agents.py"
+
+
+def ran(*words: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if name != "DRAGOMAN_LAB"}
+    env["PYTHONPATH"] = str(SCRIPTS)
+    return subprocess.run(
+        [sys.executable, *words], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_without_a_lab_the_trials_are_skipped_with_a_word() -> None:
+    done = ran(str(SCRIPT))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("skipped: DRAGOMAN_LAB is not set")
+
+
+PROGRAM = """
+import asyncio
+from agent_trials.features import NotOffered, Result, table, try_all
+
+async def good(): return "a remark"
+async def missing(): raise NotOffered("it has none")
+async def wrong(): raise AssertionError("it did not")
+async def slow(): await asyncio.sleep(9)
+
+trials = {"exit": slow, "plan": missing, "text": good, "load": wrong}
+told = asyncio.run(try_all(trials, seconds=0.05, debug=False))
+print(table([Result("it", "library", feature, outcome) for feature, outcome in told.items()]))
+"""
+
+
+def test_the_table_says_what_went_well_what_is_not_offered_and_what_failed() -> None:
+    lines = ran("-c", PROGRAM).stdout.splitlines()
+    assert [line.split() for line in lines[1:5]] == [
+        ["it", "text", "ok"],
+        ["it", "plan", "-"],
+        ["it", "load", "FAILED"],
+        ["it", "exit", "FAILED"],
+    ]
+    assert lines[6:] == [
+        "it text [library] ok: a remark",
+        "it plan [library] -: it has none",
+        "it load [library] FAILED: AssertionError: it did not",
+        "it exit [library] FAILED: nothing came of it in 0 s",
+    ]

@@ -1,0 +1,84 @@
+"""The state of a stored session: from its snapshot, where that counts, and the events behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from store.stores import begin
+from support.hubs import TestLauncher, stored
+
+from dragoman.hub import states
+from dragoman.hub.hub import Hub
+from dragoman.hub.states import snapshot_of, state_to_go_on, stored_state
+from dragoman.session import events as e
+from dragoman.session.content import Text
+from dragoman.session.state import SessionState
+from dragoman.store.base import Store
+from dragoman.store.records import Batch, Lease, Snapshot, encode_event
+from dragoman.testing import ScriptedAgent
+
+MANY = states.WORTH_A_SNAPSHOT
+
+
+async def talk(store: Store, lease: Lease, after: int, count: int) -> None:
+    events: list[e.Event] = [
+        e.AgentMessage(Text(f"{seq} "), seq=seq) for seq in range(after + 1, after + count + 1)
+    ]
+    bodies = [encode_event(event) for event in events]
+    await store.append(lease, Batch(first_seq=after + 1, events=bodies))
+
+
+async def test_a_long_session_is_folded_once(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        lease = await begin(store)
+        await talk(store, lease, 0, MANY - 1)
+        await state_to_go_on(store, lease)
+        assert await store.snapshot("s") is None
+        # A few events with each owner: none of them sees much, but there is a lot at last.
+        await talk(store, lease, MANY - 1, 1)
+        state = await state_to_go_on(store, lease)
+        snapshot = await store.snapshot("s")
+        assert snapshot is not None
+        assert snapshot.seq == MANY
+        await talk(store, lease, MANY, 5)
+        assert (await stored_state(store, "s")).last_seq == MANY + 5
+        assert state == await _folded_from(store, snapshot)
+
+
+async def _folded_from(store: Store, snapshot: Snapshot) -> SessionState:
+    found: SessionState = msgspec.msgpack.decode(
+        msgspec.msgpack.encode(msgspec.msgpack.decode(snapshot.body)[1]), type=SessionState
+    )
+    return found
+
+
+@pytest.mark.parametrize("how", ["another version", "nonsense", "what was once saved"])
+async def test_a_snapshot_of_another_version_does_not_count(tmp_path: Path, how: str) -> None:
+    async with stored(tmp_path) as store:
+        lease = await begin(store)
+        await talk(store, lease, 0, 10)
+        wrong = SessionState(title="folded otherwise", last_seq=10)
+        bodies = {
+            "another version": snapshot_of(wrong).body.replace(b"0.", b"9.", 1),
+            "nonsense": b"\xc1",
+            "what was once saved": msgspec.msgpack.encode(wrong),
+        }
+        await store.save_snapshot(lease, Snapshot(10, snapshot_of(wrong).body))
+        assert (await stored_state(store, "s")).title == "folded otherwise", "the control"
+        await store.save_snapshot(lease, Snapshot(10, bodies[how]))
+        state = await stored_state(store, "s")
+        assert (state.title, state.last_seq) == (None, 10)
+
+
+async def test_what_is_not_durable_is_in_no_state_that_is_shown(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        launcher = TestLauncher({"it": ScriptedAgent()})
+        async with Hub(store, launcher) as hub:
+            live = await hub.create("it", str(tmp_path))
+            for number in range(50):
+                live.session.log.record(e.Notice(f"number {number}"))
+                state = await hub.state(live.id)
+                assert state.last_seq <= live.record.last_seq
+                assert len(await store.events(live.id)) >= state.last_seq
