@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 from support.clients import until
-from support.hubs import hub_with, seen_until, stored_events
+from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_events
+from support.peers import soon
 
-from dragoman.errors import SessionNotContinued, Unsupported
+from dragoman.errors import ConnectionLost, SessionNotContinued, Unsupported
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
@@ -20,6 +22,7 @@ from dragoman.session.state import AgentEntry, ResetEntry, UserEntry
 from dragoman.store.records import SessionChange, SessionFilter
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.agent import EVERYTHING
+from dragoman.testing.answers import NEVER
 from dragoman.testing.steps import say
 
 FORGETFUL = v1.AgentCapabilities()
@@ -125,6 +128,38 @@ async def test_each_session_of_a_lost_agent_is_told_of_again(tmp_path: Path) -> 
             ]
             assert [event.continuity for event in opened] == ["new", "continued"]
             assert live.state.turns[-1].stop_reason == "end_turn"
+
+
+async def test_an_agent_that_was_started_again_is_noted(tmp_path: Path) -> None:
+    target = f"{Path(__file__).parent}/programs/agents.py:remembers"
+    agent = ScriptedAgent.command(target, env={"STORE": str(tmp_path)})
+    notes = tmp_path / "running"
+    async with (
+        stored(tmp_path) as store,
+        Hub(store, TestLauncher({"it": agent}), notes=notes) as hub,
+    ):
+        live = await hub.create("it", str(tmp_path))
+        await said(hub, live, "one")
+        before = live.running.client.pid
+        await hub.send(live.id, c.Kill())
+        await said(hub, live, "two")
+        [note] = [json.loads(file.read_text()) for file in notes.iterdir()]
+        assert [child["pid"] for child in note["children"]] == [live.running.client.pid]
+        assert live.running.client.pid != before
+
+
+async def test_an_agent_that_dies_while_a_session_is_made_leaves_none(tmp_path: Path) -> None:
+    agent = ScriptedAgent(answers={"session/new": NEVER})
+    async with hub_with(tmp_path, agent) as hub:
+        creating = asyncio.create_task(hub.create("it", str(tmp_path)))
+        await until(lambda: any(method == "session/new" for method, _ in agent.received))
+        agent.close()
+        with pytest.raises(ConnectionLost):
+            await soon(creating)
+        assert await hub.store.sessions(SessionFilter()) == []
+        assert await hub.store.owned() == []
+        del agent.answers["session/new"]
+        assert (await soon(hub.create("it", str(tmp_path)))).running.users == 1
 
 
 async def test_prompts_at_once_after_a_loss_start_the_agent_once(tmp_path: Path) -> None:

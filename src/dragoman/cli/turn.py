@@ -166,7 +166,7 @@ class Run:
                 if self._job.prompt is None:
                     return Exit.DONE
                 self._lists.close()
-                return await self._turn_of(client, live, interrupts)
+                return await self._turn_of(hub, client, live, interrupts)
 
     @asynccontextmanager
     async def _fed(self, hub: Hub, live: Live) -> AsyncGenerator[None]:
@@ -185,20 +185,21 @@ class Run:
         except DragomanError as error:
             self._feed.fail(error)
 
-    async def _turn_of(self, client: Client, live: Live, interrupts: Interrupts) -> int:
+    async def _turn_of(self, hub: Hub, client: Client, live: Live, interrupts: Interrupts) -> int:
         interrupts.turn_of(live.session)
         try:
             code = await self._turn(client, live, by_us=lambda: interrupts.pressed)
             interrupts.turn_of(None)
-            await self._serve_others(live)
+            await self._serve_others(hub, live)
             return code
         finally:
             interrupts.turn_of(None)
             self._console.view.close()
             self._tell_end()
 
-    async def _serve_others(self, live: Live) -> None:
+    async def _serve_others(self, hub: Hub, live: Live) -> None:
         """What other windows have queued into the session is done before it is given up."""
+        await hub.refuse()
         if not live.idle:
             self._tell("another window asks for more: that is done here first; Ctrl-C leaves")
         await self._show_until(

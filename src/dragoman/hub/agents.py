@@ -33,10 +33,12 @@ class Launcher(Protocol):
 
 
 class Running:
-    """One agent process and how many sessions use it."""
+    """One agent process and how many sessions use it; `started_again` is to be called when it is
+    another process."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, started_again: Callable[[], None]) -> None:
         self.client = client
+        self.started_again = started_again
         self.users = 0
         self.idle_since = time.monotonic()
 
@@ -78,7 +80,7 @@ class Agents:
     async def _start(self, agent: str, cwd: str) -> Running:
         client = self.launcher.client(agent, cwd)
         await client.__aenter__()
-        running = Running(client)
+        running = Running(client, self._changed)
         self._running.append(running)
         self._changed()
         return running

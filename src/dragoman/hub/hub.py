@@ -92,6 +92,10 @@ class Hub:
         self.news.tell_all(but=self.live)
         self._inbox.look()
 
+    async def refuse(self) -> None:
+        """Begin nothing more that other processes ask for: this one is about to leave."""
+        await self._inbox.refuse()
+
     async def aclose(self) -> None:
         """Cancel what runs, store all of it, end the agents and give the sessions up."""
         self._unsubscribe()

@@ -20,6 +20,7 @@ from dragoman.store.records import Command, Lease
 logger = logging.getLogger("dragoman.hub")
 
 _BETWEEN_LOOKS = 0.02
+JUST_ENDED = "the process that ran the session has just ended"
 _OWNER_SECONDS = 60.0
 """How long an owner that is alive may take to look into its inbox."""
 _WORK_SECONDS = 300.0
@@ -41,7 +42,9 @@ class Inbox:
         self._leases = leases
         self._serve = serve
         self._fresh = asyncio.Event()
+        self._refusing = False
         self._looking: asyncio.Task[None] | None = None
+        self._taking: asyncio.Task[None] | None = None
         self._serving: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
@@ -51,13 +54,22 @@ class Inbox:
         """Something may have come."""
         self._fresh.set()
 
+    async def refuse(self) -> None:
+        """From now on nothing is begun that was asked for: whoever asks has to look for another
+        owner. What was begun goes on."""
+        self._refusing = True
+        # A look that is under way may have taken something already: that has to be told of it.
+        while self._taking is not None:
+            await asyncio.wait([self._taking])
+
     async def aclose(self) -> None:
         """Finish what was taken; take nothing more."""
+        await self.refuse()
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.wait([self._looking])
         if self._serving:
-            await asyncio.wait(self._serving, timeout=_BETWEEN_LOOKS)
+            await asyncio.wait(self._serving, timeout=_LAST_WORDS_SECONDS)
         for task in self._serving:
             task.cancel()
 
@@ -65,26 +77,37 @@ class Inbox:
         while True:
             await self._fresh.wait()
             self._fresh.clear()
-            try:
-                await self._take()
-            except DragomanError as error:
-                logger.warning("the inbox could not be read: %s", error)
-            except Exception:
-                logger.exception("the inbox could not be read")
+            self._taking = asyncio.create_task(self._take())
+            await asyncio.wait([self._taking])
+            self._taking = None
             # What this process stores itself wakes us too: once for many of those is enough.
             await asyncio.sleep(_BETWEEN_LOOKS)
 
     async def _take(self) -> None:
-        leases = self._leases()
-        for command in await self._store.take(leases) if leases else ():
+        try:
+            taken = await self._taken()
+        except DragomanError as error:
+            logger.warning("the inbox could not be read: %s", error)
+            return
+        except Exception:
+            logger.exception("the inbox could not be read")
+            return
+        for command in taken:
             # A task each: one that waits for the agent must not hold up a cancel. They start in
             # order, so prompts keep theirs.
             task = asyncio.create_task(self._carry_out(command))
             self._serving.add(task)
             task.add_done_callback(self._serving.discard)
 
+    async def _taken(self) -> list[Command]:
+        leases = self._leases()
+        return await self._store.take(leases) if leases else []
+
     async def _carry_out(self, command: Command) -> None:
         result: c.Reply | c.Refusal
+        if self._refusing:
+            await self._settle(command, c.Refusal("owner_gone", JUST_ENDED))
+            return
         try:
             result = await self._serve(command.session_id, c.decode_command(command.body))
         except CommandRefused as error:
@@ -112,12 +135,13 @@ async def ask_owner(store: Store, news: News, session_id: str, command: c.Comman
     `no_answer` nothing of it was done, and nothing will be. Raises UnknownSession.
     """
     with news.of(session_id) as fresh:
-        asked = _Asked(store, session_id, await store.send(session_id, c.encode_command(command)))
+        sending = asyncio.create_task(store.send(session_id, c.encode_command(command)))
         try:
+            asked = _Asked(store, session_id, await asyncio.shield(sending))
             while (body := await asked.answer()) is None:
                 await _soon(fresh)
         except asyncio.CancelledError:
-            await asyncio.shield(asyncio.create_task(asked.take_back()))
+            await asyncio.shield(asyncio.create_task(_take_back(store, sending)))
             raise
     return c.decode_result(session_id, body)
 
@@ -148,7 +172,7 @@ class _Asked:
 
     async def _see_whether_it_waits_in_vain(self) -> None:
         if await self._owner_is_gone():
-            code, sentence = "owner_gone", "the process that ran the session has just ended"
+            code, sentence = "owner_gone", JUST_ENDED
         elif time.monotonic() > self._sent + _OWNER_SECONDS:
             code, sentence = "no_answer", "the process that runs the session does not answer"
         else:
@@ -174,9 +198,10 @@ class _Asked:
         owner = await self._store.owner(self._session_id)
         return owner is None or is_gone(owner)
 
-    async def take_back(self) -> None:
-        with suppress(DragomanError):
-            await self._store.withdraw(self._command_id)
+
+async def _take_back(store: Store, sending: asyncio.Task[int]) -> None:
+    with suppress(DragomanError):
+        await store.withdraw(await sending)
 
 
 async def _soon(fresh: asyncio.Event) -> None:

@@ -187,6 +187,7 @@ class Live:
             if client.connection_error is not None or client.dialect is not self._opened_on:
                 await self.session.reconnect()
                 self._opened_on = client.dialect
+                self.running.started_again()
 
     async def _cancel(self) -> c.Reply:
         busy = self.session.busy

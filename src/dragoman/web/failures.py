@@ -90,6 +90,7 @@ _REFUSALS = {
     "not_continued": 409,
     "conflict": 409,
     "owner_gone": 409,
+    "unsure": 409,
     "cancel_ignored": 504,
     "no_answer": 504,
 }

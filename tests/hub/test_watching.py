@@ -1,0 +1,73 @@
+"""The newest events at hand: what is not there is read from the store; nothing is seen twice."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from hub.test_steering import two_windows
+from support.hubs import seen_until
+from support.peers import soon
+
+from dragoman.hub import commands as c
+from dragoman.hub.watching import Tail
+from dragoman.session import events as e
+from dragoman.store.records import StoredEvent
+from dragoman.testing import ScriptedAgent
+from dragoman.testing.steps import say
+
+
+def event(seq: int, size: int = 10) -> StoredEvent:
+    return StoredEvent(seq, "s", seq, b"x" * size)
+
+
+def numbers(events: list[StoredEvent] | None) -> list[int] | None:
+    return None if events is None else [each.seq for each in events]
+
+
+def test_a_tail_has_what_came_since_it_began() -> None:
+    tail = Tail(10)
+    assert tail.after(9) is None
+    assert tail.after(10) == []
+    tail.push([event(11), event(12)])
+    assert numbers(tail.after(10)) == [11, 12]
+    assert numbers(tail.after(11)) == [12]
+    assert tail.after(9) is None
+
+
+def test_a_tail_keeps_the_newest_that_fit() -> None:
+    tail = Tail(0)
+    for seq in range(1, 101):
+        tail.push([event(seq, 100_000)])
+    assert tail.after(80) is None
+    assert numbers(tail.after(95)) == [96, 97, 98, 99, 100]
+
+
+def test_a_tail_that_forgot_goes_on_behind_it() -> None:
+    tail = Tail(0)
+    tail.push([event(1), event(2)])
+    tail.forget()
+    assert tail.after(1) is None
+    assert tail.after(2) == []
+    tail.push([event(3)])
+    assert numbers(tail.after(2)) == [3]
+    assert tail.after(1) is None
+
+
+async def test_a_reader_sees_everything_once_wherever_the_session_runs(tmp_path: Path) -> None:
+    async with two_windows(tmp_path, ScriptedAgent([say("yes")])) as (a, b):
+        live = await a.create("it", str(tmp_path))
+        readers = [
+            asyncio.create_task(seen_until(hub.watch(live.id), e.TurnEnded, times=6))
+            for hub in (a, b)
+        ]
+        for number in range(6):
+            owner = (a, b)[number % 2]
+            await owner.send(live.id, c.Prompt(str(number)))
+            await seen_until(owner.watch(live.id), e.TurnEnded, times=number + 1)
+            owner.live[live.id].recording.tail.forget()
+            if number < 5:
+                await owner.detach(owner.live[live.id])
+        for seen in await soon(asyncio.gather(*readers)):
+            assert [each.seq for each in seen] == list(range(1, len(seen) + 1))
+            assert sum(isinstance(each, e.TurnEnded) for each in seen) == 6
