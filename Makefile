@@ -10,7 +10,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 PAGE := src/dragoman/web/static/index.html
 
-.PHONY: run serve test check fix bench soak cover gen lock clean
+.PHONY: run serve test test-agents check fix bench soak cover gen lock clean
 
 run: $(READY) $(PAGE)
 ifdef ARGS
@@ -35,6 +35,7 @@ check: $(READY)
 	 else echo "make check: pyright was skipped, it could not be fetched from npm"; fi
 	$(BIN)/python scripts/gen_schema.py --check
 	$(BIN)/python scripts/gen_cli_docs.py --check
+	$(BIN)/python scripts/gen_agent_docs.py --check
 
 fix: $(READY)
 	$(BIN)/ruff check --fix .
@@ -45,6 +46,10 @@ bench: $(READY)
 
 soak: $(READY) $(SCHEMA) $(PAGE)
 	$(BIN)/pytest -q -m soak
+
+# Real agents, in a lab that $DRAGOMAN_LAB names; long.
+test-agents: $(READY) $(PAGE)
+	$(BIN)/python scripts/test_agents.py $(ARGS)
 
 # What is pure is covered to its last branch, by its own tests alone.
 cover: $(READY) $(SCHEMA)

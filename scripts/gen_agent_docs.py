@@ -25,9 +25,10 @@ prints too. Each of these can be started by its name without any settings: `drag
 library and the server, offline with a stand-in for the model (`make test-agents`): text,
 thoughts, a file and a command with permission, refused permission, plan, question, mode, options,
 commands, list, load, resume, fork, close, delete, cancel, a failing model, an agent that is
-killed, and a clean end. What an agent does not offer is named. For the others, what stands here
-is what their makers document; where a note says more, it was seen in a trial and is held by a
-test with a scripted agent. Is yours different? `dragoman agents doctor NAME` says how.
+killed, and a clean end. What an agent does not offer is named. The others are not run here. How
+they are installed and signed in to was collected from what is published about them and may have
+changed; notes about them come from that or from earlier experience with the agent. Is yours
+different? `dragoman agents doctor NAME` says how.
 
 Signing in: an agent that wants it first says so, and `dragoman -a NAME` on a terminal lets you
 choose one of the ways it offers. `dragoman agents login NAME` lists them, `dragoman agents login
@@ -72,7 +73,7 @@ def _section(agent: KnownAgent) -> str:
 def _tried(agent: KnownAgent) -> str:
     if agent.tried:
         return f"Tried with {agent.tried}."
-    return "As documented by its makers; not run by `make test-agents`."
+    return "Not run by `make test-agents`."
 
 
 def _sign_in(agent: KnownAgent) -> str:

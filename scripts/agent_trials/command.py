@@ -332,7 +332,7 @@ class CommandFace:
         assert process.returncode == 1, f"exit code {process.returncode}: {err.decode()}"
         assert err.strip(), "nothing was said"
         await self._mark.all_gone()
-        return err.decode().strip().partition("\n")[0]
+        return err.decode().strip().partition("; it printed")[0]
 
     @asynccontextmanager
     async def _begun(self) -> AsyncGenerator[asyncio.subprocess.Process]:

@@ -277,7 +277,7 @@ class LibraryFace:
             async for _ in turn:
                 pass
         except DragomanError as error:
-            told = str(error).partition("\n")[0]
+            told = str(error).partition("; it printed")[0]
         else:
             raise AssertionError(f"the turn ended as {turn.stop_reason}")
         if not (self._learned.capabilities.load or self._learned.capabilities.resume):

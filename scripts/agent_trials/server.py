@@ -294,7 +294,7 @@ class ServerFace:
         _, asked = await self._turn(self._session, self._prompt(kind), allow=False)
         assert not path.exists()
         if not asked:
-            raise NotOffered("the agent asks no permission")
+            raise NotOffered("no person is asked for a permission")
         await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
         return ""
 

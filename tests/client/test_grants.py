@@ -69,6 +69,21 @@ async def test_an_allowed_diff_is_written_once(tmp_path: Path) -> None:
         await refused(s, s.write("new text"))
 
 
+@pytest.mark.parametrize(("old", "new"), [("", "new text"), (None, "new text"), ("old", "new")])
+async def test_an_allowed_diff_that_the_agent_made_itself_needs_no_second_question(
+    old: str | None, new: str, tmp_path: Path
+) -> None:
+    """OpenCode writes the file, and has the client write the same."""
+    async with scene(tmp_path) as s:
+        await s.begin()
+        (tmp_path / "a.txt").write_text("old text" if old else "")
+        await allow(s, diff(tmp_path, new, old))
+        (tmp_path / "a.txt").write_text("new text")
+        assert (await s.write("new text"))["result"] == {}
+        assert len(s.requests) == 1
+        await refused(s, s.write("new text"))
+
+
 async def test_an_allowed_diff_covers_no_other_text_and_no_other_file(tmp_path: Path) -> None:
     async with scene(tmp_path) as s:
         await s.begin()

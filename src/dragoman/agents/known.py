@@ -43,8 +43,8 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     """How else a person signs in, as a sentence."""
     homepage: str = ""
     tried: str = ""
-    """The version that every trial of `make test-agents` was run with; without one, what stands
-    here is what its makers say."""
+    """The version that `make test-agents` runs; of an agent without one, what stands here was
+    collected and not tried."""
     notes: tuple[str, ...] = ()
     """What works differently, or not at all."""
 
@@ -125,7 +125,7 @@ _KNOWN = (
         args=("acp",),
         install="npm install -g @aaif/goose-acp",
         variable="GOOSE_PROVIDER",
-        homepage="https://github.com/block/goose",
+        homepage="https://github.com/aaif-goose/goose",
         sign_in=(
             "run `goose configure`; the variable names the provider, whose own key variable "
             "must be set too"
@@ -143,7 +143,7 @@ _KNOWN = (
         command="kimi",
         args=("acp",),
         install="npm install -g @moonshot-ai/kimi-code",
-        homepage="https://github.com/MoonshotAI/kimi-cli",
+        homepage="https://github.com/MoonshotAI/kimi-code",
         sign_in=(
             "run `kimi` and type `/login`, or write a provider into "
             "`~/.kimi-code/config.toml`; it takes no key from the environment"
@@ -224,7 +224,7 @@ _KNOWN = (
         name="pi",
         title="Pi",
         command="pi-acp",
-        install="npm install -g @mariozechner/pi-coding-agent pi-acp",
+        install="npm install -g @earendil-works/pi-coding-agent pi-acp",
         homepage="https://github.com/svkozak/pi-acp",
         sign_in="run `pi` and type `/login`, or set the key variable of a provider",
         notes=(

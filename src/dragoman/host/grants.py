@@ -50,7 +50,11 @@ class Grants:
 
 
 def _shows(diff: Diff, content: str, current: str | None) -> bool:
-    """Without an old text the diff is the file; with one it says what becomes of what is there."""
+    """Without an old text the diff is the file; with one it says what becomes of what is there.
+
+    An agent may have made the change itself meanwhile: to write what is there changes nothing."""
+    if content == current and diff.new_text in content:
+        return True
     if not diff.old_text:
         return content == diff.new_text and (diff.old_text is None or not current)
     if current is None or current.count(diff.old_text) != 1:

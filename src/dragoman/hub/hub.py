@@ -93,7 +93,7 @@ class Hub:
         self._inbox.look()
 
     async def refuse(self) -> None:
-        """Begin nothing more that other processes ask for: this one is about to leave."""
+        """Take no more prompts from other processes: this one is about to leave."""
         await self._inbox.refuse()
 
     async def aclose(self) -> None:

@@ -55,8 +55,8 @@ class Inbox:
         self._fresh.set()
 
     async def refuse(self) -> None:
-        """From now on nothing is begun that was asked for: whoever asks has to look for another
-        owner. What was begun goes on."""
+        """From now on no prompt is taken: whoever sends one has to look for another owner. What was
+        begun goes on, and can be answered and cancelled."""
         self._refusing = True
         # A look that is under way may have taken something already: that has to be told of it.
         while self._taking is not None:
@@ -105,11 +105,12 @@ class Inbox:
 
     async def _carry_out(self, command: Command) -> None:
         result: c.Reply | c.Refusal
-        if self._refusing:
-            await self._settle(command, c.Refusal("owner_gone", JUST_ENDED))
-            return
         try:
-            result = await self._serve(command.session_id, c.decode_command(command.body))
+            asked = c.decode_command(command.body)
+            if self._refusing and isinstance(asked, c.Prompt):
+                result = c.Refusal("owner_gone", JUST_ENDED)
+            else:
+                result = await self._serve(command.session_id, asked)
         except CommandRefused as error:
             result = c.Refusal(error.code, str(error))
         except SessionError as error:
