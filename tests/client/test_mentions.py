@@ -12,7 +12,7 @@ from support.examples import EXAMPLES
 from dragoman.client.mentions import find_mentions
 from dragoman.session.content import ResourceLink
 
-CWD = "/work"
+CWD = "/project"
 
 
 def names(text: str) -> list[str]:
@@ -77,11 +77,11 @@ def test_a_name_alone_is_a_mention_when_there_is_such_a_file(tmp_path: Path) -> 
 
 def test_a_path_becomes_an_absolute_address_with_a_type() -> None:
     assert find_mentions("@docs/../a b.md @x/y.unknown", CWD) == [
-        ResourceLink("file:///work/a", "docs/../a"),
-        ResourceLink("file:///work/x/y.unknown", "x/y.unknown"),
+        ResourceLink("file:///project/a", "docs/../a"),
+        ResourceLink("file:///project/x/y.unknown", "x/y.unknown"),
     ]
     (link,) = find_mentions('@"docs/../a b.py"', CWD)
-    assert link == ResourceLink("file:///work/a%20b.py", "docs/../a b.py", "text/x-python")
+    assert link == ResourceLink("file:///project/a%20b.py", "docs/../a b.py", "text/x-python")
 
 
 def test_the_home_directory_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,23 +21,23 @@ from dragoman.session.content import Content, UnknownContent
 ALL = AgentCapabilities(image=True, audio=True, embedded_context=True)
 NONE = AgentCapabilities()
 PNG = Image("aGk=", "image/png")
-PNG_AT = Image("aGk=", "image/png", "file:///work/pic.png")
+PNG_AT = Image("aGk=", "image/png", "file:///project/pic.png")
 WAV = Audio("aGk=", "audio/wav")
-FILE = Resource("file:///work/a.txt", content="inside", mime_type="text/plain")
+FILE = Resource("file:///project/a.txt", content="inside", mime_type="text/plain")
 
 
 def ready(*parts: str | Content, agent: AgentCapabilities = ALL) -> tuple[list[Content], list[str]]:
-    return prepare(parts, agent, "/work")
+    return prepare(parts, agent, "/project")
 
 
 # ── what is sent ──────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_text_is_one_part_and_a_link_for_each_mention() -> None:
-    content, warnings = prepare("Summarise @README.md.", NONE, "/work")
+    content, warnings = prepare("Summarise @README.md.", NONE, "/project")
     assert content == [
         Text("Summarise @README.md."),
-        ResourceLink("file:///work/README.md", "README.md", "text/markdown"),
+        ResourceLink("file:///project/README.md", "README.md", "text/markdown"),
     ]
     assert warnings == []
 
@@ -49,14 +49,14 @@ def test_content_is_sent_as_it_is() -> None:
 
 
 def test_a_single_part_and_strings_among_parts_will_do() -> None:
-    assert prepare(PNG, ALL, "/work") == ([PNG], [])
+    assert prepare(PNG, ALL, "/project") == ([PNG], [])
     assert ready("Look:", PNG) == ([Text("Look:"), PNG], [])
 
 
 @pytest.mark.parametrize("prompt", ["", "  \n\t", [], [""], [Text(" ")]])
 def test_an_empty_prompt_is_an_error(prompt: str | list[str | Content]) -> None:
     with pytest.raises(ValueError, match="the prompt is empty"):
-        prepare(prompt, ALL, "/work")
+        prepare(prompt, ALL, "/project")
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_an_empty_prompt_is_an_error(prompt: str | list[str | Content]) -> None:
 )
 def test_text_that_is_not_unicode_is_an_error(prompt: str | list[str | Content]) -> None:
     with pytest.raises(ValueError, match="not Unicode"):
-        prepare(prompt, ALL, "/work")
+        prepare(prompt, ALL, "/project")
 
 
 @EXAMPLES
 @given(st.text(min_size=1).filter(lambda text: text.strip()))
 def test_any_text_stays_as_typed(text: str) -> None:
-    content, _ = prepare(text, NONE, "/work")
+    content, _ = prepare(text, NONE, "/project")
     assert content[0] == Text(text)
 
 
@@ -88,7 +88,7 @@ def test_any_text_stays_as_typed(text: str) -> None:
         ),
         (
             PNG_AT,
-            ResourceLink("file:///work/pic.png", "pic.png", "image/png"),
+            ResourceLink("file:///project/pic.png", "pic.png", "image/png"),
             "pic.png was sent as a link: the agent takes no images",
         ),
         (
@@ -98,7 +98,7 @@ def test_any_text_stays_as_typed(text: str) -> None:
         ),
         (
             FILE,
-            ResourceLink("file:///work/a.txt", "a.txt", "text/plain"),
+            ResourceLink("file:///project/a.txt", "a.txt", "text/plain"),
             "a.txt was sent as a link: the agent takes no embedded resources",
         ),
     ],
@@ -118,14 +118,14 @@ def test_links_and_texts_every_agent_takes() -> None:
 
 
 def test_an_attachment_over_the_limit_is_sent_as_a_link() -> None:
-    big = Resource("file:///work/big.txt", content="x" * (prompts.MAX_ATTACHMENT_BYTES + 1))
+    big = Resource("file:///project/big.txt", content="x" * (prompts.MAX_ATTACHMENT_BYTES + 1))
     content, (warning,) = ready("Look:", big)
-    assert content[1] == ResourceLink("file:///work/big.txt", "big.txt")
+    assert content[1] == ResourceLink("file:///project/big.txt", "big.txt")
     assert warning == "big.txt was sent as a link: it is larger than 10485760 bytes"
 
 
 def test_an_attachment_at_the_limit_is_sent() -> None:
-    full = Resource("file:///work/full.txt", content="x" * prompts.MAX_ATTACHMENT_BYTES)
+    full = Resource("file:///project/full.txt", content="x" * prompts.MAX_ATTACHMENT_BYTES)
     assert ready(full) == ([full], [])
 
 
@@ -140,7 +140,7 @@ def test_the_size_of_an_attachment_is_that_of_its_bytes() -> None:
 
 def test_attachments_together_have_a_limit_too() -> None:
     each = "x" * (prompts.MAX_ATTACHMENT_BYTES - 1)
-    parts = [Resource(f"file:///work/{n}", content=each) for n in range(4)]
+    parts = [Resource(f"file:///project/{n}", content=each) for n in range(4)]
     content, (warning,) = ready(*parts)
     assert [type(part) for part in content] == [Resource, Resource, Resource, ResourceLink]
     assert "together are larger than 33554432 bytes" in warning
@@ -174,7 +174,7 @@ async def test_every_kind_of_content_goes_over_the_wire_with_its_annotations(
         )
     assert agent.sent("session/prompt")[0]["prompt"] == [
         text_block("hi") | {"annotations": notes, "_meta": {"x": 1}},
-        {"type": "image", "data": "aGk=", "mimeType": "image/png", "uri": "file:///work/pic.png"},
+        {"type": "image", "data": "aGk=", "mimeType": "image/png", "uri": "file:///project/pic.png"},
         {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
         {
             "type": "resource_link",
@@ -186,7 +186,7 @@ async def test_every_kind_of_content_goes_over_the_wire_with_its_annotations(
         },
         {
             "type": "resource",
-            "resource": {"uri": "file:///work/a.txt", "text": "inside", "mimeType": "text/plain"},
+            "resource": {"uri": "file:///project/a.txt", "text": "inside", "mimeType": "text/plain"},
         },
         {"type": "resource", "resource": {"uri": "file:///b", "blob": "aGk="}},
         {"type": "hologram", "depth": 3},
