@@ -174,7 +174,12 @@ async def test_every_kind_of_content_goes_over_the_wire_with_its_annotations(
         )
     assert agent.sent("session/prompt")[0]["prompt"] == [
         text_block("hi") | {"annotations": notes, "_meta": {"x": 1}},
-        {"type": "image", "data": "aGk=", "mimeType": "image/png", "uri": "file:///project/pic.png"},
+        {
+            "type": "image",
+            "data": "aGk=",
+            "mimeType": "image/png",
+            "uri": "file:///project/pic.png",
+        },
         {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
         {
             "type": "resource_link",
@@ -186,7 +191,11 @@ async def test_every_kind_of_content_goes_over_the_wire_with_its_annotations(
         },
         {
             "type": "resource",
-            "resource": {"uri": "file:///project/a.txt", "text": "inside", "mimeType": "text/plain"},
+            "resource": {
+                "uri": "file:///project/a.txt",
+                "text": "inside",
+                "mimeType": "text/plain",
+            },
         },
         {"type": "resource", "resource": {"uri": "file:///b", "blob": "aGk="}},
         {"type": "hologram", "depth": 3},
