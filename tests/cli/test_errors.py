@@ -183,14 +183,6 @@ def test_a_policy_that_is_not_there(dragoman: Dragoman) -> None:
     assert "nowhere.toml: expected a readable file" in done.err
 
 
-def test_stored_rules_that_were_tampered_with_are_refused(dragoman: Dragoman) -> None:
-    dragoman.state.mkdir()
-    (dragoman.state / "rules.json").write_text("nonsense")
-    done = dragoman("x", agent="quiet")
-    assert done.code == 2
-    assert f"{dragoman.state}/rules.json" in done.err
-
-
 def broken(dragoman: Dragoman, tmp_path: Path) -> dict[str, str]:
     """An environment in which something of ours fails in a way nobody foresaw."""
     (tmp_path / "sitecustomize.py").write_text(

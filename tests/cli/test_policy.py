@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import stat
 import time
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,16 @@ from support.command import Done, Dragoman
 from dragoman.cli import policy
 from dragoman.cli.parsers import parser_for
 from dragoman.host.matching import Rule
-from dragoman.host.rule_file import RuleFile
+from dragoman.store.open import open_rules
 from dragoman.testing import Recorder
 
 
-def store(dragoman: Dragoman, *rules: Rule) -> RuleFile:
-    file = RuleFile(dragoman.state / "rules.json")
+def store(dragoman: Dragoman, *rules: Rule, used: str = "") -> None:
+    stored = open_rules(dragoman.state)
     for rule in rules:
-        file.add(rule)
-    return file
+        stored.add(rule)
+    stored.used(used)
+    stored.close()
 
 
 def rule(rule_id: str, **fields: object) -> Rule:
@@ -41,13 +41,13 @@ def test_without_rules_the_list_says_where_they_come_from(dragoman: Dragoman) ->
 
 
 def test_rules_are_listed_in_a_sentence_with_scope_and_last_use(dragoman: Dragoman) -> None:
-    file = store(
+    store(
         dragoman,
         rule("aa11", operation="execute", argv=("git", "status"), agent="goose"),
         rule("bb22", operation="write", path="/x/**", scope="project", project="/x"),
         rule("cc33", effect="deny", operation="fetch", host="evil", expires_at=time.time() + 60),
+        used="aa11",
     )
-    file.used("aa11")
     lines = dragoman("policy", "list").lines
     assert lines[0] == "aa11  allow running exactly git status for goose"
     assert ", last used " in lines[1]
@@ -87,15 +87,6 @@ def test_a_rule_that_decided_is_listed_as_used(dragoman: Dragoman) -> None:
     assert dragoman("-a", "demo", "hello").code in (0, 5)
     (listed,) = json.loads(dragoman("policy", "list", "--json").out)
     assert listed["usedAt"] is not None
-
-
-def test_rules_that_others_could_have_written_are_not_believed(dragoman: Dragoman) -> None:
-    store(dragoman, rule("aa11", operation="read"))
-    (dragoman.state / "rules.json").chmod(0o666)
-    done = dragoman("policy", "list")
-    assert done.code == 2
-    assert "expected a file that only you can write" in done.err
-    (dragoman.state / "rules.json").chmod(stat.S_IRUSR | stat.S_IWUSR)
 
 
 # ── check ─────────────────────────────────────────────────────────────────────────────────────

@@ -90,7 +90,6 @@ def test_always_from_another_window_is_a_stored_rule_that_can_be_revoked(user: D
         assert one.exit_code() == 0
     [rule] = json.loads(user("policy", "list", "--json").out)
     assert rule["sentence"] == "allow running exactly make for memo in this project"
-    assert not (user.state / "rules.json").exists()
     assert "chosen=allow" in user("--session", "s", "ask").out
     assert user("policy", "revoke", rule["id"]).out == f"revoked {rule['id']}\n"
     assert json.loads(user("policy", "list", "--json").out) == []

@@ -1,4 +1,4 @@
-"""Rules in the database: like the file of rules before it, for every thread and process."""
+"""Rules in the database: for every thread and process."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 from store.stores import Opens, batch, begin, on_disk
 
-from dragoman.errors import ConfigError
 from dragoman.host.matching import Rule
-from dragoman.host.rule_file import RuleFile, StoredRule
-from dragoman.host.rulebook import Policy, UsedRules
+from dragoman.host.rulebook import Policy, StoredRule, UsedRules
 from dragoman.store.base import Rules
 from dragoman.store.database import Database
-from dragoman.store.open import open_rules, open_store
+from dragoman.store.open import open_rules
 from dragoman.store.rules import SqliteRules
 
 
@@ -146,24 +144,3 @@ async def test_rules_can_be_used_from_any_thread_at_once(opens: Opens) -> None:
                 *(asyncio.get_running_loop().run_in_executor(pool, add, n) for n in (0, 10, 20))
             )
         assert {each.id for each in store.rules.list()} == {f"r{n}" for n in range(30)}
-
-
-async def test_the_file_of_rules_is_taken_over_once(tmp_path: Path) -> None:
-    file = RuleFile(tmp_path / "rules.json", lambda: 50.0)
-    file.add(FULL)
-    file.add(rule("r2"))
-    file.used("r2")
-    async with on_disk(tmp_path) as store:
-        assert store.rules.load() == (StoredRule(FULL, 50.0), StoredRule(rule("r2"), 50.0, 50.0))
-        assert store.rules.revoke("r1")
-    assert not file.path.exists()
-    assert (tmp_path / "rules.json.taken-over").exists()
-    async with on_disk(tmp_path) as store:
-        assert list(store.rules.list()) == [rule("r2")]
-
-
-async def test_a_file_of_rules_that_cannot_be_believed_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "rules.json").write_text("{")
-    with pytest.raises(ConfigError, match="stored rules"):
-        await open_store(tmp_path)
-    assert (tmp_path / "rules.json").read_text() == "{"

@@ -13,7 +13,7 @@ from dragoman.cli.guard import UsageError
 from dragoman.cli.rules import StoredRules
 from dragoman.host.answers import describe
 from dragoman.host.policy_file import load_policy
-from dragoman.host.rule_file import StoredRule
+from dragoman.host.rulebook import StoredRule
 from dragoman.safe_text import reveal
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dragoman.host.home import data_directory
 from dragoman.host.matching import Rule
-from dragoman.host.rule_file import StoredRule
+from dragoman.host.rulebook import StoredRule
 from dragoman.store.open import is_there, open_rules
 from dragoman.store.rules import SqliteRules
 

@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+import msgspec
+
 from dragoman.errors import ConfigError
 from dragoman.host.access import Access, Operation
 from dragoman.host.answers import YOUR_ANSWER
@@ -16,6 +18,14 @@ from dragoman.host.workspace import Workspace
 
 logger = logging.getLogger("dragoman.host")
 _BETWEEN_USES = 60.0
+
+
+class StoredRule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A rule, when it was made and when it last decided something."""
+
+    rule: Rule
+    created_at: float
+    used_at: float | None = None
 
 
 class RuleStore(Protocol):

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dragoman.host.rule_file import StoredRule
-from dragoman.host.rulebook import RuleStore
+from dragoman.host.rulebook import RuleStore, StoredRule
 from dragoman.store.records import (
     Batch,
     Command,

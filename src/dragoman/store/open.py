@@ -7,7 +7,7 @@ from pathlib import Path
 from dragoman.store.database import FILE_NAME, Database, prepare
 from dragoman.store.migrations import migrate
 from dragoman.store.mirror import Mirror
-from dragoman.store.rules import RULE_FILE, SqliteRules, take_over_rule_file
+from dragoman.store.rules import SqliteRules
 from dragoman.store.sessions import has_deleted
 from dragoman.store.sqlite import SqliteStore
 
@@ -22,7 +22,6 @@ async def open_store(directory: Path | None) -> SqliteStore:
     path = prepare(directory)
     db, rules, home = _current(path), SqliteRules(path), Path(path).parent
     try:
-        take_over_rule_file(rules, home)
         is_cut_short = has_deleted(db)
         store = SqliteStore(db, path, rules, Mirror(home / "sessions", path))
     except BaseException:
@@ -36,16 +35,14 @@ async def open_store(directory: Path | None) -> SqliteStore:
 
 def is_there(directory: Path) -> bool:
     """Whether anything was ever stored in this directory."""
-    return (directory / FILE_NAME).exists() or (directory / RULE_FILE).exists()
+    return (directory / FILE_NAME).exists()
 
 
 def open_rules(directory: Path) -> SqliteRules:
     """The stored rules alone, for whoever has no loop; close them after use."""
     path = prepare(directory)
     _current(path).close()
-    rules = SqliteRules(path)
-    take_over_rule_file(rules, Path(path).parent)
-    return rules
+    return SqliteRules(path)
 
 
 def _current(path: str | None) -> Database:

@@ -6,26 +6,22 @@ Policies ask for the list at every decision, so it is kept until some process ha
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from dragoman.errors import StoreError
 from dragoman.host.matching import Rule
-from dragoman.host.rule_file import RuleFile, StoredRule
+from dragoman.host.rulebook import StoredRule
 from dragoman.store.database import Database
 from dragoman.store.failures import damaged
 from dragoman.store.migrations import migrate
 
 logger = logging.getLogger("dragoman.store")
-
-RULE_FILE = "rules.json"
 
 ADD_RULE = "INSERT OR REPLACE INTO rules (id, body, created_at, used_at) VALUES (?, ?, ?, ?)"
 _LOAD = "SELECT body, created_at, used_at FROM rules ORDER BY place"
@@ -75,14 +71,6 @@ class SqliteRules:
         except StoreError as error:
             logger.warning("the use of a rule could not be noted: %s", error)
 
-    def take_over(self, file: RuleFile) -> None:
-        """Make the rules of a file ours, and put the file aside."""
-        for stored in file.load():
-            rule, body = stored.rule, msgspec.json.encode(stored.rule)
-            self._write(ADD_RULE, (rule.id, body, stored.created_at, stored.used_at))
-        with suppress(FileNotFoundError):  # another process was quicker
-            os.replace(file.path, f"{file.path}.taken-over")
-
     def close(self) -> None:
         with self._lock:
             if self._db is not None:
@@ -112,10 +100,3 @@ def _stored(db: Database, row: tuple[Any, ...]) -> StoredRule:
     except msgspec.DecodeError as error:
         raise damaged(db.place, f"a rule cannot be read: {error}") from error
     return StoredRule(rule, created_at, used_at)
-
-
-def take_over_rule_file(rules: SqliteRules, directory: Path) -> None:
-    """What an earlier version kept in a file of its own."""
-    file = directory / RULE_FILE
-    if file.exists():
-        rules.take_over(RuleFile(file))
