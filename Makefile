@@ -10,7 +10,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 PAGE := src/dragoman/web/static/index.html
 
-.PHONY: run serve test test-agents check fix bench soak cover gen lock clean
+.PHONY: run serve test test-agents check fix bench soak cover dist gen lock clean
 
 run: $(READY) $(PAGE)
 ifdef ARGS
@@ -57,6 +57,12 @@ cover: $(READY) $(SCHEMA)
 	    tests/ui_stream tests/test_errors.py tests/test_safe_text.py tests/test_stream.py
 	$(BIN)/coverage report --fail-under=100 --include="src/dragoman/schema/*,src/dragoman/session/*,\
 	src/dragoman/wire/*,src/dragoman/ui_stream/*,src/dragoman/errors.py,src/dragoman/safe_text.py,src/dragoman/stream.py"
+
+# The wheel brings the built page: whoever installs it needs no Node.
+dist: $(READY) $(PAGE)
+	@test -f $(PAGE) || { echo "make dist: the page could not be built (is Node 20 there?)"; exit 1; }
+	rm -rf dist
+	$(BIN)/python -m hatchling build
 
 gen: $(READY)
 	$(BIN)/python scripts/gen_schema.py

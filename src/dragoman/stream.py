@@ -37,7 +37,8 @@ class Stream(Generic[Item]):
             return
         self._items.append((item, size))
         self._size += size
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def close(self, error: BaseException | None = None) -> None:
         """End the stream behind what was pushed; the first call decides."""
@@ -62,5 +63,6 @@ class Stream(Generic[Item]):
         return item
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)

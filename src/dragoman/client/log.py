@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Literal
 
+from msgspec import UNSET
+
 from dragoman.client.choices import with_own
 from dragoman.client.turn import Turn
 from dragoman.session import events as e
@@ -32,8 +34,8 @@ _HISTORY = frozenset(
 )
 """What a loaded session tells again; other kinds are news even then."""
 
-_DOUBTFUL = frozenset((e.ConfigChanged, *_TOLD_TERMINALS))
-"""What an agent tells that we may know better."""
+_DOUBTFUL = frozenset((e.ConfigChanged, e.ActivityChanged, *_TOLD_TERMINALS))
+"""What an agent tells that we may know better, or that says something about what follows."""
 
 _SMALL = 256
 """Bytes an event of our own counts for in a reader's buffer."""
@@ -120,7 +122,7 @@ class SessionLog:
 
     def record_told(self, event: e.Event, size: int) -> None:
         """Record what the agent tells, which came in `size` bytes."""
-        self.touch()
+        self.progress = time.monotonic()
         # By exact type: this runs for every update, and `isinstance` of a struct is slow to say no.
         if type(event) in _DOUBTFUL and not self._believed(event):
             return
@@ -131,6 +133,8 @@ class SessionLog:
         self.record(event, size)
 
     def _believed(self, event: e.Event) -> bool:
+        if isinstance(event, e.ActivityChanged) and event.activity not in (UNSET, "idle"):
+            self.replay = "no"  # who works tells no history
         if isinstance(event, e.ConfigChanged):
             event.options = with_own(event.options, self.state.config_options)
         return not (isinstance(event, _TOLD_TERMINALS) and self._runs_here(event.terminal_id))

@@ -41,7 +41,7 @@ from dragoman.session.facts import (
 
 def update(wire: v1.SessionUpdate) -> e.Event:
     """The event for a session update."""
-    if isinstance(wire, Unknown):
+    if type(wire) is Unknown:
         return _unknown(wire)
     return _UPDATES[type(wire)](wire)
 
