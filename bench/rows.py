@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.measure import Column, Figures, Samples, interleave, run
+from bench.page_rows import page
+from bench.postgres_rows import postgres, postgres_growth
 from bench.prepare import BUILD, HERE, TYPESCRIPT_SDK, Missing
+from bench.remote_rows import websocket
 from bench.report import (
     ACPX,
     BY_HAND,
@@ -330,7 +333,11 @@ MEASUREMENTS = (
     memory,
     frames,
     terminal,
+    websocket,
     store,
     store_growth,
     open_100k,
+    postgres,
+    postgres_growth,
+    page,
 )

@@ -25,18 +25,20 @@ prints too. Each of these can be started by its name without any settings: `drag
 library and the server, offline with a stand-in for the model (`make test-agents`): text,
 thoughts, a file and a command with permission, refused permission, plan, question, mode, options,
 commands, list, load, resume, fork, close, delete, cancel, a failing model, an agent that is
-killed, and a clean end. What an agent does not offer is named. The others are not run here. How
-they are installed and signed in to was collected from what is published about them and may have
-changed; notes about them come from that or from earlier experience with the agent. Is yours
-different? `dragoman agents doctor NAME` says how.
+killed, a recording played again, and a clean end. What an agent does not offer is named.
 
-Signing in: an agent that wants it first says so, and `dragoman -a NAME` on a terminal lets you
-choose one of the ways it offers. `dragoman agents login NAME` lists them, `dragoman agents login
+**Started** means that this version was started by that command, shook hands, and was asked for its
+ways to sign in; what else was seen of it is in its notes. Of the others it was collected from what
+is published about them, or is earlier experience with the agent. Is yours different? `dragoman
+agents doctor NAME` says how.
+
+Signing in: an agent that wants it first says so, with what to type for each way it offers; on a
+terminal you can choose one at once. `dragoman agents login NAME` lists them, `dragoman agents login
 NAME METHOD` goes one, `dragoman agents logout NAME` signs out where that is offered. A variable
 can be set for one agent alone, in `env` of its settings entry.
 
-| agent | `-a` | tried | variable |
-|---|---|---|---|
+| agent | `-a` | tried | started | variable |
+|---|---|---|---|---|
 """
 
 
@@ -48,7 +50,8 @@ def page() -> str:
 
 def _row(agent: KnownAgent) -> str:
     variable = f"`{agent.variable}`" if agent.variable else ""
-    return f"| [{agent.title}](#{_anchor(agent)}) | `{agent.name}` | {agent.tried} | {variable} |\n"
+    seen = f"{agent.tried} | {agent.seen}"
+    return f"| [{agent.title}](#{_anchor(agent)}) | `{agent.name}` | {seen} | {variable} |\n"
 
 
 def _anchor(agent: KnownAgent) -> str:
@@ -61,10 +64,10 @@ def _section(agent: KnownAgent) -> str:
     return "\n".join(
         [
             f"## {agent.title}\n",
-            f"<{agent.homepage}>. {_tried(agent)}\n",
+            f"<{agent.homepage}>. {_tried(agent)}{_needs(agent)}\n",
             f"```sh\n{agent.install}\n```\n",
             f"```json\n{settings}\n```\n",
-            f"Sign in: {_sign_in(agent)}.",
+            f"Sign in: {agent.sign_in}.",
             *_notes(agent),
         ]
     )
@@ -73,11 +76,11 @@ def _section(agent: KnownAgent) -> str:
 def _tried(agent: KnownAgent) -> str:
     if agent.tried:
         return f"Tried with {agent.tried}."
-    return "Not run by `make test-agents`."
+    return f"Started in {agent.seen}." if agent.seen else "Not run here."
 
 
-def _sign_in(agent: KnownAgent) -> str:
-    return f"{agent.sign_in} (`{agent.variable}`)" if agent.variable else agent.sign_in
+def _needs(agent: KnownAgent) -> str:
+    return f" Needs {agent.needs} or later." if agent.needs else ""
 
 
 def _notes(agent: KnownAgent) -> list[str]:

@@ -6,6 +6,8 @@ set -eu
 missing=""
 command -v tmux >/dev/null || missing="$missing tmux"
 command -v chromium >/dev/null || missing="$missing chromium"
+command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 ||
+    missing="$missing postgresql"
 test -n "$missing" || exit 0
 
 if command -v apt-get >/dev/null && test "$(id -u)" = 0; then

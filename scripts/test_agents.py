@@ -19,13 +19,14 @@ from pathlib import Path
 
 import msgspec
 from agent_trials.command import CommandFace
-from agent_trials.features import FACES, Outcome, Result, Trial, table, try_all
+from agent_trials.features import FACES, Outcome, Result, Trial, summary, table, try_all
 from agent_trials.lab import inside, installed
 from agent_trials.learned import Learned
 from agent_trials.library import LibraryFace
 from agent_trials.marked import Mark
 from agent_trials.server import ServerFace
 
+_FACES = {"library": LibraryFace, "command": CommandFace, "server": ServerFace}
 _SECONDS = 90.0
 """For one trial: long, because the machine may be busy and only a failure takes that long."""
 _AGENT_SECONDS = 1800.0
@@ -71,7 +72,9 @@ def _outside(lab: Path, name: str, options: argparse.Namespace) -> list[Result]:
         )
         if not results.exists():
             return [Result(name, "library", "start", Outcome("failed", "the lab did not run it"))]
-        return msgspec.json.decode(results.read_bytes(), type=list[Result])
+        found = msgspec.json.decode(results.read_bytes(), type=list[Result])
+    print(f"{name}: {summary(found)}", file=sys.stderr, flush=True)
+    return found
 
 
 async def _inside(lab: Path, options: argparse.Namespace) -> None:
@@ -95,13 +98,7 @@ def _trials(lab: Path, name: str, face: str, folder: Path, learned: Learned) -> 
     home.mkdir()
     agent = inside(lab, name, workspace)
     mark = Mark(f"{name}-{face}")
-    match face:
-        case "library":
-            return LibraryFace(agent, workspace, mark, learned).trials()
-        case "command":
-            return CommandFace(agent, workspace, home, mark, learned).trials()
-        case _:
-            return ServerFace(agent, workspace, home, mark, learned).trials()
+    return _FACES[face](agent, workspace, home, mark, learned).trials()
 
 
 if __name__ == "__main__":

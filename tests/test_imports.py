@@ -14,6 +14,7 @@ HEAVY = {
     *("acp", "apsw", "argparse", "httpx", "prompt_toolkit", "psycopg", "pydantic", "pytest"),
     *("rich", "sqlite3", "starlette", "uvicorn", "websockets"),
     *("dragoman.cli", "dragoman.store", "dragoman.testing", "dragoman.web"),
+    *("dragoman.bridge", "dragoman.transport.http", "dragoman.transport.websocket", "h2"),
 }
 
 

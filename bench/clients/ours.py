@@ -12,6 +12,7 @@ from bench.clients.gauge import Gauge
 from dragoman.rpc import Peer
 from dragoman.schema import v1
 from dragoman.schema.codec import decode, encode
+from dragoman.transport.base import Transport
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 
 
@@ -35,9 +36,8 @@ class Counting:
         return encode(v1.ReadTextFileResponse(content="hello"))
 
 
-async def main(command: str, *args: str) -> None:
-    client = Counting()
-    transport = await StdioTransport.start(AgentCommand(command, args))
+async def converse(transport: Transport, client: Counting) -> None:
+    """One prompt, measured."""
     async with Peer(
         transport,
         on_notification=client.notified,
@@ -53,4 +53,9 @@ async def main(command: str, *args: str) -> None:
         client.gauge.stop()
 
 
-asyncio.run(main(*sys.argv[1:]))
+async def main(command: str, *args: str) -> None:
+    await converse(await StdioTransport.start(AgentCommand(command, args)), Counting())
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

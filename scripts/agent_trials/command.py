@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -14,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from agent_trials.features import NotOffered, Trial
+from agent_trials.face import Face
+from agent_trials.features import NotOffered
 from agent_trials.lab import LabAgent
 from agent_trials.learned import Learned
 from agent_trials.marked import Mark
-from agent_trials.turns import AGAIN, HARMLESS, REMEMBERED
 from agent_trials.typing_person import Typed, run_typed
 
 DRAGOMAN = Path(sys.executable).parent / "dragoman"
@@ -34,46 +35,15 @@ class Done(msgspec.Struct):
         return self
 
 
-class CommandFace:
+class CommandFace(Face):
     def __init__(
         self, agent: LabAgent, workspace: Path, home: Path, mark: Mark, learned: Learned
     ) -> None:
-        self._agent = agent
-        self._workspace = workspace
-        self._home = home
-        self._mark = mark
-        self._learned = learned
+        super().__init__(agent, workspace, home, mark, learned)
         self._settings = write_settings(home, agent, mark)
         self._env = environment(home, mark)
         self._local = ""
         self._kept = ""
-
-    def trials(self) -> dict[str, Trial]:
-        return {
-            "start": self.start,
-            "text": self.text,
-            "thought": self.thought,
-            "write": self.write,
-            "flags": self.flags,
-            "shell": self.shell,
-            "plan": self.plan,
-            "question": self.question,
-            "mode": self.mode,
-            "config": self.config,
-            "commands": self.commands,
-            "list": self.list,
-            "load": self.load,
-            "resume": self.resume,
-            "fork": self.fork,
-            "close": self.close,
-            "delete": self.delete,
-            "rejected": self.rejected,
-            "cancel": self.cancel,
-            "failure": self.failure,
-            "killed": self.killed,
-            "doctor": self.doctor,
-            "exit": self.exit,
-        }
 
     # ── running it ────────────────────────────────────────────────────────────────────────────
 
@@ -141,24 +111,23 @@ class CommandFace:
     async def write(self) -> str:
         done = await self._typed(self._prompt("write"))
         assert done.code == 0, done.screen[-500:]
-        assert (self._workspace / "a.txt").read_text() == "AAA\n"
+        self._assert_written()
         return self._learned.asked(done.questions)
 
     async def flags(self) -> str:
         """With nobody to ask; two ways to allow are a question, which flags do not answer."""
-        path = self._workspace / "a.txt"
-        path.unlink(missing_ok=True)
+        path = self._unwritten()
         done = await self._turn("--write", self._prompt("write"))
         if done.code == 5 and not path.exists():
             return f"--write does not allow it: {_reason(done.err)}"
         done.good()
-        assert path.read_text() == "AAA\n"
+        self._assert_written()
         return ""
 
     async def shell(self) -> str:
         done = await self._typed(self._prompt("shell"))
         assert done.code == 0, done.screen[-500:]
-        assert (self._workspace / "b.md").exists()
+        self._assert_ran()
         return self._learned.asked(done.questions)
 
     async def plan(self) -> str:
@@ -174,11 +143,6 @@ class CommandFace:
         assert done.code == 0, done.screen[-500:]
         assert done.questions == 1, done.screen[-500:]
         return ""
-
-    def _prompt(self, kind: str) -> str:
-        if kind not in self._agent.prompts:
-            raise NotOffered(f"the agent has no way to {kind}")
-        return self._agent.prompts[kind]
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────
 
@@ -196,11 +160,8 @@ class CommandFace:
         return ""
 
     async def commands(self) -> str:
-        self._learned.require_seen("available_commands_update", "the agent has no commands")
         shown = (await self._turn("--list-commands")).good().out
-        if "commands: none" in shown:
-            raise NotOffered("the agent's list of commands is empty")
-        called = next((name for name in HARMLESS if f"  /{name}" in shown), None)
+        called = self._harmless(re.findall(r"^  /([^\s:]+)", shown, re.MULTILINE))
         if called is not None:
             (await self._turn("--yolo", f"/{called}")).good()
         return ""
@@ -216,8 +177,7 @@ class CommandFace:
 
     async def _keep_one(self) -> None:
         path = self._home / "id"
-        prompt = f"say:{REMEMBERED}" if self._agent.has_model else self._agent.prompts["say"]
-        self._fine(await self._turn("--yolo", "--save-session", str(path), prompt))
+        self._fine(await self._turn("--yolo", "--save-session", str(path), self._memorable))
         self._local = path.read_text().strip()
         stored = await self._stored()
         self._kept = next(s["agentSessionId"] for s in stored if s["id"] == self._local)
@@ -249,11 +209,11 @@ class CommandFace:
         if not self._agent.has_model:
             return "whether it remembers cannot be told"
         shown = (await self._sessions("show", local)).good().out
-        assert REMEMBERED in shown, f"not told again: {shown[:300]!r}"
+        assert self._remembered in shown, f"not told again: {shown[:300]!r}"
         return ""
 
     async def resume(self) -> str:
-        if not (self._learned.capabilities.resume or self._learned.capabilities.load):
+        if not self._reopens:
             done = await self._turn("--resume", self._local, "x")
             assert done.code == 4, f"exit code {done.code}"
             raise NotOffered("the agent can neither resume nor load, and exit code 4 says so")
@@ -261,22 +221,14 @@ class CommandFace:
             await self._keep_one()
         await self._agent.settled()
         done = (await self._turn("--yolo", "--resume", self._local, self._again)).good()
-        assert self._expected in done.out, done.out
+        assert self._remembered in done.out, done.out
         return ""
 
     async def fork(self) -> str:
         self._learned.require("fork")
         done = (await self._turn("--yolo", "--fork", self._local, self._again)).good()
-        assert self._expected in done.out, done.out
+        assert self._remembered in done.out, done.out
         return ""
-
-    @property
-    def _again(self) -> str:
-        return AGAIN if self._agent.has_model else self._agent.prompts["say"]
-
-    @property
-    def _expected(self) -> str:
-        return REMEMBERED if self._agent.has_model else ""
 
     async def close(self) -> str:
         (await self._sessions("close", self._local, "--settings", str(self._settings))).good()
@@ -296,10 +248,8 @@ class CommandFace:
     # ── going wrong ───────────────────────────────────────────────────────────────────────────
 
     async def rejected(self) -> str:
-        path = self._workspace / "a.txt"
-        path.unlink(missing_ok=True)
-        kind = "write" if self._agent.has_model else "say"
-        done = await self._turn(self._prompt(kind))
+        path = self._unwritten()
+        done = await self._turn(self._refused_prompt())
         assert not path.exists()
         if done.code == 0 and not self._agent.has_model:
             raise NotOffered("the agent asks no permission")
@@ -315,9 +265,7 @@ class CommandFace:
         return ""
 
     async def failure(self) -> str:
-        if not self._agent.has_model:
-            raise NotOffered("the agent has no model")
-        done = await self._turn("--yolo", "-o", "simple", "fail:400")
+        done = await self._turn("--yolo", "-o", "simple", self._failing_prompt())
         assert done.code in (0, 1), f"exit code {done.code}"
         told = (done.err + done.out).strip()
         if self._learned.silent:
@@ -336,9 +284,7 @@ class CommandFace:
 
     @asynccontextmanager
     async def _begun(self) -> AsyncGenerator[asyncio.subprocess.Process]:
-        if self._agent.slow is None:
-            raise NotOffered("the agent's turns end at once")
-        command = self._words("--yolo", "-o", "simple", self._agent.slow)
+        command = self._words("--yolo", "-o", "simple", self._slow_prompt())
         async with self._started(*command) as process:
             assert process.stdout is not None
             assert await process.stdout.read(1), "it ended without a word"

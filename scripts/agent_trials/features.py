@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, TypeAlias
 
@@ -87,6 +88,14 @@ async def _tried(trial: Trial, seconds: float, debug: bool) -> Outcome:
 
 
 _MARKS: dict[Word, str] = {"ok": "ok", "not offered": "-", "failed": "FAILED"}
+
+
+def summary(results: list[Result]) -> str:
+    """How many there are of each outcome, and which failed."""
+    counts = Counter(result.outcome.word for result in results)
+    failed = [f"{r.feature} [{r.face}]" for r in results if r.outcome.word == "failed"]
+    told = [f"{counts[word]} {word}" for word in _MARKS if counts[word]]
+    return ", ".join(told) + (f": {', '.join(failed)}" if failed else "")
 
 
 def table(results: list[Result]) -> str:

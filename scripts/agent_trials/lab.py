@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-LOCAL = ("ts-http", "ts-ws", "ts-v2")
-"""Of the lab's agents those that are left out: two are remote, one is `ts-agent` again."""
+_LEFT_OUT = ("ts-http", "ts-ws")
+"""They are not started but reached, which the tests of the transports try."""
 
 _SECONDS = 60.0
 
@@ -37,7 +37,7 @@ class LabAgent(msgspec.Struct, frozen=True):
     @property
     def hello(self) -> str:
         """What is in the answer to `say`, if that is known."""
-        return "" if self._is_play else "hello"
+        return {"ts-agent": "", "ts-v2": "Hello"}.get(self.name, "hello")
 
     @property
     def fine(self) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ def installed(lab: Path) -> list[str]:
     """The names of the agents that are there."""
     lines = _lab(lab, "list").splitlines()
     words = [line.split(maxsplit=2) for line in lines]
-    return [w[0] for w in words if w[1] == "installed" and w[0] not in LOCAL]
+    return [w[0] for w in words if w[1] == "installed" and w[0] not in _LEFT_OUT]
 
 
 def inside(lab: Path, name: str, workspace: Path) -> LabAgent:

@@ -4,62 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from agent_trials import replayed
-from agent_trials.features import NotOffered, Trial
-from agent_trials.lab import LabAgent
-from agent_trials.learned import Learned
-from agent_trials.marked import Mark
-from agent_trials.turns import (
-    AGAIN,
-    HARMLESS,
-    REMEMBERED,
-    a_moment,
-    end_of,
-    run,
-    said,
-    says_nothing,
-    texts,
-)
-from dragoman import AgentCommand, Client, Session, Timeouts, Turn
+from agent_trials.face import Face
+from agent_trials.features import NotOffered
+from agent_trials.turns import a_moment, end_of, run, said, says_nothing, texts
+from dragoman import AgentCommand, Client, Timeouts, Turn
 from dragoman.errors import DragomanError
 from dragoman.session import events as e
 
 
-class LibraryFace:
-    def __init__(self, agent: LabAgent, workspace: Path, mark: Mark, learned: Learned) -> None:
-        self._agent = agent
-        self._workspace = workspace
-        self._mark = mark
-        self._learned = learned
-        self._kept = ""
-
-    def trials(self) -> dict[str, Trial]:
-        return {
-            "start": self.start,
-            "text": self.text,
-            "thought": self.thought,
-            "write": self.write,
-            "shell": self.shell,
-            "plan": self.plan,
-            "question": self.question,
-            "mode": self.mode,
-            "config": self.config,
-            "commands": self.commands,
-            "list": self.list,
-            "load": self.load,
-            "resume": self.resume,
-            "fork": self.fork,
-            "close": self.close,
-            "delete": self.delete,
-            "rejected": self.rejected,
-            "cancel": self.cancel,
-            "failure": self.failure,
-            "killed": self.killed,
-            "replay": self.replay,
-            "exit": self.exit,
-        }
+class LibraryFace(Face):
+    _kept = ""
 
     def client(self) -> Client:
         agent = self._agent
@@ -93,12 +49,12 @@ class LibraryFace:
 
     async def write(self) -> str:
         events = await run(self._session, self._prompt("write"))
-        assert (self._workspace / "a.txt").read_text() == "AAA\n"
+        self._assert_written()
         return self._asked(events)
 
     async def shell(self) -> str:
         events = await run(self._session, self._prompt("shell"))
-        assert (self._workspace / "b.md").exists()
+        self._assert_ran()
         return self._asked(events)
 
     def _asked(self, events: list[e.Event]) -> str:
@@ -120,11 +76,6 @@ class LibraryFace:
         self._learned.require_seen("elicitation/create", "the agent asks no questions")
         assert "A" in texts(events, e.AgentMessage)
         return ""
-
-    def _prompt(self, kind: str) -> str:
-        if kind not in self._agent.prompts:
-            raise NotOffered(f"the agent has no way to {kind}")
-        return self._agent.prompts[kind]
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────
 
@@ -158,11 +109,8 @@ class LibraryFace:
         return next(o.value for o in self._session.state.config_options if o.id == option)
 
     async def commands(self) -> str:
-        self._learned.require_seen("available_commands_update", "the agent has no commands")
         names = [command.name for command in self._session.state.commands]
-        if not names:
-            raise NotOffered("the agent's list of commands is empty")
-        called = next((name for name in HARMLESS if name in names), None)
+        called = self._harmless(names)
         if called is None:
             return f"{len(names)} listed, none of them called"
         await run(self._session, f"/{called}")
@@ -181,8 +129,7 @@ class LibraryFace:
         """A session to come back to."""
         session = await self._client.new_session(self._workspace)
         self._kept = session.id
-        prompt = f"say:{REMEMBERED}" if self._agent.has_model else self._agent.prompts["say"]
-        await said(session, prompt, REMEMBERED if self._agent.has_model else "")
+        await said(session, self._memorable, self._remembered)
 
     async def load(self) -> str:
         self._learned.require("load")
@@ -191,23 +138,23 @@ class LibraryFace:
             session = await client.load_session(self._kept, self._workspace)
             if not self._agent.has_model:
                 return "whether it remembers cannot be told"
-            while REMEMBERED not in "".join(entry.text for entry in session.state.entries):
+            while self._remembered not in "".join(entry.text for entry in session.state.entries):
                 await a_moment()  # history may come after the reply
-            await said(session, AGAIN, REMEMBERED)
+            await said(session, self._again, self._remembered)
         return ""
 
     async def resume(self) -> str:
         self._learned.require("resume")
         async with self._elsewhere() as client:
             session = await client.resume_session(self._kept, self._workspace)
-            await self._remembers(session)
+            await said(session, self._again, self._remembered)
         return ""
 
     async def fork(self) -> str:
         self._learned.require("fork")
         session = await self._client.fork_session(self._kept, self._workspace)
         assert session.id != self._kept
-        await self._remembers(session)
+        await said(session, self._again, self._remembered)
         return ""
 
     async def close(self) -> str:
@@ -226,12 +173,6 @@ class LibraryFace:
         assert self._kept not in known, "it is still listed"
         return ""
 
-    async def _remembers(self, session: Session) -> None:
-        if self._agent.has_model:
-            await said(session, AGAIN, REMEMBERED)
-        else:
-            await said(session, self._agent.prompts["say"], "")
-
     @asynccontextmanager
     async def _elsewhere(self) -> AsyncGenerator[Client]:
         """The agent in a process that has not seen the session."""
@@ -241,10 +182,8 @@ class LibraryFace:
     # ── going wrong ───────────────────────────────────────────────────────────────────────────
 
     async def rejected(self) -> str:
-        path = self._workspace / "a.txt"
-        path.unlink(missing_ok=True)
-        kind = "write" if self._agent.has_model else "say"
-        events = await run(self._session, self._prompt(kind), allow=False)
+        path = self._unwritten()
+        events = await run(self._session, self._refused_prompt(), allow=False)
         assert not path.exists()
         if not any(isinstance(event, e.PermissionRequested) for event in events):
             raise NotOffered("the agent asks no permission")
@@ -258,10 +197,9 @@ class LibraryFace:
         return f"it ended as {turn.stop_reason}"
 
     async def failure(self) -> str:
-        if not self._agent.has_model:
-            raise NotOffered("the agent has no model")
+        prompt = self._failing_prompt()
         try:
-            events = await run(self._session, "fail:400")
+            events = await run(self._session, prompt)
             words = texts(events, e.AgentMessage)
             self._learned.silent = not words
             told = f"it ended as {end_of(events).stop_reason}, saying {words!r}"
@@ -280,7 +218,7 @@ class LibraryFace:
             told = str(error).partition("; it printed")[0]
         else:
             raise AssertionError(f"the turn ended as {turn.stop_reason}")
-        if not (self._learned.capabilities.load or self._learned.capabilities.resume):
+        if not self._reopens:
             return told
         await self._agent.settled()
         await self._session.reconnect()
@@ -289,9 +227,7 @@ class LibraryFace:
 
     async def _begun(self) -> Turn:
         """A turn in which the agent has begun to speak."""
-        if self._agent.slow is None:
-            raise NotOffered("the agent's turns end at once")
-        turn = self._session.prompt(self._agent.slow)
+        turn = self._session.prompt(self._slow_prompt())
         async for event in turn:
             if isinstance(event, e.AgentMessage):
                 return turn

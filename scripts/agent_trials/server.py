@@ -11,52 +11,23 @@ import httpx
 
 from agent_trials import replayed
 from agent_trials.command import DRAGOMAN, environment, write_settings
-from agent_trials.features import NotOffered, Trial
+from agent_trials.face import Face
+from agent_trials.features import NotOffered
 from agent_trials.lab import LabAgent
 from agent_trials.learned import Learned, form_content
 from agent_trials.marked import Mark
-from agent_trials.turns import AGAIN, HARMLESS, REMEMBERED, a_moment
+from agent_trials.turns import a_moment
 
 Json = dict[str, Any]
 
 
-class ServerFace:
+class ServerFace(Face):
     def __init__(
         self, agent: LabAgent, workspace: Path, home: Path, mark: Mark, learned: Learned
     ) -> None:
-        self._agent = agent
-        self._workspace = workspace
-        self._home = home
-        self._mark = mark
-        self._learned = learned
+        super().__init__(agent, workspace, home, mark, learned)
         self._session = ""
         self._kept: Json = {}
-
-    def trials(self) -> dict[str, Trial]:
-        return {
-            "start": self.start,
-            "text": self.text,
-            "thought": self.thought,
-            "write": self.write,
-            "shell": self.shell,
-            "plan": self.plan,
-            "question": self.question,
-            "mode": self.mode,
-            "config": self.config,
-            "commands": self.commands,
-            "list": self.list,
-            "load": self.load,
-            "resume": self.resume,
-            "fork": self.fork,
-            "close": self.close,
-            "delete": self.delete,
-            "rejected": self.rejected,
-            "cancel": self.cancel,
-            "failure": self.failure,
-            "killed": self.killed,
-            "replay": self.replay,
-            "exit": self.exit,
-        }
 
     # ── speaking to it ────────────────────────────────────────────────────────────────────────
 
@@ -113,11 +84,6 @@ class ServerFace:
         assert answer, f"there was no answer: {entries}"[:300]
         assert words in answer, f"{words!r} is not in {answer[:200]!r}"
 
-    def _prompt(self, kind: str) -> str:
-        if kind not in self._agent.prompts:
-            raise NotOffered(f"the agent has no way to {kind}")
-        return self._agent.prompts[kind]
-
     # ── turns ─────────────────────────────────────────────────────────────────────────────────
 
     async def start(self) -> str:
@@ -159,14 +125,14 @@ class ServerFace:
 
     async def write(self) -> str:
         _, asked = await self._turn(self._session, self._prompt("write"))
-        assert (self._workspace / "a.txt").read_text() == "AAA\n"
+        self._assert_written()
         changes = (await self._call("GET", f"/sessions/{self._session}/changes"))["changes"]
         told = self._learned.asked(asked)
         return told if changes else f"{told}; no change is known".lstrip("; ")
 
     async def shell(self) -> str:
         _, asked = await self._turn(self._session, self._prompt("shell"))
-        assert (self._workspace / "b.md").exists()
+        self._assert_ran()
         return self._learned.asked(asked)
 
     async def plan(self) -> str:
@@ -204,12 +170,9 @@ class ServerFace:
         return ""
 
     async def commands(self) -> str:
-        self._learned.require_seen("available_commands_update", "the agent has no commands")
         await self._said(self._session, self._agent.prompts["say"], "")
-        names = [command["name"] for command in (await self._detail(self._session))["commands"]]
-        if not names:
-            raise NotOffered("the agent's list of commands is empty")
-        called = next((name for name in HARMLESS if name in names), None)
+        detail = await self._detail(self._session)
+        called = self._harmless([command["name"] for command in detail["commands"]])
         if called is not None:
             await self._turn(self._session, f"/{called}")
         return ""
@@ -226,8 +189,7 @@ class ServerFace:
     async def _keep_one(self) -> None:
         """A session to come back to."""
         session = await self._new()
-        prompt = f"say:{REMEMBERED}" if self._agent.has_model else self._agent.prompts["say"]
-        await self._said(session, prompt, "")
+        await self._said(session, self._memorable, "")
         self._kept = await self._detail(session)
 
     async def _known(self) -> list[str]:
@@ -236,13 +198,13 @@ class ServerFace:
 
     async def resume(self) -> str:
         """A closed session is opened again by the next prompt."""
-        if not (self._learned.capabilities.resume or self._learned.capabilities.load):
+        if not self._reopens:
             raise NotOffered("the agent can neither resume nor load")
         if self._agent.loads_once:
             await self._keep_one()
         await self._call("POST", f"/sessions/{self._kept['id']}/close")
         await self._agent.settled()
-        await self._remembers(self._kept["id"])
+        await self._said(self._kept["id"], self._again, self._remembered)
         return ""
 
     async def load(self) -> str:
@@ -253,7 +215,7 @@ class ServerFace:
         body = {"sessionId": self._kept["agentSessionId"], "cwd": str(self._workspace)}
         made = await self._call("POST", f"/agents/{self._agent.name}/sessions", body)
         self._kept = await self._detail(made["id"])
-        while self._agent.has_model and REMEMBERED not in text_of(self._kept["entries"], "agent"):
+        while self._remembered not in text_of(self._kept["entries"], "agent"):
             await a_moment()  # history may come after the reply
             self._kept = await self._detail(made["id"])
         return ""
@@ -261,14 +223,8 @@ class ServerFace:
     async def fork(self) -> str:
         self._learned.require("fork")
         made = await self._call("POST", f"/sessions/{self._kept['id']}/fork", {})
-        await self._remembers(made["id"])
+        await self._said(made["id"], self._again, self._remembered)
         return ""
-
-    async def _remembers(self, session: str) -> None:
-        if self._agent.has_model:
-            await self._said(session, AGAIN, REMEMBERED)
-        else:
-            await self._said(session, self._agent.prompts["say"], "")
 
     async def close(self) -> str:
         await self._call("POST", f"/sessions/{self._kept['id']}/close")
@@ -288,10 +244,8 @@ class ServerFace:
     # ── going wrong ───────────────────────────────────────────────────────────────────────────
 
     async def rejected(self) -> str:
-        path = self._workspace / "a.txt"
-        path.unlink(missing_ok=True)
-        kind = "write" if self._agent.has_model else "say"
-        _, asked = await self._turn(self._session, self._prompt(kind), allow=False)
+        path = self._unwritten()
+        _, asked = await self._turn(self._session, self._refused_prompt(), allow=False)
         assert not path.exists()
         if not asked:
             raise NotOffered("no person is asked for a permission")
@@ -307,9 +261,7 @@ class ServerFace:
         return ""
 
     async def failure(self) -> str:
-        if not self._agent.has_model:
-            raise NotOffered("the agent has no model")
-        entries, _ = await self._turn(self._session, "fail:400")
+        entries, _ = await self._turn(self._session, self._failing_prompt())
         told = text_of(entries, "agent") or text_of(entries, "error")
         assert told or self._learned.silent, f"nothing was said: {entries}"[:300]
         await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
@@ -321,7 +273,7 @@ class ServerFace:
         detail = await self._idle()
         told = text_of(detail["entries"], "error")
         assert told, "nothing was said"
-        if self._learned.capabilities.load or self._learned.capabilities.resume:
+        if self._reopens:
             await self._agent.settled()
             await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
             return "it went on after a new start"
@@ -329,9 +281,7 @@ class ServerFace:
 
     async def _begin(self) -> None:
         """A turn in which the agent has begun to speak."""
-        if self._agent.slow is None:
-            raise NotOffered("the agent's turns end at once")
-        turn = await self._prompted(self._session, self._agent.slow)
+        turn = await self._prompted(self._session, self._slow_prompt())
         while True:
             detail = await self._detail(self._session)
             entries = [entry for entry in detail["entries"] if entry.get("turn_id") == turn]

@@ -11,12 +11,6 @@ from dragoman.session import events as e
 from dragoman.session.content import Diff
 from dragoman.session.facts import PermissionOption
 
-REMEMBERED = "remembered"
-AGAIN = "and the same again, please"
-"""No directive: the stand-in plays the last one it is told of, if the agent remembers it."""
-HARMLESS = ("help", "about", "status", "version", "usage", "context", "tools", "mcp")
-"""Commands that an agent may have and that change nothing."""
-
 
 async def a_moment() -> None:
     await asyncio.sleep(0.1)

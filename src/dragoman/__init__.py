@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dragoman.session.content import Audio, Image, Resource, ResourceLink, Text
     from dragoman.session.events import Event
     from dragoman.session.state import SessionState
+    from dragoman.transport.remote import RemoteAgent
     from dragoman.transport.stdio import AgentCommand
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Image",
     "InProcessServer",
     "Policy",
+    "RemoteAgent",
     "Resource",
     "ResourceLink",
     "Rule",
@@ -71,6 +73,7 @@ _HOMES = {
     "Image": "session.content",
     "InProcessServer": "client.mcp",
     "Policy": "host.rulebook",
+    "RemoteAgent": "transport.remote",
     "Resource": "session.content",
     "ResourceLink": "session.content",
     "Rule": "host.matching",

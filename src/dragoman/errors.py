@@ -5,9 +5,11 @@ DragomanError
 │   ├── ConnectionClosed     closed in order, by either side
 │   ├── AgentExited          the agent's process ended (code or signal, stderr tail)
 │   │   └── NotAnAgent       … before it said anything in ACP
-│   └── PeerStalled          the other side stopped reading what we send
-├── StartError               the agent's process could not be started
-│   └── CommandNotFound
+│   ├── PeerStalled          the other side stopped reading what we send
+│   └── RemoteLost           the connection to an agent elsewhere was cut
+├── StartError               the agent could not be started
+│   ├── CommandNotFound
+│   └── Unreachable          an agent elsewhere could not be reached
 ├── ProtocolError            the other side broke the protocol
 │   ├── FrameTooLarge
 │   ├── InvalidMessage       a frame that is not a JSON-RPC message, or does not fit its type
@@ -32,11 +34,14 @@ DragomanError
 │   ├── NameTaken            another session of that folder has the name
 │   ├── SessionOwned         another process runs the session
 │   ├── LeaseLost            another process has taken the session over
+│   ├── SessionElsewhere     its workspace is on another host
 │   └── CommandRefused       what was asked of a session makes no sense there, or not any more
 ├── StoreError               the store could not do it, and has done nothing of it
+│   ├── StoreAway            the database cannot be reached now
 │   ├── StoreFull            there is no room on the disk
 │   ├── StoreCorrupt         what is stored cannot be trusted any more
 │   └── SequenceGap          events that do not follow those stored
+├── UnknownHost              no host that is there is meant
 ├── Unsupported              the agent does not offer what was asked of it
 ├── ConfigError              a file of settings or rules does not say what it should
 ├── RevertConflict           files were changed since, so nothing was put back
@@ -49,6 +54,7 @@ Data is in attributes; the sentence for people is `str(error)`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 
@@ -130,8 +136,20 @@ class PeerStalled(ConnectionLost):
         return f"the agent stopped reading its input ({self.pending} bytes could not be sent)"
 
 
+class RemoteLost(ConnectionLost):
+    """The connection to a remote agent ended though nobody closed it; `reason` says how."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place = place
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the connection to {self.place} was lost: {self.reason}"
+
+
 class StartError(DragomanError):
-    """The agent's process could not be started."""
+    """The agent could not be started."""
 
     def __init__(self, command: str, reason: str) -> None:
         super().__init__(command, reason)
@@ -147,6 +165,18 @@ class CommandNotFound(StartError):
 
     def __init__(self, command: str, reason: str = "command not found") -> None:
         super().__init__(command, reason)
+
+
+class Unreachable(StartError):
+    """A remote agent could not be reached; `again` tells whether trying again may help."""
+
+    def __init__(self, place: str, reason: str, *, again: bool = False) -> None:
+        super().__init__(place, reason)
+        self.place = place
+        self.again = again
+
+    def __str__(self) -> str:
+        return f"could not reach {self.place}: {self.reason}"
 
 
 class ProtocolError(DragomanError):
@@ -231,6 +261,8 @@ class RequestCancelled(RemoteError):
 class AuthRequired(RemoteError):
     code = -32000
     title = "authentication required"
+    methods: Sequence[object] = ()
+    """The ways to sign in that the agent told, each a `client.capabilities.AuthMethod`."""
 
 
 class ResourceNotFound(RemoteError):
@@ -333,6 +365,14 @@ class LeaseLost(SessionError):
         super().__init__(session_id, f"session {session_id} was taken over by another process")
 
 
+class SessionElsewhere(SessionError):
+    """The session's workspace and its agent's memory are on another host: `host` is its name."""
+
+    def __init__(self, session_id: str, host: str) -> None:
+        super().__init__(session_id, f"session {session_id} belongs to the host {host}")
+        self.host = host
+
+
 class CommandRefused(SessionError):
     """A session could not do what was asked: `code` is a word for why, for programs."""
 
@@ -353,6 +393,10 @@ class StoreError(DragomanError):
         return f"{self.place}: {self.reason}"
 
 
+class StoreAway(StoreError):
+    """The database cannot be reached now; it may be back at any moment."""
+
+
 class StoreFull(StoreError):
     """There is no room for what should be stored."""
 
@@ -368,6 +412,18 @@ class SequenceGap(StoreError):
         super().__init__(place, f"event {got} came where {expected} should have been")
         self.expected = expected
         self.got = got
+
+
+class UnknownHost(DragomanError):
+    """There is no host for it that is there; `wanted` is the name that was given, or the agent."""
+
+    def __init__(self, wanted: str, sentence: str) -> None:
+        super().__init__(wanted, sentence)
+        self.wanted = wanted
+        self.sentence = sentence
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 class Unsupported(DragomanError):

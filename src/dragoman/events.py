@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.session.events import (
     AccessDecided,
+    ActivityChanged,
     AgentMessage,
     AgentThought,
     CommandsChanged,
@@ -14,6 +15,7 @@ from dragoman.session.events import (
     ElicitationRequested,
     ElicitationSettled,
     Event,
+    FileReverted,
     FileWritten,
     InfoChanged,
     ModeChanged,
@@ -44,6 +46,7 @@ from dragoman.session.events import (
 
 __all__ = [
     "AccessDecided",
+    "ActivityChanged",
     "AgentMessage",
     "AgentThought",
     "CommandsChanged",
@@ -54,6 +57,7 @@ __all__ = [
     "ElicitationRequested",
     "ElicitationSettled",
     "Event",
+    "FileReverted",
     "FileWritten",
     "InfoChanged",
     "ModeChanged",

@@ -31,6 +31,8 @@ def test_of_every_agent_is_known_how_to_get_it_and_how_to_sign_in(agent: KnownAg
     assert agent.command
     assert agent.homepage.startswith("https://")
     assert agent.sign_in
+    assert agent.variable in agent.sign_in
+    assert not (agent.tried and agent.seen)
     assert not agent.sign_in.endswith(".")  # it goes into sentences
     assert all(note.endswith(".") for note in agent.notes)
 

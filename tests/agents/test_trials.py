@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -54,3 +55,36 @@ def test_the_table_says_what_went_well_what_is_not_offered_and_what_failed() -> 
         "it load [library] FAILED: AssertionError: it did not",
         "it exit [library] FAILED: nothing came of it in 0 s",
     ]
+
+
+ANONYMOUS = """
+import json
+from agent_trials.anonymous import anonymous
+
+line = {
+    "t": 1.5,
+    "dir": "<-",
+    "msg": {
+        "path": "/home/ada/project/a.txt",
+        "note": "in /home/ada",
+        "description": "prose of somebody",
+        "_meta": {"secret": 1},
+        "availableCommands": [{"name": str(n), "description": "x"} for n in range(9)],
+    },
+}
+note = {"t": 2, "dir": "stderr", "text": "a log"}
+recorded = "".join(json.dumps(each) + chr(10) for each in (line, note)).encode()
+places = {"/home/ada": "/home/user", "/home/ada/project": "/project"}
+print(anonymous(recorded, places).decode(), end="")
+"""
+
+
+def test_a_recording_that_is_kept_names_no_place_and_quotes_nobody() -> None:
+    (line,) = ran("-c", ANONYMOUS).stdout.splitlines()
+    told = json.loads(line)
+    assert (told["t"], told["dir"]) == (0.0, "<-")
+    assert told["msg"]["path"] == "/project/a.txt"
+    assert told["msg"]["note"] == "in /home/user"
+    assert told["msg"]["description"] == "…"
+    assert "_meta" not in told["msg"]
+    assert [each["name"] for each in told["msg"]["availableCommands"]] == list("01234")

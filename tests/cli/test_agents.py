@@ -65,7 +65,9 @@ def test_json_is_an_array_of_objects(dragoman: Dragoman) -> None:
         "command": "/no/such/agent",
         "path": None,
         "install": "",
+        "needs": "",
         "variable": "",
+        "signIn": "",
         "homepage": "",
     }
 

@@ -68,12 +68,12 @@ def test_every_rudeness_is_named(dragoman: Dragoman) -> None:
     assert report["result"] == "fail"
     expected = {
         "handshake": ("warn", "does not say who it is"),
-        "prompt": ("warn", "1 updates came after the reply"),
-        "cancel": ("warn", "ended as end_turn, not as cancelled"),
+        "prompt": ("warn", "1 update came after the reply"),
+        "cancel": ("warn", "ended as end_turn: it did not heed the cancel"),
         "unknown method": ("warn", "answered with a result"),
         "requests": ("warn", "called what was not offered: fs/read_text_file"),
-        "output": ("warn", "1 lines on standard output were no messages: a line that is no"),
-        "complaints": ("pass", "1 lines on standard error, the last: rude agent: warming up"),
+        "output": ("warn", "1 line on standard output, and no message: a line that is no"),
+        "complaints": ("pass", "1 line on standard error, the last words: rude agent: warming up"),
         "nothing left": ("warn", "left running: sleep"),
         "load": ("fail", "advertised or required, and not there"),
         "list": ("skip", "not advertised"),
@@ -88,9 +88,28 @@ def test_an_agent_that_wants_a_sign_in_is_no_failure(dragoman: Dragoman) -> None
     done = doctor(dragoman, "signed_out")
     assert done.code == 0
     assert grades(done)["session"] == "warn"
-    assert "it wants a sign-in first (log in first); it offers: browser" in done.out
+    assert "it wants a sign-in first, and offers browser: log in first" in done.out
     assert grades(done)["prompt"] == "skip"
+    assert "the agent is gone" not in done.out
+    assert done.lines[-2] == "12 passed, 1 warning, 0 failed, 9 skipped"
+    assert done.lines[-1] == "to sign in: dragoman agents login --agent-command …"
+
+
+def test_what_is_known_of_an_agent_is_said_beside_what_was_found(dragoman: Dragoman) -> None:
+    command = shlex.split(dragoman.agent("crashing_at_strangers", PATIENTS.name))
+    entry = {"command": command[0], "args": command[1:]}
+    dragoman.write_settings({"agent_servers": {"hermes": entry}})
+    done = dragoman("agents", "doctor", "hermes")
+    assert done.code == 0
+    assert "refused like a crash (-32603), where -32002 would say why: who?" in done.out
+    assert "\nknown of Hermes Agent:\n  For a risky command" in done.out
     assert grades(done)["exit"] == "pass"
+
+
+def test_modes_that_are_an_option_are_switched_too(dragoman: Dragoman) -> None:
+    done = doctor(dragoman, "with_modes_as_an_option")
+    assert done.code == 0
+    assert "switched to plan and back" in done.out
 
 
 def test_another_protocol_version_is_a_failure(dragoman: Dragoman) -> None:
@@ -152,7 +171,7 @@ def test_arguments_and_environment_stay_secret(dragoman: Dragoman) -> None:
         (("nobody",), "there is no agent 'nobody'; known are: demo, claude"),
         (("demo", "--agent-command", "x"), "by name or by --agent-command, not both"),
         (("demo", "--timeout", "0"), "--timeout"),
-        (("--agent-command", "wss://example.com"), "remote agents are not supported yet"),
+        (("--agent-command", "wss://example.com"), "example.com runs elsewhere"),
     ],
 )
 def test_what_cannot_be_examined_is_a_usage_error(

@@ -35,7 +35,7 @@ Hello.
 [plan]   [x] look
 [plan]   [x] leap
 Done.
-[usage] context 30 of 100 tokens (30 %), 0.5 USD
+[usage] context 30 of 100 tokens (30 %), 0.5 USD so far
 [usage] tokens as the agent counts them: 3 in, 4 out
 """
 
@@ -54,6 +54,21 @@ def test_text_is_the_answer_and_a_tagged_line_for_all_else_in_order(dragoman: Dr
     assert done.out == WHOLE_TURN.format(workspace=dragoman.workspace)
     assert done.err == ""
     assert done.code == 0
+
+
+def test_a_turn_without_a_word_says_so(dragoman: Dragoman) -> None:
+    done = dragoman("hello", agent="wordless")
+    assert (done.code, done.out) == (0, "[usage] context 20 of 100 tokens (20 %)\n")
+    assert done.err == "dragoman: the agent ended the turn without a word\n"
+
+
+def test_simple_has_nothing_to_say_of_a_turn_without_a_word(dragoman: Dragoman) -> None:
+    done = dragoman("-o", "simple", "hello", agent="wordless")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_a_command_alone_is_a_word(dragoman: Dragoman) -> None:
+    assert dragoman("hello", agent="only_a_tool").err == ""
 
 
 def test_simple_is_the_answer_alone(dragoman: Dragoman) -> None:

@@ -40,14 +40,31 @@ def test_login_lists_the_ways_there_are(dragoman: Dragoman) -> None:
 def test_login_adds_what_our_own_table_knows(dragoman: Dragoman) -> None:
     scripted(dragoman, "signed_out", name="gemini")
     done = dragoman("agents", "login", "gemini")
-    assert "  the variable GEMINI_API_KEY" in done.lines
-    assert done.lines[-1].startswith("  its own way: run `gemini` once")
+    assert done.lines[-1].startswith("  its own way: set `GEMINI_API_KEY`, or run `gemini` once")
 
 
 def test_login_goes_the_way_that_was_chosen(dragoman: Dragoman) -> None:
     scripted(dragoman, "opening_in_time")
     done = dragoman("agents", "login", "it", "oauth")
     assert (done.code, done.out) == (0, "signed in to it\n")
+
+
+def test_what_is_typed_for_an_agent_without_a_name_works(dragoman: Dragoman) -> None:
+    """The line that the refusal gives, as it stands there."""
+    refused = dragoman("hello", agent="opening_in_time")
+    line = shlex.split(refused.err.split("\n")[1].removesuffix("  Log in"))
+    assert line[:3] == ["dragoman", "agents", "login"]
+    done = dragoman(*line[1:])
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("signed in to ")
+
+
+def test_login_takes_a_name_or_a_command(dragoman: Dragoman) -> None:
+    command = dragoman.agent("signed_out")
+    for words in (("login", "it", "oauth"), ("logout", "it")):
+        done = dragoman("agents", *words, "--agent-command", command)
+        assert done.code == 2
+        assert done.err == "dragoman: give the agent by name or by --agent-command, not both\n"
 
 
 def test_login_by_an_unknown_way_says_which_there_are(dragoman: Dragoman) -> None:
@@ -64,7 +81,7 @@ def test_login_in_a_terminal_needs_one(dragoman: Dragoman) -> None:
         command, env=dragoman.env, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 1
-    assert "signing in needs a terminal: 'term' (Log in here): run WHO=Ada" in done.stderr
+    assert "signing in needs a terminal; in one, run WHO=Ada setsid" in done.stderr
 
 
 def test_what_is_refused_names_the_variable_of_an_agent_in_the_settings(
@@ -73,7 +90,30 @@ def test_what_is_refused_names_the_variable_of_an_agent_in_the_settings(
     scripted(dragoman, "signed_out_without_ways", name="auggie")
     done = dragoman("-a", "auggie", "hello")
     assert done.code == 1
-    assert "there is the variable AUGMENT_SESSION_AUTH; its own way: run `auggie login`" in done.err
+    assert done.err == (
+        "dragoman: auggie wants you to sign in first:\n"
+        "  its own way: set `AUGMENT_SESSION_AUTH`, or run `auggie login`\n"
+    )
+
+
+def test_what_is_refused_says_what_to_type_for_each_way(dragoman: Dragoman) -> None:
+    scripted(dragoman, "signed_out")
+    done = dragoman("-a", "it", "hello")
+    assert done.code == 1
+    assert done.err == (
+        "dragoman: it wants you to sign in first:\n"
+        "  dragoman agents login it oauth  Log in: opens a browser\n"
+        "  dragoman agents login it term   Log in here\n"
+    )
+
+
+def test_what_is_refused_in_a_turn_says_the_same(dragoman: Dragoman) -> None:
+    scripted(dragoman, "signed_out_later")
+    done = dragoman("-a", "it", "hello")
+    assert done.code == 1
+    assert done.err == (
+        "dragoman: it wants you to sign in first:\n  dragoman agents login it k  Key\n"
+    )
 
 
 # ── agents logout ─────────────────────────────────────────────────────────────────────────────

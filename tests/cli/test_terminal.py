@@ -244,9 +244,18 @@ async def test_usage_and_cost_stand_at_the_end() -> None:
         e.TurnEnded("t", "end_turn", f.TokenUsage(total=3, input=1, output=2)),
     )
     assert out == (
-        "Done.\ncontext 5 of 10 tokens (50 %), 0.25 EUR\n"
+        "Done.\ncontext 5 of 10 tokens (50 %), 0.25 EUR so far\n"
         "tokens as the agent counts them: 1 in, 2 out\n"
     )
+
+
+async def test_a_context_of_unknown_size_is_not_one_of_zero() -> None:
+    told = e.UsageChanged(1234, 0)
+    assert shown("plain", told) == "[usage] context 1234 tokens of an unknown size\n"
+
+
+async def test_a_turn_of_which_nothing_is_known_shows_no_usage() -> None:
+    assert "tokens" not in shown("plain", e.TurnStarted("t", []), e.TurnEnded("t", "end_turn"))
 
 
 # ── plain ─────────────────────────────────────────────────────────────────────────────────────

@@ -52,6 +52,15 @@ def test_a_session_is_watched_answered_queued_into_and_cancelled(user: Dragoman)
     assert user("cancel", "s").out.startswith("nothing runs in session s-")
 
 
+def test_watching_ends_when_the_session_is_deleted(user: Dragoman) -> None:
+    user("--session", "s", "hello")
+    with terminal(user, "watch", "s") as one:
+        one.wait_for("Ctrl-C ends that")
+        assert user("sessions", "delete", "s").code == 0
+        assert one.exit_code() == 0
+        assert "the session was deleted" in one.text()
+
+
 def test_a_cancel_from_another_process_ends_the_first_one_with_130(user: Dragoman) -> None:
     with terminal(user, "--session", "s", "wait") as one:
         one.wait_for("started")

@@ -239,8 +239,7 @@ async def test_the_example_agent_of_the_typescript_sdk(tmp_path: Path) -> None:
             "AgentMessage",
             "ToolCallUpdated",
             "ToolCallUpdated",
-            "PermissionRequested",
-            "PermissionSettled",
+            "AccessDecided",
             "AgentMessage",
             "TurnEnded",
         ]
@@ -248,8 +247,8 @@ async def test_the_example_agent_of_the_typescript_sdk(tmp_path: Path) -> None:
         assert (read.status, read.kind) == ("completed", "read")
         assert (edit.status, edit.kind) == ("pending", "edit")
         assert edit.locations[0].path == "/home/user/project/config.json"
-        settled = events[8]
-        assert isinstance(settled, e.PermissionSettled)
+        settled = events[7]
+        assert isinstance(settled, e.AccessDecided)
         assert (settled.option_id, settled.decision.effect) == ("reject", "deny")
         assert answer_of(session).endswith("I'll skip the configuration update.")
     records.check()

@@ -166,7 +166,36 @@ async def test_questions_asked_at_once_are_answered_each_by_itself(tmp_path: Pat
             asked = await next_of(turn, e.PermissionRequested)
             await s.session.answer(asked.request_id, option)
         answers = [(await soon(task))["result"] for task in tasks]
-        assert answers == [selected("once"), selected("no"), selected("always")]
+        # Nothing in the request could be remembered, so the agent is told the same.
+        assert answers == [selected("once"), selected("no"), selected("once")]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([("always", "allow_always"), ("once", "allow_once"), ("no", "reject_once")], "once"),
+        ([("always", "allow_always"), ("no", "reject_once")], "always"),
+    ],
+)
+async def test_the_agent_is_not_told_always_where_the_answer_counts_once(
+    options: list[tuple[str, str]], expected: str, tmp_path: Path
+) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission(question(options))
+        await s.answer("always")
+        assert (await soon(asking))["result"] == selected(expected)
+        assert s.settlements[-1].option_id == expected
+        notices = [event.text for event in s.heard if isinstance(event, e.Notice)]
+        assert notices[0].startswith("the answer counts once only: ")
+
+
+async def test_control_an_always_that_is_remembered_is_told_as_such(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission(question(OPTIONS, rawInput={"command": ["make", "test"]}))
+        await s.answer("always")
+        assert (await soon(asking))["result"] == selected("always")
 
 
 async def test_a_question_after_the_cancel_is_cancelled_at_once(tmp_path: Path) -> None:
@@ -338,6 +367,7 @@ async def test_yolo_answers_with_the_option_for_once(tmp_path: Path) -> None:
         assert (await soon(s.ask_permission(question(options))))["result"] == selected("once")
         assert s.effect == ("allow", "--yolo allows it")
         assert s.settlements[0].decision.rule is not None
+        assert s.requests == []
 
 
 QUESTIONS = [

@@ -173,6 +173,33 @@ async def test_a_reply_that_names_no_session_fails_that_call_alone(
         assert (await client.new_session(tmp_path)).id == "s1"
 
 
+@pytest.mark.parametrize("way", ["new", "fork"])
+async def test_whoever_is_cancelled_with_the_reply_there_leaves_no_session_behind(
+    way: str, tmp_path: Path
+) -> None:
+    agent = RawAgent()
+    opening: asyncio.Task[Session] | None = None
+    heard: list[str] = []
+
+    def listen(session: Session, event: e.Event) -> None:
+        heard.append(type(event).__name__)
+        assert opening is not None
+        opening.cancel()  # the reply is being read, whoever waits for it does not run yet
+
+    async with started(agent, listen=listen) as client:
+        call = client.new_session(tmp_path) if way == "new" else client.fork_session("s", tmp_path)
+        opening = asyncio.create_task(call)
+        with pytest.raises(asyncio.CancelledError):
+            await soon(opening)
+        assert heard.count("SessionOpened") == 1
+        before = len(heard)
+        session_id = "s1" if way == "new" else "s2"
+        agent.say("still there?", session=session_id)
+        params = {"sessionId": session_id, "path": str(tmp_path / "a")}
+        assert "error" in await agent.ask("fs/read_text_file", params)
+        assert len(heard) == before
+
+
 async def test_loading_replays_history_into_the_state_and_to_no_reader(tmp_path: Path) -> None:
     agent = RawAgent()
 

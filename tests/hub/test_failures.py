@@ -11,7 +11,7 @@ from support.clients import until
 from support.hubs import TestLauncher, hub_with, seen_until, stored
 from support.peers import soon
 
-from dragoman.errors import DragomanError, LeaseLost, StoreFull
+from dragoman.errors import CommandRefused, DragomanError, LeaseLost, StoreFull
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import this_process
@@ -43,14 +43,23 @@ class Faulty:
 
 
 async def test_nobody_sees_an_event_before_it_is_durable(tmp_path: Path) -> None:
-    launcher = TestLauncher({"it": ScriptedAgent([say("yes")])})
+    more = asyncio.Event()
+
+    async def says_more(turn: AgentTurn) -> None:
+        turn.say("one")
+        await more.wait()
+        turn.say("two")
+
+    launcher = TestLauncher({"it": ScriptedAgent(says_more)})
     async with stored(tmp_path) as store:
         faulty: Any = Faulty(store)
         async with Hub(faulty, launcher) as hub:
             live = await hub.create("it", str(tmp_path))
+            live.session.prompt("hi")
+            await seen_until(hub.watch(live.id), e.AgentMessage)
             await live.recording.settled()
             faulty.go_on.clear()
-            live.session.prompt("hi")
+            more.set()
             await until(lambda: live.state.turns and live.state.turn is None)
             reading = asyncio.create_task(
                 seen_until(hub.watch(live.id, live.record.last_seq), e.TurnEnded)
@@ -60,6 +69,27 @@ async def test_nobody_sees_an_event_before_it_is_durable(tmp_path: Path) -> None
             assert await store.events(live.id, after=live.record.last_seq) == []
             faulty.go_on.set()
             assert isinstance((await soon(reading))[-1], e.TurnEnded)
+
+
+async def test_a_turn_that_is_not_on_record_is_never_sent_to_the_agent(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("yes")])
+    async with stored(tmp_path) as store:
+        faulty: Any = Faulty(store)
+        async with Hub(faulty, TestLauncher({"it": agent})) as hub:
+            live = await hub.create("it", str(tmp_path))
+            await live.recording.settled()
+            faulty.go_on.clear()
+            asking = asyncio.create_task(hub.send(live.id, c.Prompt("hi")))
+            await until(lambda: live.session.busy)
+            await asyncio.sleep(0.05)
+            assert "session/prompt" not in [method for method, _ in agent.received]
+            faulty.error = LeaseLost(live.id)
+            faulty.go_on.set()
+            with pytest.raises(CommandRefused) as caught:
+                await soon(asking)
+            assert caught.value.code == "owner_gone"
+            await hub.lives.left(live.id)
+            assert "session/prompt" not in [method for method, _ in agent.received]
 
 
 async def test_a_full_disk_ends_the_turn_and_is_told(tmp_path: Path) -> None:

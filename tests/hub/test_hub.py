@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.hubs import hub_with, seen_until, stored_events
+from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_events
 
-from dragoman.errors import InternalError
+from dragoman.errors import AuthRequired, InternalError, MethodNotFound, ResourceNotFound
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
@@ -60,6 +60,35 @@ async def test_an_agent_that_cannot_start_leaves_no_session_behind(tmp_path: Pat
         with pytest.raises(InternalError, match="no room"):
             await hub.create("it", str(tmp_path))
         assert await hub.store.sessions(SessionFilter()) == []
+
+
+@pytest.mark.parametrize("error", [ResourceNotFound("who?"), MethodNotFound("session/delete")])
+async def test_a_session_its_agent_cannot_delete_is_deleted_here(
+    error: ResourceNotFound | MethodNotFound, tmp_path: Path
+) -> None:
+    """It has forgotten the session, or advertises what it does not have."""
+    agent = ScriptedAgent([say("yes")], answers={"session/delete": error})
+    async with hub_with(tmp_path, agent) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.delete(live.id)
+        assert await hub.store.sessions(SessionFilter()) == []
+
+
+async def test_an_agent_that_wants_a_sign_in_is_started_anew_for_the_next_try(
+    tmp_path: Path,
+) -> None:
+    """Somebody signs in meanwhile, and many agents look for that only when they start."""
+    agent = ScriptedAgent(answers={"session/new": AuthRequired("who are you?")})
+    launcher = TestLauncher({"it": agent})
+    async with stored(tmp_path) as store, Hub(store, launcher) as hub:
+        with pytest.raises(AuthRequired):
+            await hub.create("it", str(tmp_path))
+        assert launcher.started == ["it"]
+        async with hub.using("it", str(tmp_path)):  # as when it is signed in to through us
+            assert launcher.started == ["it", "it"]
+            with pytest.raises(AuthRequired):
+                await hub.create("it", str(tmp_path))
+            assert launcher.started == ["it", "it"]
 
 
 async def test_what_people_and_agents_said_can_be_searched(tmp_path: Path) -> None:

@@ -49,9 +49,10 @@ def test_an_unknown_name_lists_those_there_are() -> None:
     assert "demo" in raised.value.known
 
 
-def test_a_remote_agent_cannot_be_started_here() -> None:
-    with pytest.raises(Unsupported, match="at an address"):
-        launcher().client("far", "/")
+def test_a_remote_agent_is_reached_and_not_started() -> None:
+    assert launcher().client("far", "/").name == "far"
+    with pytest.raises(Unsupported, match="it has an address, not a command"):
+        launcher().command("far")
 
 
 def test_servers_of_the_settings_come_along() -> None:

@@ -24,6 +24,7 @@ from dragoman.session.content import Text
 from dragoman.session.facts import PermissionOption
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
+from dragoman.store.archive import Archive, import_session
 from dragoman.store.base import Store
 from dragoman.store.records import (
     Batch,
@@ -231,3 +232,28 @@ def test_a_later_process_with_the_same_pid_is_another() -> None:
 
 def test_of_a_stranger_we_cannot_tell() -> None:
     assert not is_gone(Owner("x", "another machine", 1, "once"))
+
+
+async def test_what_is_left_of_an_import_that_was_killed_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = [encode_event(event) for event in left_behind()[:2]]
+    now = time.time()
+    record = SessionRecord(
+        id="x", agent="it", cwd="/", created_at=now, updated_at=now, agent_session_id="theirs"
+    )
+
+    async def killed(*_: object) -> int:
+        raise StoreFull("disk", "full")
+
+    async with hub_with(tmp_path, ScriptedAgent()) as hub:
+        with monkeypatch.context() as patch:
+            patch.setattr(hub.store, "append", killed)
+            patch.setattr(hub.store, "delete_session", killed)
+            with pytest.raises(StoreFull):
+                await import_session(hub.store, Archive(record, events), "s-1", dead_process())
+        assert await hub.store.session("s-1") is not None
+        await hub.chores.recover()
+        assert await hub.store.session("s-1") is None
+        done = await import_session(hub.store, Archive(record, events), "s-2", dead_process())
+        assert (done.last_seq, done.agent_session_id) == (2, "theirs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -14,9 +15,10 @@ from dragoman.hub.hub import Hub
 from dragoman.hub.states import snapshot_of, state_to_go_on, stored_state
 from dragoman.session import events as e
 from dragoman.session.content import Text
+from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
-from dragoman.store.records import Batch, Lease, Snapshot, encode_event
+from dragoman.store.records import Batch, Lease, Snapshot, StoredEvent, encode_event
 from dragoman.testing import ScriptedAgent
 
 MANY = states.WORTH_A_SNAPSHOT
@@ -44,14 +46,35 @@ async def test_a_long_session_is_folded_once(tmp_path: Path) -> None:
         assert snapshot.seq == MANY
         await talk(store, lease, MANY, 5)
         assert (await stored_state(store, "s")).last_seq == MANY + 5
-        assert state == await _folded_from(store, snapshot)
+        state.title = "folded before"
+        await store.save_snapshot(lease, snapshot_of(state))
+        assert (await stored_state(store, "s")).title == "folded before"
 
 
-async def _folded_from(store: Store, snapshot: Snapshot) -> SessionState:
-    found: SessionState = msgspec.msgpack.decode(
-        msgspec.msgpack.encode(msgspec.msgpack.decode(snapshot.body)[1]), type=SessionState
-    )
-    return found
+async def test_a_snapshot_is_the_state_and_others_run_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = SessionState()
+    for seq in range(1, 2_001):
+        reduce(saved, e.AgentMessage(Text("x"), message_id=str(seq), seq=seq))
+
+    async def at_once(_: str) -> Snapshot:
+        return snapshot_of(saved)
+
+    async def nothing_more(*_: object, **__: object) -> list[StoredEvent]:
+        return []
+
+    async with stored(tmp_path) as store:
+        # Nothing but the decoding is waited for.
+        monkeypatch.setattr(store, "snapshot", at_once)
+        monkeypatch.setattr(store, "events", nothing_more)
+        reading = asyncio.create_task(stored_state(store, "s"))
+        turns = 0
+        while not reading.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns >= len(saved.entries) / 500
+        assert await reading == saved
 
 
 @pytest.mark.parametrize("how", ["another version", "nonsense", "what was once saved"])

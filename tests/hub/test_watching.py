@@ -10,6 +10,7 @@ from support.hubs import seen_until
 from support.peers import soon
 
 from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
 from dragoman.hub.watching import Tail
 from dragoman.session import events as e
 from dragoman.store.records import StoredEvent
@@ -52,6 +53,21 @@ def test_a_tail_that_forgot_goes_on_behind_it() -> None:
     tail.push([event(3)])
     assert numbers(tail.after(2)) == [3]
     assert tail.after(1) is None
+
+
+async def test_a_reader_is_done_when_the_session_was_deleted(tmp_path: Path) -> None:
+    async with two_windows(tmp_path, ScriptedAgent([say("yes")])) as (a, b):
+        live = await a.create("it", str(tmp_path))
+        await a.send(live.id, c.Prompt("go"))
+        readers = [asyncio.create_task(_all(hub, live.id)) for hub in (a, b)]
+        await seen_until(b.watch(live.id), e.TurnEnded)
+        await a.delete(live.id)
+        for seen in await soon(asyncio.gather(*readers)):
+            assert isinstance(seen[-1], e.TurnEnded | e.SessionClosed)
+
+
+async def _all(hub: Hub, session_id: str) -> list[e.Event]:
+    return [stored.decode() async for page in hub.watch(session_id) for stored in page]
 
 
 async def test_a_reader_sees_everything_once_wherever_the_session_runs(tmp_path: Path) -> None:

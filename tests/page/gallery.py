@@ -173,13 +173,42 @@ def _lost_memory(folder: Path) -> list[e.Event]:
         e.AgentMessage(Audio(_sound(), "audio/wav")),
         e.Notice("Rate limit", severity="warning", description="The next request waits 20 s."),
         e.CompactionUpdated("k1", "completed", summary=[Text("The chapter has three parts.")]),
-        e.SubagentUpdated("s2", title="Check the spelling", state={"type": "running"}),
+        e.SubagentUpdated(
+            "s2",
+            title="Check the spelling",
+            description="Reads what was written, with the dictionary of the house.",
+            state={"state": "running"},
+        ),
+        e.PeerMessageUpdated(
+            "pm1",
+            sender_session_id="agent-1",
+            recipient_session_id="s2",
+            content=[Text("Look at part one first.")],
+        ),
+        *_task(folder),
         e.TurnEnded("t1", "max_tokens"),
         e.SessionOpened("agent-2", str(folder), "reset", agent="demo"),
         e.TurnStarted("t2", [Text("Go on with part two.")]),
         e.ToolCallUpdated("c9", title="Read outline.md", kind="read", status="in_progress"),
         e.TurnEnded("t2", error="the agent ended with exit code 1: model is overloaded"),
         e.UsageChanged(172_000, 200_000, Cost(1.2, "USD")),
+    ]
+
+
+def _task(folder: Path) -> list[e.Event]:
+    """A task that the agent gave away, and what was done for it."""
+    beneath = {"claudeCode": {"parentToolUseId": "task"}}
+    place = Location(str(folder / "outline.md"), line=4)
+    return [
+        e.ToolCallUpdated("task", title="Task: gather sources", kind="think", status="completed"),
+        e.ToolCallUpdated(
+            "task1",
+            title="Search for “cancel”",
+            kind="search",
+            status="completed",
+            locations=[place],
+            meta=beneath,
+        ),
     ]
 
 

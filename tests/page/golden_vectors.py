@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from dragoman.session import events as e
 from dragoman.session.content import (
@@ -129,6 +130,7 @@ def _tool_content(dice: random.Random) -> ToolContent:
     kinds: list[ToolContent] = [
         ContentItem(_content(dice)),
         Diff("a.py", "new", old_text=dice.choice([None, "old"])),
+        Diff("b.py", "", operation="move", old_path="a.py", patch="@@ -1 +1 @@"),
         TerminalItem(f"term{dice.randrange(2)}"),
     ]
     return dice.choice(kinds)
@@ -151,7 +153,10 @@ def _patch(dice: random.Random, **fields: Any) -> dict[str, Any]:
 def _tool_call(dice: random.Random) -> e.Event:
     return e.ToolCallUpdated(
         _id(dice, "call"),
-        meta=dice.choice([None, None, {"a": dice.randrange(3)}, {"b": [1]}]),
+        meta=dice.choice([None, None, {"a": dice.randrange(3)}, {"b": [1]}, {"a": None}]),
+        more=[_tool_content(dice)] if dice.random() < 0.2 else [],
+        cancellable=dice.choice([UNSET, UNSET, True, False]),
+        forgets_meta=dice.random() < 0.1,
         **_patch(
             dice,
             title=_words(dice),
@@ -201,6 +206,8 @@ def _permission(dice: random.Random) -> e.Event:
         argv=dice.choice([None, ["rm", "-rf", "x y"]]),
         content=[_tool_content(dice)],
         description=dice.choice([None, "rm in this folder"]),
+        explanation=dice.choice([None, "to make room"]),
+        claimed=dice.random() < 0.5,
     )
 
 
@@ -220,6 +227,20 @@ def _config(dice: random.Random) -> e.Event:
 
 def _mode(dice: random.Random) -> e.Event:
     return e.ModeChanged(_id(dice, "mode"), dice.choice([None, [Mode("mode1", "One")]]))
+
+
+def _activity(dice: random.Random) -> e.Event:
+    return e.ActivityChanged(
+        activity=dice.choice([UNSET, "running", "idle"]),
+        background=dice.choice([UNSET, [], [{"type": "terminal"}]]),
+    )
+
+
+def _terminal_started(dice: random.Random) -> e.Event:
+    argv, command = dice.choice([(["ls", "-l"], ""), ([], "ls -l")])
+    return e.TerminalStarted(
+        _id(dice, "term"), argv, "/w", command=command, cancellable=dice.random() < 0.5
+    )
 
 
 def _opened(dice: random.Random) -> e.Event:
@@ -261,7 +282,12 @@ _MAKERS: list[Maker] = [
     lambda d: e.AccessDecided("read", Decision("allow", "inside"), paths=["a.py"]),
     lambda d: e.ElicitationRequested(_id(d, "ask"), "Name?", "form", schema={"type": "object"}),
     lambda d: e.ElicitationSettled(_id(d, "ask"), "accept"),
-    lambda d: e.TerminalStarted(_id(d, "term"), ["ls", "-l"], "/w"),
+    _terminal_started,
+    _activity,
+    lambda d: e.AgentMessage(_content(d), _message_id(d), replaces=True),
+    lambda d: e.UserMessage(_content(d), _message_id(d), replaces=True),
+    lambda d: e.TerminalOutput(_id(d, "term"), _words(d), replaces=True),
+    lambda d: e.FileReverted("a.py"),
     lambda d: e.TerminalExited(
         _id(d, "term"), exit_code=d.choice([None, 0, 2]), signal=d.choice([None, "KILL"])
     ),

@@ -1,4 +1,4 @@
-"""How fast the page is, in Chromium: `measure.py` prints a line for each figure.
+"""How fast the page is, in Chromium: `measure.py ROUNDS` prints what it measured as JSON.
 
 First paint, the end of a session of 100,000 events, frames while scrolling and streaming in a
 thread of 10,000 entries, and the size of what is loaded.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import statistics
 import sys
 import tempfile
@@ -24,10 +25,10 @@ from dragoman.session import events as e
 from dragoman.session.content import Text
 
 EVENTS = 100_000
-TIMES = 5
 
 
-async def measure() -> dict[str, str]:
+async def measure(rounds: int) -> dict[str, list[float]]:
+    """Milliseconds, and for the size kilobytes; a figure for each round."""
     with tempfile.TemporaryDirectory() as scratch:
         site = prepared(Path(scratch))
         async with (
@@ -39,7 +40,7 @@ async def measure() -> dict[str, str]:
             await site.start()
             try:
                 async with browsed() as browser:
-                    return {**_sizes(), **await _figures(browser, site, long)}
+                    return {"size": [_size()], **await _figures(browser, site, long, rounds)}
             finally:
                 await site.stop()
 
@@ -52,15 +53,16 @@ async def _tell_many(teller: Teller) -> None:
     await teller.save()
 
 
-def _sizes() -> dict[str, str]:
+def _size() -> float:
     files = [path for path in STATIC.rglob("*") if path.is_file()]
-    total = sum(len(gzip.compress(path.read_bytes())) for path in files)
-    return {"page, gzipped": f"{total / 1000:.0f} kB"}
+    return sum(len(gzip.compress(path.read_bytes())) for path in files) / 1000
 
 
-async def _figures(browser: Browser, site: Site, long: Teller) -> dict[str, str]:
-    paints = [await _first_paint(browser, site) for _ in range(TIMES)]
-    ends = [await _end_of_many(browser, site) for _ in range(TIMES)]
+async def _figures(
+    browser: Browser, site: Site, long: Teller, rounds: int
+) -> dict[str, list[float]]:
+    paints = [await _first_paint(browser, site) for _ in range(rounds)]
+    ends = [await _end_of_many(browser, site) for _ in range(rounds)]
     async with person(browser, site) as page:
         await page.evaluate("location.hash = '#/s/long'")
         await expect(page.locator(".row").last).to_contain_text("2499")
@@ -68,11 +70,17 @@ async def _figures(browser: Browser, site: Site, long: Teller) -> dict[str, str]
         scrolled = await scrolled_frames(page)
         streamed = await streamed_frames(page, long)
     return {
-        "first paint": _milliseconds(paints),
-        f"end of a session of {EVENTS:,} events": _milliseconds(ends),
-        "frame while scrolling, 10,000 entries": _milliseconds(scrolled),
-        "frame while streaming, 10,000 entries": _milliseconds(streamed),
+        "paint": paints,
+        "end": ends,
+        "scrolling": _medians(scrolled, rounds),
+        "streaming": _medians(streamed, rounds),
     }
+
+
+def _medians(frames: list[float], parts: int) -> list[float]:
+    """Of so many stretches, one after the other."""
+    size = max(1, len(frames) // parts)
+    return [statistics.median(frames[at * size : (at + 1) * size]) for at in range(parts)]
 
 
 async def _first_paint(browser: Browser, site: Site) -> float:
@@ -102,11 +110,6 @@ _UNTIL_END = """() => new Promise((resolve) => {
 })"""
 
 
-def _milliseconds(values: list[float]) -> str:
-    high = sorted(values)[int(len(values) * 0.95)]
-    return f"median {statistics.median(values):.1f} ms, 95 % {high:.1f} ms"
-
-
 if __name__ == "__main__":
-    for name, figure in asyncio.run(measure()).items():
-        sys.stdout.write(f"{name}: {figure}\n")
+    figures = asyncio.run(measure(int(sys.argv[1])))
+    sys.stdout.write(json.dumps(figures) + "\n")

@@ -1,17 +1,22 @@
-"""Pictures of the main screens, light and dark, wide and narrow: `screenshots.py FOLDER`."""
+"""Pictures of the main screens, light and dark, wide and narrow: `screenshots.py FOLDER`.
+
+`screenshots.py docs/images documented` takes those that the documentation shows.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from page.browsing import browsed, person
 from page.gallery import fill
-from page.site import Site, prepared
-from playwright.async_api import Browser, Page
+from page.site import prepared
+from playwright.async_api import Page
 
 WIDTHS = {"wide": (1440, 900), "middle": (1024, 768), "narrow": (390, 844)}
 SCREENS = {
@@ -25,41 +30,65 @@ SCREENS = {
     "replay": "s/fix/replay",
     "start": "",
 }
+PANES = {"changes": "Pane: Changes", "terminals": "Pane: Terminals", "info": "Pane: Info"}
+DIALOGS = {"palette": "e", "new": "New session", "help": "Keyboard shortcuts"}
+"""What is typed into the palette to get there."""
+
+Scheme: TypeAlias = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+Picture: TypeAlias = tuple[str, str, str, Scheme]
+"""The name of the file; what it shows, how wide, and in which colours."""
+
+DOCUMENTED: tuple[Picture, ...] = (
+    ("page-light", "session", "wide", "light"),
+    ("inbox-light", "inbox", "wide", "light"),
+    ("page-dark", "session", "wide", "dark"),
+    ("inbox-dark", "inbox", "wide", "dark"),
+    ("narrow-light", "permission", "narrow", "light"),
+)
 
 
-async def take(folder: Path) -> None:
+async def take(folder: Path, wanted: Iterable[Picture]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         site = prepared(Path(scratch))
         await fill(site.home, Path(scratch))
         await site.start()
         try:
             async with browsed() as browser:
-                for width in WIDTHS:
-                    await _screens(browser, site, folder, width, "light")
-                    await _screens(browser, site, folder, width, "dark")
+                for (width, scheme), pictures in groupby(wanted, key=lambda each: each[2:]):
+                    size = WIDTHS[width]
+                    async with person(browser, site, size=size, scheme=scheme) as page:
+                        for file, name, *_ in pictures:
+                            await show(page, name)
+                            await page.wait_for_timeout(400)
+                            await page.screenshot(path=folder / f"{file}.png")
         finally:
             await site.stop()
 
 
-async def _screens(
-    browser: Browser, site: Site, folder: Path, width: str, scheme: Literal["light", "dark"]
-) -> None:
-    async with person(browser, site, size=WIDTHS[width], scheme=scheme) as page:
-        for name, path in SCREENS.items():
-            await page.evaluate(f"location.hash = '#/{path}'")
-            await _settled(page)
-            await page.screenshot(path=folder / f"{name}-{width}-{scheme}.png")
-        await page.keyboard.press("Control+k")
-        await _settled(page)
-        await page.screenshot(path=folder / f"palette-{width}-{scheme}.png")
+def everything() -> Iterator[Picture]:
+    for width in WIDTHS:
+        for scheme in SCHEMES:
+            for name in (*SCREENS, *PANES, *DIALOGS):
+                yield f"{name}-{width}-{scheme}", name, width, scheme
 
 
-async def _settled(page: Page) -> None:
-    await page.locator("main").first.wait_for()
-    await page.wait_for_timeout(400)
+async def show(page: Page, name: str) -> None:
+    """One of the screens, a tab of the pane, or a dialog."""
+    if name in SCREENS:
+        await page.evaluate(f"location.hash = '#/{SCREENS[name]}'")
+        await page.locator("main").first.wait_for()
+        return
+    await page.evaluate("location.hash = '#/s/fix'")
+    await page.locator(".row").first.wait_for()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type(PANES.get(name) or DIALOGS[name])
+    if name != "palette":
+        await page.keyboard.press("Enter")
 
 
 if __name__ == "__main__":
     target = Path(sys.argv[1])
     target.mkdir(parents=True, exist_ok=True)
-    asyncio.run(take(target))
+    asyncio.run(take(target, DOCUMENTED if sys.argv[2:] == ["documented"] else everything()))

@@ -31,11 +31,13 @@ class Teller:
         self._store, self._lease = store, lease
         self._seq = 0
 
-    async def tell(self, events: Sequence[e.Event], *, status: Status | None = None) -> None:
+    async def tell(
+        self, events: Sequence[e.Event], *, status: Status | None = None, at: float | None = None
+    ) -> None:
         first = self._seq + 1
         for event in events:
             self._seq += 1
-            event.seq, event.at = self._seq, time.time()
+            event.seq, event.at = self._seq, time.time() if at is None else at
         batch = Batch(
             first_seq=first,
             events=[encode_event(event) for event in events],
@@ -50,12 +52,25 @@ class Teller:
 
 @asynccontextmanager
 async def told_session(
-    home: Path, session_id: str, cwd: Path, *, title: str = "A session", agent: str = "demo"
+    home: Path,
+    session_id: str,
+    cwd: Path,
+    *,
+    title: str = "A session",
+    agent: str = "demo",
+    parent: str | None = None,
+    created_at: float | None = None,
 ) -> AsyncGenerator[Teller]:
     store = await open_store(home)
     now = time.time()
     record = SessionRecord(
-        id=session_id, agent=agent, cwd=str(cwd), created_at=now, updated_at=now, title=title
+        id=session_id,
+        agent=agent,
+        cwd=str(cwd),
+        created_at=now if created_at is None else created_at,
+        updated_at=now,
+        title=title,
+        parent=parent,
     )
     try:
         await store.create_session(record)

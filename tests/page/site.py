@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 START_SECONDS = 30
+PROGRAMS = Path(__file__).parent / "programs" / "agents.py"
 
 
 @dataclass
@@ -64,6 +66,15 @@ async def served(folder: Path, *arguments: str) -> AsyncGenerator[Site]:
         yield site
     finally:
         await site.stop()
+
+
+def scripted(folder: Path, agent: str, *, called: str = "") -> tuple[str, str]:
+    """The arguments with which the server has this agent of the tests alone."""
+    target = f"{PROGRAMS}:{agent}"
+    command = {"command": sys.executable, "args": ["-m", "dragoman.testing.serve", target]}
+    path = folder / "settings.json"
+    path.write_text(json.dumps({"agent_servers": {called or agent: command}}))
+    return "--settings", str(path)
 
 
 def prepared(folder: Path, *arguments: str) -> Site:

@@ -41,6 +41,11 @@ async def _look_around(browser: Browser, site: Site, scheme: Scheme, width: int)
         await answer(page, "Allow once")
         await finished(page)
         await _examine(page, f"a session, {scheme}")
+        if width >= 1200:
+            for tab in ("Changes", "Terminals", "Raw", "Info"):
+                await page.get_by_role("tab", name=tab).click()
+                await page.wait_for_timeout(400)
+                await _examine(page, f"{tab}, {scheme}")
         for screen in _SCREENS:
             await page.evaluate(f"location.hash = '#/{screen}'")
             await page.wait_for_timeout(400)
@@ -48,7 +53,7 @@ async def _look_around(browser: Browser, site: Site, scheme: Scheme, width: int)
         await page.evaluate(f"location.hash = '#/s/{session}/replay'")
         await page.locator(".replaybar").wait_for()
         await _examine(page, f"replay, {scheme}")
-        for key in ("Control+k", "?"):
+        for key in ("Control+k", "?", "n"):
             await page.keyboard.press(key)
             await page.locator("dialog[open]").wait_for()
             await _examine(page, f"{key}, {scheme}")

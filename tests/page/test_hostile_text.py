@@ -29,6 +29,8 @@ from dragoman.session.facts import (
     Command,
     ConfigChoice,
     ConfigOption,
+    Cost,
+    Decision,
     Mode,
     PermissionOption,
     PlanStep,
@@ -113,13 +115,14 @@ def _everywhere(text: str) -> list[e.Event]:
         UnknownContent(text, text),
     ]
     key = str(hash(text))
+    patch = f"@@ -1 +1 @@\n-{text}\n+{text}"
     return [
         e.TurnStarted(f"t{key}", [Text(text)]),
         e.InfoChanged(title=text),
         *(e.AgentMessage(part, f"m{key}{at}") for at, part in enumerate(parts)),
         e.AgentThought(Text(text)),
         e.PlanUpdated(steps=[PlanStep(text, text, text)], markdown=text, uri=text),
-        e.TerminalStarted(key, [text, text], text),
+        e.TerminalStarted(key, [text, text], text, command=text),
         e.TerminalOutput(key, text),
         e.TerminalExited(key, signal=text),
         e.ToolCallUpdated(
@@ -135,8 +138,25 @@ def _everywhere(text: str) -> list[e.Event]:
         ),
         e.Notice(text, severity="warning", description=text),
         e.CompactionUpdated(f"k{key}", "completed", summary=[Text(text)], error=text),
-        e.SubagentUpdated(f"s{key}", title=text, description=text, state={text: text}),
-        e.PeerMessageUpdated(f"p{key}", sender_session_id=text, content=[Text(text)]),
+        e.SubagentUpdated(
+            f"s{key}",
+            title=text,
+            description=text,
+            state={"state": text, "stop_reason": text, text: text},
+            cwd=text,
+        ),
+        e.PeerMessageUpdated(
+            f"p{key}", sender_session_id=text, recipient_session_id=f"s{key}", content=[Text(text)]
+        ),
+        e.ToolCallUpdated(
+            f"d{key}",
+            title=text,
+            status="completed",
+            content=[Diff(text, "", operation=text, old_path=text, patch=patch)],
+            meta={"claudeCode": {"parentToolUseId": f"c{key}"}},
+        ),
+        e.AccessDecided(text, Decision(text, text, {text: text}), paths=[text], argv=[text]),
+        e.UsageChanged(90, 100, Cost(1.0, text)),
         e.UnknownUpdate(text, text),
         e.CommandsChanged([Command(text, text, hint=text)]),
         e.ModeChanged(text, [Mode(text, text, description=text)]),
@@ -174,6 +194,7 @@ def _asked(at: int, text: str) -> e.Event:
         argv=[text, text],
         content=[Diff(text, text)],
         description=text,
+        explanation=text,
     )
 
 

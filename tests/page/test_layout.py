@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from page.browsing import browsed, person
 from page.gallery import fill
-from page.screenshots import SCREENS, WIDTHS
+from page.screenshots import DIALOGS, PANES, SCREENS, WIDTHS, show
 from page.site import prepared
 
 # Boxes that can be scrolled sideways hold what is wider than they are.
@@ -28,12 +28,11 @@ async def test_everything_lies_within_the_window(tmp_path: Path) -> None:
         async with browsed() as browser:
             for size in WIDTHS.values():
                 async with person(browser, site, size=size) as page:
-                    for path in SCREENS.values():
-                        await page.evaluate(f"location.hash = '#/{path}'")
-                        await page.locator("main").first.wait_for()
+                    for name in (*SCREENS, *PANES, *DIALOGS):
+                        await show(page, name)
                         await page.wait_for_timeout(150)
-                        assert await page.evaluate(_OUTSIDE) == [], (path, size)
+                        assert await page.evaluate(_OUTSIDE) == [], (name, size)
                         wide = await page.evaluate("document.documentElement.scrollWidth")
-                        assert wide <= size[0], (path, size)
+                        assert wide <= size[0], (name, size)
     finally:
         await site.stop()

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 import pytest
 from page.browsing import answer, browsed, finished, new_session, person, prompt
-from page.site import served
+from page.site import scripted, served
 from playwright.async_api import expect
-
-PROGRAM = Path(__file__).parent / "programs" / "agents.py"
-
-
-def _settings(folder: Path, agent: str) -> str:
-    command = {
-        "command": sys.executable,
-        "args": ["-m", "dragoman.testing.serve", f"{PROGRAM}:{agent}"],
-    }
-    path = folder / "settings.json"
-    path.write_text(json.dumps({"agent_servers": {agent: command}}))
-    return str(path)
 
 
 async def test_a_form_is_filled_in_and_the_agent_gets_it(tmp_path: Path) -> None:
-    settings = _settings(tmp_path, "asks")
     async with (
-        served(tmp_path, "--settings", settings) as site,
+        served(tmp_path, *scripted(tmp_path, "asks")) as site,
         browsed() as browser,
         person(browser, site) as page,
     ):
@@ -48,9 +33,8 @@ async def test_a_form_is_filled_in_and_the_agent_gets_it(tmp_path: Path) -> None
 
 @pytest.mark.within(90)
 async def test_an_agent_that_does_not_stop_can_be_killed(tmp_path: Path) -> None:
-    settings = _settings(tmp_path, "stubborn")
     async with (
-        served(tmp_path, "--settings", settings) as site,
+        served(tmp_path, *scripted(tmp_path, "stubborn")) as site,
         browsed() as browser,
         person(browser, site) as page,
     ):
@@ -64,9 +48,8 @@ async def test_an_agent_that_does_not_stop_can_be_killed(tmp_path: Path) -> None
 
 
 async def test_a_running_command_is_seen_as_it_prints(tmp_path: Path) -> None:
-    settings = _settings(tmp_path, "runs")
     async with (
-        served(tmp_path, "--settings", settings) as site,
+        served(tmp_path, *scripted(tmp_path, "runs")) as site,
         browsed() as browser,
         person(browser, site) as page,
     ):
@@ -83,9 +66,8 @@ async def test_a_running_command_is_seen_as_it_prints(tmp_path: Path) -> None:
 
 
 async def test_a_long_answer_streams_with_its_end_in_view(tmp_path: Path) -> None:
-    settings = _settings(tmp_path, "streams")
     async with (
-        served(tmp_path, "--settings", settings) as site,
+        served(tmp_path, *scripted(tmp_path, "streams")) as site,
         browsed() as browser,
         person(browser, site, size=(900, 500)) as page,
     ):

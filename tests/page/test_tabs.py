@@ -57,3 +57,44 @@ async def test_a_page_without_a_token_asks_for_one(tmp_path: Path) -> None:
         await page.get_by_label("Token").fill(site.token)
         await page.get_by_role("button", name="Sign in").click()
         await expect(page.locator("h1")).to_have_text("Start your first session")
+
+
+async def test_a_link_with_a_wrong_token_signs_nobody_out(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path) as site,
+        browsed() as browser,
+        person(browser, site, refused=401) as page,
+    ):
+        await expect(page.locator("h1")).to_have_text("Start your first session")
+        await page.goto("about:blank")
+        await page.goto(f"{site.url}#token=wrong&to=/agents")
+        await expect(page.locator("h1")).to_have_text("Agents")
+        assert "token" not in page.url
+        assert await page.evaluate("localStorage['dragoman.token']") == site.token
+
+
+async def test_a_link_with_a_new_token_replaces_one_that_does_not_work_any_more(
+    tmp_path: Path,
+) -> None:
+    async with (
+        served(tmp_path) as site,
+        browsed() as browser,
+        person(browser, site, refused=401) as page,
+    ):
+        await expect(page.locator("h1")).to_have_text("Start your first session")
+        await page.evaluate("localStorage['dragoman.token'] = 'of yesterday'")
+        await page.goto("about:blank")
+        await page.goto(f"{site.url}#token={site.token}")
+        await expect(page.locator("h1")).to_have_text("Start your first session")
+
+
+async def test_what_is_renamed_or_deleted_elsewhere_is_seen_here(tmp_path: Path) -> None:
+    async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
+        session = await new_session(page)
+        address = f"{site.url}api/sessions/{session}"
+        headers = {"Authorization": f"Bearer {site.token}"}
+        await page.evaluate("location.hash = '#/agents'")
+        await page.request.patch(address, headers=headers, data={"title": "Called otherwise"})
+        await expect(page.locator(".session .title")).to_have_text(["Called otherwise"])
+        await page.request.delete(address, headers=headers)
+        await expect(page.locator(".session")).to_have_count(0)

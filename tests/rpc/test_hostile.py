@@ -1,5 +1,5 @@
-"""Every hostile frame leaves a living connection, or one clear error: in memory, and printed by
-a real process."""
+"""Every hostile frame leaves a living connection, or one clear error: in memory, printed by a
+real process, and sent over a WebSocket."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from support.cost import Memory
 from support.hostile import ANSWERED, IGNORED, SETTLING
 from support.peers import connected, soon
 from support.relayed import Pair, by_process, in_memory
+from support.socket_server import by_websocket
 
 from dragoman.errors import FrameTooLarge, RemoteError
 
 
-@pytest.fixture(params=[in_memory, by_process])
+@pytest.fixture(params=[in_memory, by_process, by_websocket])
 def pair(request: pytest.FixtureRequest) -> Pair:
     return request.param
 

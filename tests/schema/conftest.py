@@ -1,34 +1,17 @@
-"""The official JSON schemas, when `scripts/gen_schema.py` has left their package in `.cache/`."""
+"""The official JSON schemas, for whoever asks for them."""
 
 from __future__ import annotations
 
-import json
-import tarfile
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from support import official
 
 Definitions = Callable[..., dict[str, Any]]
-
-
-@cache
-def _definitions(version: str, stable: bool = False) -> dict[str, Any]:
-    tarballs = sorted((ROOT / ".cache").glob("agentclientprotocol-sdk-*.tgz"))
-    if not tarballs:
-        pytest.skip("the official schemas are not cached: run python scripts/gen_schema.py")
-    name = "schema.json" if stable else "schema.unstable.json"
-    with tarfile.open(tarballs[-1]) as archive:
-        member = archive.extractfile(f"package/schema/{version}/{name}")
-        assert member is not None
-        return json.load(member)["$defs"]
 
 
 @pytest.fixture(scope="session")
 def definitions() -> Definitions:
     """Gives the `$defs` of a version: `definitions("v1")`, `definitions("v1", stable=True)`."""
-    return _definitions
+    return official.definitions

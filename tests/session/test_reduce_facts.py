@@ -72,7 +72,7 @@ def test_a_subagent_is_patched() -> None:
         e.SubagentUpdated("child", title="Search", cwd="/x", state={"state": "running"}),
         e.SubagentUpdated("child", cwd=None, description="finds things"),
     )
-    expected = Subagent("child", "Search", "finds things", {"state": "running"})
+    expected = Subagent("child", "Search", "finds things", {"state": "running"}, seq=1)
     assert state.subagents == {"child": expected}
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from support.postgres import empty_database
 
 from dragoman.session.content import Text
 from dragoman.session.events import AgentMessage
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
+from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import (
     Batch,
     Lease,
@@ -47,9 +51,26 @@ async def in_memory(_: Path) -> AsyncGenerator[SqliteStore]:
         await store.aclose()
 
 
+@asynccontextmanager
+async def in_postgres(directory: Path) -> AsyncGenerator[Store]:
+    """On an empty database; the second one that is opened at a time shares it."""
+    store = await open_postgres(_database(directory), directory)
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+@cache
+def _database(_: Path) -> str:
+    """Each test has a directory of its own, and so a database."""
+    return empty_database()
+
+
 KINDS: dict[str, Callable[[Path], AbstractAsyncContextManager[Store]]] = {
     "sqlite": on_disk,
     "sqlite in memory": in_memory,
+    "postgresql": in_postgres,
 }
 
 

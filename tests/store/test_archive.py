@@ -13,7 +13,7 @@ from dragoman.session.events import AgentMessage, TurnStarted
 from dragoman.store.archive import exported, import_session, read_archive
 from dragoman.store.base import Store
 from dragoman.store.lines import header_line, is_header
-from dragoman.store.records import Batch, SessionChange, encode_event
+from dragoman.store.records import Batch, Lease, SessionChange, encode_event
 
 
 async def lines_of(store: Store, session_id: str = "s") -> list[bytes]:
@@ -116,6 +116,28 @@ async def test_an_import_that_fails_leaves_nothing(opens: Opens) -> None:
             await import_session(store, archive, "t", ME)
         assert await store.session("t") is None
         assert await store.all_events() == []
+
+
+async def test_an_import_is_one_append_so_that_no_part_of_it_can_be_stored(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opens() as store:
+        archive = read_archive([HEAD, *(body(seq) for seq in range(1, 2502))])
+        archive.record.agent_session_id = "theirs"
+        appended: list[int] = []
+        append = store.append
+
+        async def noted(lease: Lease, batch: Batch) -> int:
+            appended.append(len(batch.events))
+            before = await store.session("t")
+            assert before is not None
+            assert before.agent_session_id is None  # what is killed now is known by that
+            return await append(lease, batch)
+
+        monkeypatch.setattr(store, "append", noted)
+        stored = await import_session(store, archive, "t", ME)
+        assert appended == [2501]
+        assert (stored.last_seq, stored.agent_session_id) == (2501, "theirs")
 
 
 def test_unknown_fields_of_an_event_are_kept_as_they_stood() -> None:

@@ -134,7 +134,7 @@ async def test_damage_that_shows_in_use_is_reported_with_the_way_out(tmp_path: P
         await fill(store, lease, 5000)
     path = tmp_path / "dragoman.db"
     content = bytearray(path.read_bytes())
-    for page in range(10, len(content) // 4096 - 5):
+    for page in range(40, len(content) // 4096 - 5):
         content[page * 4096 : page * 4096 + 200] = b"\xa5" * 200
     path.write_bytes(content)
     async with on_disk(tmp_path) as store:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
-from store.stores import Opens, batch, begin
+from store.stores import Opens, batch, begin, on_disk
 
 from dragoman.errors import StoreError
 from dragoman.store.base import Store
@@ -85,13 +86,13 @@ async def test_nothing_that_is_typed_is_an_error(opens: Opens) -> None:
 
 
 async def test_control_what_is_typed_would_be_an_error_if_it_were_the_query(
-    monkeypatch: pytest.MonkeyPatch, opens: Opens
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def as_typed(text: str) -> str:
         return text
 
     monkeypatch.setattr("dragoman.store.search.match_query", as_typed)
-    async with opens() as store:
+    async with on_disk(tmp_path) as store:
         await say(store, "fox")
         with pytest.raises(StoreError):
             await store.search("NEAR(")

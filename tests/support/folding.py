@@ -79,6 +79,15 @@ _contents: st.SearchStrategy[c.Content] = st.one_of(
 _tool_contents: st.SearchStrategy[c.ToolContent] = st.one_of(
     st.builds(c.ContentItem, _contents),
     st.builds(c.Diff, path=_texts, new_text=_texts, old_text=_maybe(_texts)),
+    st.builds(
+        c.Diff,
+        path=_texts,
+        new_text=st.just(""),
+        operation=st.sampled_from(["add", "move", "_odd"]),
+        old_path=_maybe(_texts),
+        patch=_maybe(_texts),
+        file_type=_maybe(_texts),
+    ),
     st.builds(c.TerminalItem, terminal_id=_ids),
     st.builds(c.UnknownItem, kind=_texts, raw=_texts),
 )
@@ -86,7 +95,13 @@ _lists_of_content = st.lists(_contents, max_size=3)
 _options = st.lists(st.builds(f.PermissionOption, id=_ids, name=_texts, kind=_texts), max_size=3)
 _replays = st.booleans()
 _turns = st.sampled_from(["t1", "t2", "t3"])
-_spoken = {"content": _contents, "message_id": _maybe(_ids), "replay": _replays, "meta": _metas}
+_spoken = {
+    "content": _contents,
+    "message_id": _maybe(_ids),
+    "replaces": st.booleans(),
+    "replay": _replays,
+    "meta": _metas,
+}
 
 _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
     e.SessionOpened: st.builds(
@@ -121,6 +136,9 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
         locations=_patched(st.lists(st.builds(c.Location, path=_texts), max_size=2)),
         raw_input=_patched(_json),
         raw_output=_patched(_json),
+        more=st.lists(_tool_contents, max_size=1),
+        cancellable=st.booleans() | st.just(UNSET),
+        forgets_meta=st.booleans(),
         replay=_replays,
         meta=_metas,
     ),
@@ -178,6 +196,11 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
         content=_patched(_lists_of_content),
     ),
     e.PeerMessageChunk: st.builds(e.PeerMessageChunk, message_id=_ids, content=_contents),
+    e.ActivityChanged: st.builds(
+        e.ActivityChanged,
+        activity=_texts | st.just(UNSET),
+        background=st.lists(st.just({"type": "terminal"}), max_size=1) | st.just(UNSET),
+    ),
     e.UnknownUpdate: st.builds(e.UnknownUpdate, kind=_texts, raw=_texts),
     e.PermissionRequested: st.builds(
         e.PermissionRequested,
@@ -205,14 +228,21 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
     ),
     e.ElicitationSettled: st.builds(e.ElicitationSettled, request_id=_ids, action=_texts),
     e.TerminalStarted: st.builds(
-        e.TerminalStarted, terminal_id=_ids, argv=st.lists(_texts, max_size=2)
+        e.TerminalStarted,
+        terminal_id=_ids,
+        argv=st.lists(_texts, max_size=2),
+        command=_texts,
+        cancellable=st.booleans(),
     ),
-    e.TerminalOutput: st.builds(e.TerminalOutput, terminal_id=_ids, data=_texts),
+    e.TerminalOutput: st.builds(
+        e.TerminalOutput, terminal_id=_ids, data=_texts, replaces=st.booleans()
+    ),
     e.TerminalExited: st.builds(
         e.TerminalExited, terminal_id=_ids, exit_code=_maybe(st.integers(0, 9))
     ),
     e.TerminalReleased: st.builds(e.TerminalReleased, terminal_id=_ids),
     e.FileWritten: st.builds(e.FileWritten, path=_texts, after=_texts, before=_maybe(_texts)),
+    e.FileReverted: st.builds(e.FileReverted, path=_texts, turn_id=_maybe(_turns)),
     e.PromptQueued: st.builds(e.PromptQueued, queue_id=_turns, content=_lists_of_content),
     e.PromptUnqueued: st.builds(e.PromptUnqueued, queue_id=_turns),
 }

@@ -18,8 +18,9 @@ from dragoman.session import events as e
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.records import StoredEvent
+from dragoman.transport.remote import RemoteAgent
 
-Agent: TypeAlias = Connectable | AgentCommand
+Agent: TypeAlias = Connectable | AgentCommand | RemoteAgent
 
 
 class TestLauncher:
@@ -38,7 +39,7 @@ class TestLauncher:
     def client(self, agent: str, cwd: str) -> Client:
         self.started.append(agent)
         reached = self._agents[agent]
-        if not isinstance(reached, AgentCommand):
+        if not isinstance(reached, AgentCommand | RemoteAgent):
             reached = reached.connect()
         return Client.start(reached, name=agent, **self._options)
 

@@ -11,7 +11,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Protocol, TypeAlias
 
 from dragoman.transport.base import Transport
@@ -85,4 +85,5 @@ class _Relayed:
 
     async def aclose(self) -> None:
         self._writer.close()
-        await self._writer.wait_closed()
+        with suppress(OSError):  # the process may have gone first
+            await self._writer.wait_closed()

@@ -94,8 +94,14 @@ class Scene:
         await self.session.answer((await self.waiting()).id, option)
 
     @property
-    def settlements(self) -> list[e.PermissionSettled]:
-        return [event for event in self.heard if isinstance(event, e.PermissionSettled)]
+    def settlements(self) -> list[e.PermissionSettled | e.AccessDecided]:
+        """How what the agent asked for was decided, by someone or by a rule."""
+        return [
+            event
+            for event in self.heard
+            if isinstance(event, e.PermissionSettled)
+            or (isinstance(event, e.AccessDecided) and event.tool_call_id is not None)
+        ]
 
     @property
     def requests(self) -> list[e.PermissionRequested]:

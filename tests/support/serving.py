@@ -16,6 +16,7 @@ from support.peers import tidy_loop
 
 from dragoman import Client, Policy
 from dragoman.agents.settings import Settings
+from dragoman.hub.hosting import Presence
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
 from dragoman.store.open import open_store
@@ -145,9 +146,10 @@ async def also_served(
     origins: tuple[str, ...] = (),
     page: Path | None = None,
     on_disk: bool = False,
+    host: str | None = None,
 ) -> AsyncGenerator[Served]:
-    """The same beside another one."""
-    async with _hub(folder, agents or {}, policy, on_disk=on_disk) as server:
+    """The same beside another one; with `host` it takes sessions from others under that name."""
+    async with _hub(folder, agents or {}, policy, on_disk=on_disk, host=host) as server:
         listener = socket.create_server(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         log: list[tuple[str, str, int]] = []
@@ -172,12 +174,20 @@ async def also_served(
 
 @asynccontextmanager
 async def _hub(
-    folder: Path, agents: Mapping[str, Connectable], policy: Policy | None, *, on_disk: bool
+    folder: Path,
+    agents: Mapping[str, Connectable],
+    policy: Policy | None,
+    *,
+    on_disk: bool,
+    host: str | None,
 ) -> AsyncGenerator[Server]:
     store = await open_store(folder / "home" if on_disk else None)
     launcher = FakeLauncher(agents, policy or Policy(stored=store.rules))
     try:
-        async with Hub(store, launcher) as hub:
+        async with Hub(store, launcher, home=host, label=host) as hub:
+            if host is not None:
+                names = list(agents)
+                await hub.be_host(Presence(name=host, agents=lambda: names, cwd=str(folder)))
             uploads = Uploads(folder / "uploads")
             yield Server(hub=hub, launcher=launcher, uploads=uploads, cwd=str(folder))
     finally:

@@ -30,6 +30,8 @@ def told(event: dragoman.Event) -> str:  # noqa: C901 (one case for each kind)
             return f"{event.tool_call_id}: {event.title or 'unchanged'}"
         case events.PlanUpdated():
             return ", ".join(step.content for step in event.steps)
+        case events.ActivityChanged():
+            return event.activity or "as before"
         case events.PlanRemoved():
             return event.plan_id
         case events.CommandsChanged():
@@ -72,7 +74,7 @@ def told(event: dragoman.Event) -> str:  # noqa: C901 (one case for each kind)
             return str(event.exit_code)
         case events.TerminalReleased():
             return event.terminal_id
-        case events.FileWritten():
+        case events.FileWritten() | events.FileReverted():
             return event.path
         case events.PromptQueued():
             return event.text

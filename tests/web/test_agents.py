@@ -6,6 +6,7 @@ from pathlib import Path
 
 from support.serving import served
 
+from dragoman.errors import AuthRequired
 from dragoman.schema import v1
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say, write_file
@@ -61,6 +62,58 @@ async def test_signing_in(tmp_path: Path) -> None:
         assert (await web.call("POST", path, {"methodId": "key"}))["signedIn"] is True
         assert await web.refused("POST", path, {"methodId": "none"}) == (400, "invalid")
         assert "authenticate" in [name for name, _ in agent.received]
+
+
+async def test_signing_out(tmp_path: Path) -> None:
+    able = v1.AgentCapabilities(auth=v1.AgentAuthCapabilities(logout=v1.LogoutCapabilities()))
+    agents = {
+        "able": ScriptedAgent(capabilities=able),
+        "unable": ScriptedAgent(capabilities=v1.AgentCapabilities()),
+    }
+    async with served(tmp_path, agents) as web:
+        assert (await web.call("POST", "/api/agents/able/auth"))["canLogout"] is True
+        assert await web.call("DELETE", "/api/agents/able/auth") is None
+        assert "logout" in [name for name, _ in agents["able"].received]
+        assert (await web.call("POST", "/api/agents/unable/auth"))["canLogout"] is False
+        unable = await web.refused("DELETE", "/api/agents/unable/auth")
+        assert unable == (409, "unsupported")
+
+
+async def test_a_sign_in_at_a_terminal_is_told_as_what_to_run(tmp_path: Path) -> None:
+    method = v1.AuthMethodTerminal(
+        id="login", name="Log in", args=["login", "--now"], env={"LOGIN_KEY": "CANARY"}
+    )
+    agent = ScriptedAgent(auth_methods=[method])
+    async with served(tmp_path, {"demo": agent}) as web:
+        response = await web.http.post("/api/agents/demo/auth")
+        [way] = response.json()["methods"]
+        assert (way["kind"], way["command"][-2:], way["env"]) == (
+            "terminal",
+            ["login", "--now"],
+            ["LOGIN_KEY"],
+        )
+        assert len(way["command"]) > 2
+        assert "CANARY" not in response.text
+
+
+async def test_an_agent_that_wants_a_sign_in_says_which_there_are(tmp_path: Path) -> None:
+    methods = [
+        v1.AuthMethodAgent(id="key", name="A key"),
+        v1.AuthMethodTerminal(id="login", name="Log in", args=["login"], env={"KEY": "CANARY"}),
+    ]
+    answers = {"session/new": AuthRequired("who are you?")}
+    agent = ScriptedAgent(auth_methods=methods, answers=answers)
+    async with served(tmp_path, {"scripted": agent}) as web:
+        response = await web.http.post("/api/sessions", json={"cwd": str(tmp_path)})
+        error = response.json()["error"]
+        assert (response.status_code, error["code"]) == (409, "auth_required")
+        told = error["detail"]["methods"]
+        assert [(each["id"], each["kind"]) for each in told] == [
+            ("key", "agent"),
+            ("login", "terminal"),
+        ]
+        assert (told[1]["args"], told[1]["env"]) == (["login"], ["KEY"])
+        assert "CANARY" not in response.text
 
 
 async def test_the_doctor_examines_an_agent(tmp_path: Path) -> None:

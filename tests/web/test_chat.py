@@ -16,7 +16,7 @@ from support.serving import TOKEN, Served, served
 from dragoman import Policy
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.steps import say, wait_for_cancel
+from dragoman.testing.steps import ask, say, wait_for_cancel
 
 PROGRAM = Path(__file__).parent / "programs" / "chat.mjs"
 YES, NO = {"approved": True}, {"approved": False}
@@ -162,6 +162,16 @@ async def test_stop_cancels_and_the_stream_says_so(tmp_path: Path) -> None:
         await until(lambda: "session/prompt" in [method for method, _ in agent.received])
         assert await web.call("POST", "/api/chat/chat-1/stop") == {"cancelled": True}
         assert '"type":"abort"' in (await chatting).text
+
+
+async def test_the_stream_of_a_chat_that_is_deleted_is_closed(tmp_path: Path) -> None:
+    agent = ScriptedAgent([ask("call"), say("world")])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        await web.http.post("/api/chat", json=chat_body("chat-1"))
+        waits = asyncio.create_task(web.http.post("/api/chat", json=chat_body("chat-1", "next")))
+        await until(lambda: web.server.hub.live["chat-1"].session.queued)
+        await web.call("DELETE", "/api/sessions/chat-1")
+        assert (await waits).text.endswith("data: [DONE]\n\n")
 
 
 async def test_a_page_that_leaves_and_comes_back_is_told_all_of_it(tmp_path: Path) -> None:

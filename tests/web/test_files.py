@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -180,3 +182,39 @@ async def test_an_upload_has_a_limit(tmp_path: Path) -> None:
         assert response.status_code == 201
         response = await web.http.post("/api/uploads", content=b"", headers=kind)
         assert response.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(errno.ENOSPC, (507, "store_full")), (errno.EIO, (503, "store_failed"))],
+)
+async def test_an_upload_for_which_there_is_no_room_says_so_and_leaves_nothing(
+    number: int, expected: tuple[int, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, text: str) -> int:
+        raise OSError(number, os.strerror(number))
+
+    async with served(tmp_path, {"scripted": ScriptedAgent()}) as web:
+        monkeypatch.setattr(Path, "write_text", full)
+        headers = {"content-type": "text/plain"}
+        response = await web.http.post("/api/uploads?name=a.txt", content=b"x", headers=headers)
+        assert (response.status_code, response.json()["error"]["code"]) == expected
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+def test_uploads_that_another_server_deletes_meanwhile_are_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uploads = Uploads(tmp_path)
+    uploads.keep(b"x", "a", "text/plain")
+
+    listed = list(tmp_path.iterdir())
+
+    def gone(path: Path) -> Iterator[Path]:
+        if path != tmp_path:
+            raise FileNotFoundError(path)
+        return iter(listed)
+
+    monkeypatch.setattr(Path, "iterdir", gone)
+    uploads.clean(time.time())
+    assert all(folder.exists() for folder in listed)

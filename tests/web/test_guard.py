@@ -303,7 +303,10 @@ async def test_wrong_tokens_are_slowed_down_and_the_right_one_never_is() -> None
         target = target_of(route)
         for _ in range(MAX_FAILURES):
             assert (await walls.send("GET", target, wrong)).status == 401
+        none = {"host": right["host"]}
+        assert (await walls.send("GET", target, none)).status == 401, "that is no guess"
         answer = await walls.send("GET", target, wrong)
+        assert (await walls.send("GET", target, none)).status == 401
         assert (answer.status, answer.headers["retry-after"]) == (429, f"{FAILURE_SECONDS:.0f}")
         assert (await walls.send("GET", target, right)).status == 200
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,12 @@ import pytest
 from support.serving import Served, served
 
 from dragoman.schema import v1
+from dragoman.session import events as e
+from dragoman.store.records import Batch, Lease, Owner
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import plan, say, think, usage
+from dragoman.web.api.sessions import show
+from dragoman.web.shapes.sessions import DetailQuery
 
 MODES = [v1.SessionMode(id="ask", name="Ask"), v1.SessionMode(id="code", name="Code")]
 
@@ -89,6 +94,7 @@ async def test_a_list_is_filtered_and_comes_in_pages(tmp_path: Path) -> None:
         assert await listed(f"cwd={tmp_path}/none") == []
         pages = await _pages(web, 3)
         assert [len(page) for page in pages] == [3, 1]
+        assert [len(page) for page in await _pages(web, 2)] == [2, 2], "no empty page at the end"
         assert {each for page in pages for each in page} == {*ids, other}
         query = "/api/sessions?before=nobody"
         assert await web.refused("GET", query) == (400, "unknown_cursor")
@@ -118,6 +124,40 @@ async def test_entries_are_shown_from_the_end(tmp_path: Path) -> None:
         before = await web.call("GET", f"{path}?entries=3&before=4")
         assert (before["firstEntry"], len(before["entries"])) == (1, 3)
         assert await web.refused("GET", f"{path}?entries=x") == (400, "invalid")
+
+
+LARGE = 2**63
+
+
+async def test_a_cursor_that_no_store_can_tell_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        session_id = await web.new_session()
+        path = f"/api/sessions/{session_id}"
+        for query in (f"{path}/events?after={LARGE}", f"{path}?before={LARGE}"):
+            assert await web.refused("GET", query) == (400, "invalid")
+        assert await web.refused("GET", f"/api/events?after={LARGE}") == (400, "invalid")
+        assert await web.refused("GET", f"{path}/frames?after={LARGE}") == (400, "invalid")
+        assert (await web.call("GET", f"{path}/events?after={LARGE - 1}"))["events"] == []
+
+
+async def test_what_is_shown_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with served(tmp_path, scripted()) as web:
+        live = web.server.hub.live[await web.new_session()]
+        store = web.server.hub.store
+        owner, append = store.owner, store.append
+
+        async def meanwhile(session_id: str) -> Owner | None:
+            live.session.log.record(e.Notice("meanwhile"))
+            return await owner(session_id)
+
+        async def slow(lease: Lease, batch: Batch) -> int:
+            await asyncio.sleep(0.05)
+            return await append(lease, batch)
+
+        monkeypatch.setattr(store, "owner", meanwhile)
+        monkeypatch.setattr(store, "append", slow)
+        found = await show(web.server, live.id, DetailQuery())
+        assert found.last_seq == live.record.last_seq
 
 
 async def test_a_session_is_renamed_wherever_it_runs(tmp_path: Path) -> None:

@@ -10,9 +10,17 @@ import pytest
 from support.clients import until
 from support.serving import Served, served
 
+from dragoman import Policy
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.steps import ask, say, wait_for_cancel, write_file
+from dragoman.testing.steps import (
+    ask,
+    say,
+    tool_call,
+    tool_call_update,
+    wait_for_cancel,
+    write_file,
+)
 
 CONFIG = v1.SessionConfigSelect(
     id="model",
@@ -147,6 +155,12 @@ async def test_a_permission_is_answered_once(tmp_path: Path) -> None:
         found = await web.until(session_id, "idle")
         assert option in found["entries"][-1]["pieces"][0]
         assert await web.refused("POST", path, {"optionId": option}) == (409, "settled")
+        for kind, body in (
+            ("permissions", {"optionId": option}),
+            ("elicitations", {"action": "cancel"}),
+        ):
+            unknown = f"/api/sessions/{session_id}/{kind}/never-asked"
+            assert await web.refused("POST", unknown, body) == (404, "unknown_request")
 
 
 async def test_an_elicitation_is_answered(tmp_path: Path) -> None:
@@ -239,6 +253,9 @@ async def test_changes_are_listed_and_reverted(tmp_path: Path) -> None:
         assert (change["before"], change["after"]) == ("old\n", "new\n")
         assert (change["source"], change["existed"]) == ("host", True)
         assert "-old\n+new\n" in change["diff"]
+        for odd in ("", "a.txt"):
+            refused = await web.refused("POST", f"{path}/revert", {"paths": [odd]})
+            assert refused == (400, "invalid")
         reverted = await web.call("POST", f"{path}/revert")
         assert reverted == {"paths": [str(tmp_path / "a.txt")]}
         assert (await web.call("GET", f"{path}/changes"))["changes"] == []
@@ -254,6 +271,53 @@ async def test_changes_are_known_from_the_record_when_nothing_runs(tmp_path: Pat
         await web.call("POST", f"/api/sessions/{session_id}/close")
         assert await web.call("GET", f"/api/sessions/{session_id}/changes") == before
         assert len(before["changes"]) == 1
+
+
+def _edit(path: Path, text: str) -> ScriptedAgent:
+    """An agent that shows what it changes, and has us write it."""
+    diff = v1.Diff(path=str(path), new_text=text)
+    return ScriptedAgent(
+        [
+            tool_call("edit", "Edit", kind="edit", content=[diff]),
+            write_file(str(path), text),
+            tool_call_update("edit", status="completed"),
+        ]
+    )
+
+
+@pytest.mark.parametrize("close", [False, True])
+async def test_what_was_reverted_is_no_change_any_more(tmp_path: Path, close: bool) -> None:
+    async with served(tmp_path, {"scripted": _edit(tmp_path / "a.txt", "new\n")}) as web:
+        session_id = await web.new_session()
+        await _allowed(web, session_id)
+        path = f"/api/sessions/{session_id}"
+        [change] = (await web.call("GET", f"{path}/changes"))["changes"]
+        assert change["source"] == "host"
+        await web.call("POST", f"{path}/revert")
+        if close:
+            await web.call("POST", f"{path}/close")
+        assert (await web.call("GET", f"{path}/changes"))["changes"] == []
+        events = (await web.call("GET", f"{path}/events?types=file_reverted"))["events"]
+        assert [event["path"] for event in events] == [str(tmp_path / "a.txt")]
+
+
+async def test_what_one_turn_wrote_stays_when_a_later_one_is_reverted(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        await turn.write_text_file(str(tmp_path / "a.txt"), f"{turn.text}\n")
+
+    agent = ScriptedAgent(script)
+    async with served(tmp_path, {"scripted": agent}, policy=Policy(write=True)) as web:
+        session_id = await web.new_session()
+        path = f"/api/sessions/{session_id}"
+        await web.done(session_id, "one")
+        turn = await web.prompt(session_id, "two")
+        await web.until(session_id, "idle")
+        [change] = (await web.call("GET", f"{path}/changes?turnId={turn}"))["changes"]
+        assert (change["before"], change["after"]) == ("one\n", "two\n")
+        await web.call("POST", f"{path}/revert", {"turnId": turn})
+        [change] = (await web.call("GET", f"{path}/changes"))["changes"]
+        assert (change["before"], change["after"]) == (None, "one\n")
+    assert (tmp_path / "a.txt").read_text() == "one\n"
 
 
 async def _allowed(web: Served, session_id: str) -> None:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.serving import STREAM, Sent, Served, sent_events, served
+from support.serving import STREAM, Sent, Served, also_served, sent_events, served
 
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import say
 from dragoman.web import stream
 from dragoman.web.sse import HEARTBEAT
+from dragoman.web.stream import merged
 
 SEED = 20_250_611
 
@@ -155,10 +156,7 @@ async def test_a_quiet_stream_has_a_heartbeat(
         assert text.startswith("retry: ")
 
 
-async def test_the_stream_of_a_deleted_session_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stream, "BEAT_SECONDS", 0.05)
+async def test_the_stream_of_a_deleted_session_ends_at_once(tmp_path: Path) -> None:
     async with served(tmp_path, {"scripted": ScriptedAgent()}) as web:
         session_id = await web.new_session()
         path = f"/api/sessions/{session_id}/events"
@@ -167,6 +165,73 @@ async def test_the_stream_of_a_deleted_session_ends(
             told = [sent.event async for sent in sent_events(response)]
         assert told[-1] == "gone"
         assert await web.refused("GET", path, headers=STREAM) == (404, "unknown_session")
+
+
+async def _next_of(events: AsyncIterator[Sent], *names: str) -> Sent:
+    """The next frame of one of these names."""
+    async with asyncio.timeout(20):
+        async for sent in events:
+            if sent.event in names:
+                return sent
+    raise AssertionError("the stream ended")
+
+
+async def test_readers_of_all_sessions_are_told_what_the_list_says_now(tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent()}) as web:
+        session_id = await web.new_session()
+        path = f"/api/sessions/{session_id}"
+        async with web.http.stream("GET", "/api/events") as response:
+            events = sent_events(response)
+            await _next_of(events, "position")
+            await web.call("PATCH", path, {"title": "Mine"})
+            renamed = await _next_of(events, "session")
+            assert renamed.json == {
+                "sessionId": session_id,
+                "title": "Mine",
+                "renamed": True,
+                "name": None,
+                "archived": False,
+            }
+            assert renamed.id is None
+            await web.call("PATCH", path, {"archived": True})
+            assert (await _next_of(events, "session")).json["archived"] is True
+            await web.call("DELETE", path)
+            assert (await _next_of(events, "session", "deleted")).json == {"sessionId": session_id}
+
+
+async def test_what_another_process_renames_and_deletes_is_told_too(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, {"scripted": ScriptedAgent()}, on_disk=True) as web,
+        also_served(tmp_path, {"scripted": ScriptedAgent()}, on_disk=True) as other,
+    ):
+        session_id = await web.new_session()
+        await web.call("POST", f"/api/sessions/{session_id}/close")
+        async with web.http.stream("GET", "/api/events") as response:
+            events = sent_events(response)
+            await _next_of(events, "position")
+            path = f"/api/sessions/{session_id}"
+            await other.call("PATCH", path, {"title": "Theirs"})
+            assert (await _next_of(events, "session")).json["title"] == "Theirs"
+            await other.call("DELETE", f"{path}?local=true")
+            assert (await _next_of(events, "deleted")).json == {"sessionId": session_id}
+
+
+async def test_several_sources_are_told_as_they_come_and_all_of_them_end() -> None:
+    ended: list[str] = []
+
+    async def source(name: str, *seconds: float) -> AsyncGenerator[str]:
+        try:
+            for number, pause in enumerate(seconds):
+                await asyncio.sleep(pause)
+                yield f"{name}{number}"
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.append(name)
+
+    both = merged(source("a", 0, 0.2), source("b", 0.1))
+    assert [await anext(both) for _ in range(3)] == ["a0", "b0", "a1"]
+    await both.aclose()
+    assert sorted(ended) == ["a", "b"]
 
 
 # ── cut off, again and again ──────────────────────────────────────────────────────────────────

@@ -1,15 +1,17 @@
 import { createRoot } from 'react-dom/client'
 import { store } from './live/store'
 import { takeToken } from './live/token'
+import { loadAhead } from './ui/actions'
 import { App } from './ui/app'
 import { listenToKeys } from './ui/keys'
 import { listenToSessions } from './ui/notify'
 import { applyTheme } from './ui/settings'
 import './styles/index.css'
 
-takeToken()
 applyTheme()
+await takeToken()
 store.start()
+loadAhead()
 listenToSessions()
 listenToKeys()
 

@@ -21,3 +21,11 @@ test('what is too large to compare says so', () => {
   const file = diffRows({ type: 'diff', path: 'a', old_text: 'x\n'.repeat(600_000), new_text: 'y\n'.repeat(600_000) })
   expect(file.rows).toHaveLength(1)
 })
+
+test('a patch is drawn as rows, and what is done to the file is said', () => {
+  const patch = 'diff --git a/a.py b/b.py\n--- a/a.py\n+++ b/b.py\n@@ -3,2 +3,2 @@ def f():\n keep\n-old\n+new\n'
+  const file = diffRows({ type: 'diff', path: 'b.py', new_text: '', operation: 'move', old_path: 'a.py', patch })
+  expect([file.added, file.removed, file.note]).toEqual([1, 1, 'moved from a.py'])
+  expect(file.rows.map((row) => row.sign).join('')).toBe('@ -+')
+  expect(diffRows({ type: 'diff', path: 'b.py', new_text: '', operation: 'delete' }).note).toBe('deleted')
+})

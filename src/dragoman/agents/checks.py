@@ -7,16 +7,22 @@ about it. Errors that reach the doctor are failures too.
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
 from dragoman._version import __version__
 from dragoman.agents.patient import Patient
 from dragoman.agents.report import Outcome, failed, passed, skipped, warned
-from dragoman.errors import AuthRequired, ConnectionLost, MethodNotFound, RemoteError
+from dragoman.errors import AuthRequired, ConnectionLost, InternalError, MethodNotFound, RemoteError
 from dragoman.safe_text import single_line
 from dragoman.schema import codec, v1
 from dragoman.schema.base import Unknown
+
+Switch: TypeAlias = Callable[[Patient, str], Awaitable[None]]
 
 TINY_PROMPT = "Reply with the single word: ready. Use no tools."
 LONG_PROMPT = "Count from 1 to 500, one number on each line. Use no tools."
@@ -93,9 +99,11 @@ async def new_session(patient: Patient) -> Outcome:
     try:
         patient.session = await patient.call("session/new", request, v1.NewSessionResponse)
     except AuthRequired as error:
+        patient.wants_sign_in = True
         ways = [m.id for m in patient.welcome.auth_methods if not isinstance(m, Unknown)]
-        how = f"it offers: {', '.join(ways)}" if ways else "it names no way to do so"
-        return warned(single_line(f"it wants a sign-in first ({error.message}); {how}", _WORDS))
+        how = f"offers {', '.join(ways)}" if ways else "names no way to do so through a client"
+        said = single_line(error.message, _WORDS)
+        return warned(f"it wants a sign-in first, and {single_line(how, _WORDS)}: {said}")
     modes = patient.session.modes
     if not patient.session.session_id:
         return failed("the session's id is empty")
@@ -106,7 +114,7 @@ async def new_session(patient: Patient) -> Outcome:
 
 def _offers_in_session(session: v1.NewSessionResponse) -> str:
     modes = 0 if session.modes is None else len(session.modes.available_modes)
-    return f"{modes} modes, {len(session.config_options or [])} options"
+    return f"{_count(modes, 'mode')}, {_count(len(session.config_options or []), 'option')}"
 
 
 async def prompt(patient: Patient) -> Outcome:
@@ -118,7 +126,7 @@ async def prompt(patient: Patient) -> Outcome:
     if not patient.said:
         return warned(f"it said nothing, and stopped with {reply.stop_reason}")
     if late := await _late(patient, session_id, patient.seen_at_reply(session_id)):
-        return warned(f"{late} updates came after the reply that ends the turn")
+        return warned(f"{_count(late, 'update')} came after the reply that ends the turn")
     if reply.stop_reason != "end_turn":
         return warned(f"it stopped with {reply.stop_reason}")
     return passed(f"said {single_line(patient.said.strip(), 40)!r}")
@@ -148,6 +156,8 @@ async def cancel(patient: Patient) -> Outcome:
         return warned(f"the cancelled prompt was answered with an error, not cancelled: {error}")
     finally:
         turn.cancel()
+    if reply.stop_reason == "end_turn":
+        return warned("ended as end_turn: it did not heed the cancel, or was done at that moment")
     if reply.stop_reason != "cancelled":
         return warned(f"the cancelled turn ended as {reply.stop_reason}, not as cancelled")
     return passed("ended as cancelled")
@@ -166,15 +176,37 @@ async def _first_sign(
 
 
 async def modes(patient: Patient) -> Outcome:
-    known = None if patient.session is None else patient.session.modes
-    others = [] if known is None else [m.id for m in known.available_modes]
-    others = [mode for mode in others if known is not None and mode != known.current_mode_id]
-    if known is None or not others:
-        return skipped("it has no modes to switch between")
-    for mode in (others[0], known.current_mode_id):
-        request = v1.SetSessionModeRequest(session_id=_session_id(patient), mode_id=mode)
-        await patient.call("session/set_mode", request, v1.SetSessionModeResponse)
+    session = patient.session
+    if session is not None and session.modes is not None:
+        ids = [mode.id for mode in session.modes.available_modes]
+        return await _switched(patient, _set_mode, session.modes.current_mode_id, ids)
+    for option in [] if session is None else session.config_options or []:
+        if isinstance(option, v1.SessionConfigSelect) and option.category == "mode":
+            ids = [c.value for c in option.options if isinstance(c, v1.SessionConfigSelectOption)]
+            setting = partial(_set_option, option_id=option.id)
+            return await _switched(patient, setting, option.current_value, ids)
+    return skipped("it has no modes")
+
+
+async def _switched(patient: Patient, switch: Switch, current: str, ids: list[str]) -> Outcome:
+    others = [each for each in ids if each != current]
+    if not others:
+        return skipped("it has one mode only")
+    await switch(patient, others[0])
+    await switch(patient, current)
     return passed(f"switched to {others[0]} and back")
+
+
+async def _set_mode(patient: Patient, mode: str) -> None:
+    request = v1.SetSessionModeRequest(session_id=_session_id(patient), mode_id=mode)
+    await patient.call("session/set_mode", request, v1.SetSessionModeResponse)
+
+
+async def _set_option(patient: Patient, value: str, *, option_id: str) -> None:
+    request = v1.SetSessionConfigOptionRequest(
+        session_id=_session_id(patient), config_id=option_id, value=value
+    )
+    await patient.call("session/set_config_option", request, v1.SetSessionConfigOptionResponse)
 
 
 # ── what it advertises ────────────────────────────────────────────────────────────────────────
@@ -202,10 +234,10 @@ async def load(patient: Patient) -> Outcome:
     await patient.call("session/load", request, v1.LoadSessionResponse)
     told = patient.seen_at_reply(session_id) - before
     if late := await _late(patient, session_id, before + told):
-        return warned(f"{late} pieces of the history came after the reply")
+        return warned(f"{_count(late, 'piece')} of the history came after the reply")
     if not told:
         return warned("nothing of the history was told again")
-    return passed(f"{told} updates told the history again")
+    return passed(f"{_count(told, 'update')} told the history again")
 
 
 async def resume(patient: Patient) -> Outcome:
@@ -214,7 +246,7 @@ async def resume(patient: Patient) -> Outcome:
     request = v1.ResumeSessionRequest(session_id=session_id, cwd=patient.cwd, mcp_servers=[])
     await patient.call("session/resume", request, v1.ResumeSessionResponse)
     if late := await _late(patient, session_id, before):
-        return warned(f"{late} updates told the history again, which is what load is for")
+        return warned(f"{_count(late, 'update')} told the history again, as only load should")
     return passed("resumed without telling the history again")
 
 
@@ -258,6 +290,9 @@ async def unknown_session(patient: Patient) -> Outcome:
         await patient.prompt("no-such-session", TINY_PROMPT)
     except ConnectionLost:
         raise
+    except InternalError as error:
+        said = single_line(error.message, _WORDS)
+        return warned(f"refused like a crash (-32603), where -32002 would say why: {said}")
     except RemoteError as error:
         return passed(single_line(f"refused: {error.message}", _WORDS))
     return warned("a prompt for a session that does not exist was answered")
@@ -278,7 +313,8 @@ async def clean_output(patient: Patient) -> Outcome:
     noise = patient.peer.noise
     if noise.lines:
         sample = single_line(noise.sample.strip(), 80)
-        return warned(f"{noise.lines} lines on standard output were no messages: {sample}")
+        count = _count(noise.lines, "line")
+        return warned(f"{count} on standard output, and no message: {sample}")
     return passed("nothing but messages on standard output")
 
 
@@ -286,7 +322,10 @@ async def complaints(patient: Patient) -> Outcome:
     lines = patient.transport.stderr.strip().split("\n")
     if lines == [""]:
         return passed("nothing on standard error")
-    return passed(f"{len(lines)} lines on standard error, the last: {single_line(lines[-1], 80)}")
+    # The last that is a sentence: the end of a trace or a dump says nothing.
+    sentences = [line for line in lines if re.match(r"\S.*\w{3}", line)]
+    said = single_line((sentences or lines)[-1].strip(), 80)
+    return passed(f"{_count(len(lines), 'line')} on standard error, the last words: {said}")
 
 
 async def requests(patient: Patient) -> Outcome:
@@ -312,6 +351,10 @@ async def nothing_left(patient: Patient) -> Outcome:
     if names:
         return warned(f"left running: {', '.join(sorted(set(names)))}")
     return passed("no process was left behind")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _session_id(patient: Patient) -> str:

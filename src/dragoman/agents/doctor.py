@@ -142,10 +142,10 @@ class _Doctor:
         needs_connection: bool = True,
     ) -> None:
         start = time.monotonic()
-        if needs_connection and patient.peer.error is not None:
-            self._note(name, skipped("the agent is gone"), start)
-        elif needs_session and patient.session is None:
+        if needs_session and patient.session is None:
             self._note(name, skipped("there is no session"), start)
+        elif needs_connection and patient.peer.error is not None:
+            self._note(name, skipped("the agent is gone"), start)
         else:
             lingered = patient.lingered
             outcome = await self._graded(check, patient)
@@ -170,6 +170,7 @@ class _Doctor:
 
     def _keep_welcome(self, patient: Patient) -> None:
         welcome, raw = patient.welcome, patient.raw_welcome
+        self._report.wants_sign_in = patient.wants_sign_in
         self._report.agent_info = raw.get("agentInfo") or {}
         self._report.protocol_version = welcome.protocol_version
         self._report.capabilities = raw.get("agentCapabilities") or {}

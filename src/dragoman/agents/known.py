@@ -37,14 +37,18 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     install: str = ""
     """What a person types to get it."""
+    needs: str = ""
+    """What must be there to run its present version."""
     variable: str = ""
     """Where it looks for its key, if it takes one from the environment."""
     sign_in: str = ""
-    """How else a person signs in, as a sentence."""
+    """What a person does to sign in, as part of a sentence; names the variable, if there is one."""
     homepage: str = ""
     tried: str = ""
-    """The version that `make test-agents` runs; of an agent without one, what stands here was
-    collected and not tried."""
+    """The version that `make test-agents` runs."""
+    seen: str = ""
+    """Of others, the version that was started and asked for its ways to sign in; of one without
+    either, what stands here was collected and not tried."""
     notes: tuple[str, ...] = ()
     """What works differently, or not at all."""
 
@@ -67,8 +71,19 @@ _KNOWN = (
         command="claude-agent-acp",
         install="npm install -g @agentclientprotocol/claude-agent-acp",
         variable="ANTHROPIC_API_KEY",
+        needs="Node 22",
         homepage="https://github.com/agentclientprotocol/claude-agent-acp",
-        sign_in="run `claude` once and log in, or set the variable",
+        sign_in=(
+            "set `ANTHROPIC_API_KEY`, or log in with `dragoman agents login claude "
+            "claude-ai-login` (or `console-login`), or with `claude` itself"
+        ),
+        seen="0.99.1",
+        notes=(
+            "It offers load, list, resume, fork, close and delete. Text, a file with `--write`, a "
+            "command with `--exec`, a refusal and going on with a session were seen to work.",
+            "It writes and runs by itself after it asked, so there is nothing to revert.",
+            "As root it starts no session, unless `IS_SANDBOX=1` is set; it says so.",
+        ),
     ),
     KnownAgent(
         name="codex",
@@ -77,8 +92,14 @@ _KNOWN = (
         install="npm install -g @agentclientprotocol/codex-acp",
         variable="CODEX_API_KEY",
         homepage="https://github.com/agentclientprotocol/codex-acp",
-        sign_in="run `codex login`, or set the variable",
+        sign_in=(
+            "set `CODEX_API_KEY` and once run `dragoman agents login codex api-key`, the variable "
+            "alone is not enough; or sign in to ChatGPT with `dragoman agents login codex chat-gpt`"
+        ),
+        seen="2.6.0",
         notes=(
+            "It offers load, list, resume, fork, close and delete. Text and going on with a "
+            "session were seen to work.",
             "Its terminals are its own: what they print is shown as its word.",
             "Older versions end the turn as cancelled when a permission is refused.",
             "It does not leave when its input closes; it is ended a few seconds later.",
@@ -92,7 +113,7 @@ _KNOWN = (
         install="npm install -g @google/gemini-cli",
         variable="GEMINI_API_KEY",
         homepage="https://geminicli.com",
-        sign_in="run `gemini` once and choose how to authenticate, or set the variable",
+        sign_in="set `GEMINI_API_KEY`, or run `gemini` once and choose how to authenticate",
         tried="0.61.0",
         notes=(
             "Reading a file that is not there answers an empty text (quirk `missing_file`): "
@@ -127,8 +148,8 @@ _KNOWN = (
         variable="GOOSE_PROVIDER",
         homepage="https://github.com/aaif-goose/goose",
         sign_in=(
-            "run `goose configure`; the variable names the provider, whose own key variable "
-            "must be set too"
+            "run `goose configure`; or set `GOOSE_PROVIDER` to the provider's name, `GOOSE_MODEL`, "
+            "and the provider's own variable for its key"
         ),
         tried="1.50.0",
         notes=(
@@ -143,6 +164,7 @@ _KNOWN = (
         command="kimi",
         args=("acp",),
         install="npm install -g @moonshot-ai/kimi-code",
+        needs="Node 22.19",
         homepage="https://github.com/MoonshotAI/kimi-code",
         sign_in=(
             "run `kimi` and type `/login`, or write a provider into "
@@ -162,11 +184,22 @@ _KNOWN = (
         command="qwen",
         args=("--acp",),
         install="npm install -g @qwen-code/qwen-code",
+        needs="Node 22",
+        variable="OPENAI_API_KEY",
         homepage="https://github.com/QwenLM/qwen-code",
-        sign_in="run `qwen` once and choose how to authenticate",
+        sign_in=(
+            "set `OPENAI_API_KEY` and `OPENAI_MODEL`, one without the other is not enough "
+            "(`OPENAI_BASE_URL` for another service); or run `qwen` once and choose how to "
+            "authenticate"
+        ),
+        seen="0.24.4",
         notes=(
-            "It asks questions as requests for permission: every option is shown, none is "
-            "chosen by a flag.",
+            "It offers load, list and resume; not fork, close or delete. Text, a file with "
+            "`--write`, a refusal and going on with a session were seen to work.",
+            "It starts in its mode `auto`, in which a model decides what needs no permission; in "
+            "`--mode default` it asks.",
+            "It asks questions as requests for permission, and offers several ways to allow a "
+            "command: every option is shown, none is chosen by a flag. `--write` allows files.",
             "Its list of commands can be large (half a megabyte was seen).",
         ),
     ),
@@ -178,7 +211,12 @@ _KNOWN = (
         install="npm install -g @github/copilot",
         variable="COPILOT_GITHUB_TOKEN",
         homepage="https://github.com/github/copilot-cli",
-        sign_in="run `copilot` and type `/login`; a login of the GitHub CLI is found too",
+        sign_in=(
+            "set `COPILOT_GITHUB_TOKEN`, or run `copilot login`; a login of the GitHub CLI is "
+            "found too"
+        ),
+        seen="1.0.102",
+        notes=("It offers load, list and close; not resume, fork or delete.",),
     ),
     KnownAgent(
         name="cline",
@@ -187,17 +225,22 @@ _KNOWN = (
         args=("--acp",),
         install="npm install -g cline",
         homepage="https://cline.bot/cli",
-        sign_in="run `cline auth`",
-        notes=("It leaves a daemon running outside its process group; that is ended with it.",),
+        sign_in="run `cline auth`, or `dragoman agents login cline cline`",
+        seen="3.0.65",
+        notes=(
+            "It offers load; not list, resume, fork, close or delete.",
+            "It leaves a daemon running outside its process group; that is ended with it.",
+        ),
     ),
     KnownAgent(
         name="vibe",
         title="Mistral Vibe",
         command="vibe-acp",
         install="uv tool install mistral-vibe",
+        needs="Python 3.12",
         variable="MISTRAL_API_KEY",
         homepage="https://github.com/mistralai/mistral-vibe",
-        sign_in="run `vibe --setup`, or set the variable",
+        sign_in="set `MISTRAL_API_KEY`, or run `vibe --setup`",
         notes=(
             "It may offer several ways to allow the same: that is a question for a person, "
             "not for `--yolo`.",
@@ -213,8 +256,8 @@ _KNOWN = (
         sign_in="run `hermes setup`",
         tried="0.19.0",
         notes=(
-            "It offers several ways to allow the same: that is a question for a person, which "
-            "`--write` and `--yolo` do not answer.",
+            "For a risky command it offers several ways to allow it: that is a question for a "
+            "person, which `--exec` and `--yolo` do not answer. `--write` allows files.",
             "It edits files and runs commands by itself, so there is nothing to revert.",
             "It cannot close or delete sessions. Resuming one tells its history again, which "
             "is kept apart from what is new.",
@@ -225,6 +268,7 @@ _KNOWN = (
         title="Pi",
         command="pi-acp",
         install="npm install -g @earendil-works/pi-coding-agent pi-acp",
+        needs="Node 22.19",
         homepage="https://github.com/svkozak/pi-acp",
         sign_in="run `pi` and type `/login`, or set the key variable of a provider",
         notes=(
@@ -240,8 +284,8 @@ _KNOWN = (
         args=("run",),
         install="uv tool install acp-amp",
         variable="AMP_API_KEY",
-        homepage="https://superagenticai.github.io/acp-amp",
-        sign_in="run `amp login`, or set the variable",
+        homepage="https://github.com/SuperagenticAI/acp-amp",
+        sign_in="set `AMP_API_KEY`, or run `amp login`",
         notes=("An adapter around Amp by others; it needs a paid balance.",),
     ),
     KnownAgent(
@@ -252,10 +296,11 @@ _KNOWN = (
         install="npm install -g @augmentcode/auggie",
         variable="AUGMENT_SESSION_AUTH",
         homepage="https://www.augmentcode.com",
-        sign_in="run `auggie login`",
+        sign_in="set `AUGMENT_SESSION_AUTH`, or run `auggie login`",
+        seen="0.36.0",
         notes=(
-            "Without a sign-in it refuses to start a session; `dragoman -a auggie` says which "
-            "ways there are.",
+            "It offers load and list; not resume, fork, close or delete.",
+            "It cannot be signed in to through us.",
         ),
     ),
     KnownAgent(
@@ -266,7 +311,7 @@ _KNOWN = (
         install="curl https://cursor.com/install -fsS | bash",
         variable="CURSOR_API_KEY",
         homepage="https://cursor.com/docs/cli/acp",
-        sign_in="run `cursor-agent login`, or set the variable",
+        sign_in="set `CURSOR_API_KEY`, or run `cursor-agent login`",
     ),
     KnownAgent(
         name="droid",
@@ -276,11 +321,11 @@ _KNOWN = (
         install="npm install -g droid",
         variable="FACTORY_API_KEY",
         homepage="https://factory.ai/product/cli",
-        sign_in="run `droid` once and log in, or set the variable",
-        notes=(
-            "Without a sign-in it refuses to start a session; `dragoman -a droid` says which "
-            "ways there are.",
+        sign_in=(
+            "set `FACTORY_API_KEY`, or log in with `dragoman agents login droid device-pairing`"
         ),
+        seen="0.215.0",
+        notes=("It offers load, list and resume; not fork, close or delete.",),
     ),
 )
 _BY_NAME = {agent.name: agent for agent in _KNOWN}

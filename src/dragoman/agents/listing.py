@@ -24,7 +24,9 @@ class ListedAgent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     command: str | None = None
     path: str | None = None
     install: str = ""
+    needs: str = ""
     variable: str = ""
+    sign_in: str = ""
     homepage: str = ""
 
 
@@ -52,6 +54,7 @@ def _from_settings(agent: AgentSettings, default: str) -> ListedAgent:
         command=command,
         path=path,
         variable="" if known is None else known.variable,
+        sign_in="" if known is None else known.sign_in,
         homepage="" if known is None else known.homepage,
     )
 
@@ -68,6 +71,8 @@ def _from_known(agent: KnownAgent, default: str) -> ListedAgent:
         command=agent.command,
         path=path,
         install=agent.install,
+        needs=agent.needs,
         variable=agent.variable,
+        sign_in=agent.sign_in,
         homepage=agent.homepage,
     )

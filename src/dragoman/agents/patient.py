@@ -68,6 +68,7 @@ class Patient:
         self.welcome = v1.InitializeResponse(protocol_version=0)
         self.raw_welcome: dict[str, Any] = {}
         self.session: v1.NewSessionResponse | None = None
+        self.wants_sign_in = False
         self.updates: dict[str, list[str]] = {}
         """The kinds of updates seen so far, by session."""
         self._at_reply: dict[str, int] = {}

@@ -34,6 +34,8 @@ class Report(msgspec.Struct, kw_only=True, rename="camel"):
     protocol_version: int = 0
     capabilities: dict[str, Any] = {}
     auth_methods: list[str] = []
+    wants_sign_in: bool = False
+    """Before there can be a session; what needs one was left out."""
     findings: list[Finding] = []
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,11 @@ import msgspec
 from dragoman.agents.quirks import Quirks
 from dragoman.errors import ConfigError
 from dragoman.host.home import settings_file
+from dragoman.transport.base import Side
+from dragoman.transport.remote import RemoteAgent, is_header_value
 from dragoman.transport.stdio import AgentCommand
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
@@ -26,8 +31,19 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
     command: AgentCommand | None = None
     url: str | None = None
     headers: dict[str, str] = {}
+    files: Side | None = None
+    """Where its sessions' folders are, if it was said."""
     quirks: Quirks | None = None
     process: Literal["shared", "per-session"] = "shared"
+    protocol: Literal[1, 2] = 1
+    """The newest version of ACP to speak with it, if it agrees."""
+
+    @property
+    def target(self) -> AgentCommand | RemoteAgent:
+        """What to start, or to reach."""
+        if self.command is not None:
+            return self.command
+        return RemoteAgent(self.url or "", self.headers, self.files)
 
 
 class McpSettings(msgspec.Struct, kw_only=True, frozen=True):
@@ -105,25 +121,54 @@ class _Reader:
         )
 
     def _agent(self, name: str, value: Any, place: str) -> AgentSettings:
-        known = {"command", "args", "env", "url", "headers", "quirks", "process", "type"}
+        known = {"command", "args", "env", "url", "headers", "files"}
+        known |= {"quirks", "process", "protocol", "type"}
         entry = self._object(value, place, known, loose=True)
         if ("command" in entry) == ("url" in entry):
             self._fail(place, "either a command (a string) or a url (a string)")
+        files = self._side(entry.get("files"), f"{place}.files")
         command = None
         if "command" in entry:
             command = AgentCommand(
                 self._word(entry["command"], f"{place}.command"),
                 self._strings(entry.get("args", []), f"{place}.args"),
                 self._variables(entry.get("env", {}), f"{place}.env"),
+                files=files or "here",
             )
         return AgentSettings(
             name=name,
             command=command,
-            url=self._word(entry["url"], f"{place}.url") if "url" in entry else None,
-            headers=self._mapping(entry.get("headers", {}), f"{place}.headers"),
+            url=self._url(entry["url"], f"{place}.url") if "url" in entry else None,
+            headers=self._headers(entry.get("headers", {}), f"{place}.headers"),
+            files=files,
             quirks=self._quirks(entry.get("quirks"), f"{place}.quirks"),
             process=self._process(entry.get("process", "shared"), f"{place}.process"),
+            protocol=self._protocol(entry.get("protocol", 1), f"{place}.protocol"),
         )
+
+    def _url(self, value: Any, place: str) -> str:
+        url = self._word(value, place)
+        try:
+            RemoteAgent(url)
+        except ValueError as error:
+            self._fail(place, f"the address of an agent: {error}")
+        return url
+
+    def _headers(self, value: Any, place: str) -> dict[str, str]:
+        headers = self._mapping(value, place)
+        for name, text in headers.items():
+            if not _HEADER_NAME.fullmatch(name):
+                self._fail(f"{place}.{name}", "a name that a header can have")
+            if not is_header_value(text):
+                self._fail(f"{place}.{name}", "a value of printable ASCII characters")
+        return headers
+
+    def _side(self, value: Any, place: str) -> Side | None:
+        match value:
+            case None | "here" | "there":
+                return value
+            case _:
+                return self._fail(place, 'either "here" or "there"')
 
     def _quirks(self, value: Any, place: str) -> Quirks | None:
         if value is None:
@@ -139,6 +184,11 @@ class _Reader:
         if value == "per-session":
             return "per-session"
         return self._fail(place, 'either "shared" or "per-session"')
+
+    def _protocol(self, value: Any, place: str) -> Literal[1, 2]:
+        if isinstance(value, int) and not isinstance(value, bool) and value in (1, 2):
+            return 2 if value == 2 else 1
+        return self._fail(place, "either 1 or 2")
 
     def _mcp(self, value: Any, place: str) -> McpSettings:
         entry = self._object(

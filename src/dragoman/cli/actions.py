@@ -10,7 +10,9 @@ from dragoman.cli import options
 class Actions:
     """The actions of one command; what was chosen is `options.action`."""
 
-    def __init__(self, parser: argparse.ArgumentParser) -> None:
+    def __init__(self, parser: argparse.ArgumentParser, *, stored: bool = False) -> None:
+        """With `stored` each takes `--store`."""
+        self._stored = stored
         self._actions = parser.add_subparsers(
             dest="action", metavar="ACTION", required=True, title="actions"
         )
@@ -32,4 +34,6 @@ class Actions:
             default=argparse.SUPPRESS,
             help="log to standard error, tracebacks included",
         )
+        if self._stored:
+            options.add_store_option(parser)
         return parser

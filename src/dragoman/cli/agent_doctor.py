@@ -42,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
         print(_as_json(report))
     else:
         printer.end(report)
-        if report.findings[-1].check == "start" and choice.known and choice.known.install:
-            print(f"to install it: {choice.known.install}")
+        for line in _advice(report, choice, by_name=options.agent_command is None):
+            print(sanitise(line, newlines=False))
     return Exit.FAILED if report.result == "fail" else Exit.DONE
 
 
@@ -66,11 +66,26 @@ class Printer:
     def end(self, report: Report) -> None:
         counts = [
             f"{report.count('pass')} passed",
-            f"{report.count('warn')} warnings",
+            f"{report.count('warn')} warning{'' if report.count('warn') == 1 else 's'}",
             f"{report.count('fail')} failed",
             f"{report.count('skip')} skipped",
         ]
         print(self._style(", ".join(counts), _MARKS[report.result][1]))
+
+
+def _advice(report: Report, choice: setup.Choice, *, by_name: bool) -> list[str]:
+    """What to do next, and what we know about it already."""
+    known = choice.known
+    if report.findings[-1].check == "start":
+        return [f"to install it: {known.install}"] if known and known.install else []
+    if report.wants_sign_in:
+        own = [f"its own way: {known.sign_in}"] if known else []
+        # Of a command not even here more than the option: its words may hold secrets.
+        agent = choice.agent.name if by_name else "--agent-command …"
+        return [f"to sign in: dragoman agents login {agent}", *own]
+    if report.result == "pass" or known is None or not known.notes:
+        return []
+    return [f"known of {known.title}:", *(f"  {note}" for note in known.notes)]
 
 
 def _took(seconds: float) -> str:

@@ -14,9 +14,20 @@ from dragoman.safe_text import reveal
 
 
 def run(options: argparse.Namespace) -> int:
-    options.agent_command = None
+    if options.agent_command is not None:
+        _take_command(options)
     asyncio.run((_login if options.action == "login" else _logout)(options))
     return 0
+
+
+def _take_command(options: argparse.Namespace) -> None:
+    """Next to a command stands no name: the first word is the way already."""
+    login = options.action == "login"
+    if options.agent is not None and (not login or options.method is not None):
+        raise UsageError("give the agent by name or by --agent-command, not both")
+    if login:
+        options.method = options.agent
+    options.agent = None
 
 
 async def _login(options: argparse.Namespace) -> None:
@@ -45,15 +56,16 @@ async def _logout(options: argparse.Namespace) -> None:
 
 def _client(choice: setup.Choice) -> Client:
     offers = HostCapabilities(terminal_sign_in=True)
-    return Client.start(choice.command, name=choice.agent.name, capabilities=offers)
+    agent = choice.agent
+    return Client.start(agent.target, name=agent.name, capabilities=offers, protocol=agent.protocol)
 
 
 def _list(client: Client, choice: setup.Choice) -> None:
+    if not client.auth_methods:
+        print(reveal(f"{client.name} offers no way to sign in through us"))
     for method in client.auth_methods:
         more = f" - {method.description}" if method.description else ""
         where = ", in this terminal" if method.kind == "terminal" else ""
         print(reveal(f"  {method.id}: {method.name}{where}{more}"))
     for way in known_ways(choice.known):
         print(f"  {way}")
-    if not client.auth_methods:
-        print(reveal(f"{client.name} offers no way to sign in through us"))

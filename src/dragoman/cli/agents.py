@@ -50,15 +50,7 @@ def _add_doctor(actions: Actions) -> None:
         "  dragoman agents doctor --agent-command './my-agent --acp' --json\n\n"
         "Two short prompts are sent to the model. The exit code is 1 when a check failed.",
     )
-    parser.add_argument(
-        "agent",
-        metavar="NAME",
-        nargs="?",
-        help="an agent from the settings, else a known one (default: the default agent)",
-    )
-    parser.add_argument(
-        "--agent-command", metavar="'CMD ARGS'", help="check this command, no settings are needed"
-    )
+    _add_agent(parser)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -121,7 +113,15 @@ def _add_logout(actions: Actions) -> None:
 
 def _add_agent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "agent", metavar="NAME", help="an agent from the settings, else a known one"
+        "agent",
+        metavar="NAME",
+        nargs="?",
+        help="an agent from the settings, else a known one (default: the default agent)",
+    )
+    parser.add_argument(
+        "--agent-command",
+        metavar="'CMD ARGS'",
+        help="the agent that this command starts, no settings are needed",
     )
 
 

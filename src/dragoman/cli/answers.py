@@ -106,10 +106,11 @@ class Answers:
             paths=tuple(event.paths),
             argv=None if event.argv is None else tuple(event.argv),
             # What the agent asks for is a claim; what we ask ourselves is about to be done.
-            claimed=event.tool_call_id is not None,
+            claimed=event.claimed or event.tool_call_id is not None,
             tool_call_id=event.tool_call_id,
             content=tuple(event.content),
             always=event.description,
+            explanation=event.explanation,
         )
 
     async def _elicitation(self, event: e.ElicitationRequested) -> None:

@@ -192,11 +192,8 @@ def diffs_of(request: PermissionRequest) -> list[Diff]:
 def _wording(request: PermissionRequest) -> list[str]:
     """The agent's own words for it; our own only where they say more than stands there already."""
     if request.claimed:
-        return (
-            folded(f"in its words: {single_line(request.title, 200)}", "  ")
-            if request.title
-            else []
-        )
+        words = [single_line(text, 200) for text in (request.title, request.explanation) if text]
+        return folded(f"in its words: {': '.join(words)}", "  ") if words else []
     line = command_line(request.argv) if request.argv is not None else "".join(request.paths)
     _, _, said = request.title.partition(" ")
     return [] if said in ("", line) else folded(reveal(request.title), "  ")

@@ -27,7 +27,7 @@ class Console:
         self.status = _status()
         self.writer: Writer = self.status if can_draw(sys.stdout) else _Flushed()
         self.view = self._view(output)
-        self._asides = Asides()
+        self._asides = Asides(of_silence=output == "text")
 
     def _view(self, output: str) -> View:
         match output:

@@ -76,7 +76,7 @@ def _option(member: Any) -> Option:
         flags=tuple(member.option_strings),
         value="" if member.nargs == 0 else str(member.metavar or member.dest.upper()),
         help=member.help or "",
-        choices=tuple(member.choices or ()),
+        choices=tuple(map(str, member.choices or ())),
     )
 
 
@@ -85,5 +85,5 @@ def _argument(member: Any) -> Argument:
         name=str(member.metavar or member.dest),
         optional=member.nargs in ("?", "*"),
         help=member.help or "",
-        choices=tuple(member.choices or ()),
+        choices=tuple(map(str, member.choices or ())),
     )

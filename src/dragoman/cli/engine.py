@@ -24,11 +24,12 @@ from dragoman.errors import (
 )
 from dragoman.host.home import data_directory, running_directory
 from dragoman.hub.finding import find_session
+from dragoman.hub.hosts import home_of
 from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
 from dragoman.hub.owner import is_gone
 from dragoman.session.state import SessionState
-from dragoman.store.open import open_store
+from dragoman.store.open import open_default, open_store
 from dragoman.store.records import SessionFilter, SessionRecord
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ async def hub_of(job: Job, start: Callable[[], Client]) -> AsyncGenerator[Hub]:
     """`start` makes the client of the job's agent. Raises StoreError."""
     directory = None if job.options.no_store else data_directory()
     try:
-        store = await open_store(directory)
+        store = await (open_store(None) if directory is None else open_default())
     except StoreError as error:
         raise type(error)(
             error.place, f"{error.reason}; --no-store runs without a record"
@@ -68,7 +69,8 @@ async def hub_of(job: Job, start: Callable[[], Client]) -> AsyncGenerator[Hub]:
         launcher = JobLauncher(start, job.mcp_servers)
         # Who answers questions is a provider of the client, if there is someone.
         notes = None if directory is None else running_directory()
-        async with Hub(store, launcher, attended=False, notes=notes) as hub:
+        home = home_of(store, data_directory())
+        async with Hub(store, launcher, attended=False, notes=notes, home=home) as hub:
             try:
                 yield hub
             finally:
@@ -118,12 +120,15 @@ async def meant_by(hub: Hub, job: Job) -> Meant:
 
 
 async def runs_elsewhere(hub: Hub, record: SessionRecord) -> bool:
+    """Whether another process runs it, or has to: the one with its workspace."""
     owner = await hub.store.owner(record.id)
-    return owner is not None and owner.id != hub.owner.id and not is_gone(owner)
+    if owner is None or is_gone(owner):
+        return not hub.hosts.has(record)
+    return owner.id != hub.owner.id
 
 
 async def open_live(
-    hub: Hub, client: Client, job: Job, meant: Meant, asker: Callable[[], TerminalAsker | None]
+    hub: Hub, job: Job, meant: Meant, asker: Callable[[], TerminalAsker | None]
 ) -> Live:
     """The session, as the options say; `asker` asks which way to sign in, if that is wanted.
 
@@ -133,7 +138,9 @@ async def open_live(
         try:
             live = await _open(hub, job, meant)
         except AuthRequired as error:
-            await sign_in(client, job, error, asker())
+            # Which may be another process than before: one way to sign in starts it anew.
+            async with hub.using(job.agent.name, job.cwd) as client:
+                await sign_in(client, job, error, asker())
         else:
             _save_id(job, live)
             return live

@@ -12,10 +12,11 @@ from dragoman.errors import DragomanError
 from dragoman.host.home import data_directory, running_directory
 from dragoman.host.rulebook import Policy
 from dragoman.hub.finding import find_session
+from dragoman.hub.hosts import home_of
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
 from dragoman.store.base import Store
-from dragoman.store.open import open_store
+from dragoman.store.open import open_default
 from dragoman.store.records import SessionRecord
 
 
@@ -25,10 +26,13 @@ async def opened_hub(settings: str | None = None) -> AsyncGenerator[Hub]:
 
     What owners that were killed left behind is put right first. Raises StoreError.
     """
-    store = await open_store(data_directory())
+    store = await open_default()
     try:
         launcher = SettingsLauncher(lambda: load_settings(settings), Policy(stored=store.rules))
-        async with Hub(store, launcher, attended=False, notes=running_directory()) as hub:
+        home = home_of(store, data_directory())
+        async with Hub(
+            store, launcher, attended=False, notes=running_directory(), home=home
+        ) as hub:
             with suppress(DragomanError):  # what cannot be written can still be looked at
                 await hub.chores.recover()
             yield hub

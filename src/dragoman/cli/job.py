@@ -19,6 +19,7 @@ from dragoman.host.rulebook import Policy
 from dragoman.hub.launcher import started_in
 from dragoman.session.content import Content
 from dragoman.store.records import SessionRecord
+from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
 
 
@@ -28,7 +29,7 @@ class Job(msgspec.Struct, kw_only=True):
     options: argparse.Namespace
     agent: AgentSettings
     known: KnownAgent | None
-    command: AgentCommand
+    command: AgentCommand | RemoteAgent
     mcp_servers: list[McpServer]
     policy: Policy
     cwd: str
@@ -36,6 +37,12 @@ class Job(msgspec.Struct, kw_only=True):
     assignments: list[Assignment]
     asks: bool
     prompt: list[Content] | None
+
+    @property
+    def program(self) -> str:
+        """What is run, or where the agent is; nothing that could be a secret."""
+        command = self.command
+        return command.place if isinstance(command, RemoteAgent) else command.command
 
     def with_hint(self, error: CommandNotFound) -> CommandNotFound:
         """The same error, and how to get the agent if we know that."""
@@ -49,9 +56,9 @@ def prepare(options: argparse.Namespace, *, asks: bool) -> Job:
     if options.no_store and options.session is not None:
         raise UsageError("--session needs a record to find the name in: leave --no-store out")
     choice = setup.choose_agent(options)
-    cwd, more_folders = setup.folders(options)
-    command = choice.command
-    if options.agent_command is None:
+    cwd, more_folders = setup.folders(options, choice.agent.files)
+    command = choice.agent.target
+    if options.agent_command is None and isinstance(command, AgentCommand):
         command = started_in(command, cwd)
     return Job(
         options=options,
@@ -91,7 +98,7 @@ def for_session(job: Job, record: SessionRecord) -> Job:
     """
     if record.agent == job.agent.name and record.cwd == job.cwd:
         return job
-    if not os.path.isdir(record.cwd):
+    if not os.path.isdir(record.cwd) and job.agent.files != "there":
         raise SessionNotContinued(record.id, f"its folder {record.cwd} is not there any more")
     again = prepare(_options_for(job, record), asks=job.asks)
     again.prompt = job.prompt

@@ -5,6 +5,7 @@ Imports next to nothing before Ctrl-C is in hand; a command's own module is impo
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -27,11 +28,20 @@ def main(words: Sequence[str] | None = None) -> int:
         streams.settle()
 
 
+def _take_store(address: str | None) -> None:
+    """Whatever the command is: what it starts must not inherit the password."""
+    if address is None and "DRAGOMAN_STORE" not in os.environ:
+        return
+    home = import_module("dragoman.host.home")
+    home.store_address() if address is None else home.use_store(address)
+
+
 def _run(words: list[str]) -> int:
     from dragoman.cli import parsers
 
     command = words.pop(0) if words and words[0] in parsers.COMMANDS else "run"
     arguments = parsers.parsed(command, words)
+    _take_store(getattr(arguments, "store", None))
     if command in _TALKS:
         import_module("dragoman.process.launch").warm_up()  # it gets ready while we import
     module = import_module(f"dragoman.cli.{command.replace('-', '_')}")

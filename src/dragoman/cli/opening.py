@@ -38,6 +38,7 @@ def client_for(
         permissions=asker,
         elicitation=asker,
         quirks=job.agent.quirks,
+        protocol=job.agent.protocol,
     )
 
 

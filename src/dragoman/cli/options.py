@@ -31,7 +31,21 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--agent-command",
         metavar="'CMD ARGS'",
-        help="run this command as the agent; no settings are needed",
+        help="run this command as the agent, or reach one at a ws://, wss://, http:// or https:// "
+        "address; no settings are needed",
+    )
+    agent.add_argument(
+        "--files",
+        choices=("here", "there"),
+        help="where the workspace of an agent on another machine is: here, and it is served from "
+        "here; or there (default: not served)",
+    )
+    agent.add_argument(
+        "--protocol",
+        type=int,
+        choices=(1, 2),
+        help="the newest version of ACP to speak; 2 is a draft, and an agent that does not know it "
+        "is spoken to in 1 (default: what the settings say, else 1)",
     )
     agent.add_argument("--settings", metavar="PATH", help="the settings file")
     agent.add_argument(
@@ -80,6 +94,19 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         "--save-session", metavar="PATH", help="write the session's id into this file"
     )
     session.add_argument("--no-store", action="store_true", help="keep no record of this run")
+    add_store_option(parser)
+
+
+def add_store_option(parser: argparse.ArgumentParser) -> None:
+    """Where sessions are recorded. Without a default of its own, so that an action keeps what was
+    said before it."""
+    parser.add_argument(
+        "--store",
+        metavar="ADDRESS",
+        default=argparse.SUPPRESS,
+        help="record in this PostgreSQL database: postgresql://user@host/database "
+        "(default: $DRAGOMAN_STORE, else SQLite in the data directory)",
+    )
 
 
 def _add_permission_options(parser: argparse.ArgumentParser) -> None:

@@ -19,13 +19,18 @@ COMMANDS = {
     "watch": "follow a session, wherever it runs",
     "cancel": "stop the turn of a session, wherever it runs",
     "serve": "the page, and all sessions over HTTP",
+    "bridge": "offer an agent of this machine to others",
     "agents": "list, check, install and remove agents",
     "policy": "list, check, explain and revoke permission rules",
+    "store": "check where sessions are recorded, or copy it to another place",
     "replay": "play a recording, or serve it as an agent",
     "completion": "print the completion script for a shell",
     "demo-agent": "be the built-in demo agent on standard input and output",
 }
 """Each but `run` is a module here with `add_arguments(parser)` and `run(arguments) -> code`."""
+
+_STORED = ("sessions", "watch", "cancel", "serve", "policy", "store")
+"""Those that take `--store`; `run` and `chat` have it among the options of a session."""
 
 EPILOG = """\
 commands:
@@ -33,7 +38,7 @@ commands:
 
 examples:
   dragoman "fix the failing test"              one turn with the default agent
-  dragoman -a goose --write "add a README"     let it write inside this folder
+  dragoman -a gemini --write "add a README"    let it write inside this folder
   git diff | dragoman -o simple > review.md    prompt from standard input, answer to a file
   dragoman --list-modes --list-commands        what the agent offers
   dragoman --session fix "now test it"         go on with the session of that name
@@ -96,5 +101,7 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     import_module(f"dragoman.cli.{command.replace('-', '_')}").add_arguments(parser)
+    if command in _STORED:
+        options.add_store_option(parser)
     options.add_debug_option(parser)
     return parser

@@ -67,6 +67,8 @@ class PlainView:
         self._diffs: set[tuple[str, ...]] = set()
 
     def show(self, event: e.Event, state: SessionState) -> None:
+        if isinstance(event, e.AgentMessage | e.AgentThought) and event.replaces:
+            self._end_flow()  # what stands there cannot be taken back: it is said anew
         match event:
             case e.AgentMessage():
                 self._stream("", event.message_id, shown(event.content))
@@ -81,7 +83,7 @@ class PlainView:
             case e.FileWritten():
                 self._diff(Diff(event.path, event.after, event.before))
             case e.TerminalStarted():
-                self._line("[terminal]", f"$ {command_line(event.argv)}")
+                self._line("[terminal]", f"$ {command_line(event.argv) or event.command}")
             case e.TerminalExited():
                 self._line("[terminal]", ending_words(event.exit_code, event.signal))
             case e.TurnEnded():

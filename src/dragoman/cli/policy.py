@@ -26,7 +26,7 @@ Nothing is read, written or run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = Actions(parser)
+    actions = Actions(parser, stored=True)
     listing = actions.add("list", 'list the rules that your "always" answers made')
     listing.add_argument("--json", action="store_true", help="as a JSON array of objects")
     checking = actions.add("check", "check a file of rules")

@@ -23,12 +23,15 @@ from dragoman.errors import InvalidMessage
 from dragoman.host.access import Access, Operation, file_access, terminal_access
 from dragoman.host.answers import describe
 from dragoman.host.consent import Consent
+from dragoman.host.permissions import NO_SUBJECT, Subject
 from dragoman.host.policy import Considered, Decision, Explanation
 from dragoman.host.policy_file import load_policy
 from dragoman.host.rulebook import Policy
 from dragoman.host.workspace import Workspace
 from dragoman.safe_text import reveal
 from dragoman.schema import codec, v1
+from dragoman.session.events import ToolCallUpdated
+from dragoman.session.facts import PermissionOption
 from dragoman.session.state import SessionState
 from dragoman.testing.recording import FROM_AGENT, Line, load_recording
 from dragoman.wire import messages
@@ -167,7 +170,7 @@ def _recorded(options: argparse.Namespace) -> Iterator[Explained]:
         request = messages.decode(line.frame) if line.dir == FROM_AGENT else None
         if isinstance(request, Request):
             try:
-                yield from _decided(request, transcript.states, policy, options)
+                yield from _decided(request, transcript, policy, options)
             except InvalidMessage:
                 continue
 
@@ -180,11 +183,12 @@ def _lines(path: str) -> tuple[Line, ...]:
 
 
 def _decided(
-    request: Request, states: dict[str, SessionState], policy: Policy, options: argparse.Namespace
+    request: Request, transcript: Transcript, policy: Policy, options: argparse.Namespace
 ) -> Iterator[Explained]:
+    states = transcript.states
     match current_name(request.method):
         case "session/request_permission":
-            asked = codec.decode(request.params, v1.RequestPermissionRequest)
+            asked = _request(request, second=transcript.second is not None)
             state = states[asked.session_id]
             workspace = _recorded_workspace(options, state)
             yield from _permission(asked, state, workspace, policy, options.agent)
@@ -195,8 +199,27 @@ def _decided(
             pass
 
 
+class _Asked(msgspec.Struct, frozen=True):
+    """A request for permission, in either version."""
+
+    session_id: str
+    call: ToolCallUpdated | None
+    options: list[PermissionOption]
+    subject: Subject = NO_SUBJECT
+
+
+def _request(request: Request, *, second: bool) -> _Asked:
+    if second:
+        from dragoman.cli.recorded_v2 import permission
+
+        return _Asked(*permission(request))
+    asked = codec.decode(request.params, v1.RequestPermissionRequest)
+    options = [inward.permission_option(option) for option in asked.options]
+    return _Asked(asked.session_id, inward.tool_call_update(asked.tool_call), options)
+
+
 def _permission(
-    asked: v1.RequestPermissionRequest,
+    asked: _Asked,
     state: SessionState,
     workspace: Workspace,
     policy: Policy,
@@ -212,14 +235,12 @@ def _permission(
         state=state,
         record=lambda event: None,
     )
-    call = inward.tool_call_update(asked.tool_call)
-    wanted = [inward.permission_option(option) for option in asked.options]
-    asyncio.run(_settle(consent, call, wanted))
+    asyncio.run(_settle(consent, asked))
     yield from watched.explained
 
 
-async def _settle(consent: Consent, call: Any, wanted: list[Any]) -> None:
-    await consent.request_permission(call, wanted)
+async def _settle(consent: Consent, asked: _Asked) -> None:
+    await consent.request_permission(asked.call, asked.options, asked.subject)
 
 
 class _Watched(Policy):

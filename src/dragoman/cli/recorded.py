@@ -6,7 +6,7 @@ The same fold as live, with nothing executed: what the client answered then stan
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +21,9 @@ from dragoman.session.state import PendingPermission, SessionState, Terminal
 from dragoman.testing.recording import FROM_AGENT, TO_AGENT, Line
 from dragoman.wire import messages
 from dragoman.wire.messages import Failure, Id, Message, Notification, Reply, Request
+
+if TYPE_CHECKING:
+    from dragoman.cli.recorded_v2 import SecondTranscript
 
 _HISTORY = (e.UserMessage, e.AgentMessage, e.AgentThought, e.ToolCallUpdated, e.PlanUpdated)
 """What a loaded session tells again."""
@@ -41,8 +44,10 @@ class Transcript:
         self._called: dict[Id, Request] = {}
         self._asked: dict[Id, Request] = {}
         # Translating updates needs no more of a host than to be told of them.
-        told: Any = _Told(self._told)
+        told: Any = _Told(self.told)
         self._serving = Serving(told)
+        self.second: SecondTranscript | None = None
+        """What understands the frames, once version 2 was agreed on."""
         self._retelling: set[str] = set()
         self._ended: dict[tuple[str, str], e.TerminalExited] = {}
         self._happened: list[Happened] = []
@@ -61,14 +66,19 @@ class Transcript:
             return self._happened
         return self._happened
 
-    def _told(self, session_id: str, event: e.Event) -> None:
+    def known(self, session_id: str) -> SessionState | None:
+        return self.states.get(session_id)
+
+    def told(self, session_id: str, event: e.Event) -> None:
+        """The agent told this."""
         forking = any(call.method == "session/fork" for call in self._called.values())
         if forking and session_id not in self.states:
             self._retelling.add(session_id)  # the reply, which names it, is still to come
         event.replay = session_id in self._retelling and isinstance(event, _HISTORY)
-        self._happen(session_id, event)
+        self.happen(session_id, event)
 
-    def _happen(self, session_id: str, event: e.Event) -> None:
+    def happen(self, session_id: str, event: e.Event) -> None:
+        """This happened, whoever brought it about."""
         state = self.states.get(session_id)
         if state is None:
             state = self.states[session_id] = SessionState(session_id)
@@ -82,11 +92,11 @@ class Transcript:
         match message:
             case Request():
                 self._call(message)
-            case Notification(method="session/cancel"):
+            case Notification(method="session/cancel"):  # the same in both versions
                 session_id = codec.decode(message.params, v1.CancelNotification).session_id
                 state = self.states.get(session_id)
                 if state is not None and state.turn is not None:
-                    self._happen(session_id, e.TurnCancelling(state.turn.id))
+                    self.happen(session_id, e.TurnCancelling(state.turn.id))
             case Reply() | Failure() if message.id in self._asked:
                 self._answered(self._asked.pop(message.id), message)
             case _:
@@ -96,41 +106,49 @@ class Transcript:
         if request.method == "initialize":  # a new connection counts its ids anew
             self._called.clear()
             self._asked.clear()
+            self.second = None
         self._called[request.id] = request
+        if self.second is not None:
+            self.second.called(request)
+            return
         match request.method:
             case "session/prompt":
                 asked = codec.decode(request.params, v1.PromptRequest)
-                self._turns += 1
-                self._retelling.discard(asked.session_id)
                 content = [inward.content(block) for block in asked.prompt]
-                self._happen(asked.session_id, e.TurnStarted(f"turn-{self._turns}", content))
+                self.begin_turn(asked.session_id, content)
             case "session/load" | "session/resume":
                 again = codec.decode(request.params, v1.LoadSessionRequest)
-                self.states.pop(again.session_id, None)
-                self._retelling.add(again.session_id)
-                self._open(again.session_id, again, "continued")
+                self.reopen(again.session_id, again.cwd, again.additional_directories)
             case _:
                 pass
 
-    def _open(
-        self,
-        session_id: str,
-        request: v1.NewSessionRequest | v1.LoadSessionRequest,
-        continuity: e.Continuity,
-    ) -> None:
-        more = request.additional_directories
-        self._happen(session_id, e.SessionOpened(session_id, request.cwd, continuity, more))
+    def begin_turn(self, session_id: str, content: list[Any]) -> str:
+        """A prompt was sent; the id of its turn."""
+        self._turns += 1
+        self._retelling.discard(session_id)
+        turn_id = f"turn-{self._turns}"
+        self.happen(session_id, e.TurnStarted(turn_id, content))
+        return turn_id
+
+    def reopen(self, session_id: str, cwd: str, more: list[str]) -> None:
+        """A session is asked for that the agent may tell again."""
+        self.states.pop(session_id, None)
+        self._retelling.add(session_id)
+        self.happen(session_id, e.SessionOpened(session_id, cwd, "continued", more))
 
     # ── from the agent ────────────────────────────────────────────────────────────────────────
 
     def _received(self, message: Message | None) -> None:
         match message:
+            case Notification() if self.second is not None:
+                self.second.notified(message)
             case Notification():
                 self._serving.on_notification(message.method, message.params)
             case Request():
                 self._asked[message.id] = message
                 if current_name(message.method) == "session/request_permission":
-                    self._permission(message)
+                    ask = self._permission if self.second is None else self.second.asked
+                    ask(message)
             case Reply() | Failure() if message.id in self._called:
                 self._replied(self._called.pop(message.id), message)
             case _:
@@ -139,8 +157,8 @@ class Transcript:
     def _permission(self, request: Request) -> None:
         asked = codec.decode(request.params, v1.RequestPermissionRequest)
         call = inward.tool_call_update(asked.tool_call)
-        self._happen(asked.session_id, call)
-        self._happen(
+        self.happen(asked.session_id, call)
+        self.happen(
             asked.session_id,
             e.PermissionRequested(
                 request.id.decode(),
@@ -151,15 +169,21 @@ class Transcript:
         )
 
     def _replied(self, request: Request, reply: Reply | Failure) -> None:
+        if self.second is not None:
+            self.second.replied(request, reply)
+            return
         match request.method, reply:
+            case "initialize", Reply():
+                self._agree(codec.decode(reply.result, v1.InitializeResponse).protocol_version)
             case "session/prompt", _:
                 session_id = codec.decode(request.params, v1.PromptRequest).session_id
                 self._turn_ended(session_id, reply)
             case "session/new" | "session/fork", Reply():
                 opened = codec.decode(reply.result, v1.NewSessionResponse)
-                self._open(
-                    opened.session_id, codec.decode(request.params, v1.NewSessionRequest), "new"
-                )
+                asked = codec.decode(request.params, v1.NewSessionRequest)
+                more = asked.additional_directories
+                place = e.SessionOpened(opened.session_id, asked.cwd, "new", more)
+                self.happen(opened.session_id, place)
                 self._facts(opened.session_id, opened)
             case "session/load" | "session/resume", Reply():
                 result = b"{}" if bytes(reply.result) == b"null" else reply.result
@@ -168,24 +192,30 @@ class Transcript:
             case _:
                 pass
 
+    def _agree(self, version: int) -> None:
+        if version == 2:
+            from dragoman.cli.recorded_v2 import SecondTranscript
+
+            self.second = SecondTranscript(self)
+
     def _facts(
         self, session_id: str, reply: v1.NewSessionResponse | v1.LoadSessionResponse
     ) -> None:
         if reply.modes is not None:
-            self._happen(session_id, inward.modes(reply.modes))
+            self.happen(session_id, inward.modes(reply.modes))
         if reply.config_options:
             options = inward.config_options(reply.config_options)
-            self._happen(session_id, e.ConfigChanged(options))
+            self.happen(session_id, e.ConfigChanged(options))
 
     def _turn_ended(self, session_id: str, reply: Reply | Failure) -> None:
         state = self.states.get(session_id)
         turn_id = "" if state is None or state.turn is None else state.turn.id
         if isinstance(reply, Failure):
-            self._happen(session_id, e.TurnEnded(turn_id, error=reply.message))
+            self.happen(session_id, e.TurnEnded(turn_id, error=reply.message))
             return
         ended = codec.decode(reply.result, v1.PromptResponse)
         usage = inward.token_usage(ended.usage)
-        self._happen(session_id, e.TurnEnded(turn_id, ended.stop_reason, usage))
+        self.happen(session_id, e.TurnEnded(turn_id, ended.stop_reason, usage))
 
     # ── what the client did for the agent ─────────────────────────────────────────────────────
 
@@ -226,14 +256,14 @@ class Transcript:
         outcome = answer.outcome
         chosen = outcome.option_id if isinstance(outcome, v1.SelectedPermissionOutcome) else None
         decision = Decision(_effect(options, chosen), "as recorded")
-        self._happen(session_id, e.PermissionSettled(request_id, chosen, decision))
+        self.happen(session_id, e.PermissionSettled(request_id, chosen, decision))
 
     def _written(self, asked: v1.WriteTextFileRequest, refusal: str | None) -> None:
         if refusal is None:
-            self._happen(asked.session_id, e.FileWritten(asked.path, asked.content))
+            self.happen(asked.session_id, e.FileWritten(asked.path, asked.content))
         else:
             refused = e.AccessDecided("write", Decision("deny", refusal), [asked.path])
-            self._happen(asked.session_id, refused)
+            self.happen(asked.session_id, refused)
 
     def _started(
         self, asked: v1.CreateTerminalRequest, result: msgspec.Raw, refusal: str | None
@@ -241,12 +271,12 @@ class Transcript:
         argv = [asked.command, *asked.args]
         if refusal is None:
             made = codec.decode(result, v1.CreateTerminalResponse)
-            self._happen(
+            self.happen(
                 asked.session_id, e.TerminalStarted(made.terminal_id, argv, asked.cwd or "")
             )
         else:
             refused = e.AccessDecided("execute", Decision("deny", refusal), argv=argv)
-            self._happen(asked.session_id, refused)
+            self.happen(asked.session_id, refused)
 
     def _printed(self, asked: v1.TerminalOutputRequest, now: v1.TerminalOutputResponse) -> None:
         """The answer holds all of the output so far; what is new in it is an event."""
@@ -254,7 +284,7 @@ class Transcript:
         if terminal is None:
             return
         if new := now.output.removeprefix(terminal.output):
-            self._happen(asked.session_id, e.TerminalOutput(asked.terminal_id, new))
+            self.happen(asked.session_id, e.TerminalOutput(asked.terminal_id, new))
         if (ended := now.exit_status) is not None:
             exited = e.TerminalExited(asked.terminal_id, ended.exit_code, ended.signal)
             self._ended[asked.session_id, asked.terminal_id] = exited
@@ -264,7 +294,7 @@ class Transcript:
         terminal = self._terminal(session_id, terminal_id)
         exited = self._ended.pop((session_id, terminal_id), None)
         if exited is not None and terminal is not None and terminal.running:
-            self._happen(session_id, exited)
+            self.happen(session_id, exited)
 
     def _terminal(self, session_id: str, terminal_id: str) -> Terminal | None:
         state = self.states.get(session_id)

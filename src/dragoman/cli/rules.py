@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dragoman.host.home import data_directory
+from dragoman.host.home import data_directory, store_address
 from dragoman.host.matching import Rule
 from dragoman.host.rulebook import StoredRule
-from dragoman.store.open import is_there, open_rules
-from dragoman.store.rules import SqliteRules
+from dragoman.store.base import Rules
+from dragoman.store.open import is_there, open_rules, open_rules_at
 
 
 class StoredRules:
@@ -20,7 +20,8 @@ class StoredRules:
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory or data_directory()
-        self._opened: SqliteRules | None = None
+        self._address = store_address() if directory is None else None
+        self._opened: Rules | None = None
 
     def list(self) -> Sequence[Rule]:
         rules = self._if_any()
@@ -42,12 +43,15 @@ class StoredRules:
         rules = self._if_any()
         return rules is not None and rules.revoke(rule_id)
 
-    def _if_any(self) -> SqliteRules | None:
-        if self._opened is None and not is_there(self._directory):
+    def _if_any(self) -> Rules | None:
+        if self._opened is None and self._address is None and not is_there(self._directory):
             return None
         return self._rules()
 
-    def _rules(self) -> SqliteRules:
+    def _rules(self) -> Rules:
         if self._opened is None:
-            self._opened = open_rules(self._directory)
+            address = self._address
+            self._opened = (
+                open_rules(self._directory) if address is None else open_rules_at(address)
+            )
         return self._opened

@@ -4,46 +4,27 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-from contextlib import suppress
-from functools import partial
+import re
 from importlib import import_module
 
+from dragoman.cli.address import add_address_options, check_address, log
 from dragoman.cli.guard import UsageError
-
-_REMOTE = (
-    "--host {host}: whoever reaches that address and has the token can run commands as you, and "
-    "nothing is encrypted on the way; --allow-remote serves there all the same"
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    where = parser.add_argument_group("address")
-    where.add_argument(
-        "--host", metavar="ADDRESS", default="127.0.0.1", help="listen here (default: 127.0.0.1)"
-    )
-    where.add_argument(
-        "--port", metavar="N", type=_port, default=0, help="and on this port (default: a free one)"
-    )
-    where.add_argument(
-        "--allow-remote",
-        action="store_true",
-        help="listen on an address that other machines can reach",
-    )
-    where.add_argument(
-        "--allow-origin",
-        metavar="ORIGIN",
-        type=_origin,
-        action="append",
-        default=[],
-        help="let pages of this origin call the API, with the token; repeatable",
-    )
-    where.add_argument(
-        "--token-file",
-        metavar="PATH",
-        help="keep the token in this file over restarts; made if it is not there",
-    )
+    where = add_address_options(parser)
     where.add_argument("--open", action="store_true", help="open the page in a browser")
+    where.add_argument(
+        "--headless",
+        action="store_true",
+        help="no page and no address: run what other servers on the same store call for",
+    )
+    where.add_argument(
+        "--name",
+        metavar="NAME",
+        type=_name,
+        help="what this host is called among others (default: the machine's name)",
+    )
     agent = parser.add_argument_group("sessions")
     agent.add_argument("-a", "--agent", metavar="NAME", help="the agent of sessions that name none")
     agent.add_argument("--settings", metavar="PATH", help="the settings file")
@@ -73,14 +54,13 @@ def _add_permissions(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    hosts = import_module("dragoman.web.hosts")
-    if not options.allow_remote and not hosts.is_loopback(options.host):
-        raise UsageError(_REMOTE.format(host=options.host))
+    check_address(options)
+    _check_headless(options)
     if not os.path.isdir(options.cwd):
         raise UsageError(f"--cwd {options.cwd}: there is no such directory")
     import_module("dragoman.web.serving").serve(
-        partial(_announce, options.open),
-        _log,
+        _announce,
+        log,
         host=options.host,
         port=options.port,
         token_file=options.token_file,
@@ -92,33 +72,51 @@ def run(options: argparse.Namespace) -> int:
         write=options.write,
         execute=options.exec,
         yolo=options.yolo,
+        name=options.name,
+        headless=options.headless,
+        open_page=_open if options.open else None,
     )
     return 0
 
 
-def _announce(in_browser: bool, address: str) -> None:
+def _check_headless(options: argparse.Namespace) -> None:
+    """What is for the page makes no sense without one."""
+    given = {
+        "--port": options.port,
+        "--open": options.open,
+        "--token-file": options.token_file,
+        "--allow-origin": options.allow_origin,
+    }
+    for name, value in given.items():
+        if options.headless and value:
+            raise UsageError(f"{name} makes no sense with --headless")
+
+
+def _name(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", text) is None:
+        sentence = f"expected up to 63 letters, digits, dots, dashes and underscores, not {text!r}"
+        raise argparse.ArgumentTypeError(sentence)
+    return text
+
+
+def _announce(address: str) -> None:
     print(address, flush=True)
-    if in_browser:
-        _open(address)
 
 
 def _open(address: str) -> None:
     """Through a file that leads there: every user of the machine sees what a browser is started
     with, and the address has the token in it."""
     import webbrowser
+    from html import escape
 
     from dragoman.host.home import data_directory, make_private
 
     path = make_private(data_directory()) / "open.html"
     path.unlink(missing_ok=True)
     path.touch(0o600, exist_ok=False)
-    path.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">\n')
+    leading = f'<meta http-equiv="refresh" content="0; url={escape(address)}">'
+    path.write_text(f"<!doctype html>{leading}\n")
     webbrowser.open(path.as_uri())
-
-
-def _log(line: str) -> None:
-    with suppress(OSError):  # whoever read the log may have gone
-        print(line, file=sys.stderr, flush=True)
 
 
 def _rules(path: str | None):
@@ -129,21 +127,3 @@ def _rules(path: str | None):
     from dragoman.host.policy_file import load_policy
 
     return load_policy(Path(path), home=str(Path.home()))
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, not {text}")
-    return int(text)
-
-
-def _origin(text: str) -> str:
-    """Exactly as browsers send it: a scheme, a host, a port if it is not the scheme's own."""
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or text != f"{parts.scheme}://{parts.netloc}":
-        raise argparse.ArgumentTypeError(f"expected an origin as https://host[:port], not {text}")
-    if not parts.netloc or parts.netloc != parts.netloc.lower() or "@" in parts.netloc:
-        raise argparse.ArgumentTypeError(f"expected a plain host in lower case, not {text}")
-    return text

@@ -30,7 +30,10 @@ def run(options: argparse.Namespace) -> int:
 async def _fork(options: argparse.Namespace) -> None:
     async with opened_hub(options.settings) as hub:
         record = await meant(hub.store, options)
-        print((await hub.fork(record.id, name=options.name)).id)
+        if hub.hosts.has(record):
+            print((await hub.fork(record.id, name=options.name)).id)
+        else:
+            print(await hub.elsewhere.fork(record, options.name))
 
 
 async def _close(options: argparse.Namespace) -> None:

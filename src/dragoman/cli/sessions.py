@@ -27,7 +27,7 @@ _WHICH = "its id or the beginning of it, its name, or the agent's id for it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = Actions(parser)
+    actions = Actions(parser, stored=True)
     _add_list(actions)
     _add_looking(actions)
     _add_files(actions)

@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -24,9 +25,9 @@ from dragoman.client.mcp import McpServer
 from dragoman.host.home import settings_file
 from dragoman.host.rulebook import Policy
 from dragoman.hub.launcher import mcp_server
+from dragoman.transport.base import Side
+from dragoman.transport.remote import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
-
-_REMOTE = ("ws://", "wss://", "http://", "https://")
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -40,7 +41,8 @@ class Choice(msgspec.Struct, frozen=True):
     @property
     def command(self) -> AgentCommand:
         if self.agent.command is None:
-            raise UsageError(_no_remote(self.agent.url or ""))
+            name = self.agent.name
+            raise UsageError(f"{name} runs elsewhere: this needs one that is started by a command")
         return self.agent.command
 
     @property
@@ -50,6 +52,25 @@ class Choice(msgspec.Struct, frozen=True):
 
 def choose_agent(options: argparse.Namespace) -> Choice:
     """By command, by name, or by default. Raises ConfigError, UnknownAgent or UsageError."""
+    choice = _choose(options)
+    agent = choice.agent
+    files: Side | None = getattr(options, "files", None)
+    if files is not None:
+        agent = _on_side(agent, files)
+    protocol: Literal[1, 2] | None = getattr(options, "protocol", None)
+    if protocol is not None:
+        agent = msgspec.structs.replace(agent, protocol=protocol)
+    return msgspec.structs.replace(choice, agent=agent)
+
+
+def _on_side(agent: AgentSettings, files: Side) -> AgentSettings:
+    command = agent.command
+    if command is not None:
+        command = msgspec.structs.replace(command, files=files)
+    return msgspec.structs.replace(agent, files=files, command=command)
+
+
+def _choose(options: argparse.Namespace) -> Choice:
     if options.agent_command is not None:
         settings = load_settings(options.settings) if options.settings else Settings()
         return Choice(_from_command(options.agent_command), settings)
@@ -68,8 +89,8 @@ def choose_agent(options: argparse.Namespace) -> Choice:
 
 
 def _from_command(line: str) -> AgentSettings:
-    if line.lower().startswith(_REMOTE):
-        raise UsageError(_no_remote(line))
+    if is_remote(line):
+        return _from_address(line)
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -77,12 +98,17 @@ def _from_command(line: str) -> AgentSettings:
     if not words:
         raise UsageError("--agent-command is empty")
     return AgentSettings(
-        name=os.path.basename(words[0]), command=AgentCommand(words[0], tuple(words[1:]))
+        name=os.path.basename(words[0]),
+        command=AgentCommand(words[0], tuple(words[1:])),
     )
 
 
-def _no_remote(url: str) -> str:
-    return f"{url}: remote agents are not supported yet; give a command that runs here"
+def _from_address(url: str) -> AgentSettings:
+    try:
+        agent = RemoteAgent(url)
+    except ValueError as error:
+        raise UsageError(f"--agent-command: {error}") from error
+    return AgentSettings(name=agent.name, url=url)
 
 
 def policy(options: argparse.Namespace) -> Policy:
@@ -107,8 +133,11 @@ def _given_rules(path: str | None):
     return load_policy(Path(path), home=str(Path.home()))
 
 
-def folders(options: argparse.Namespace) -> tuple[str, list[str]]:
-    """The workspace and its further roots. Raises UsageError for one that is not there."""
+def folders(options: argparse.Namespace, files: Side | None) -> tuple[str, list[str]]:
+    """The workspace and its further roots. Raises UsageError for one that is not there; those of
+    another machine cannot be looked for."""
+    if files == "there":
+        return os.path.abspath(options.cwd), [os.path.abspath(path) for path in options.add_dir]
     more = [_folder("--add-dir", path) for path in options.add_dir]
     return _folder("--cwd", options.cwd), more
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.errors import AuthRequired, CommandNotFound, DragomanError
 from dragoman.safe_text import reveal
+from dragoman.transport.stdio import AgentCommand
 
 if TYPE_CHECKING:
     from dragoman.agents.known import KnownAgent
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     from dragoman.cli.job import Job
     from dragoman.client.capabilities import AuthMethod
     from dragoman.client.client import Client
-    from dragoman.transport.stdio import AgentCommand
 
 _CAN_GO = ("agent", "terminal")
+_CAN_GO_FROM_AFAR = ("agent",)
+"""A terminal here is of no use to an agent elsewhere."""
 
 
 class SignInNeeded(DragomanError):
@@ -30,7 +32,9 @@ async def sign_in(
     client: Client, job: Job, error: AuthRequired, asker: TerminalAsker | None
 ) -> None:
     """Have the person choose a way and go it. Raises SignInNeeded where that cannot be."""
-    methods = [method for method in client.auth_methods if method.kind in _CAN_GO]
+    command = job.command
+    can_go = _CAN_GO if isinstance(command, AgentCommand) else _CAN_GO_FROM_AFAR
+    methods = [method for method in client.auth_methods if method.kind in can_go]
     if asker is None or not methods:
         raise sign_in_needed(client, job) from error
     names = [reveal(_name(method)) for method in methods]
@@ -39,10 +43,12 @@ async def sign_in(
     if chosen is None or chosen == len(methods):
         raise sign_in_needed(client, job) from error
     method = methods[chosen]
-    if method.kind == "agent":
-        await client.authenticate(method.id)
+    if isinstance(command, AgentCommand) and method.kind == "terminal":
+        # Many look only at their start for who has signed in, and two at once may quarrel.
+        await client.kill()
+        await run_in_terminal(command, method)
     else:
-        await run_in_terminal(job.command, method)
+        await client.authenticate(method.id)
 
 
 async def run_in_terminal(command: AgentCommand, method: AuthMethod) -> None:
@@ -53,7 +59,8 @@ async def run_in_terminal(command: AgentCommand, method: AuthMethod) -> None:
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
-        raise SignInNeeded(f"signing in needs a terminal: {_way(method, command)}") from error
+        typed = _typed(method, command)
+        raise SignInNeeded(f"signing in needs a terminal; in one, run {typed}") from error
     try:
         process = await asyncio.create_subprocess_exec(
             command.command,
@@ -82,36 +89,44 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 def sign_in_needed(client: Client, job: Job) -> SignInNeeded:
-    wants = f"{client.name} wants you to sign in first"
-    found = ways(client.auth_methods, job.command, job.known)
+    """A line for each way there is."""
+    wants = f"{reveal(client.name)} wants you to sign in first"
+    found = [*_commands(client.auth_methods, job), *known_ways(job.known)]
     if not found:
         return SignInNeeded(f"{wants} and names no way to do so; sign in with its own command")
-    return SignInNeeded(f"{wants}; there is {'; '.join(found)}")
+    return SignInNeeded("\n  ".join([f"{wants}:", *found]))
 
 
-def ways(
-    methods: Sequence[AuthMethod], command: AgentCommand, known: KnownAgent | None
-) -> list[str]:
-    """How each method is gone, and what our own table adds."""
-    return [*(_way(method, command) for method in methods), *known_ways(known)]
+def _commands(methods: Sequence[AuthMethod], job: Job) -> list[str]:
+    """What to type for each, and what that is."""
+    pairs = [(_command(method, job), _described(method)) for method in methods]
+    width = max((len(command) for command, _ in pairs), default=0)
+    return [reveal(f"{command:<{width}}  {words}") for command, words in pairs]
+
+
+def _command(method: AuthMethod, job: Job) -> str:
+    if method.kind == "terminal" and not isinstance(job.command, AgentCommand):
+        return "sign in where the agent runs"
+    settings, agent = job.options.settings, job.options.agent_command
+    where = ["--agent-command", agent] if agent is not None else [job.agent.name]
+    where += ["--settings", settings] if settings is not None else []
+    return shlex.join(["dragoman", "agents", "login", *where, method.id])
 
 
 def known_ways(known: KnownAgent | None) -> list[str]:
     """What our own table says, which no agent tells."""
-    if known is None:
-        return []
-    variable = [f"the variable {known.variable}"] if known.variable else []
-    return [*variable, *([f"its own way: {known.sign_in}"] if known.sign_in else [])]
+    return [] if known is None or not known.sign_in else [f"its own way: {known.sign_in}"]
 
 
-def _way(method: AuthMethod, command: AgentCommand) -> str:
-    if method.kind != "terminal":
-        return f"{_name(method)}: run dragoman on a terminal and choose it"
+def _typed(method: AuthMethod, command: AgentCommand) -> str:
+    """What to type at a shell instead of having us do it."""
     settings = [f"{name}={shlex.quote(value)}" for name, value in method.env.items()]
-    words = shlex.join([command.command, *command.args, *method.args])
-    return f"{_name(method)}: run {' '.join([*settings, words])}"
+    return " ".join([*settings, shlex.join([command.command, *command.args, *method.args])])
+
+
+def _described(method: AuthMethod) -> str:
+    return f"{method.name}: {method.description}" if method.description else method.name
 
 
 def _name(method: AuthMethod) -> str:
-    described = f", {method.description}" if method.description else ""
-    return f"{method.id!r} ({method.name}{described})"
+    return f"{method.id!r} ({_described(method)})"

@@ -108,7 +108,7 @@ class TerminalView:
 
     def _stream(self, flow: MarkdownStream, event: e.AgentMessage | e.AgentThought) -> None:
         text = shown(event.content)
-        if self._flow is not flow or self._message != event.message_id:
+        if self._flow is not flow or self._message != event.message_id or event.replaces:
             self._end_flow()
             text = text.lstrip("\r\n")  # there is room above it already
             if not text:
@@ -196,7 +196,7 @@ class TerminalView:
         call = state.tool_call(event.tool_call_id)
         if call is None:
             return
-        if isinstance(event.content, list):
+        if isinstance(event.content, list) or event.more:
             self._untold[call.id] = [(diff, diff_lines(diff)) for diff in call.diffs]
         if call.status not in OPEN_STATUSES:
             self._tool_line(call)
@@ -234,8 +234,8 @@ class TerminalView:
 
     def _terminal(self, terminal: Terminal) -> None:
         """The tail of what a command printed, once it has ended."""
-        if terminal.argv:
-            self._line(self._style(f"  $ {reveal(command_line(terminal.argv))}", CYAN))
+        if command := command_line(terminal.argv) or terminal.command:
+            self._line(self._style(f"  $ {reveal(command)}", CYAN))
         self._lines(self._tail(terminal.output, DIM))
         if terminal.exit_code != 0:
             how = ending_words(terminal.exit_code, terminal.signal)

@@ -120,7 +120,7 @@ class Run:
         if self._output != "jsonl":
             return None
         tap = FrameTap(sys.stdout.buffer, self._status, self._feed.fail)
-        tap.announce(self._job.agent.name, self._job.command.command)
+        tap.announce(self._job.agent.name, self._job.program)
         return tap.frame
 
     # ── the course of it ──────────────────────────────────────────────────────────────────────
@@ -154,7 +154,7 @@ class Run:
             self._lists.of_agent(client)
             if self._job.prompt is None and not self._needs_session:
                 return Exit.DONE
-            live = await open_live(hub, client, self._job, meant, lambda: self._asker)
+            live = await open_live(hub, self._job, meant, lambda: self._asker)
             self._state = meant.state
             for turn in live.session.queued:
                 if turn.id == queued_as:

@@ -106,6 +106,8 @@ class Window:
                             )
                 if self._is_over(now, page[-1].seq):
                     break
+            else:
+                self._console.tell("the session was deleted")
         self._console.view.close()
         if self._answers is not None:
             self._answers.close()

@@ -36,10 +36,21 @@ def shown(content: Content) -> str:
 
 def diff_text(diff: Diff) -> str:
     """The change as a unified diff."""
+    if diff.operation is not None:
+        return _told_change(diff, diff.operation)
     from dragoman.host.diffs import unified_diff  # most turns show none, and it brings difflib
 
     old = "/dev/null" if diff.old_text is None else diff.path
     return unified_diff(diff.old_text or "", diff.new_text, old, diff.path)
+
+
+def _told_change(diff: Diff, operation: str) -> str:
+    """As the agent tells it; without a patch, what is done to the file is all there is to show."""
+    old = "/dev/null" if operation == "add" else diff.old_path or diff.path
+    new = "/dev/null" if operation == "delete" else diff.path
+    _, mark, hunks = f"\n{diff.patch or ''}".partition("\n@@")
+    what = ", ".join(word for word in (operation, diff.file_type) if word)
+    return f"--- {old}\n+++ {new}\n" + (f"@@{hunks}" if mark else f" ({what})\n")
 
 
 def diff_lines(diff: Diff) -> list[str]:
@@ -61,9 +72,10 @@ def command_line(argv: list[str] | tuple[str, ...]) -> str:
 
 
 def usage_words(used: int, size: int, cost: Cost | None) -> str:
-    share = f" ({used * 100 // size} %)" if size else ""
-    money = f", {_amount(cost.amount)} {cost.currency}" if cost is not None else ""
-    return f"context {used} of {size} tokens{share}{money}"
+    money = f", {_amount(cost.amount)} {cost.currency} so far" if cost is not None else ""
+    if not size:  # an agent that does not know it has no other way to say so
+        return f"context {used} tokens of an unknown size{money}"
+    return f"context {used} of {size} tokens ({used * 100 // size} %){money}"
 
 
 def _amount(amount: float) -> str:
@@ -99,15 +111,40 @@ def answered_elsewhere(options: Iterable[PermissionOption], option_id: str | Non
     return f"answered in another window: {name}" if name else "answered in another window"
 
 
-class Asides:
-    """What should be known about a turn but is no part of the answer, a sentence each."""
+_SEEN = (
+    e.AgentMessage,
+    e.AgentThought,
+    e.ToolCallUpdated,
+    e.PlanUpdated,
+    e.FileWritten,
+    e.TerminalStarted,
+    e.TerminalOutput,
+    e.Notice,
+    e.PermissionRequested,
+    e.ElicitationRequested,
+)
+"""What leaves something on the screen."""
 
-    def __init__(self) -> None:
+
+class Asides:
+    """What should be known about a turn but is no part of the answer, a sentence each.
+
+    `of_silence`: also that nothing came at all, which looks like a fault of ours otherwise.
+    """
+
+    def __init__(self, *, of_silence: bool = True) -> None:
+        self._of_silence = of_silence
         self._asked: dict[str, e.PermissionRequested] = {}
         self._cancelling = False
+        self._silent = False
 
     def sentence(self, event: e.Event) -> str | None:
+        if isinstance(event, _SEEN):
+            self._silent = False
         match event:
+            case e.TurnStarted():
+                self._silent = self._of_silence
+                return None
             case e.SessionOpened(continuity="reset"):
                 return "the agent does not remember this session: it begins with an empty one"
             case e.Notice():
@@ -118,7 +155,7 @@ class Asides:
             case e.PermissionSettled():
                 return self._settled(event)
             case e.AccessDecided() if event.decision.effect == "deny":
-                what = _what(event.operation, event.paths, event.argv, "")
+                what = _what(event.operation, event.paths, event.argv, event.title)
                 return f"refused {what}: {event.decision.reason}"
             case e.CompactionUpdated(status="in_progress"):
                 return "the agent shortens its context"
@@ -132,9 +169,11 @@ class Asides:
 
     def _ended(self, reason: str | None) -> str | None:
         cancelling, self._cancelling = self._cancelling, False
-        if reason in (None, "end_turn") or cancelling:
+        if reason is None or cancelling:
             return None
-        return f"the turn ended early: {reason}"
+        if reason != "end_turn":
+            return f"the turn ended early: {reason}"
+        return "the agent ended the turn without a word" if self._silent else None
 
     def _settled(self, event: e.PermissionSettled) -> str | None:
         asked = self._asked.pop(event.request_id, None)

@@ -43,6 +43,7 @@ class AgentCapabilities(msgspec.Struct, kw_only=True, omit_defaults=True):
     image: bool = False
     audio: bool = False
     embedded_context: bool = False
+    mcp_stdio: bool = True
     mcp_http: bool = False
     mcp_sse: bool = False
     mcp_acp: bool = False

@@ -15,13 +15,12 @@ from dragoman.agents.known import known_command
 from dragoman.agents.quirks import Quirks
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.connection import Connection
-from dragoman.client.dialect import Welcome
+from dragoman.client.dialect import Dialect, Welcome
 from dragoman.client.mcp import McpServer
 from dragoman.client.opening import Listener, Openings
 from dragoman.client.options import HostCapabilities, Timeouts
 from dragoman.client.router import Router
 from dragoman.client.session import Session
-from dragoman.client.v1.dialect import V1
 from dragoman.errors import (
     CancelIgnored,
     ConnectionClosed,
@@ -40,7 +39,8 @@ from dragoman.host.pty import LocalTerminals
 from dragoman.host.rulebook import Policy
 from dragoman.host.terminals import TerminalsProvider
 from dragoman.rpc import Tap
-from dragoman.transport.base import Transport
+from dragoman.transport.base import Side, Transport
+from dragoman.transport.remote import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
 
 logger = logging.getLogger("dragoman.client")
@@ -51,7 +51,7 @@ class Client:
 
     def __init__(
         self,
-        agent: AgentCommand | Transport,
+        agent: AgentCommand | RemoteAgent | Transport,
         *,
         name: str,
         capabilities: HostCapabilities,
@@ -61,6 +61,7 @@ class Client:
         providers: Providers,
         quirks: Quirks | None,
         listen: Listener | None,
+        protocol: int = 1,
     ) -> None:
         self.name = name
         self.timeouts = timeouts
@@ -69,7 +70,8 @@ class Client:
         self.protocol_version = 0
         self.auth_methods: list[AuthMethod] = []
         self._router = Router()
-        offers = _offers(capabilities, policy, name)
+        side = agent.files if isinstance(agent, AgentCommand | RemoteAgent) else "here"
+        offers = _offers(capabilities, policy, name, side)
         self._connection = Connection(
             agent,
             self._router,
@@ -77,6 +79,7 @@ class Client:
             timeouts=timeouts,
             tap=tap,
             on_lost=self._lost,
+            protocol=protocol,
         )
         self.openings = Openings(
             self,
@@ -86,13 +89,14 @@ class Client:
             offers=offers,
             quirks=quirks,
             listen=listen,
+            folders_are_here=side != "there",
         )
         self._reconnecting = asyncio.Lock()
 
     @classmethod
     def start(
         cls,
-        agent: str | AgentCommand | Transport,
+        agent: str | AgentCommand | RemoteAgent | Transport,
         *,
         name: str | None = None,
         capabilities: HostCapabilities | None = None,
@@ -105,19 +109,21 @@ class Client:
         elicitation: ElicitationProvider | None = None,
         quirks: Quirks | None = None,
         listen: Listener | None = None,
+        protocol: int = 1,
     ) -> Client:
-        """A client for a built-in agent by name, a command to run, or a transport.
+        """A client for a built-in agent by name, an address, a command to run, or a transport.
 
         `name` is what rules and records call the agent, if not what it is started with or says.
         `policy` decides what the agent may have us do; what it leaves open is asked of
         `permissions`, or of whoever reads the turn. `tap` sees every frame, `listen` every event.
+        `protocol` is the newest version of ACP to speak, 1 or 2; `protocol_version` says which one
+        the agent agreed to.
         Entering the client starts the agent and shakes hands: that raises StartError,
         ConnectionLost, CallTimeout, RemoteError or VersionMismatch.
         """
-        command = known_command(agent) if isinstance(agent, str) else agent
         return cls(
-            command,
-            name=name or _name_of(agent),
+            _found(agent),
+            name=name or name_of(agent),
             capabilities=capabilities or HostCapabilities(),
             policy=policy or Policy(),
             timeouts=timeouts or Timeouts(),
@@ -130,6 +136,7 @@ class Client:
             ),
             quirks=quirks,
             listen=listen,
+            protocol=protocol,
         )
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
@@ -149,7 +156,7 @@ class Client:
         self.name = self.name or welcome.agent.name
 
     @property
-    def dialect(self) -> V1:
+    def dialect(self) -> Dialect:
         """How to speak to this agent. Raises ConnectionClosed before entering the client."""
         return self._connection.dialect
 
@@ -408,17 +415,36 @@ class Client:
         await self.openings.reconnect(session)
 
 
-def _offers(host: HostCapabilities, policy: Policy, agent: str) -> HostCapabilities:
+def _offers(
+    host: HostCapabilities, policy: Policy, agent: str, side: Side | None
+) -> HostCapabilities:
     """What the program wants to offer, but writes only if someone or something could allow one: a
-    rule, or whoever reads the turns."""
+    rule, or whoever reads the turns. Files and commands of another machine are not ours to offer,
+    nor can a sign-in run there."""
     can_write = policy.could_allow("write", agent=agent, person=True)
-    return msgspec.structs.replace(host, write_files=host.write_files and can_write)
+    offered = msgspec.structs.replace(host, write_files=host.write_files and can_write)
+    if side == "here":
+        return offered
+    return msgspec.structs.replace(
+        offered, read_files=False, write_files=False, terminals=False, terminal_sign_in=False
+    )
 
 
-def _name_of(agent: str | AgentCommand | Transport) -> str:
+def _found(
+    agent: str | AgentCommand | RemoteAgent | Transport,
+) -> AgentCommand | RemoteAgent | Transport:
+    if not isinstance(agent, str):
+        return agent
+    return RemoteAgent(agent) if is_remote(agent) else known_command(agent)
+
+
+def name_of(agent: str | AgentCommand | RemoteAgent | Transport) -> str:
+    """What an agent is called that was given no name."""
     match agent:
         case str():
-            return agent
+            return RemoteAgent(agent).name if is_remote(agent) else agent
+        case RemoteAgent():
+            return agent.name
         case AgentCommand():
             return os.path.basename(agent.command)
         case _:

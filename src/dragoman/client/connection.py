@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from dragoman._version import __version__
-from dragoman.client.dialect import Host, Welcome
+from dragoman.client.dialect import Dialect, Host, Welcome
+from dragoman.client.handshake import Undecided, shake_hands
 from dragoman.client.options import HostCapabilities, Timeouts
-from dragoman.client.v1.dialect import V1
 from dragoman.client.v1.serving import WAITS, Serving
-from dragoman.errors import ConnectionClosed, DragomanError, VersionMismatch
+from dragoman.errors import ConnectionClosed, DragomanError
 from dragoman.rpc import Peer, Tap
 from dragoman.transport.base import Transport
+from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.stdio import AgentCommand, StdioTransport
+
+if TYPE_CHECKING:
+    from dragoman.transport.route import Route
 
 
 class Connection:
@@ -24,28 +28,32 @@ class Connection:
 
     def __init__(
         self,
-        agent: AgentCommand | Transport,
+        agent: AgentCommand | RemoteAgent | Transport,
         host: Host,
         *,
         offers: HostCapabilities,
         timeouts: Timeouts,
         tap: Tap | None,
         on_lost: Callable[[DragomanError], None],
+        protocol: int = 1,
     ) -> None:
         self.pid: int | None = None
         """The agent's process, if it is one that we started."""
         self._agent = agent
+        self._route: Route | None = None
         self._host = host
         self._offers = offers
         self._timeouts = timeouts
         self._tap = tap
         self._on_lost = on_lost
+        self._protocol = protocol
+        self._serving: Undecided | Serving = Serving(host)
         self._peer: Peer | None = None
-        self._dialect: V1 | None = None
+        self._dialect: Dialect | None = None
         self._watching: asyncio.Task[None] | None = None
 
     @property
-    def dialect(self) -> V1:
+    def dialect(self) -> Dialect:
         """How to speak to this agent. Raises ConnectionClosed before there is a connection."""
         if self._dialect is None:
             raise ConnectionClosed("the client is not connected")
@@ -63,9 +71,8 @@ class Connection:
         VersionMismatch.
         """
         self._peer = peer = await self._start()
-        self._dialect = V1(peer, self._timeouts)
         try:
-            welcome = await self._shake_hands()
+            welcome = await self._shake_hands(peer)
         except BaseException:
             await peer.aclose()
             raise
@@ -76,8 +83,12 @@ class Connection:
         transport = self._agent
         if isinstance(transport, AgentCommand):
             transport = await StdioTransport.start(transport)
+        elif isinstance(transport, RemoteAgent):
+            transport = await self._reach(transport)
         self.pid = transport.pid if isinstance(transport, StdioTransport) else None
-        serving = Serving(self._host)
+        self._serving = serving = Serving(self._host)
+        if self._protocol > 1:
+            self._serving = serving = Undecided(serving)
         peer = Peer(
             transport,
             on_notification=serving.on_notification,
@@ -87,20 +98,36 @@ class Connection:
         )
         return await peer.__aenter__()
 
-    async def _shake_hands(self) -> Welcome:
-        welcome = await self.dialect.initialize(self._offers, "dragoman", __version__)
-        if welcome.protocol_version != V1.version:
-            raise VersionMismatch(welcome.protocol_version)
-        return welcome
+    async def _reach(self, agent: RemoteAgent) -> Transport:
+        from dragoman.transport.route import Route  # brings networks along
+
+        self._route = self._route or Route(agent)
+        return await self._route.connect()
+
+    async def _shake_hands(self, peer: Peer) -> Welcome:
+        agreed = await shake_hands(
+            peer, self._host, self._offers, self._timeouts, protocol=self._protocol
+        )
+        self._dialect = agreed.dialect
+        if agreed.serving is not None and isinstance(self._serving, Undecided):
+            self._serving.serving = agreed.serving
+        return agreed.welcome
 
     async def _watch(self, peer: Peer) -> None:
         self._on_lost(await peer.wait_ended())
 
     async def reconnect(self) -> Welcome:
-        """The same agent anew. Raises ConnectionClosed where that cannot be."""
-        if not isinstance(self._agent, AgentCommand):
+        """The same agent anew; one that runs elsewhere may be on its way back, and is waited for.
+
+        Raises ConnectionClosed where that cannot be, and what `connect` does.
+        """
+        if not isinstance(self._agent, AgentCommand | RemoteAgent):
             raise ConnectionClosed("only an agent started by command can be started again")
         await self.aclose()
+        if isinstance(self._agent, RemoteAgent):
+            from dragoman.transport.route import patiently
+
+            return await patiently(self.connect)
         return await self.connect()
 
     async def kill(self) -> None:

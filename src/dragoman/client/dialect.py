@@ -1,23 +1,25 @@
 """Between the dialects and the client: the words in which both sides speak of a connection.
 
-A dialect turns what an agent sends into calls on `Host`, and what the client wants into messages.
+A dialect turns what an agent sends into calls on `Host`, and what the client wants into messages:
+there is one for each version of the protocol, and nothing above them knows which one is spoken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import msgspec
 
-from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod
+from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.mcp import McpHandler, McpServer
+from dragoman.errors import DragomanError
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.permissions import PermissionAnswer
+from dragoman.host.permissions import PermissionAnswer, Subject
 from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalSnapshot
 from dragoman.session.content import Content
 from dragoman.session.events import Event, ToolCallUpdated
-from dragoman.session.facts import PermissionOption, TokenUsage
+from dragoman.session.facts import ConfigOption, PermissionOption, TokenUsage
 from dragoman.session.state import SessionState
 
 
@@ -38,11 +40,12 @@ class Opened(msgspec.Struct):
 
 
 class Finished(msgspec.Struct):
-    """How the agent says a turn ended."""
+    """How the agent says a turn ended; with an `error`, that is how."""
 
     stop_reason: str
     usage: TokenUsage | None = None
     meta: dict[str, Any] | None = None
+    error: DragomanError | None = None
 
 
 class Place(msgspec.Struct, kw_only=True):
@@ -77,6 +80,10 @@ class Host(Protocol):
         """`size` is how many bytes the event came in."""
         ...
 
+    def known(self, session_id: str) -> SessionState | None:
+        """What is known of an open session, for an agent that tells only what changed."""
+        ...
+
     def on_elicitation_complete(self, elicitation_id: str) -> None: ...
 
     async def read_text_file(
@@ -86,7 +93,11 @@ class Host(Protocol):
     async def write_text_file(self, session_id: str, path: str, content: str) -> None: ...
 
     async def request_permission(
-        self, session_id: str, tool_call: ToolCallUpdated, options: list[PermissionOption]
+        self,
+        session_id: str,
+        tool_call: ToolCallUpdated | None,
+        options: list[PermissionOption],
+        subject: Subject = ...,
     ) -> PermissionAnswer: ...
 
     async def create_elicitation(
@@ -109,3 +120,88 @@ class Host(Protocol):
 
 
 Prompt = list[Content]
+OnOpened = Callable[[Opened], None]
+"""Runs in wire order: before any update that stands behind the reply."""
+
+
+class Serving(Protocol):
+    """What the agent sends, as the peer hands it on."""
+
+    def on_notification(self, method: str, params: msgspec.Raw) -> None: ...
+
+    def on_request(
+        self, method: str, params: msgspec.Raw
+    ) -> Coroutine[Any, Any, bytes] | bytes: ...
+
+
+class Dialect(Protocol):
+    """What a client says to an agent; methods raise what `Peer.call` raises, and InvalidMessage.
+
+    A method the agent did not advertise is not called; one the version does not have raises
+    Unsupported.
+    """
+
+    async def authenticate(self, method_id: str) -> None: ...
+
+    async def logout(self) -> None: ...
+
+    async def auth_status(self) -> str: ...
+
+    async def list_providers(self) -> list[dict[str, Any]]: ...
+
+    async def set_provider(
+        self, provider_id: str, api_type: str, base_url: str, headers: dict[str, str]
+    ) -> None: ...
+
+    async def disable_provider(self, provider_id: str) -> None: ...
+
+    async def new_session(self, place: Place, on_opened: OnOpened) -> None: ...
+
+    async def load_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None:
+        """With its history, told again before `on_opened`."""
+        ...
+
+    async def resume_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None: ...
+
+    async def fork_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None: ...
+
+    async def list_sessions(
+        self, cwd: str | None, cursor: str | None
+    ) -> tuple[list[SessionInfo], str | None]: ...
+
+    async def delete_session(self, session_id: str) -> None: ...
+
+    async def close_session(self, session_id: str) -> None: ...
+
+    async def archive_session(self, session_id: str) -> None: ...
+
+    async def unarchive_session(self, session_id: str) -> None: ...
+
+    async def session_status(self, session_id: str) -> str: ...
+
+    async def set_session_title(self, session_id: str, title: str) -> str: ...
+
+    async def prompt(
+        self,
+        session_id: str,
+        prompt: Prompt,
+        meta: dict[str, Any] | None,
+        on_finished: Callable[[Finished], None],
+    ) -> None:
+        """Returns when the turn is over; `on_finished` runs in wire order: behind the turn's last
+        update, before any later one."""
+        ...
+
+    def cancel(self, session_id: str) -> None: ...
+
+    async def cancel_tool_call(self, session_id: str, tool_call_id: str) -> None: ...
+
+    async def cancel_terminal(self, session_id: str, terminal_id: str) -> None: ...
+
+    async def set_mode(self, session_id: str, mode_id: str) -> None: ...
+
+    async def set_config_option(
+        self, session_id: str, option: ConfigOption, value: str | bool
+    ) -> list[ConfigOption] | None:
+        """Every option after the change, if the agent tells them."""
+        ...

@@ -13,7 +13,7 @@ McpHandler: TypeAlias = Callable[[str, dict[str, Any] | None], Awaitable[Any]]
 
 
 class StdioServer(msgspec.Struct, kw_only=True):
-    """A server the agent starts itself; every agent supports these."""
+    """A server the agent starts itself; nearly every agent supports these."""
 
     name: str
     command: str
@@ -65,6 +65,8 @@ def supported(
 
 def _missing(server: McpServer, agent: AgentCapabilities) -> str | None:
     match server:
+        case StdioServer() if not agent.mcp_stdio:
+            return "stdio transport for MCP"
         case HttpServer() if not agent.mcp_http:
             return "HTTP transport for MCP"
         case SseServer() if not agent.mcp_sse:

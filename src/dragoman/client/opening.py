@@ -7,8 +7,8 @@ find their session in the order they came.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dragoman.agents.quirks import Quirks, quirks_for
@@ -48,7 +48,9 @@ class Openings:
         offers: HostCapabilities,
         quirks: Quirks | None,
         listen: Listener | None,
+        folders_are_here: bool = True,
     ) -> None:
+        self._folders_are_here = folders_are_here
         self._client = client
         self._router = router
         self._policy = policy
@@ -68,14 +70,14 @@ class Openings:
         """Where the session is to work. Raises ValueError for a folder that does not exist."""
         agent = self._client.capabilities
         servers, notes = supported(mcp_servers, agent)
-        extra = [_folder(path) for path in additional_directories]
+        extra = [self._folder(path) for path in additional_directories]
         if extra and not agent.additional_directories:
             notes.append("the agent was not told of the additional directories: it takes none")
         if system_prompt is not None and not agent.system_prompt:
             notes.append("the system prompt was left out: the agent takes none")
             system_prompt = None
         return Place(
-            cwd=_folder(cwd),
+            cwd=self._folder(cwd),
             additional_directories=extra,
             tell_directories=agent.additional_directories,
             mcp_servers=servers,
@@ -83,6 +85,10 @@ class Openings:
             meta=meta,
             notes=notes,
         )
+
+    def _folder(self, path: str | os.PathLike[str]) -> str:
+        """A folder of another machine cannot be looked for here."""
+        return _folder(path) if self._folders_are_here else os.path.abspath(path)
 
     # ── opening ───────────────────────────────────────────────────────────────────────────────
 
@@ -92,8 +98,9 @@ class Openings:
         def on_opened(answer: Opened) -> None:
             opened.append(self._adopt(answer, place, continuity, replaying=False))
 
-        with self._router.opening(place), self._explaining():
-            await self._client.dialect.new_session(place, on_opened)
+        async with self._undone_if_cut(opened):
+            with self._router.opening(place), self._explaining():
+                await self._client.dialect.new_session(place, on_opened)
         return opened[0]
 
     async def fork(self, session_id: str, place: Place) -> Session:
@@ -102,9 +109,20 @@ class Openings:
         def on_opened(answer: Opened) -> None:
             opened.append(self._adopt(answer, place, "continued", replaying=True))
 
-        with self._router.opening(place), self._explaining():
-            await self._client.dialect.fork_session(session_id, place, on_opened)
+        async with self._undone_if_cut(opened):
+            with self._router.opening(place), self._explaining():
+                await self._client.dialect.fork_session(session_id, place, on_opened)
         return opened[0]
+
+    @asynccontextmanager
+    async def _undone_if_cut(self, opened: list[Session]) -> AsyncGenerator[None]:
+        """Whoever asked may be cancelled just when the reply is there: nobody has it then."""
+        try:
+            yield
+        except BaseException:
+            for session in opened:
+                await self._give_up(session, None)
+            raise
 
     async def reopen(self, way: Way, session_id: str, place: Place) -> Session:
         """Load or resume. A session of that id that is open here already ends for it.

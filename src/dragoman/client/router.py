@@ -15,7 +15,7 @@ from dragoman.client.dialect import Place
 from dragoman.client.mcp import InProcessServer, McpHandler
 from dragoman.errors import ResourceNotFound
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.permissions import PermissionAnswer
+from dragoman.host.permissions import NO_SUBJECT, PermissionAnswer, Subject
 from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalSnapshot
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import PermissionOption
@@ -23,6 +23,7 @@ from dragoman.session.facts import PermissionOption
 if TYPE_CHECKING:
     from dragoman.client.session import Session
     from dragoman.host.gate import Gate
+    from dragoman.session.state import SessionState
 
 logger = logging.getLogger("dragoman.client")
 
@@ -89,6 +90,10 @@ class Router:
         else:
             logger.debug("an update for an unknown session was ignored")
 
+    def known(self, session_id: str) -> SessionState | None:
+        session = self._sessions.get(session_id)
+        return None if session is None else session.state
+
     def on_elicitation_complete(self, elicitation_id: str) -> None:
         """The user did what an address asked for: tell whoever shows the question."""
         for session in self.sessions():
@@ -112,9 +117,14 @@ class Router:
         await self._gate(session_id).write_text_file(path, content)
 
     async def request_permission(
-        self, session_id: str, tool_call: ToolCallUpdated, options: list[PermissionOption]
+        self,
+        session_id: str,
+        tool_call: ToolCallUpdated | None,
+        options: list[PermissionOption],
+        subject: Subject = NO_SUBJECT,
     ) -> PermissionAnswer:
-        return await self._gate(session_id).consent.request_permission(tool_call, options)
+        consent = self._gate(session_id).consent
+        return await consent.request_permission(tool_call, options, subject)
 
     async def create_elicitation(
         self, session_id: str | None, request: ElicitationRequest

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 
-from dragoman.client.client import Client
+from dragoman.client.client import Client, name_of
 from dragoman.client.options import HostCapabilities
 from dragoman.host.rulebook import Policy
 from dragoman.session.state import AgentEntry
+from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
 
 
 def run_prompt(
     prompt: str,
     *,
-    agent: str | AgentCommand = "demo",
+    agent: str | AgentCommand | RemoteAgent = "demo",
     cwd: str | os.PathLike[str] = ".",
     policy: Policy | None = None,
 ) -> str:
@@ -24,8 +25,8 @@ def run_prompt(
     Raises what `Client.start` and the turn raise. Not for use where an event loop runs already.
     """
     rules = policy or Policy()
-    name = agent if isinstance(agent, str) else os.path.basename(agent.command)
-    offers = HostCapabilities(write_files=rules.could_allow("write", agent=name, person=False))
+    can_write = rules.could_allow("write", agent=name_of(agent), person=False)
+    offers = HostCapabilities(write_files=can_write)
 
     async def run() -> str:
         async with Client.start(agent, policy=rules, capabilities=offers) as client:

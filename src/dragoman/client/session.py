@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -72,6 +72,8 @@ class Session:
         self._failed_with: DragomanError | None = None
         self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self.before_turn: Callable[[], Awaitable[None]] | None = None
+        """Awaited before a prompt is sent; it is not when this raises a DragomanError."""
 
     # ── what it is ────────────────────────────────────────────────────────────────────────────
 
@@ -150,25 +152,32 @@ class Session:
             self._spawn(self._watch(turn, turn.timeout))
 
     async def _run(self, turn: Turn) -> None:
-        if turn.cancel_requested:
-            self._finish(turn, Finished("cancelled"))
-            return
-        turn.sent = True
         try:
+            if self.before_turn is not None:
+                await self.before_turn()
+            if turn.cancel_requested:
+                self._finish(turn, Finished("cancelled"))
+                return
+            turn.sent = True
             await self._client.dialect.prompt(
                 self.id, turn.content, turn.meta, lambda finished: self._finish(turn, finished)
             )
-        except AuthRequired as error:
-            self._fail(turn, explained(error, self._client.auth_methods))
         except DragomanError as error:
-            self._fail(turn, error)
+            self._fail(turn, self._explained(error))
         except Exception as error:
             # Whatever it is, a turn ends.
             logger.exception("a turn failed")
             self._fail(turn, DragomanError(f"the turn failed: {error}"))
 
+    def _explained(self, error: DragomanError) -> DragomanError:
+        if isinstance(error, AuthRequired):
+            return explained(error, self._client.auth_methods)
+        return error
+
     def _finish(self, turn: Turn, finished: Finished) -> None:
-        if not turn.done:
+        if finished.error is not None:
+            self._fail(turn, self._explained(finished.error))
+        elif not turn.done:
             self.gate.consent.cancel_all("the turn ended")
             ended = e.TurnEnded(turn.id, finished.stop_reason, finished.usage, meta=finished.meta)
             self._end(turn, ended, None)
@@ -204,13 +213,16 @@ class Session:
             await _settled_within(turn, seconds - waited)
 
     async def cancel(self) -> None:
-        """Stop the running turn, if there is one, and wait for the agent to end it.
+        """Stop the running turn, if there is one, and wait for the agent to end it; else what the
+        agent does on its own, without waiting.
 
         What waits for an answer is settled as cancelled, open tool calls are marked so. Raises
         CancelIgnored when the agent goes on for longer than `Timeouts.cancel`.
         """
         turn = self._turn
         if turn is None:
+            if self.state.activity != "idle":
+                self._send_cancel()
             return
         if not turn.cancel_requested:
             turn.cancel_requested = True
@@ -226,6 +238,28 @@ class Session:
         # When the connection is gone, the turn ends for that reason.
         with suppress(DragomanError):
             self._client.dialect.cancel(self.id)
+
+    async def cancel_tool_call(self, tool_call_id: str) -> None:
+        """Have the agent stop one tool call; the turn goes on.
+
+        Raises Unsupported unless the call is `cancellable`.
+        """
+        self._require_open()
+        call = self.state.tool_call(tool_call_id)
+        if call is None or not call.cancellable:
+            raise Unsupported(f"stopping the tool call {tool_call_id}")
+        await self._client.dialect.cancel_tool_call(self.id, tool_call_id)
+
+    async def cancel_terminal(self, terminal_id: str) -> None:
+        """Have the agent stop what runs in a terminal of its own; the turn goes on.
+
+        Raises Unsupported unless the terminal is `cancellable`.
+        """
+        self._require_open()
+        terminal = self.state.terminals.get(terminal_id)
+        if terminal is None or not terminal.cancellable:
+            raise Unsupported(f"stopping the terminal {terminal_id}")
+        await self._client.dialect.cancel_terminal(self.id, terminal_id)
 
     @property
     def queued(self) -> list[Turn]:
@@ -351,6 +385,8 @@ class Session:
         for queued in list(self._queue):
             event = e.TurnEnded(queued.id, error=str(error))
             self._unqueue(queued).finish(event, error)
+        if self.state.activity != "idle" or self.state.background:
+            self.log.record(e.ActivityChanged("idle", []))
         if self._turn is not None:
             self._fail(self._turn, error)
         elif self._failed_with is not error:

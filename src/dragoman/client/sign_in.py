@@ -13,7 +13,9 @@ def explained(error: AuthRequired, methods: Sequence[AuthMethod]) -> AuthRequire
     """The same error, with what to do about it in its sentence."""
     ways = "; ".join(_way(method) for method in methods)
     how = f"sign in first: {ways}" if ways else "it names no way to sign in"
-    return AuthRequired(f"{error.message}: {how}", error.data)
+    found = AuthRequired(f"{error.message}: {how}", error.data)
+    found.methods = tuple(methods)
+    return found
 
 
 def _way(method: AuthMethod) -> str:

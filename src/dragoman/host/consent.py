@@ -20,13 +20,20 @@ from dragoman.host.claims import read_claim
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
 from dragoman.host.grants import Grants
 from dragoman.host.matching import Rule
-from dragoman.host.permissions import PermissionAnswer, PermissionRequest, PermissionsProvider
+from dragoman.host.permissions import (
+    NO_SUBJECT,
+    PermissionAnswer,
+    PermissionRequest,
+    PermissionsProvider,
+    Subject,
+)
 from dragoman.host.policy import Decision
 from dragoman.host.questions import Questions
 from dragoman.host.raw_input import whole_file
 from dragoman.host.rulebook import Policy
 from dragoman.host.wording import (
     OUR_OPTIONS,
+    answered,
     decided,
     decision_words,
     effect_of,
@@ -139,17 +146,23 @@ class Consent:
     # ── what the agent asks for ───────────────────────────────────────────────────────────────
 
     async def request_permission(
-        self, tool_call: e.ToolCallUpdated, options: Sequence[PermissionOption]
+        self,
+        tool_call: e.ToolCallUpdated | None,
+        options: Sequence[PermissionOption],
+        subject: Subject = NO_SUBJECT,
     ) -> PermissionAnswer:
         """Answer `session/request_permission`: the agent's claim can only make it stricter."""
-        self._record(tool_call)
-        known = self._state.tool_call(tool_call.tool_call_id)
-        access = self._claim(known, options)
+        call_id = subject.tool_call_id
+        if tool_call is not None:
+            self._record(tool_call)
+            call_id = tool_call.tool_call_id
+        known = None if call_id is None else self._state.tool_call(call_id)
+        access = self._claim(known, options, subject)
         decision = self._policy.decide(access, self._workspace)
-        title = "" if known is None else known.title
+        title = subject.title or ("" if known is None else known.title)
         content = () if known is None else _shown(known)
         request = self._request(
-            access, title, tuple(options), decision, tool_call.tool_call_id, content
+            access, title, tuple(options), decision, call_id, content, subject.explanation
         )
         if decision.effect != "ask":
             option_id = choose_option(plain_options(options), decision.effect)
@@ -157,31 +170,40 @@ class Consent:
                 return self._decided(request, decision, option_id)
         return await self._ask(request, access, decision)
 
-    def _claim(self, call: ToolCall | None, options: Sequence[PermissionOption]) -> Access:
+    def _claim(
+        self, call: ToolCall | None, options: Sequence[PermissionOption], subject: Subject
+    ) -> Access:
         access = read_claim(
             None if call is None else call.kind,
-            None if call is None else call.raw_input,
+            _raw_input(call, subject),
             agent=self._agent,
             cwd=self._workspace.cwd,
             roots=[os.path.realpath(root) for root in self._workspace.roots],
             home=os.path.expanduser("~"),
-            diff_paths=[] if call is None else [diff.path for diff in call.diffs],
+            diff_paths=[] if call is None else [p for diff in call.diffs for p in diff.paths],
             locations=[] if call is None else [place.path for place in call.locations],
             resolve=os.path.realpath,
         )
-        if not is_question(plain_options(options)):
+        about_nothing = call is None and subject.command is None
+        if not about_nothing and not is_question(plain_options(options)):
             return access
         return msgspec.structs.replace(access, question=True)
 
     def _decided(
         self, request: PermissionRequest, decision: Decision, option_id: str | None
     ) -> PermissionAnswer:
-        """By a rule, without asking anyone; still on the record as a request and its answer."""
-        self._record(requested(request))
+        """By a rule, without asking anyone."""
         words = decision_words(decision)
         if option_id is None:
             words.reason = f"{words.reason}; {_NO_WAY_TO_REFUSE}"
-        return self._settled(request.request_id, option_id, words)
+        return self._at_once(request, option_id, words)
+
+    def _at_once(
+        self, request: PermissionRequest, option_id: str | None, decision: facts.Decision
+    ) -> PermissionAnswer:
+        """On the record, and not as a question: whoever reads it could not answer."""
+        self._record(answered(request, option_id, decision))
+        return PermissionAnswer(option_id, decision)
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────
 
@@ -193,6 +215,7 @@ class Consent:
         decision: Decision,
         tool_call_id: str | None = None,
         content: tuple[ToolContent, ...] = (),
+        explanation: str | None = None,
     ) -> PermissionRequest:
         rule = self._rule(access, "allow", decision)
         argv = shown_argv(access)
@@ -209,20 +232,21 @@ class Consent:
             tool_call_id=tool_call_id,
             content=content,
             always=None if isinstance(rule, NoRule) else describe(rule),
+            explanation=explanation,
         )
 
     async def _ask(
         self, request: PermissionRequest, access: Access, decision: Decision
     ) -> PermissionAnswer:
+        if self._is_cancelling:
+            return self._at_once(request, None, facts.Decision("cancelled", _CANCELLING))
         self._record(requested(request))
 
         def settled(settlement: Settlement) -> PermissionAnswer:
             return self._answered(request, access, decision, settlement)
 
-        if self._is_cancelling:
-            return settled(Settlement(CANCELLED, "the turn is being cancelled"))
         if self._nobody_reads(self._asker):
-            return settled(_NOBODY)
+            return settled(_nobody(access, decision))
         asking = None if self._asker is None else _asked(self._asker, request)
         return await self._permissions.ask(request.request_id, settled, asking)
 
@@ -249,39 +273,40 @@ class Consent:
                 reason = f"{reason}; {_NO_WAY_TO_REFUSE}"
         kinds = {option.kind for option in request.options if option.id == option_id}
         effect = effect_of(kinds)
-        if settlement.how == CHOSEN:
-            self._remember(kinds, access, decision)
+        if settlement.how == CHOSEN and not self._remember(kinds, access, decision):
+            # The agent must not remember what we do not.
+            option_id = choose_option(plain_options(request.options), "allow") or option_id
         if effect == "allow" and access.claimed:
             self.grants.add(access, self._diffs(request))
-        return self._settled(request.request_id, option_id, facts.Decision(effect, reason))
+        decided = facts.Decision(effect, reason)
+        self._record(e.PermissionSettled(request.request_id, option_id, decided))
+        return PermissionAnswer(option_id, decided)
 
     def _diffs(self, request: PermissionRequest) -> list[tuple[str, Diff]]:
         """With their real paths: what a relative one means is the session's folder, not ours."""
         diffs = (item for item in request.content if isinstance(item, Diff))
         return [(os.path.realpath(os.path.join(self._workspace.cwd, d.path)), d) for d in diffs]
 
-    def _settled(
-        self, request_id: str, option_id: str | None, decision: facts.Decision
-    ) -> PermissionAnswer:
-        self._record(e.PermissionSettled(request_id, option_id, decision))
-        return PermissionAnswer(option_id, decision)
-
-    def _remember(self, kinds: set[str], access: Access, decision: Decision) -> None:
+    def _remember(self, kinds: set[str], access: Access, decision: Decision) -> bool:
+        """False for a yes that was meant for always, and counts once only."""
         if kinds not in ({"allow_always"}, {"reject_always"}):
-            return
+            return True
         answer = "allow" if kinds == {"allow_always"} else "deny"
-        rule = self._rule(access, answer, decision)
+        reason = self._why_not_remembered(self._rule(access, answer, decision))
+        if reason is None:
+            return True
+        text = f"the answer counts once only: {reason}"
+        self._record(e.Notice(text, "warning", source="client"))
+        return answer == "deny"
+
+    def _why_not_remembered(self, rule: Rule | NoRule) -> str | None:
         if isinstance(rule, NoRule):
-            self._counts_once(rule.reason)
-            return
+            return rule.reason
         try:
             self._policy.remember(rule)
         except (OSError, DragomanError) as error:
-            self._counts_once(f"it could not be stored: {error}")
-
-    def _counts_once(self, reason: str) -> None:
-        text = f"the answer counts once only: {reason}"
-        self._record(e.Notice(text, "warning", source="client"))
+            return f"it could not be stored: {error}"
+        return None
 
     def _rule(self, access: Access, answer: str, decision: Decision) -> Rule | NoRule:
         return always_rule(
@@ -362,7 +387,17 @@ class Consent:
 
 
 _NOBODY = Settlement(REFUSED, "there is nobody to ask")
+
+
+def _nobody(access: Access, decision: Decision) -> Settlement:
+    """A flag that allows the rest does not answer a question: who gave one is told why not."""
+    if not access.question:
+        return _NOBODY
+    return Settlement(REFUSED, f"{decision.reason}, and {_NOBODY.reason}")
+
+
 _NO_WAY_TO_REFUSE = "the request offers no way to refuse"
+_CANCELLING = "the turn is being cancelled"
 
 
 def _settle(questions: Questions[Asked, Any], question_id: str | None, answer: Asked) -> None:
@@ -394,6 +429,15 @@ def _shown(call: ToolCall) -> tuple[ToolContent, ...]:
     be read by whoever is asked, and a yes covers it."""
     told = None if call.diffs else whole_file(call.raw_input)
     return tuple(call.content) if told is None else (*call.content, Diff(*told))
+
+
+def _raw_input(call: ToolCall | None, subject: Subject) -> Any:
+    """What is read for a claim: the call's own input, and the command that is asked for."""
+    told = None if call is None else call.raw_input
+    if subject.command is None:
+        return told
+    where = {"cwd": subject.cwd} if subject.cwd else {}
+    return [{"command": subject.command, **where}, told]
 
 
 def _is_free(access: Access) -> bool:

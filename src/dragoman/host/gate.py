@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -149,10 +149,15 @@ class Gate:
         """What was written, as far as the files provider keeps it. Raises Unsupported."""
         return self._local_files.changes(self.workspace).list(turn_id)
 
-    async def revert(self, turn_id: str | None, *, force: bool) -> tuple[Change, ...]:
+    async def revert(
+        self, turn_id: str | None, *, paths: Collection[str] | None = None, force: bool
+    ) -> tuple[Change, ...]:
         """Undo it. Raises Unsupported, or RevertConflict where someone changed a file since."""
-        undone = await self._local_files.revert(self.workspace, turn=turn_id, force=force)
+        undone = await self._local_files.revert(
+            self.workspace, turn=turn_id, paths=paths, force=force
+        )
         for change in undone:
+            self._record(e.FileReverted(str(change.path), turn_id))
             self._record(e.Notice(f"{change.path} was put back as it was", source="client"))
         return undone
 

@@ -28,6 +28,27 @@ def settings_file() -> Path:
     return _xdg("XDG_CONFIG_HOME", ".config") / "dragoman" / "settings.json"
 
 
+def store_address() -> str | None:
+    """Where the store is if not in the data directory: `$DRAGOMAN_STORE`, or what `use_store` said.
+
+    It is taken out of the environment: agents inherit that, and it may hold a password.
+    """
+    given = os.environ.pop("DRAGOMAN_STORE", "")
+    if given and not _store:
+        _store.append(given)
+    return _store[-1] if _store else None
+
+
+def use_store(address: str) -> None:
+    """From now on, whatever the environment says."""
+    store_address()
+    _store.append(address)
+
+
+_store: list[str] = []
+"""Kept here, since it cannot stay in the environment."""
+
+
 def make_private(directory: Path) -> Path:
     """The directory, made if it was not there, readable by its owner alone."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -34,6 +34,24 @@ class PermissionRequest(msgspec.Struct, kw_only=True, frozen=True):
     content: tuple[ToolContent, ...] = ()
     always: str | None = None
     """What an "always" answer would remember, in a sentence; None if nothing safe can be."""
+    explanation: str | None = None
+    """What the agent says about it beside the title; it proves as little."""
+
+
+class Subject(msgspec.Struct, kw_only=True, frozen=True):
+    """What a request of the agent's says by itself, beside the tool call it may be about.
+
+    A `command` is what the agent wants to run itself, in `cwd`.
+    """
+
+    title: str = ""
+    explanation: str | None = None
+    command: str | None = None
+    cwd: str | None = None
+    tool_call_id: str | None = None
+
+
+NO_SUBJECT = Subject()
 
 
 class PermissionAnswer(msgspec.Struct, frozen=True):

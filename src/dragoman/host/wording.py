@@ -42,6 +42,8 @@ def requested(request: PermissionRequest) -> e.PermissionRequested:
         argv=None if request.argv is None else list(request.argv),
         content=list(request.content),
         description=request.always,
+        explanation=request.explanation,
+        claimed=request.claimed,
     )
 
 
@@ -51,6 +53,21 @@ def decided(access: Access, decision: Decision) -> e.AccessDecided:
         decision_words(decision),
         paths=list(access.paths),
         argv=shown_argv(access),
+    )
+
+
+def answered(
+    request: PermissionRequest, option_id: str | None, decision: facts.Decision
+) -> e.AccessDecided:
+    """What the agent asked, and was answered without anyone having been asked."""
+    return e.AccessDecided(
+        request.operation,
+        decision,
+        paths=list(request.paths),
+        argv=None if request.argv is None else list(request.argv),
+        title=request.title,
+        tool_call_id=request.tool_call_id,
+        option_id=option_id,
     )
 
 

@@ -85,10 +85,12 @@ class Agents:
         self._changed()
         return running
 
-    async def leave(self, running: Running) -> None:
-        """A session does not need it any more."""
+    async def leave(self, running: Running, *, spent: bool = False) -> None:
+        """A session does not need it any more; of one that is `spent` no other can make use."""
         running.users -= 1
         running.idle_since = time.monotonic()
+        if spent and running.users == 0:
+            self._shared = {name: one for name, one in self._shared.items() if one is not running}
         if running.users == 0 and running not in self._shared.values():
             await self._end(running)
 

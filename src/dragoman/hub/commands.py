@@ -61,10 +61,12 @@ class DropQueued(_Command, frozen=True, tag="drop_queued"):
 
 
 class Revert(_Command, frozen=True, tag="revert"):
-    """Undo what was written, in one turn or in all. The reply has the `paths`."""
+    """Undo what was written: in one turn or in all, to some files or to all. The reply has the
+    `paths`."""
 
     turn_id: str | None = None
     force: bool = False
+    paths: list[str] | None = None
 
 
 class Rename(_Command, frozen=True, tag="rename"):
@@ -77,6 +79,20 @@ class Close(_Command, frozen=True, tag="close"):
 
 class Kill(_Command, frozen=True, tag="kill"):
     """End the agent's process, whatever it does."""
+
+
+class Open(_Command, frozen=True, tag="open"):
+    """Run the session on a host, from now on in a folder there if one is named."""
+
+    host: str
+    cwd: str | None = None
+    on_reset: Literal["fail", "new"] = "fail"
+
+
+class Delete(_Command, frozen=True, tag="delete"):
+    """Forget a session that does not run, by its agent too unless `local`."""
+
+    local: bool = False
 
 
 Command: TypeAlias = (
@@ -93,6 +109,8 @@ Command: TypeAlias = (
     | Rename
     | Close
     | Kill
+    | Open
+    | Delete
 )
 
 Reply: TypeAlias = dict[str, Any]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -23,7 +22,9 @@ from dragoman.client.client import Client
 from dragoman.errors import (
     CommandRefused,
     DragomanError,
+    MethodNotFound,
     ResourceNotFound,
+    SessionElsewhere,
     SessionOwned,
     UnknownSession,
     Unsupported,
@@ -31,17 +32,20 @@ from dragoman.errors import (
 from dragoman.hub import commands as c
 from dragoman.hub.agents import Agents, Launcher
 from dragoman.hub.chores import Chores
-from dragoman.hub.inbox import Inbox, ask_owner
+from dragoman.hub.elsewhere import Elsewhere
+from dragoman.hub.hosting import Hosting, Presence
+from dragoman.hub.hosts import Hosts
+from dragoman.hub.inbox import Inbox
 from dragoman.hub.live import Live
 from dragoman.hub.lives import Lives
-from dragoman.hub.opening import OnReset, Opener
+from dragoman.hub.opening import Move, OnReset, Opener, new_record
 from dragoman.hub.orphans import Orphans
 from dragoman.hub.owner import is_gone, this_process
 from dragoman.hub.states import stored_state
 from dragoman.hub.watching import News, Tail, watch_all, watch_session
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
-from dragoman.store.records import Lease, SessionChange, SessionRecord, StoredEvent
+from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -50,7 +54,8 @@ class Hub:
     """Use it as a context manager; leaving it ends what runs here, and all of it is stored.
 
     With `attended`, someone always answers questions; else only whoever a client's provider asks.
-    In `notes`, a folder, stands what runs here, for the next hub if this one is killed.
+    In `notes`, a folder, stands what runs here, for the next hub if this one is killed. `home` is
+    the id of this machine in a store that others have too, `label` what people call it.
     """
 
     def __init__(
@@ -60,20 +65,31 @@ class Hub:
         *,
         attended: bool = True,
         notes: Path | None = None,
+        home: str | None = None,
+        label: str | None = None,
     ) -> None:
         self.store = store
-        self.owner = this_process()
+        self.owner = this_process(label)
+        self.hosts = Hosts(store, self.owner, home)
         self.news = News()
         self._orphans = None if notes is None else Orphans(notes, self.owner)
         self._agents = Agents(launcher, self._agents_changed)
         self._opener = Opener(
-            store, self._agents, self.owner, attended=attended, on_stored=self.news.tell
+            store,
+            self._agents,
+            self.owner,
+            self.hosts,
+            attended=attended,
+            on_stored=self.news.tell,
         )
         self._inbox = Inbox(store, self._leases, self._serve)
         self.lives = Lives(self._opener, self._agents, self._told)
         self.live = self.lives.running
         """The sessions that run in this process, by their ids."""
         self.chores = Chores(self, self._opener, self._agents)
+        self.elsewhere = Elsewhere(self)
+        self._new = partial(new_record, home)
+        self._hosting = Hosting(self, self._opener)
 
     # ── its life ──────────────────────────────────────────────────────────────────────────────
 
@@ -91,6 +107,12 @@ class Hub:
     def _changed(self) -> None:
         self.news.tell_all(but=self.live)
         self._inbox.look()
+        self._hosting.look()
+
+    async def be_host(self, presence: Presence) -> str:
+        """From now on run what others call this process for; the name it is called by. Raises
+        UnknownHost when another host has the name."""
+        return await self._hosting.start(presence)
 
     async def refuse(self) -> None:
         """Take no more prompts from other processes: this one is about to leave."""
@@ -99,6 +121,7 @@ class Hub:
     async def aclose(self) -> None:
         """Cancel what runs, store all of it, end the agents and give the sessions up."""
         self._unsubscribe()
+        await self._hosting.aclose()
         await self.chores.aclose()
         await self._inbox.aclose()
         await self.lives.aclose()
@@ -115,41 +138,75 @@ class Hub:
         additional_directories: Sequence[str] = (),
     ) -> Live:
         """A new session. Raises NameTaken, and what starting the agent raises."""
-        record = _record(agent, cwd, session_id, name, additional_directories)
+        record = self._new(agent, cwd, session_id, name, additional_directories)
         return await self.lives.begin(record.id, self._opener.create(record))
+
+    async def create_on(
+        self,
+        host: HostRecord,
+        agent: str,
+        cwd: str,
+        *,
+        session_id: str | None = None,
+        name: str | None = None,
+        additional_directories: Sequence[str] = (),
+    ) -> str:
+        """A new session on another host, in a folder there; its id. Raises NameTaken, and
+        CommandRefused when the host cannot."""
+        record = self._new(agent, cwd, session_id, name, additional_directories)
+        await self.elsewhere.begin(record, host)
+        return record.id
 
     async def adopt(
         self, agent: str, agent_session_id: str, cwd: str, *, on_reset: OnReset = "fail"
     ) -> Live:
         """A session that only the agent knew. Raises SessionNotContinued where it cannot be."""
-        record = _record(agent, cwd)
+        record = self._new(agent, cwd)
         opening = self._opener.adopt(agent_session_id, record, on_reset)
         return await self.lives.begin(record.id, opening)
 
     async def fork(self, session_id: str, *, name: str | None = None) -> Live:
-        """A new session that remembers another. Raises UnknownSession, Unsupported."""
+        """A new session that remembers another. Raises UnknownSession, Unsupported, and
+        SessionElsewhere: then `elsewhere.fork` does it."""
         if (live := self.live.get(session_id)) is not None:
             await live.recording.settled()
         parent = await self.record(session_id)
+        if not self.hosts.has(parent):
+            raise SessionElsewhere(parent.id, await self.hosts.name_of(parent.home))
         if parent.agent_session_id is None:
             raise Unsupported("forking a session that was never opened")
-        record = _record(parent.agent, parent.cwd, None, name, parent.additional_directories)
+        record = self._new(parent.agent, parent.cwd, None, name, parent.additional_directories)
         record.parent = parent.id
         opening = self._opener.fork(parent.agent_session_id, record, parent)
         return await self.lives.begin(record.id, opening)
 
     async def fork_known(self, agent: str, agent_session_id: str, cwd: str) -> Live:
         """The same for a session that only the agent knows. Raises Unsupported."""
-        record = _record(agent, cwd)
+        record = self._new(agent, cwd)
         return await self.lives.begin(record.id, self._opener.fork(agent_session_id, record, None))
 
     async def open(self, session_id: str, *, on_reset: OnReset = "fail") -> Live:
         """Have a stored session run here.
 
-        Raises UnknownSession, SessionOwned when another process runs it, and SessionNotContinued
-        when its agent does not remember it, unless `on_reset` is new.
+        Raises UnknownSession, SessionOwned when another process runs it, SessionElsewhere when its
+        workspace is on another host, and SessionNotContinued when its agent does not remember it,
+        unless `on_reset` is new.
         """
         return await self.lives.open(session_id, on_reset)
+
+    async def open_here(
+        self, session_id: str, *, cwd: str | None = None, on_reset: OnReset = "fail"
+    ) -> Live:
+        """The same for a session that may belong to another host; from now on it belongs here.
+
+        Raises CommandRefused with `no_workspace` when there is no such folder here.
+        """
+        record = await self.record(session_id)
+        folders = (cwd or record.cwd, *record.additional_directories)
+        if (missing := await asyncio.to_thread(_missing, folders)) is not None:
+            sentence = f"there is no folder {missing} on {self.owner.label}"
+            raise CommandRefused(session_id, "no_workspace", sentence)
+        return await self.lives.open(session_id, on_reset, Move(cwd))
 
     async def detach(self, live: Live) -> None:
         """Stop running a session here; it is stored, and can be opened again anywhere."""
@@ -175,17 +232,19 @@ class Hub:
         await self.lives.left(session_id)
         if (live := self.live.get(session_id)) is not None:
             return await self._do(live, command)
-        await self.record(session_id)
+        record = await self.record(session_id)
         owner = await self.store.owner(session_id)
         if owner is None or is_gone(owner):
             if isinstance(command, _NEED_A_LIVE_ONE):
                 return _nothing_runs(session_id, command)
             if isinstance(command, c.Close):
                 return await self._close_stored(session_id)
+        if not self.hosts.has(record):
+            return await self.elsewhere.ask(record, command)
         try:
             live = await self.open(session_id)
-        except SessionOwned:
-            return await ask_owner(self.store, self.news, session_id, command)
+        except (SessionOwned, SessionElsewhere):
+            return await self.elsewhere.ask(record, command)
         return await self._do(live, command)
 
     async def _do(self, live: Live, command: c.Command) -> c.Reply:
@@ -195,6 +254,11 @@ class Hub:
                 return {}
             case c.Kill():
                 return await self._kill(live)
+            case c.Open(host) if host == self.owner.id:
+                return {}
+            case c.Open() | c.Delete():
+                sentence = f"session {live.id} runs on {self.owner.label} by now"
+                raise CommandRefused(live.id, "conflict", sentence)
             case _:
                 return await live.execute(command)
 
@@ -247,6 +311,10 @@ class Hub:
         if (live := self.live.get(session_id)) is not None:
             await self._close(live)
         await self.lives.left(session_id)
+        if not self.hosts.has(record):
+            if await self.elsewhere.delete(record, local=local):
+                return
+            local = True  # its agent is where nobody is now
         await asyncio.shield(self.lives.leaves(session_id, self._delete(record, local)))
 
     async def _delete(self, record: SessionRecord, local: bool) -> None:
@@ -260,7 +328,8 @@ class Hub:
     async def _delete_remotely(self, record: SessionRecord) -> None:
         async with self.using(record.agent, record.cwd) as client:
             if client.capabilities.delete and record.agent_session_id is not None:
-                with suppress(ResourceNotFound):  # it has forgotten already
+                # It has forgotten already, or offers what it does not have.
+                with suppress(ResourceNotFound, MethodNotFound):
                     await client.delete_session(record.agent_session_id)
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────
@@ -284,8 +353,8 @@ class Hub:
         return await stored_state(self.store, session_id)
 
     def watch(self, session_id: str, after: int = 0) -> AsyncIterator[list[StoredEvent]]:
-        """The stored events behind `after`, and those to come; ends with an error when this process
-        runs the session and cannot store it any more."""
+        """The stored events behind `after`, and those to come; ends when the session is deleted,
+        and with an error when this process runs it and cannot store it any more."""
         before = self.lives.failures.get(session_id)
 
         def tail() -> Tail | None:
@@ -321,6 +390,10 @@ class Hub:
         return [live.recording.lease for live in self.live.values()]
 
 
+def _missing(folders: Sequence[str]) -> str | None:
+    return next((folder for folder in folders if not os.path.isdir(folder)), None)
+
+
 _NEED_A_LIVE_ONE = (c.Cancel, c.Answer, c.AnswerElicitation, c.Kill)
 
 
@@ -330,22 +403,3 @@ def _nothing_runs(session_id: str, command: c.Command) -> c.Reply:
     if isinstance(command, c.Kill):
         return {}
     raise CommandRefused(session_id, "settled", "the session does not run: nothing waits there")
-
-
-def _record(
-    agent: str,
-    cwd: str,
-    session_id: str | None = None,
-    name: str | None = None,
-    additional_directories: Sequence[str] = (),
-) -> SessionRecord:
-    now = time.time()
-    return SessionRecord(
-        id=session_id or f"s-{os.urandom(8).hex()}",
-        agent=agent,
-        cwd=cwd,
-        created_at=now,
-        updated_at=now,
-        name=name,
-        additional_directories=list(additional_directories),
-    )

@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.errors import CommandRefused, DragomanError, SessionError, UnknownSession
 from dragoman.hub import commands as c
+from dragoman.hub.hosts import known_hosts
 from dragoman.hub.owner import is_gone
 from dragoman.hub.watching import News
 from dragoman.store.base import Store
@@ -27,6 +28,8 @@ _WORK_SECONDS = 300.0
 """How long it may work on what it found there: an agent may have to be started first."""
 _LAST_WORDS_SECONDS = 1.0
 """One that has just given the session up may be about to say what came of it."""
+_REFUSAL_SECONDS = 10.0
+"""A host that was called and cannot has given it up before it says so."""
 
 
 class Inbox:
@@ -129,16 +132,18 @@ class Inbox:
             logger.warning("the outcome of a command could not be stored: %s", error)
 
 
-async def ask_owner(store: Store, news: News, session_id: str, command: c.Command) -> c.Reply:
-    """Have the process that owns a session do something.
+async def ask_owner(
+    store: Store, news: News, session_id: str, command: c.Command, *, to: str | None = None
+) -> c.Reply:
+    """Have the process that owns a session do something; while it has none, the host `to`.
 
     Raises CommandRefused when it refuses, ends, or does not answer; with `owner_gone` and
     `no_answer` nothing of it was done, and nothing will be. Raises UnknownSession.
     """
     with news.of(session_id) as fresh:
-        sending = asyncio.create_task(store.send(session_id, c.encode_command(command)))
+        sending = asyncio.create_task(store.send(session_id, c.encode_command(command), to=to))
         try:
-            asked = _Asked(store, session_id, await asyncio.shield(sending))
+            asked = _Asked(store, session_id, await asyncio.shield(sending), to)
             while (body := await asked.answer()) is None:
                 await _soon(fresh)
         except asyncio.CancelledError:
@@ -150,8 +155,9 @@ async def ask_owner(store: Store, news: News, session_id: str, command: c.Comman
 class _Asked:
     """A command on its way: who may still carry it out, and until when to wait for that."""
 
-    def __init__(self, store: Store, session_id: str, command_id: int) -> None:
+    def __init__(self, store: Store, session_id: str, command_id: int, to: str | None) -> None:
         self._store = store
+        self._to = to
         self._session_id = session_id
         self._command_id = command_id
         self._sent = time.monotonic()
@@ -174,7 +180,7 @@ class _Asked:
     async def _see_whether_it_waits_in_vain(self) -> None:
         if await self._owner_is_gone():
             code, sentence = "owner_gone", JUST_ENDED
-        elif time.monotonic() > self._sent + _OWNER_SECONDS:
+        elif time.monotonic() > self._sent + (_WORK_SECONDS if self._to else _OWNER_SECONDS):
             code, sentence = "no_answer", "the process that runs the session does not answer"
         else:
             return
@@ -186,7 +192,7 @@ class _Asked:
         now = time.monotonic()
         if lost or await self._owner_is_gone():
             self._lost = self._lost or now
-            if now > self._lost + _LAST_WORDS_SECONDS:
+            if now > self._lost + (_REFUSAL_SECONDS if self._to else _LAST_WORDS_SECONDS):
                 self._give_up("the process that ran the session has just ended")
         elif now > self._sent + _WORK_SECONDS:
             self._give_up("the process that runs the session does not answer")
@@ -197,7 +203,10 @@ class _Asked:
 
     async def _owner_is_gone(self) -> bool:
         owner = await self._store.owner(self._session_id)
-        return owner is None or is_gone(owner)
+        if owner is not None:
+            return is_gone(owner)
+        hosts = [] if self._to is None else await known_hosts(self._store)
+        return not any(host.alive and host.id == self._to for host in hosts)
 
 
 async def _take_back(store: Store, sending: asyncio.Task[int]) -> None:

@@ -15,9 +15,11 @@ from dragoman.agents.known import UnknownAgent, known_command, known_names
 from dragoman.agents.settings import AgentSettings, McpSettings, Settings
 from dragoman.client.client import Client
 from dragoman.client.mcp import HttpServer, McpServer, SseServer, StdioServer
+from dragoman.client.options import HostCapabilities
 from dragoman.errors import Unsupported
 from dragoman.host.rulebook import Policy
 from dragoman.rpc import Tap
+from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
 
 
@@ -42,13 +44,16 @@ class SettingsLauncher:
         return next(iter(self.settings().agents), "demo")
 
     def client(self, agent: str, cwd: str) -> Client:
-        """Raises ConfigError, UnknownAgent, and Unsupported for a remote agent."""
+        """Raises ConfigError and UnknownAgent."""
         tap = None if self._new_tap is None else self._new_tap()
         client = Client.start(
-            started_in(self.command(agent), cwd),
+            _target(self._agent(agent), cwd),
             name=agent,
             policy=self._policy,
             quirks=self._agent(agent).quirks,
+            protocol=self._agent(agent).protocol,
+            # Who is told of such a way is told what to run.
+            capabilities=HostCapabilities(terminal_sign_in=True),
             tap=tap,
         )
         if tap is not None:
@@ -62,10 +67,10 @@ class SettingsLauncher:
         return [mcp_server(server) for server in self.settings().mcp_servers]
 
     def command(self, agent: str) -> AgentCommand:
-        """How the agent is started. Raises as `client` does."""
+        """How the agent is started. Raises as `client` does, and Unsupported for one elsewhere."""
         found = self._agent(agent)
         if found.command is None:
-            raise Unsupported("being reached at an address yet; give a command that runs here")
+            raise Unsupported("being started here: it has an address, not a command")
         return found.command
 
     def _agent(self, name: str) -> AgentSettings:
@@ -77,9 +82,14 @@ class SettingsLauncher:
         return AgentSettings(name=name, command=known_command(name))
 
 
+def _target(agent: AgentSettings, cwd: str) -> AgentCommand | RemoteAgent:
+    target = agent.target
+    return started_in(target, cwd) if isinstance(target, AgentCommand) else target
+
+
 def started_in(command: AgentCommand, folder: str) -> AgentCommand:
     """The command, run in the workspace; where it stands relative to us, it is still found."""
-    if command.cwd is not None:
+    if command.cwd is not None or command.files == "there":
         return command
     path = command.command
     found = os.path.abspath(path) if "/" in path else path

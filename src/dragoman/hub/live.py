@@ -10,9 +10,11 @@ from dragoman.client.prompts import PromptInput
 from dragoman.client.session import Session
 from dragoman.client.turn import Turn
 from dragoman.errors import (
+    AuthRequired,
     CancelIgnored,
     CommandRefused,
     DragomanError,
+    LeaseLost,
     RevertConflict,
     SessionNotContinued,
     Unsupported,
@@ -47,6 +49,7 @@ class Live:
         self._opened_on = running.client.dialect
         self.record.agent_session_id = session.id
         recording.describe = self.describe
+        session.before_turn = self._on_record
         # What was stored while it was being opened said nothing of the agent's name for it.
         recording.refresh()
 
@@ -119,7 +122,16 @@ class Live:
         except ValueError as error:
             raise CommandRefused(self.id, "invalid", str(error)) from error
         await self.recording.settled()
+        if self.recording.error is not None:
+            raise _refused(self.id, self.recording.error)
         return reply
+
+    async def _on_record(self) -> None:
+        """A turn that is not on record is not run: another host may have taken the session, and
+        would run it too."""
+        await self.recording.settled()
+        if self.recording.error is not None:
+            raise self.recording.error
 
     async def _execute(self, command: c.Command) -> c.Reply:
         match command:
@@ -128,8 +140,8 @@ class Live:
                 return {"turn": turn.id, "queued": turn in self.session.queued}
             case c.Cancel():
                 return await self._cancel()
-            case c.Revert(turn_id, force):
-                undone = await self.session.gate.revert(turn_id, force=force)
+            case c.Revert(turn_id, force, paths):
+                undone = await self.session.gate.revert(turn_id, paths=paths, force=force)
                 return {"paths": [str(change.path) for change in undone]}
             case c.Rename(title):
                 await self._rename(title)
@@ -214,7 +226,9 @@ _CODES: dict[type[DragomanError], str] = {
     Unsupported: "unsupported",
     SessionNotContinued: "not_continued",
     CancelIgnored: "cancel_ignored",
+    LeaseLost: "owner_gone",
     RevertConflict: "conflict",
+    AuthRequired: "auth_required",
 }
 
 

@@ -7,17 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from dragoman.client.client import Client
 from dragoman.client.dialect import Place
 from dragoman.client.session import Session
-from dragoman.errors import DragomanError, SessionNotContinued, UnknownSession
+from dragoman.errors import (
+    AuthRequired,
+    DragomanError,
+    SessionElsewhere,
+    SessionNotContinued,
+    UnknownSession,
+)
 from dragoman.hub import commands as c
 from dragoman.hub.agents import Agents, Running
+from dragoman.hub.hosts import Hosts
 from dragoman.hub.live import Live
 from dragoman.hub.owner import has_ended
 from dragoman.hub.recording import Recording
@@ -29,9 +39,11 @@ from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import (
     Batch,
+    Command,
     Lease,
     Owner,
     SessionChange,
+    SessionFilter,
     SessionRecord,
     encode_event,
 )
@@ -45,6 +57,12 @@ OnReset: TypeAlias = Literal["fail", "new"]
 Begin: TypeAlias = Callable[[Client, Place], Awaitable[Session]]
 
 
+class Move(msgspec.Struct, frozen=True):
+    """A session comes here from another host, into a folder if its own is another one here."""
+
+    cwd: str | None = None
+
+
 class Opener:
     """Makes the live sessions of one owner. `on_stored` is told when a session has more to read;
     with `attended` there is always someone who answers questions."""
@@ -54,6 +72,7 @@ class Opener:
         store: Store,
         agents: Agents,
         owner: Owner,
+        hosts: Hosts,
         *,
         attended: bool,
         on_stored: Callable[[str], None],
@@ -64,6 +83,7 @@ class Opener:
         self._store = store
         self._agents = agents
         self._owner = owner
+        self._hosts = hosts
         self._attended = attended
         self._on_stored = on_stored
 
@@ -121,27 +141,82 @@ class Opener:
     ) -> Live:
         """A new session that remembers what another did; the events of a parent that is stored
         come before its own."""
+        return await self._first(record, _as_fork(agent_session_id), parent)
 
-        async def begin(client: Client, place: Place) -> Session:
-            client.require("fork", "session/fork")
-            return await client.openings.fork(agent_session_id, place)
+    async def reopen(self, session_id: str, on_reset: OnReset, move: Move | None = None) -> Live:
+        """A session that is stored, continued; one that was never begun is begun.
 
-        return await self._first(record, begin, parent)
-
-    async def reopen(self, session_id: str, on_reset: OnReset) -> Live:
-        """A session that is stored, continued.
-
-        Raises SessionOwned, and SessionNotContinued when the agent does not remember it.
+        Raises SessionOwned, SessionElsewhere unless it is to `move` here, and SessionNotContinued
+        when the agent does not remember it.
         """
         taking = self._taking(session_id)
         try:
             lease = await asyncio.shield(taking)
             record, history = await self.put_right(lease)
-            begin = _continued(record.agent_session_id, record, on_reset)
-            return await self._begin(record, lease, history, begin)
+            known = await self._known_here(record, on_reset)
+            async with self._here(record, move):
+                if _is_new_fork(record):
+                    history, begin = await self._forked(record, lease)
+                else:
+                    begin = _continued(known, record, on_reset)
+                return await self._begin(record, lease, history, begin)
         except BaseException:
             await _to_its_end(self._give_back(taking))
             raise
+
+    async def _known_here(self, record: SessionRecord, on_reset: OnReset) -> str | None:
+        """What the agent calls a session; nothing where that means another one on this host: an
+        agent's ids may be unique on one machine only. Raises SessionNotContinued."""
+        agent_id = record.agent_session_id
+        if agent_id is None or self._hosts.has(record):
+            return agent_id
+        wanted = SessionFilter(agent=record.agent, agent_session_id=agent_id)
+        for other in await self._store.sessions(wanted):
+            if other.id != record.id and other.home == self._hosts.home:
+                if on_reset == "fail":
+                    reason = "the agent on this host has another session of that id"
+                    raise SessionNotContinued(record.id, reason)
+                return None
+        return agent_id
+
+    @asynccontextmanager
+    async def _here(self, record: SessionRecord, move: Move | None) -> AsyncGenerator[None]:
+        """From now on the session belongs here, unless what is done meanwhile fails."""
+        if move is None and not self._hosts.has(record):
+            raise SessionElsewhere(record.id, await self._hosts.name_of(record.home))
+        before = SessionChange(home=record.home, cwd=record.cwd, name=record.name)
+        after = msgspec.structs.replace(
+            before,
+            home=self._hosts.home or record.home,
+            cwd=record.cwd if move is None or move.cwd is None else move.cwd,
+        )
+        if after == before:
+            yield
+            return
+        moved = await self._store.change_session(record.id, after)
+        record.home, record.cwd = moved.home, moved.cwd
+        try:
+            yield
+        except BaseException:
+            with suppress(DragomanError):
+                await self._store.change_session(record.id, before)
+            raise
+
+    async def _forked(self, record: SessionRecord, lease: Lease) -> tuple[SessionState, Begin]:
+        """The history of a fork that another host has left to us, and how it begins."""
+        parent = await self._store.session(record.parent or "")
+        if parent is None or parent.agent_session_id is None:
+            raise SessionNotContinued(record.id, "the session it was forked from is gone")
+        history = await self._copied(parent, record, lease)
+        return history, _as_fork(parent.agent_session_id)
+
+    async def _copied(
+        self, parent: SessionRecord, record: SessionRecord, lease: Lease
+    ) -> SessionState:
+        await self._store.copy_events(parent.id, lease)
+        copied, history = await self.put_right(lease, FORKED)
+        record.last_seq = copied.last_seq
+        return history
 
     async def put_right(
         self, lease: Lease, reason: str = ENDED
@@ -179,12 +254,21 @@ class Opener:
         async with self.holding(session_id) as lease:
             record, state = await self.put_right(lease)
             # What it was asked for, it did not do; and nobody else should.
-            for command in await self._store.take([lease]):
-                refusal = c.Refusal("owner_gone", ENDED)
-                await self._store.settle(command.id, c.encode_result(refusal))
+            await self._say(c.Refusal("owner_gone", ENDED), await self._store.take([lease]))
             if record.agent_session_id is None and (record.parent or not state.turns):
                 # It ended while it made the session: nothing had come of it yet.
                 await self._store.delete_session(session_id, lease)
+
+    async def refuse(self, session_id: str, refusal: c.Refusal) -> None:
+        """Say no to all that a session that nobody runs is asked for. Raises as `recover` does."""
+        async with self.holding(session_id) as lease:
+            commands = await self._store.take([lease])
+        # Given back before that: whoever hears it may at once try something else.
+        await self._say(refusal, commands)
+
+    async def _say(self, refusal: c.Refusal, commands: Sequence[Command]) -> None:
+        for command in commands:
+            await self._store.settle(command.id, c.encode_result(refusal))
 
     # ── what they share ───────────────────────────────────────────────────────────────────────
 
@@ -194,11 +278,7 @@ class Opener:
         creating = asyncio.create_task(self._created(record))
         try:
             lease = await asyncio.shield(creating)
-            history = None
-            if parent is not None:
-                await self._store.copy_events(parent.id, lease)
-                copied, history = await self.put_right(lease, FORKED)
-                record.last_seq = copied.last_seq
+            history = None if parent is None else await self._copied(parent, record, lease)
             return await self._begin(record, lease, history, begin)
         except BaseException:
             await _to_its_end(self._uncreate(creating))
@@ -223,15 +303,16 @@ class Opener:
         try:
             place = self._place(running, record, recording, history)
             session = await begin(running.client, place)
-        except BaseException:
-            await _to_its_end(self._abandon(recording, running))
+        except BaseException as error:
+            await _to_its_end(self._abandon(recording, running, error))
             raise
         session.gate.consent.attended = self._attended
         return Live(self._store, recording, running, session)
 
-    async def _abandon(self, recording: Recording, running: Running) -> None:
+    async def _abandon(self, recording: Recording, running: Running, error: BaseException) -> None:
         await recording.seal()
-        await self._agents.leave(running)
+        # Many agents look only at their start for who has signed in.
+        await self._agents.leave(running, spent=isinstance(error, AuthRequired))
 
     def _place(
         self,
@@ -251,9 +332,44 @@ class Opener:
         return place
 
 
+def new_record(
+    home: str | None,
+    agent: str,
+    cwd: str,
+    session_id: str | None = None,
+    name: str | None = None,
+    additional_directories: Sequence[str] = (),
+) -> SessionRecord:
+    """Of a session that begins now."""
+    now = time.time()
+    return SessionRecord(
+        id=session_id or f"s-{os.urandom(8).hex()}",
+        agent=agent,
+        cwd=cwd,
+        created_at=now,
+        updated_at=now,
+        name=name,
+        additional_directories=list(additional_directories),
+        home=home,
+    )
+
+
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
     """Even when whoever asked is cancelled once more."""
     await asyncio.shield(asyncio.create_task(work))
+
+
+def _is_new_fork(record: SessionRecord) -> bool:
+    """A fork of which nothing is there yet but its record."""
+    return record.parent is not None and record.agent_session_id is None and not record.last_seq
+
+
+def _as_fork(agent_session_id: str) -> Begin:
+    async def begin(client: Client, place: Place) -> Session:
+        client.require("fork", "session/fork")
+        return await client.openings.fork(agent_session_id, place)
+
+    return begin
 
 
 def _continued(agent_session_id: str | None, record: SessionRecord, on_reset: OnReset) -> Begin:

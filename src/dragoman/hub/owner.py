@@ -17,15 +17,16 @@ from pathlib import Path
 from dragoman.store.records import Owner
 
 
-def this_process() -> Owner:
-    """This process, as an owner that was never there before."""
+def this_process(label: str | None = None) -> Owner:
+    """This process, as an owner that was never there before; called as the machine is, unless
+    there is another `label`."""
     pid = os.getpid()
     return Owner(
         id=os.urandom(8).hex(),
         machine=_machine(),
         pid=pid,
         started=started(pid),
-        label=socket.gethostname(),
+        label=label or socket.gethostname(),
     )
 
 

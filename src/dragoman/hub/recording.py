@@ -1,13 +1,16 @@
 """The events of one session on their way into the store: nobody sees one before it is durable.
 
 While a batch is being committed the next one gathers, so a lone event is stored at once and a flood
-in large batches, without a timer.
+in large batches. A store that takes long is given the next one all the same: it may be away, and
+keep on this disk what it cannot deliver yet.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from dragoman.errors import DragomanError, SlowConsumer, StoreError
 from dragoman.hub.watching import Tail
@@ -26,6 +29,10 @@ from dragoman.store.texts import Texts
 
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 _MAX_BATCH_EVENTS = 5_000
+_SLOW_SECONDS = 0.25
+"""A store that has not answered by then is not waited for before it is sent more."""
+SEAL_SECONDS = 20.0
+"""How long to wait for a store that is away; whoever closes it has the last word."""
 
 
 class Recording:
@@ -96,15 +103,23 @@ class Recording:
             self._writing = asyncio.create_task(self._write())
 
     async def _write(self) -> None:
+        sent: deque[_Sent] = deque()
         try:
-            while (self._waiting or self._stale) and not self._sealed:
-                await self._write_batch(self._take())
-                self._tell_written()
+            while sent or self._has_more:
+                if self._has_more and sum(each.size for each in sent) < MAX_WAITING_BYTES:
+                    sent.append(_Sent(self._take(), self._store, self.lease))
+                await asyncio.wait([sent[0].append], timeout=_SLOW_SECONDS)
+                while sent and sent[0].append.done():
+                    self._stored(sent.popleft())
         except DragomanError as error:
             self.fail(error)
         finally:
             self._writing = None
             self._tell_written()
+
+    @property
+    def _has_more(self) -> bool:
+        return bool(self._waiting or self._stale) and not self._sealed
 
     def _tell_written(self) -> None:
         written, self._written = self._written, asyncio.Event()
@@ -123,11 +138,13 @@ class Recording:
         self._size -= sum(map(len, events))
         return batch
 
-    async def _write_batch(self, batch: Batch) -> None:
-        last = await self._store.append(self.lease, batch)
-        if not batch.events:
-            return
-        first = last - len(batch.events) + 1
+    def _stored(self, sent: _Sent) -> None:
+        batch, last = sent.batch, sent.append.result()
+        if batch.events:
+            self._show(batch, last - len(batch.events) + 1)
+        self._tell_written()
+
+    def _show(self, batch: Batch, first: int) -> None:
         self.record.last_seq = batch.first_seq + len(batch.events) - 1
         self.tail.push(
             [
@@ -155,7 +172,20 @@ class Recording:
             await self._written.wait()
 
     async def seal(self) -> None:
-        """Take nothing more; what was taken is stored first."""
-        while self._writing is not None:
-            await self._written.wait()
+        """Take nothing more; what was taken is stored first, or left to a store that is away."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SEAL_SECONDS):
+                while self._writing is not None:
+                    await self._written.wait()
         self._sealed = True
+
+
+class _Sent:
+    """A batch on its way."""
+
+    def __init__(self, batch: Batch, store: Store, lease: Lease) -> None:
+        self.batch = batch
+        self.size = sum(map(len, batch.events))
+        self.append = asyncio.create_task(store.append(lease, batch))
+        # When an earlier one fails, nobody asks for this one any more.
+        self.append.add_done_callback(lambda done: done.cancelled() or done.exception())

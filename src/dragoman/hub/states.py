@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from functools import cache
 
@@ -9,7 +10,7 @@ import msgspec
 
 from dragoman._version import __version__
 from dragoman.session.reduce import reduce
-from dragoman.session.state import SessionState
+from dragoman.session.state import AnyEntry, SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import Lease, Snapshot, StoredEvent
 
@@ -19,15 +20,20 @@ WORTH_A_SNAPSHOT = 2_000
 """Events that may have to be folded before it pays to have it done once and for all."""
 
 _PAGE = 2_000
+_ENTRIES = 200
+"""Of a snapshot, that are decoded at once."""
 
 _encoder = msgspec.msgpack.Encoder()
 
 
 class _Saved(msgspec.Struct, array_like=True):
-    """Which version folded the events: another one may fold them to something else."""
+    """Which version folded the events: another one may fold them to something else. The entries
+    are apart, some at a time: reading many of them at once would hold up everybody else, also from
+    a thread."""
 
     version: str
     state: msgspec.Raw
+    entries: list[msgspec.Raw]
 
 
 @cache
@@ -36,11 +42,22 @@ def _decoder() -> msgspec.msgpack.Decoder[SessionState]:
     return msgspec.msgpack.Decoder(SessionState)
 
 
+@cache
+def _entries_decoder() -> msgspec.msgpack.Decoder[list[AnyEntry]]:
+    return msgspec.msgpack.Decoder(list[AnyEntry])
+
+
 _saved = msgspec.msgpack.Decoder(_Saved)
 
 
 def snapshot_of(state: SessionState) -> Snapshot:
-    saved = _Saved(__version__, msgspec.Raw(_encoder.encode(state)))
+    entries = state.entries
+    parts = [entries[at : at + _ENTRIES] for at in range(0, len(entries), _ENTRIES)]
+    saved = _Saved(
+        __version__,
+        msgspec.Raw(_encoder.encode(msgspec.structs.replace(state, entries=[]))),
+        [msgspec.Raw(_encoder.encode(part)) for part in parts],
+    )
     return Snapshot(state.last_seq, _encoder.encode(saved))
 
 
@@ -82,7 +99,15 @@ async def _from_snapshot(store: Store, session_id: str) -> SessionState:
     try:
         saved = _saved.decode(snapshot.body)
         if saved.version == __version__:
-            return _decoder().decode(saved.state)
+            return await _decoded(saved)
     except msgspec.DecodeError:
         logger.info("the snapshot of session %s is not readable and was passed over", session_id)
     return SessionState()  # the events have it all
+
+
+async def _decoded(saved: _Saved) -> SessionState:
+    state = _decoder().decode(saved.state)
+    for part in saved.entries:
+        state.entries += _entries_decoder().decode(part)
+        await asyncio.sleep(0)
+    return state

@@ -91,7 +91,8 @@ async def watch_session(
     after: int,
     tail: Callable[[], Tail | None],
 ) -> AsyncIterator[list[StoredEvent]]:
-    """The events of one session behind `after`, those there are and then those to come."""
+    """The events of one session behind `after`, those there are and then those to come; it ends
+    when the session was deleted."""
     with news.of(session_id) as fresh:
         while True:
             fresh.clear()
@@ -102,6 +103,8 @@ async def watch_session(
             if events:
                 after = events[-1].seq
                 yield events
+            elif near is None and await store.session(session_id) is None:
+                return
             else:
                 await fresh.wait()
 

@@ -46,6 +46,8 @@ def _continues(event: Event, following: Event) -> bool:
         return False
     if event.meta is not None or following.meta is not None:
         return False
+    if getattr(following, "replaces", False):
+        return False
     match event, following:
         case TerminalOutput(), TerminalOutput():
             return event.terminal_id == following.terminal_id
@@ -66,6 +68,6 @@ def _joined(run: list[Event]) -> Joined:
     if len(run) == 1:
         return Joined(first.seq, first)
     text = "".join(event.text for event in run)
-    words: dict[str, Any]
-    words = {"data": text} if isinstance(last, TerminalOutput) else {"content": Text(text)}
+    words: dict[str, Any] = {"replaces": getattr(first, "replaces", False)}
+    words |= {"data": text} if isinstance(last, TerminalOutput) else {"content": Text(text)}
     return Joined(first.seq, msgspec.structs.replace(last, at=first.at, **words))

@@ -98,12 +98,27 @@ class ContentItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="con
 
 
 class Diff(msgspec.Struct, omit_defaults=True, tag_field="type", tag="diff"):
-    """A file before and after; `old_text` is None for a new file."""
+    """A change of a file.
+
+    Either its text before and after, `old_text` being None for a new file; or, with an
+    `operation`, what is done to it (`add`, `delete`, `modify`, or `move` and `copy` from
+    `old_path`), perhaps with a `patch` in Git's form, and no texts.
+    """
 
     path: str
     new_text: str
     old_text: str | None = None
     meta: Meta = None
+    operation: str | None = None
+    old_path: str | None = None
+    patch: str | None = None
+    file_type: str | None = None
+    mime_type: str | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """Every file it touches."""
+        return [self.path] if self.old_path is None else [self.old_path, self.path]
 
     @property
     def text(self) -> str:

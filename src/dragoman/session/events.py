@@ -87,8 +87,11 @@ class TurnEnded(Recorded, tag="turn_ended"):
 
 
 class _Message(Recorded):
+    """`replaces` begins the message anew: what it held before does not count any more."""
+
     content: Content
     message_id: str | None = None
+    replaces: bool = False
 
     @property
     def text(self) -> str:
@@ -110,7 +113,7 @@ class AgentThought(_Message, tag="agent_thought"):
 class ToolCallUpdated(Recorded, tag="tool_call"):
     """A tool call seen for the first time, or what changed about it.
 
-    Fields left UNSET did not change; None clears.
+    Fields left UNSET did not change; None clears. `more` is content behind what is there.
     """
 
     tool_call_id: str
@@ -122,6 +125,10 @@ class ToolCallUpdated(Recorded, tag="tool_call"):
     locations: list[Location] | UnsetType | None = UNSET
     raw_input: Any = UNSET
     raw_output: Any = UNSET
+    more: list[ToolContent] = []
+    cancellable: bool | UnsetType = UNSET
+    forgets_meta: bool = False
+    """What was told as metadata before does not count any more."""
 
     @property
     def text(self) -> str:
@@ -250,6 +257,15 @@ class PeerMessageChunk(Recorded, tag="peer_message_chunk"):
         return self.content.text
 
 
+class ActivityChanged(Recorded, tag="activity"):
+    """What the agent does on its own, outside of turns: its word for it, such as `running`,
+    `requires_action` or `idle`; and what runs on in the background, as it names it. Fields left
+    UNSET did not change."""
+
+    activity: str | UnsetType = UNSET
+    background: list[dict[str, Any]] | UnsetType = UNSET
+
+
 class UnknownUpdate(Recorded, tag="unknown"):
     """An update of a kind this version does not know; `raw` is its JSON."""
 
@@ -258,7 +274,10 @@ class UnknownUpdate(Recorded, tag="unknown"):
 
 
 class PermissionRequested(Recorded, tag="permission_requested"):
-    """Someone must decide; answer by `request_id` with the id of one of the options."""
+    """Someone must decide; answer by `request_id` with the id of one of the options.
+
+    What a rule decides, or a cancel, is an `AccessDecided` alone: there is nothing to answer.
+    """
 
     request_id: str
     options: list[PermissionOption]
@@ -270,6 +289,11 @@ class PermissionRequested(Recorded, tag="permission_requested"):
     content: list[ToolContent] = []
     """What an allow would cover, as it was when the request came; the tool call may change."""
     description: str | None = None
+    """What an answer for always would be remembered as."""
+    explanation: str | None = None
+    """What the agent says about the request, beside its title."""
+    claimed: bool = False
+    """The agent would do it itself: what stands here is its word for it, tool call or not."""
 
     @property
     def text(self) -> str:
@@ -285,12 +309,18 @@ class PermissionSettled(Recorded, tag="permission_settled"):
 
 
 class AccessDecided(Recorded, tag="access"):
-    """What our policy said to something the agent wanted us to do, without asking anyone."""
+    """What was decided about something the agent wanted, without asking anyone.
+
+    Where it had asked for permission, `option_id` is what it was answered, None for a cancel.
+    """
 
     operation: str
     decision: Decision
     paths: list[str] = []
     argv: list[str] | None = None
+    title: str = ""
+    tool_call_id: str | None = None
+    option_id: str | None = None
 
 
 class ElicitationRequested(Recorded, tag="elicitation_requested"):
@@ -317,14 +347,21 @@ class ElicitationSettled(Recorded, tag="elicitation_settled"):
 
 
 class TerminalStarted(Recorded, tag="terminal_started"):
+    """A terminal runs: one of ours has an `argv`, one of the agent's own at most a `command`."""
+
     terminal_id: str
     argv: list[str]
     cwd: str = ""
+    command: str = ""
+    cancellable: bool = False
 
 
 class TerminalOutput(Recorded, tag="terminal_output"):
+    """What it printed; `replaces` says that all it printed before is not to be shown any more."""
+
     terminal_id: str
     data: str
+    replaces: bool = False
 
     @property
     def text(self) -> str:
@@ -347,6 +384,13 @@ class FileWritten(Recorded, tag="file_written"):
     path: str
     after: str
     before: str | None = None
+
+
+class FileReverted(Recorded, tag="file_reverted"):
+    """What was written to a file was undone: from the turn of that id on, or all of it."""
+
+    path: str
+    turn_id: str | None = None
 
 
 class PromptQueued(Recorded, tag="prompt_queued"):
@@ -389,6 +433,7 @@ Event: TypeAlias = (
     | SubagentUpdated
     | PeerMessageUpdated
     | PeerMessageChunk
+    | ActivityChanged
     | UnknownUpdate
     | PermissionRequested
     | PermissionSettled
@@ -400,6 +445,7 @@ Event: TypeAlias = (
     | TerminalExited
     | TerminalReleased
     | FileWritten
+    | FileReverted
     | PromptQueued
     | PromptUnqueued
 )

@@ -50,9 +50,9 @@ def reduce(state: SessionState, event: e.Event) -> SessionState:
     """The state after `event`."""
     if event.seq:
         state.last_seq = event.seq
-    kind = type(event)
-    if state.turns and state.turns[-1].status == "prompting" and kind in _FROM_AGENT:
-        state.turns[-1].status = "streaming"
+    kind, turns = type(event), state.turns
+    if turns and turns[-1].status == "prompting" and kind in _FROM_AGENT:
+        turns[-1].status = "streaming"
     _STEPS[kind](state, event)
     return state
 
@@ -67,6 +67,7 @@ def _session_opened(state: SessionState, event: e.SessionOpened) -> None:
     state.additional_directories = event.additional_directories
     state.continuity = event.continuity
     state.open = True
+    state.activity, state.background = "idle", []
     if event.continuity == "reset":
         _append(state, event, ResetEntry())
 
@@ -150,9 +151,15 @@ def _speak(
 ) -> None:
     """Add to the message it belongs to: by its id, else to the last entry of the same kind."""
     piece = _piece(event.content)
+    if event.replaces and (known := _begun_before(state, event, kind)) is not None:
+        known.pieces.clear()
     if piece == "":
         return
-    if (entry := _begun(state, event, kind)) is not None:
+    last = state.entries[-1] if state.entries else None
+    if isinstance(last, kind) and _same_message(last, event, state):
+        last.pieces.append(piece)
+        return
+    if (entry := _begun_before(state, event, kind)) is not None:
         entry.pieces.append(piece)
         return
     if event.message_id is not None:
@@ -160,14 +167,11 @@ def _speak(
     _append(state, event, kind(pieces=[piece], message_id=event.message_id))
 
 
-def _begun(
+def _begun_before(
     state: SessionState,
     event: e.UserMessage | e.AgentMessage | e.AgentThought,
     kind: type[Spoken],
 ) -> Spoken | None:
-    last = state.entries[-1] if state.entries else None
-    if isinstance(last, kind) and _same_message(last, event, state):
-        return last
     if event.message_id is None:
         return None
     place = state.places.get(f"{kind.__name__}:{event.message_id}")
@@ -199,30 +203,31 @@ def _tool_call(state: SessionState, event: e.ToolCallUpdated) -> None:
     call = _indexed(state, event, "tool", event.tool_call_id, ToolCall, id=event.tool_call_id)
     if event.title is not UNSET:
         call.title = event.title or ""
-    if event.name is not UNSET:
-        call.name = event.name
     if event.kind is not UNSET:
         call.kind = event.kind or "other"
     if event.status is not UNSET:
         call.status = event.status or "pending"
     if event.content is not UNSET:
-        call.content = event.content or []
+        call.content = list(event.content or ())
+    if event.more:
+        call.content += event.more
     if event.locations is not UNSET:
         call.locations = event.locations or []
-    if event.raw_input is not UNSET:
-        call.raw_input = event.raw_input
-    if event.raw_output is not UNSET:
-        call.raw_output = event.raw_output
+    _patch(call, event, "name", "raw_input", "raw_output", "cancellable")
+    if event.forgets_meta:
+        call.meta = None
     if event.meta is not None:
         call.meta = _with_meta(call.meta, event.meta)
 
 
 def _with_meta(known: dict[str, Any] | None, more: dict[str, Any]) -> dict[str, Any]:
-    """Added to in place: an agent may send a key at a time, for as long as it likes."""
-    if known is None:
-        return dict(more)
-    known.update(more)
-    return known
+    """Added to in place: an agent may send a key at a time, for as long as it likes. A key that is
+    null goes."""
+    merged = {} if known is None else known
+    merged.update(more)
+    for key in [key for key, value in more.items() if value is None]:
+        del merged[key]
+    return merged
 
 
 def _plan(state: SessionState, event: e.PlanUpdated) -> None:
@@ -293,6 +298,10 @@ def _peer_message_chunk(state: SessionState, event: e.PeerMessageChunk) -> None:
     _indexed(state, event, "peer", key, PeerMessageEntry, id=key).content.append(event.content)
 
 
+def _activity(state: SessionState, event: e.ActivityChanged) -> None:
+    _patch(state, event, "activity", "background")
+
+
 def _unknown(state: SessionState, event: e.UnknownUpdate) -> None:
     _append(state, event, UnknownEntry(kind=event.kind, raw=event.raw))
 
@@ -326,7 +335,9 @@ def _usage(state: SessionState, event: e.UsageChanged) -> None:
 
 
 def _subagent(state: SessionState, event: e.SubagentUpdated) -> None:
-    child = state.subagents.setdefault(event.session_id, Subagent(event.session_id))
+    known = state.subagents.get(event.session_id)
+    child = known or Subagent(event.session_id, seq=event.seq, at=event.at)
+    state.subagents[event.session_id] = child
     _patch(child, event, *_SUBAGENT_FIELDS)
 
 
@@ -354,6 +365,8 @@ def _permission_requested(state: SessionState, event: e.PermissionRequested) -> 
         argv=event.argv,
         content=event.content,
         description=event.description,
+        explanation=event.explanation,
+        claimed=event.claimed,
     )
     _turn_waits(state)
 
@@ -382,7 +395,7 @@ def _turn_waits(state: SessionState) -> None:
         turn.status = "waiting" if state.pending else "streaming"
 
 
-def _ignored(state: SessionState, event: e.AccessDecided | e.FileWritten) -> None:
+def _ignored(state: SessionState, event: e.AccessDecided | e.FileWritten | e.FileReverted) -> None:
     """A record for people and for undoing; the thread shows it through the tool call."""
 
 
@@ -393,10 +406,16 @@ def _terminal_started(state: SessionState, event: e.TerminalStarted) -> None:
     terminal = _terminal(state, event.terminal_id)
     terminal.argv = event.argv
     terminal.cwd = event.cwd
+    terminal.command = event.command
+    terminal.cancellable = event.cancellable
+    terminal.running = True
+    terminal.exit_code = terminal.signal = None
 
 
 def _terminal_output(state: SessionState, event: e.TerminalOutput) -> None:
     terminal = _terminal(state, event.terminal_id)
+    if event.replaces:
+        terminal.pieces, terminal.size = [], 0
     if event.data:
         terminal.pieces.append(event.data)
     terminal.size += len(event.data)
@@ -408,7 +427,7 @@ def _terminal_output(state: SessionState, event: e.TerminalOutput) -> None:
 
 def _terminal_exited(state: SessionState, event: e.TerminalExited) -> None:
     terminal = _terminal(state, event.terminal_id)
-    terminal.running = False
+    terminal.running = terminal.cancellable = False
     terminal.exit_code = event.exit_code
     terminal.signal = event.signal
 
@@ -467,7 +486,8 @@ def _indexed(
 
 
 def _turn_id(state: SessionState) -> str | None:
-    return None if (turn := state.turn) is None else turn.id
+    turns = state.turns
+    return turns[-1].id if turns and turns[-1].status != "completed" else None
 
 
 def _patch(target: msgspec.Struct, event: e.Event, *fields: str) -> None:
@@ -500,6 +520,7 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any], None]] = {
     e.SubagentUpdated: _subagent,
     e.PeerMessageUpdated: _peer_message,
     e.PeerMessageChunk: _peer_message_chunk,
+    e.ActivityChanged: _activity,
     e.UnknownUpdate: _unknown,
     e.PermissionRequested: _permission_requested,
     e.PermissionSettled: _settled,
@@ -511,6 +532,7 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any], None]] = {
     e.TerminalExited: _terminal_exited,
     e.TerminalReleased: _terminal_released,
     e.FileWritten: _ignored,
+    e.FileReverted: _ignored,
     e.PromptQueued: _prompt_queued,
     e.PromptUnqueued: _prompt_unqueued,
 }

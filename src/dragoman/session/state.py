@@ -95,6 +95,8 @@ class ToolCall(Entry, tag="tool_call"):
     raw_input: Any = None
     raw_output: Any = None
     meta: Meta = None
+    cancellable: bool = False
+    """The agent offers to stop this call alone."""
 
     @property
     def text(self) -> str:
@@ -209,6 +211,10 @@ class Terminal(msgspec.Struct, omit_defaults=True):
     exit_code: int | None = None
     signal: str | None = None
     released: bool = False
+    command: str = ""
+    """The line that runs in one of the agent's own."""
+    cancellable: bool = False
+    """The agent offers to stop it."""
 
     @property
     def ours(self) -> bool:
@@ -231,6 +237,8 @@ class PendingPermission(msgspec.Struct, omit_defaults=True, tag_field="kind", ta
     argv: list[str] | None = None
     content: list[ToolContent] = []
     description: str | None = None
+    explanation: str | None = None
+    claimed: bool = False
 
 
 class PendingElicitation(msgspec.Struct, omit_defaults=True, tag_field="kind", tag="elicitation"):
@@ -247,6 +255,8 @@ Pending: TypeAlias = PendingPermission | PendingElicitation
 
 
 class Subagent(msgspec.Struct, omit_defaults=True):
+    """A session that the agent began for a part of its work; `seq` and `at` say when."""
+
     session_id: str
     title: str | None = None
     description: str | None = None
@@ -254,6 +264,8 @@ class Subagent(msgspec.Struct, omit_defaults=True):
     cwd: str | None = None
     additional_directories: list[str] | None = None
     capabilities: dict[str, Any] | None = None
+    seq: int = 0
+    at: float = 0.0
 
 
 class QueuedPrompt(msgspec.Struct, omit_defaults=True):
@@ -295,6 +307,10 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     pending: dict[str, Pending] = {}
     subagents: dict[str, Subagent] = {}
     queue: list[QueuedPrompt] = []
+    activity: str = "idle"
+    """What the agent does outside of turns."""
+    background: list[dict[str, Any]] = []
+    """What it says runs on, whether a turn does or not."""
     last_seq: int = 0
     # Where the entries that later events change stand in `entries`, by their ids.
     places: dict[str, int] = {}
@@ -309,6 +325,14 @@ class SessionState(msgspec.Struct, omit_defaults=True):
         place = self.places.get(f"tool:{tool_call_id}")
         entry = None if place is None else self.entries[place]
         return entry if isinstance(entry, ToolCall) else None
+
+    def message(
+        self, kind: type[UserEntry | AgentEntry | ThoughtEntry], message_id: str
+    ) -> UserEntry | AgentEntry | ThoughtEntry | None:
+        """One message by its id, without a walk through the thread."""
+        place = self.places.get(f"{kind.__name__}:{message_id}")
+        entry = None if place is None else self.entries[place]
+        return entry if isinstance(entry, kind) else None
 
     @property
     def plan(self) -> PlanEntry | None:

@@ -5,20 +5,18 @@ What comes in is checked line by line before anything is stored.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
-from itertools import islice
 
 import msgspec
 
 from dragoman.errors import ConfigError, DragomanError, NameTaken, UnknownSession
 from dragoman.store.base import Store
 from dragoman.store.lines import VERSION, Header, event_line, header_line, is_header, read_header
-from dragoman.store.records import Batch, Owner, SessionRecord, decode_event
+from dragoman.store.records import Batch, Owner, SessionChange, SessionRecord, decode_event
 from dragoman.store.texts import Texts
 
 MAX_LINE = 64 * 1024 * 1024
-_PAGE = 1000
 _LEASE_SECONDS = 60.0
 _HEADER = 'the header of a session, {"dragoman": 1, "session": {…}}'
 
@@ -64,12 +62,18 @@ def read_archive(lines: Iterable[bytes], file: str = "archive") -> Archive:
 async def import_session(
     store: Store, archive: Archive, session_id: str, owner: Owner
 ) -> SessionRecord:
-    """Store it under a new id, all or nothing; without its name where that is taken."""
-    await _create(store, msgspec.structs.replace(archive.record, id=session_id, archived=False))
+    """Store it under a new id, all or nothing; without its name where that is taken.
+
+    Its events come in one go, and with them the agent's id for it: what is left of an import that
+    was killed has neither, and is removed like any session that was never begun.
+    """
+    record = msgspec.structs.replace(
+        archive.record, id=session_id, archived=False, home=None, agent_session_id=None
+    )
+    await _create(store, record)
     lease = await store.acquire(session_id, owner, seconds=_LEASE_SECONDS, gone=lambda who: False)
     try:
-        for batch in _batches(archive.events):
-            await store.append(lease, batch)
+        await store.append(lease, _batch(archive))
     except BaseException:
         with suppress(DragomanError):
             await store.delete_session(session_id, lease)
@@ -88,15 +92,11 @@ async def _create(store: Store, record: SessionRecord) -> None:
         await store.create_session(msgspec.structs.replace(record, name=None))
 
 
-def _batches(events: list[bytes]) -> Iterator[Batch]:
-    texts, first = Texts(), 1
-    rest = iter(events)
-    while some := list(islice(rest, _PAGE)):
-        said = [each for body in some for each in texts.feed(decode_event(body))]
-        yield Batch(first_seq=first, events=some, said=said)
-        first += len(some)
-    if said := texts.rest():
-        yield Batch(first_seq=first, events=[], said=said)
+def _batch(archive: Archive) -> Batch:
+    texts = Texts()
+    said = [each for body in archive.events for each in texts.feed(decode_event(body))]
+    change = SessionChange(agent_session_id=archive.record.agent_session_id)
+    return Batch(first_seq=1, events=archive.events, change=change, said=[*said, *texts.rest()])
 
 
 def _header(line: bytes, file: str, place: str) -> Header:

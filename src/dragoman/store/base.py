@@ -17,6 +17,7 @@ from dragoman.store.records import (
     Batch,
     Command,
     Hit,
+    HostRecord,
     Lease,
     Outcome,
     Owner,
@@ -43,6 +44,11 @@ class Store(Protocol):
 
     @property
     def rules(self) -> Rules: ...
+
+    @property
+    def is_local(self) -> bool:
+        """Whether processes of this machine alone can have it."""
+        ...
 
     async def aclose(self) -> None: ...
 
@@ -134,8 +140,14 @@ class Store(Protocol):
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
 
-    async def send(self, session_id: str, body: bytes) -> int:
-        """Put a command into a session's inbox; its id. Raises UnknownSession."""
+    async def send(self, session_id: str, body: bytes, *, to: str | None = None) -> int:
+        """Put a command into a session's inbox; its id. With `to` a host of that id is called, in
+        case nobody owns the session. Raises UnknownSession."""
+        ...
+
+    async def calls(self, host_id: str) -> list[Command]:
+        """The commands sent to a host that wait for sessions which nobody owns, oldest first; they
+        are not taken by this."""
         ...
 
     async def take(self, leases: Sequence[Lease]) -> list[Command]:
@@ -150,6 +162,22 @@ class Store(Protocol):
     async def settle(self, command_id: int, body: bytes) -> None: ...
 
     async def outcome(self, command_id: int) -> Outcome: ...
+
+    # ── hosts ─────────────────────────────────────────────────────────────────────────────────
+
+    async def announce(self, host: HostRecord, *, seconds: float) -> None:
+        """A host is there, for so long from now on the store's clock; it takes the place of those
+        with the same home that are not alive."""
+        ...
+
+    async def depart(self, host_id: str) -> None:
+        """A host has gone, in order: it is not alive from now on."""
+        ...
+
+    async def hosts(self) -> list[HostRecord]:
+        """Those that are there, and those that were, until their home has another or a month has
+        passed; by name."""
+        ...
 
     # ── news ──────────────────────────────────────────────────────────────────────────────────
 

@@ -17,7 +17,12 @@ KEEP_OUTCOMES_SECONDS = 3600.0
 KEEP_WAITING_SECONDS = 600.0
 """Whoever sent it does not wait for so long: to carry it out then would surprise everybody."""
 
-_SEND = "INSERT INTO commands (session, body, sent_at) VALUES (?, ?, ?)"
+_SEND = "INSERT INTO commands (session, body, sent_at, host) VALUES (?, ?, ?, ?)"
+_CALLS = """
+SELECT c.id, s.id, c.body, c.sent_at FROM commands c JOIN sessions s ON s.key = c.session
+LEFT JOIN leases l ON l.session = c.session
+WHERE c.state = 'waiting' AND c.host = ? AND l.owner_id IS NULL AND NOT s.deleted ORDER BY c.id
+"""
 _ANY_WAITING = """
 SELECT DISTINCT s.id FROM commands c JOIN sessions s ON s.key = c.session WHERE c.state = 'waiting'
 """
@@ -44,9 +49,13 @@ FROM commands c LEFT JOIN leases l ON l.session = c.session WHERE c.id = ?
 """
 
 
-def send(db: Database, session_id: str, body: bytes) -> int:
-    db.run(_SEND, (key_of(db, session_id), body, time.time()))
+def send(db: Database, session_id: str, body: bytes, host_id: str | None) -> int:
+    db.run(_SEND, (key_of(db, session_id), body, time.time(), host_id))
     return db.last_rowid
+
+
+def calls(db: Database, host_id: str) -> list[Command]:
+    return [Command(*row) for row in db.rows(_CALLS, (host_id,))]
 
 
 def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:

@@ -96,7 +96,20 @@ _WHO_TOOK_A_COMMAND = """
 ALTER TABLE commands ADD COLUMN epoch INTEGER;
 """
 
-STEPS = (_FIRST, _WHO_TOOK_A_COMMAND)
+_HOSTS = """
+ALTER TABLE sessions ADD COLUMN home TEXT;
+ALTER TABLE commands ADD COLUMN host TEXT;
+CREATE INDEX calls ON commands (host) WHERE state = 'waiting' AND host IS NOT NULL;
+CREATE TABLE hosts (
+    id TEXT PRIMARY KEY,
+    home TEXT,
+    body BLOB NOT NULL,
+    seen_at REAL NOT NULL,
+    expires_at REAL NOT NULL
+);
+"""
+
+STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS)
 
 
 def migrate(db: Database) -> None:

@@ -2,14 +2,60 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
+from dragoman.errors import StoreError
+from dragoman.host.home import data_directory, store_address
+from dragoman.store.base import Rules, Store
 from dragoman.store.database import FILE_NAME, Database, prepare
 from dragoman.store.migrations import migrate
 from dragoman.store.mirror import Mirror
 from dragoman.store.rules import SqliteRules
 from dragoman.store.sessions import has_deleted
 from dragoman.store.sqlite import SqliteStore
+
+_POSTGRES = ("postgresql://", "postgres://")
+
+
+async def open_default() -> Store:
+    """The store of this user: where `--store` or `$DRAGOMAN_STORE` says, else SQLite in the data
+    directory. Raises StoreError; StoreAway when the database cannot be reached."""
+    address = store_address()
+    if address is None:
+        return await open_store(data_directory())
+    _must_be_postgres(address)
+    return await open_address(address)
+
+
+async def open_address(address: str) -> Store:
+    """In PostgreSQL, or in a directory in SQLite. Raises StoreError."""
+    if not is_postgres(address):
+        return await open_store(Path(address))
+    must_have_driver()
+    from dragoman.store.postgres.store import open_postgres
+
+    return await open_postgres(address, data_directory())
+
+
+def is_postgres(address: str) -> bool:
+    return address.startswith(_POSTGRES)
+
+
+def _must_be_postgres(address: str) -> None:
+    if not is_postgres(address):
+        # It is not quoted: where a letter is wrong, a password may follow.
+        reason = "it should be postgresql://user@host:port/database"
+        raise StoreError("the address of the store", reason)
+
+
+def must_have_driver() -> None:
+    """Raises StoreError."""
+    try:
+        import_module("psycopg")
+    except ImportError as error:
+        reason = "it needs a driver: pip install 'dragoman[postgres]'"
+        raise StoreError("the PostgreSQL store", reason) from error
 
 
 async def open_store(directory: Path | None) -> SqliteStore:
@@ -36,6 +82,16 @@ async def open_store(directory: Path | None) -> SqliteStore:
 def is_there(directory: Path) -> bool:
     """Whether anything was ever stored in this directory."""
     return (directory / FILE_NAME).exists()
+
+
+def open_rules_at(address: str) -> Rules:
+    """The stored rules alone of a store in PostgreSQL. Raises StoreError."""
+    _must_be_postgres(address)
+    must_have_driver()
+    from dragoman.store.postgres.address import Address
+    from dragoman.store.postgres.rules import PostgresRules
+
+    return PostgresRules(Address(address))
 
 
 def open_rules(directory: Path) -> SqliteRules:

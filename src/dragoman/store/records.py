@@ -34,6 +34,9 @@ class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The session this one was forked from."""
     additional_directories: list[str] = []
     last_seq: int = 0
+    home: str | None = None
+    """Where its workspace and its agent's memory are: the `home` of a host. None while every
+    process that has the store has those too."""
 
 
 class SessionChange(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
@@ -46,6 +49,8 @@ class SessionChange(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=Tru
     status: Status | UnsetType = UNSET
     archived: bool | UnsetType = UNSET
     updated_at: float | UnsetType = UNSET
+    cwd: str | UnsetType = UNSET
+    home: str | UnsetType | None = UNSET
 
 
 class SessionFilter(msgspec.Struct, kw_only=True, frozen=True):
@@ -108,6 +113,32 @@ class Owner(msgspec.Struct, frozen=True):
     started: str
     label: str = ""
     """What to call the machine when a person is told."""
+
+
+class HostRecord(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """A process that takes sessions from others, as it tells of itself; and what the store adds."""
+
+    id: str
+    """That of its `Owner`: another one after each start."""
+    home: str | None = None
+    """The same after each start: see `SessionRecord.home`."""
+    name: str
+    address: str = ""
+    """Where its page is, without a token; empty when other machines do not reach one."""
+    cwd: str = ""
+    """The workspace of sessions that name none."""
+    agents: list[str] = []
+    turns: int = 0
+    """How many run there."""
+    version: str = ""
+    owner: Owner | None = None
+    """The process itself, for those on its machine."""
+    sessions: int = 0
+    """By the store: how many it owns."""
+    seen_at: float = 0.0
+    """By the store: when it was last heard of, on the store's clock."""
+    alive: bool = False
+    """By the store: whether it was heard of in time."""
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -18,16 +18,21 @@ _MAX_WORDS = 32
 _piece = re.compile(r'"([^"]*)"|([^\s"]+)')
 
 
+def pieces(text: str) -> tuple[list[str], bool]:
+    """What was typed between blanks or in quotes; whether the last may be the beginning of a
+    word. What holds no letter or digit is left out: no index has it."""
+    found = list(_piece.finditer(text.replace("\0", " ")))[:_MAX_WORDS]
+    typed = [(each[1] if each[1] is not None else each[2]) for each in found]
+    kept = [piece for piece in typed if any(map(str.isalnum, piece))]
+    is_open = bool(kept) and kept[-1] == typed[-1] and not text.rstrip(" ").endswith('"')
+    return kept, is_open
+
+
 def match_query(text: str) -> str:
     """In the language of FTS5: all the words, quoted ones in that order, the last one as the
     beginning of a word; "" when there is nothing to look for."""
-    found = list(_piece.finditer(text.replace("\0", " ")))[:_MAX_WORDS]
-    pieces = [(each[1] if each[1] is not None else each[2]) for each in found]
-    # What holds no letter or digit is no word for FTS5, which would find nothing for all of it.
-    words = [f'"{piece}"' for piece in pieces if any(map(str.isalnum, piece))]
-    if words and found and not text.rstrip(" ").endswith('"') and words[-1][1:-1] == pieces[-1]:
-        words[-1] += "*"
-    return " ".join(words)
+    kept, is_open = pieces(text)
+    return " ".join(f'"{piece}"' for piece in kept) + ("*" if is_open else "")
 
 
 def forget_words(db: Database, *, anew: bool) -> bool:

@@ -15,10 +15,10 @@ from dragoman.store.records import SessionChange, SessionFilter, SessionRecord
 
 _COLUMNS = (
     "id, agent, cwd, created_at, updated_at, name, agent_session_id, title, renamed, status, "
-    "archived, parent, additional_directories, last_seq"
+    "archived, parent, home, additional_directories, last_seq"
 )
 _NAMES = _COLUMNS.split(", ")
-_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
+_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 14}0)"
 _READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND NOT deleted"
 _CHANGED = SessionChange.__struct_fields__
 # A field that is absent stays, one that is null is cleared.

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from dragoman.errors import StoreError
-from dragoman.store import events, inbox, owners, sessions
+from dragoman.store import events, hosts, inbox, owners, sessions
 from dragoman.store.appending import last_position
 from dragoman.store.database import Database
 from dragoman.store.mirror import Mirror
@@ -21,6 +21,7 @@ from dragoman.store.records import (
     Batch,
     Command,
     Hit,
+    HostRecord,
     Lease,
     Outcome,
     Owner,
@@ -55,6 +56,10 @@ class SqliteStore:
     @property
     def rules(self) -> SqliteRules:
         return self._rules
+
+    @property
+    def is_local(self) -> bool:
+        return True
 
     async def aclose(self) -> None:
         await self._writer.aclose()
@@ -168,8 +173,11 @@ class SqliteStore:
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
 
-    async def send(self, session_id: str, body: bytes) -> int:
-        return await self._write(lambda db: inbox.send(db, session_id, body))
+    async def send(self, session_id: str, body: bytes, *, to: str | None = None) -> int:
+        return await self._write(lambda db: inbox.send(db, session_id, body, to))
+
+    async def calls(self, host_id: str) -> list[Command]:
+        return await self._read(lambda db: inbox.calls(db, host_id))
 
     async def take(self, leases: Sequence[Lease]) -> list[Command]:
         wanted = await self._read(lambda db: inbox.waiting_for(db, leases))
@@ -183,6 +191,17 @@ class SqliteStore:
 
     async def outcome(self, command_id: int) -> Outcome:
         return await self._read(lambda db: inbox.outcome(db, command_id))
+
+    # ── hosts ─────────────────────────────────────────────────────────────────────────────────
+
+    async def announce(self, host: HostRecord, *, seconds: float) -> None:
+        await self._write(lambda db: hosts.announce(db, host, seconds))
+
+    async def depart(self, host_id: str) -> None:
+        await self._write(lambda db: hosts.depart(db, host_id))
+
+    async def hosts(self) -> list[HostRecord]:
+        return await self._read(hosts.hosts)
 
     # ── news ──────────────────────────────────────────────────────────────────────────────────
 

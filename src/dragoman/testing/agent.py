@@ -1,4 +1,4 @@
-"""An agent that follows a script: the other side of ACP v1, complete enough to test a client.
+"""An agent that follows a script: the other side of ACP, complete enough to test a client.
 
 It keeps sessions, tells their history again on load, lists, forks and forgets them, has modes,
 options and commands if it is given some, and does with each prompt what the script says.
@@ -67,7 +67,8 @@ class ScriptedAgent(Served):
     """Follows `script`: an async function of the turn, or a list of steps, for every prompt.
 
     `answers` replaces what it would answer to a method by itself: a result, an error, a function
-    of the params, or `faults.NEVER`. `sessions` is where sessions are kept.
+    of the params, or `faults.NEVER`. `sessions` is where sessions are kept. All is written in the
+    words of ACP v1; a client that asks for v2 is told the same in those of v2.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class ScriptedAgent(Served):
         sessions: MutableMapping[str, AgentSession] | None = None,
         page_size: int = 2,
         banner: bytes = b"",
+        protocol_versions: Sequence[int] = (1, 2),
     ) -> None:
         super().__init__()
         self.script = script
@@ -100,6 +102,7 @@ class ScriptedAgent(Served):
         self.page_size = page_size
         self.banner = banner
         """What it prints before it speaks ACP."""
+        self.protocol_versions = protocol_versions
         self.received: list[tuple[str, Any]] = []
         """Every request and notification that came in, with its params."""
 
@@ -109,7 +112,10 @@ class ScriptedAgent(Served):
         async with connection.peer:
             if self.banner:
                 transport.send(self.banner)
-            await connection.peer.wait_ended()
+            try:
+                await connection.peer.wait_ended()
+            finally:
+                connection.close()
 
     @staticmethod
     def command(

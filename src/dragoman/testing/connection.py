@@ -1,6 +1,7 @@
 """One client of a scripted agent: every method of ACP v1 that a client calls, answered.
 
-All but the prompt is answered at once, in wire order.
+All but the prompt is answered at once, in wire order. A client that asks for version 2 gets it from
+`testing.v2`, which is imported only then.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from dragoman.wire import messages
 
 if TYPE_CHECKING:
     from dragoman.testing.agent import AgentSession, ScriptedAgent
+    from dragoman.testing.v2.connection import Second
 
 CONVERSATION = frozenset(
     {
@@ -61,8 +63,10 @@ class Connection:
             tap=self._note_frame,
         )
         self._open: dict[str, AgentSession] = {}
-        self._turns: dict[str, AgentTurn] = {}
+        self.turns: dict[str, AgentTurn] = {}
+        """Those that run, by session."""
         self._frame = b""
+        self._second: Second | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # ── what the agent does ───────────────────────────────────────────────────────────────────
@@ -73,7 +77,8 @@ class Connection:
         if keep and _kind(update) in CONVERSATION and session_id in self._open:
             self._open[session_id].history.append(raw)
         if self.peer.error is None:
-            wire = {"sessionId": session_id, "update": raw}
+            told = raw if self._second is None else self._second.update(session_id, update)
+            wire = {"sessionId": session_id, "update": told}
             self.peer.notify("session/update", codec.encode(wire))
 
     def session(self, session_id: str) -> AgentSession:
@@ -88,6 +93,11 @@ class Connection:
         task = asyncio.create_task(_quietly(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """The client is gone."""
+        if self._second is not None:
+            self._second.close()
 
     async def vanish(self, code: int) -> None:
         """Be gone: a process ends at once, in memory the connection does."""
@@ -108,22 +118,42 @@ class Connection:
             self._cancel(codec.decode(params, v1.CancelNotification).session_id)
 
     def _cancel(self, session_id: str) -> None:
-        if (turn := self._turns.get(session_id)) is not None:
+        if (turn := self.turns.get(session_id)) is not None:
             turn.cancel()
 
     def _on_request(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes] | bytes:
         self.agent.received.append((method, msgspec.json.decode(params)))
         if method in self.agent.answers:
             return instead(self.agent.answers[method], params)
+        if method == "initialize":
+            self._second = self._wanted(params)
+        if self._second is not None:
+            answered = self._second.on_request(method, params)
+            return answered if isinstance(answered, bytes) else codec.encode(answered)
+        if not offers(self.agent.capabilities, method):
+            raise MethodNotFound(f"{method} is not offered here")
+        result = self.answer(method, params)
+        return _encoded(result) if inspect.iscoroutine(result) else codec.encode(result)
+
+    def _wanted(self, params: msgspec.Raw) -> Second | None:
+        """The newest version both sides speak, if it is not the first."""
+        asked = codec.decode(params, v1.InitializeRequest).protocol_version
+        if asked < 2 or 2 not in self.agent.protocol_versions:
+            return None
+        from dragoman.testing.v2.connection import Second
+
+        return Second(self)
+
+    def answer(self, method: str, params: msgspec.Raw) -> Any:
+        """What version 1 answers, or will. Raises MethodNotFound for what is no method of it."""
         known, answer = v1.REQUESTS_TO_AGENT.get(method), _ANSWERS.get(method)
-        if known is None or answer is None or not offers(self.agent.capabilities, method):
+        if known is None or answer is None:
             raise MethodNotFound(f"{method} is not offered here")
         try:
             request = codec.decode(params, known.params)
         except InvalidMessage as error:
             raise InvalidParams(str(error)) from error
-        result = answer(self, request)
-        return _encoded(result) if inspect.iscoroutine(result) else codec.encode(result)
+        return answer(self, request)
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
 
@@ -149,7 +179,7 @@ class Connection:
 
     def new_session(self, request: v1.NewSessionRequest) -> v1.NewSessionResponse:
         session = self.agent.new_session(request.cwd, request.additional_directories)
-        self._opened(session, request)
+        self.opened(session, request)
         return v1.NewSessionResponse(
             session_id=session.id,
             modes=self.agent.modes_of(session),
@@ -158,7 +188,7 @@ class Connection:
 
     def load_session(self, request: v1.LoadSessionRequest) -> v1.LoadSessionResponse:
         session = self.session(request.session_id)
-        self._opened(session, request)
+        self.opened(session, request)
         for update in session.history:
             self.update(session.id, update, keep=False)
         return v1.LoadSessionResponse(
@@ -168,28 +198,34 @@ class Connection:
 
     def resume_session(self, request: v1.ResumeSessionRequest) -> v1.ResumeSessionResponse:
         session = self.session(request.session_id)
-        self._opened(session, request)
+        self.opened(session, request)
         return v1.ResumeSessionResponse(
             modes=self.agent.modes_of(session),
             config_options=self.agent.options_of(session, self.client),
         )
 
     def fork_session(self, request: v1.ForkSessionRequest) -> v1.ForkSessionResponse:
-        origin = self.session(request.session_id)
-        session = self.agent.new_session(request.cwd, request.additional_directories)
-        session.history = list(origin.history)
-        session.mode, session.options = origin.mode, dict(origin.options)
-        session.used, session.cost = origin.used, origin.cost
-        session.title = None if origin.title is None else f"{origin.title} (fork)"
-        self.agent.keep(session)
-        self._opened(session, request)
+        session = self.forked(request.session_id, request.cwd, request.additional_directories)
+        self.opened(session, request)
         return v1.ForkSessionResponse(
             session_id=session.id,
             modes=self.agent.modes_of(session),
             config_options=self.agent.options_of(session, self.client),
         )
 
-    def _opened(self, session: AgentSession, request: Any) -> None:
+    def forked(self, session_id: str, cwd: str, more_folders: list[str]) -> AgentSession:
+        """A new session that remembers what the other one does."""
+        origin = self.session(session_id)
+        session = self.agent.new_session(cwd, more_folders)
+        session.history = list(origin.history)
+        session.mode, session.options = origin.mode, dict(origin.options)
+        session.used, session.cost = origin.used, origin.cost
+        session.title = None if origin.title is None else f"{origin.title} (fork)"
+        self.agent.keep(session)
+        return session
+
+    def opened(self, session: AgentSession, request: Any) -> None:
+        """`request` opened this session here."""
         session.request = request
         self._open[session.id] = session
         # The reply goes out when this call returns, and commands behind it.
@@ -221,7 +257,7 @@ class Connection:
         return v1.DeleteSessionResponse()
 
     def close_session(self, request: v1.CloseSessionRequest) -> v1.CloseSessionResponse:
-        session = self._active(request.session_id)
+        session = self.active(request.session_id)
         self._cancel(session.id)
         del self._open[session.id]
         return v1.CloseSessionResponse()
@@ -254,7 +290,8 @@ class Connection:
 
     # ── open sessions ─────────────────────────────────────────────────────────────────────────
 
-    def _active(self, session_id: str) -> AgentSession:
+    def active(self, session_id: str) -> AgentSession:
+        """Raises ResourceNotFound for a session that is not open here."""
         session = self._open.get(session_id)
         if session is None:
             why = f"session {session_id} is not open on this connection"
@@ -262,18 +299,21 @@ class Connection:
         return session
 
     def set_session_mode(self, request: v1.SetSessionModeRequest) -> v1.SetSessionModeResponse:
-        session = self._active(request.session_id)
-        if request.mode_id not in {mode.id for mode in self.agent.modes}:
-            raise InvalidParams(f"there is no mode {request.mode_id}")
-        session.mode = request.mode_id
-        self.agent.keep(session)
-        self.update(session.id, v1.CurrentModeUpdate(current_mode_id=request.mode_id))
+        self.switch(self.active(request.session_id), request.mode_id)
         return v1.SetSessionModeResponse()
+
+    def switch(self, session: AgentSession, mode_id: str) -> None:
+        """Raises InvalidParams for a mode the agent does not have."""
+        if mode_id not in {mode.id for mode in self.agent.modes}:
+            raise InvalidParams(f"there is no mode {mode_id}")
+        session.mode = mode_id
+        self.agent.keep(session)
+        self.update(session.id, v1.CurrentModeUpdate(current_mode_id=mode_id))
 
     def set_config_option(
         self, request: v1.SetSessionConfigOptionRequest
     ) -> v1.SetSessionConfigOptionResponse:
-        session = self._active(request.session_id)
+        session = self.active(request.session_id)
         options = self.agent.options_of(session, self.client) or []
         known = {o.id: o for o in options if not isinstance(o, Unknown)}
         if request.config_id not in known:
@@ -286,17 +326,32 @@ class Connection:
         return v1.SetSessionConfigOptionResponse(config_options=now)
 
     def prompt(self, request: v1.PromptRequest) -> Coroutine[Any, Any, v1.PromptResponse]:
-        session = self._active(request.session_id)
-        if session.id in self._turns:
+        session = self.active(request.session_id)
+        if session.id in self.turns:
             raise InvalidRequest(f"session {session.id} is busy with another turn")
-        # Of its own id: a prompt that nothing followed must not run into the next one.
+        self.remember_prompt(session, request.prompt)
+        turn = AgentTurn(self, session, request.prompt, self.request_id)
+        self.turns[session.id] = turn
+        return self._play(turn)
+
+    @property
+    def request_id(self) -> bytes:
+        """The id of the request that is being answered, as the JSON it came as."""
+        return _request_id(self._frame)
+
+    def remember_prompt(self, session: AgentSession, prompt: list[v1.ContentBlock]) -> str:
+        """Under an id of its own: one that nothing followed must not run into the next."""
         key = f"prompt-{len(session.history)}"
-        asked = [v1.UserMessageChunk(content=part, message_id=key) for part in request.prompt]
+        asked = [v1.UserMessageChunk(content=part, message_id=key) for part in prompt]
         session.history += [msgspec.Raw(codec.encode(chunk)) for chunk in asked]
         self.agent.keep(session)
-        turn = AgentTurn(self, session, request.prompt, _request_id(self._frame))
-        self._turns[session.id] = turn
-        return self._play(turn)
+        return key
+
+    def ended(self, turn: AgentTurn) -> None:
+        """The script of a turn is over."""
+        del self.turns[turn.session_id]
+        if turn.session_id in self.agent.sessions:
+            self.agent.keep(turn.session)
 
     async def _play(self, turn: AgentTurn) -> v1.PromptResponse:
         try:
@@ -305,9 +360,7 @@ class Connection:
             if not turn.cancelled.is_set():
                 raise
         finally:
-            del self._turns[turn.session_id]
-            if turn.session_id in self.agent.sessions:
-                self.agent.keep(turn.session)
+            self.ended(turn)
         for work in turn.afterwards:
             # A timer that is due runs behind what is ready now, and the reply is.
             asyncio.get_running_loop().call_later(0, work)

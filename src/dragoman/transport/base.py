@@ -5,9 +5,12 @@ A transport knows neither frames nor messages. Pipes in memory and processes imp
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from dragoman.errors import ConnectionLost, StartError
+
+Side: TypeAlias = Literal["here", "there"]
+"""Where the folders of an agent's sessions are: on this machine, or where the agent runs."""
 
 
 class Transport(Protocol):

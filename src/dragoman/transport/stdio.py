@@ -26,6 +26,7 @@ from dragoman.errors import (
 from dragoman.process import forks
 from dragoman.process.base import ExitStatus, Process
 from dragoman.process.spawn import spawn
+from dragoman.transport.base import Side
 from dragoman.transport.pipes import InputPipe, OutputPipe, TailPipe
 
 # A descendant may hold the output open for ever after the agent itself has ended.
@@ -37,12 +38,16 @@ _NOT_FOUND_CODE = 127
 
 
 class AgentCommand(msgspec.Struct, frozen=True):
-    """How to start an agent; its environment is ours overlaid with `env`."""
+    """How to start an agent; its environment is ours overlaid with `env`.
+
+    A command may lead to another machine, as `ssh` does: then `files` are there.
+    """
 
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
     cwd: str | None = None
+    files: Side = "here"
 
     def __repr__(self) -> str:
         # Arguments and values may be secrets, and a repr ends up in logs.

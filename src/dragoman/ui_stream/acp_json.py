@@ -82,12 +82,26 @@ def _tool_item(item: c.ToolContent) -> Json:
         case c.ContentItem():
             found: Json = {"type": "content", "content": content(item.content)}
         case c.Diff():
-            found = given(type="diff", path=item.path, oldText=item.old_text, newText=item.new_text)
+            found = _diff(item)
         case c.TerminalItem():
             found = {"type": "terminal", "terminalId": item.terminal_id}
         case _:
             return raw(item.kind, item.raw)
     return found | given(_meta=item.meta)
+
+
+def _diff(item: c.Diff) -> Json:
+    if item.operation is None:
+        return given(type="diff", path=item.path, oldText=item.old_text, newText=item.new_text)
+    change = given(
+        operation=item.operation,
+        path=item.path,
+        oldPath=item.old_path,
+        fileType=item.file_type,
+        mimeType=item.mime_type,
+    )
+    patch = None if item.patch is None else {"format": "git_patch", "text": item.patch}
+    return given(type="diff", path=item.path, changes=[change], patch=patch)
 
 
 def locations(places: Sequence[c.Location]) -> list[Json]:
@@ -175,7 +189,7 @@ def terminal(found: Terminal) -> Json:
     output = found.output
     return given(
         terminalId=found.id,
-        command=found.argv or None,
+        command=found.argv or ([found.command] if found.command else None),
         cwd=found.cwd or None,
         output=output[-TERMINAL_TAIL:],
         truncated=True if len(output) > TERMINAL_TAIL else None,

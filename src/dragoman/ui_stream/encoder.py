@@ -171,6 +171,7 @@ class Encoder:
             e.SubagentUpdated: self._subagent,
             e.PeerMessageUpdated: self._peer_message,
             e.PeerMessageChunk: self._peer_message,
+            e.ActivityChanged: self._ignored,
             e.UnknownUpdate: self._fact,
             e.PermissionSettled: self._settled,
             e.AccessDecided: self._ignored,
@@ -180,6 +181,7 @@ class Encoder:
             e.TerminalExited: self._terminal_exited,
             e.TerminalReleased: self._ignored,
             e.FileWritten: self._ignored,
+            e.FileReverted: self._ignored,
             e.PromptQueued: self._ignored,
             e.PromptUnqueued: self._ignored,
         }
@@ -248,6 +250,8 @@ class Encoder:
 
     def _speak(self, event: e.AgentMessage | e.AgentThought, kind: Kind) -> None:
         content = event.content
+        if event.replaces:
+            self._parts.end_text()  # what was streamed cannot be taken back, only said anew
         if not isinstance(content, Text):
             self._parts.append(part_of(content, kind, self._sdk))
         elif content.text:

@@ -127,6 +127,7 @@ def _permission(event: e.PermissionRequested) -> Json:
         toolCallId=event.tool_call_id,
         title=event.title,
         description=event.description,
+        explanation=event.explanation,
         options=acp_json.permission_options(event.options),
         operation=event.operation,
         paths=event.paths or None,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from dragoman.errors import UnknownSession
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
 from dragoman.ui_stream import DONE, HEADERS, KEEP_ALIVE, Chunk, Encoder, encode
@@ -17,8 +16,6 @@ from dragoman.ui_stream.chunks import Sdk
 from dragoman.web.server import Server
 from dragoman.web.stream import BEAT_SECONDS, Stream, with_beats
 
-_AT_ONCE = 0.001
-"""Seconds between a request and its answer when a rule gave it, and nobody was asked."""
 _SOONEST_BEAT = 0.02
 _PAGE = 2_000
 
@@ -83,9 +80,12 @@ class ChatStream:
             while not self._is_over:
                 batch = await anext(beating, _END)
                 if isinstance(batch, _End):
-                    return  # the server ends; the page comes back when it is there again
+                    if self._server.closing.is_set():
+                        return  # the page comes back when the server is there again
+                    yield _encoded(self._encoder.close())  # the session was deleted
+                    break
                 if batch is None:
-                    yield await self._meanwhile(turn_id)
+                    yield self._meanwhile(turn_id)
                 else:
                     chunks = self._fed(turn_id, [stored.decode() for stored in batch])
                     yield _encoded(chunks)
@@ -120,20 +120,11 @@ class ChatStream:
                 self._dropped = True  # unless its turn begins with the next event
         return ()
 
-    async def _meanwhile(self, turn_id: str) -> bytes:
+    def _meanwhile(self, turn_id: str) -> bytes:
         """Nothing has happened for a while."""
         if self._dropped:
             return _encoded([*self._encoder.begin(turn_id), *self._encoder.close()])
-        if not await self._exists():
-            return _encoded(self._encoder.close())
         return _encoded(self._encoder.tick(time.time())) or KEEP_ALIVE
-
-    async def _exists(self) -> bool:
-        try:
-            await self._server.hub.record(self._chat_id)
-        except UnknownSession:
-            return False
-        return True
 
 
 class _End:
@@ -176,24 +167,10 @@ def _starts(event: e.Event, turn_id: str) -> bool:
 
 
 def _unsettled(events: Sequence[e.Event]) -> set[str]:
-    return {key for key, _ in _requests(events)} - set(_settlements(events))
+    settled = (e.PermissionSettled, e.ElicitationSettled)
+    return _asked(events) - {event.request_id for event in events if isinstance(event, settled)}
 
 
 def _asked(events: Sequence[e.Event]) -> set[str]:
-    """The requests that a person was asked: those that no rule answered at once."""
-    settled = _settlements(events)
-    return {
-        key
-        for key, event in _requests(events)
-        if key not in settled or settled[key].at - event.at > _AT_ONCE
-    }
-
-
-def _requests(events: Sequence[e.Event]) -> list[tuple[str, e.Event]]:
     asked = (e.PermissionRequested, e.ElicitationRequested)
-    return [(event.request_id, event) for event in events if isinstance(event, asked)]
-
-
-def _settlements(events: Sequence[e.Event]) -> dict[str, e.Event]:
-    settled = (e.PermissionSettled, e.ElicitationSettled)
-    return {event.request_id: event for event in events if isinstance(event, settled)}
+    return {event.request_id for event in events if isinstance(event, asked)}

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from dragoman import errors
 from dragoman.agents.known import UnknownAgent
+from dragoman.client.capabilities import AuthMethod
 from dragoman.ui_stream import UnusableRequest
 from dragoman.web.route import JSON
 
@@ -62,6 +63,8 @@ _STATUSES: list[tuple[type[Exception], int, str]] = [
     (errors.NameTaken, 409, "name_taken"),
     (errors.SessionOwned, 409, "session_owned"),
     (errors.LeaseLost, 409, "session_owned"),
+    (errors.SessionElsewhere, 409, "session_elsewhere"),
+    (errors.UnknownHost, 404, "unknown_host"),
     (errors.SessionBusy, 409, "session_busy"),
     (errors.SessionNotContinued, 409, "not_continued"),
     (errors.SessionGone, 409, "session_gone"),
@@ -90,6 +93,12 @@ _REFUSALS = {
     "not_continued": 409,
     "conflict": 409,
     "owner_gone": 409,
+    "host_gone": 409,
+    "no_workspace": 409,
+    "unknown_agent": 404,
+    "agent_missing": 409,
+    "auth_required": 409,
+    "name_taken": 409,
     "unsure": 409,
     "cancel_ignored": 504,
     "no_answer": 504,
@@ -101,15 +110,18 @@ def failure_of(error: Exception) -> Failure | None:
     if isinstance(error, Failure):
         return error
     if isinstance(error, errors.CommandRefused):
-        return Failure(_REFUSALS.get(error.code, 502), error.code, str(error))
+        status = _REFUSALS.get(error.code, 502)
+        return Failure(status, error.code, str(error), _detail(error.__cause__))
     for kind, status, code in _STATUSES:
         if isinstance(error, kind):
             return Failure(status, code, str(error), _detail(error))
     return None
 
 
-def _detail(error: Exception) -> Any:
+def _detail(error: BaseException | None) -> Any:
     match error:
+        case errors.AuthRequired(methods=methods):
+            return {"methods": [_method(each) for each in methods if isinstance(each, AuthMethod)]}
         case errors.RevertConflict(reasons=reasons):
             return {"reasons": reasons}
         case errors.AgentExited(stderr=stderr) if stderr:
@@ -120,3 +132,8 @@ def _detail(error: Exception) -> Any:
             return {"place": place}
         case _:
             return None
+
+
+def _method(method: AuthMethod) -> dict[str, Any]:
+    """Without the values of its variables, which may be secret."""
+    return msgspec.to_builtins(method) | {"kind": method.kind, "env": sorted(method.env)}

@@ -45,7 +45,8 @@ FAILURE_SECONDS = 10.0
 one is never kept waiting: else anybody could lock the user out."""
 
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
-_EXPOSED = b"x-vercel-ai-ui-message-stream"
+_EXPOSED = b"x-vercel-ai-ui-message-stream, acp-connection-id"
+_TAKEN = b"authorization, content-type, last-event-id, acp-connection-id, acp-session-id"
 _MAX_AGE = b"600"
 _EMPTY_LIMIT = len(b"{}")
 """Where a route takes no body, some clients still send an empty object."""
@@ -78,8 +79,9 @@ class Guard:
         self._failures: deque[float] = deque(maxlen=MAX_FAILURES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return  # there are no sockets here, and nothing to start
+        if scope["type"] not in ("http", "websocket"):
+            return  # there is nothing to start
+        scope.setdefault("method", "GET")  # with which a socket begins
         exchange = _Exchange(scope, receive, send)
         started = time.monotonic()
         try:
@@ -109,6 +111,8 @@ class Guard:
         if public is None:
             self._check_token(request)
         route = public or _route(found, request.method)
+        if exchange.scope["type"] == "websocket" and not route.socket:
+            raise Failure(404, "not_found", "there is no socket at this path")
         exchange.limit = _body_limit(route, request)
         exchange.scope[ROUTE] = route
         exchange.scope[PARAMETERS] = {} if found is None else dict(found.parameters)
@@ -146,7 +150,7 @@ class Guard:
             raise Failure(403, "no_preflight", "this is not offered to other origins")
         exchange.cors += [
             (b"access-control-allow-methods", ", ".join(found.routes).encode()),
-            (b"access-control-allow-headers", b"authorization, content-type, last-event-id"),
+            (b"access-control-allow-headers", _TAKEN),
             (b"access-control-max-age", _MAX_AGE),
         ]
         if request.header(b"access-control-request-private-network") == "true":
@@ -157,17 +161,21 @@ class Guard:
     # ── who it is ─────────────────────────────────────────────────────────────────────────────
 
     def _check_token(self, request: _Request) -> None:
-        scheme, _, given = (request.header(b"authorization") or "").partition(" ")
+        told = request.header(b"authorization")
+        scheme, _, given = (told or "").partition(" ")
         if scheme.lower() == "bearer" and compare_digest(given.encode("latin-1"), self._token):
             return
+        challenge = {"www-authenticate": "Bearer"}
+        failure = Failure(401, "unauthorized", "a bearer token is needed", headers=challenge)
+        if told is None:
+            raise failure  # that is no guess
         now = time.monotonic()
         first = self._failures[0] if len(self._failures) == MAX_FAILURES else None
         self._failures.append(now)
         if first is not None and now - first < FAILURE_SECONDS:
             wait = {"retry-after": str(int(FAILURE_SECONDS))}
             raise Failure(429, "too_many_failures", "too many wrong tokens", headers=wait)
-        challenge = {"www-authenticate": "Bearer"}
-        raise Failure(401, "unauthorized", "a bearer token is needed", headers=challenge)
+        raise failure
 
 
 def _is_visit(request: _Request) -> bool:
@@ -213,7 +221,8 @@ def _body_limit(route: Route, request: _Request) -> int:
 def _check_type(route: Route, kind: str) -> None:
     fits = kind == JSON if route.takes != ANY_TYPE else kind not in (*_FORMS, "")
     if not fits:
-        raise Failure(415, "wrong_content_type", f"the body must be of type {route.takes}")
+        wanted = f"of type {route.takes}" if route.takes != ANY_TYPE else "the file itself, no form"
+        raise Failure(415, "wrong_content_type", f"the body must be {wanted}")
 
 
 def _too_large(limit: int) -> Failure:
@@ -272,7 +281,9 @@ class _Exchange:
         return message
 
     async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
+        if message["type"] == "websocket.accept":
+            self.status = 101
+        elif message["type"].endswith("http.response.start"):
             self.status = message["status"]
             headers = secured([*message.get("headers", []), *self.cors])
             message = {**message, "headers": headers}

@@ -16,6 +16,19 @@ Json: TypeAlias = dict[str, Any]
 _REF = "#/components/schemas/{name}"
 _ID = "^[A-Za-z0-9_-]{1,128}$"
 _NAME: Json = {"type": "string", "minLength": 1}
+_CHAT: Json = {
+    "type": "object",
+    "description": "What `useChat` sends, with `acp` beside it for what only an agent needs.",
+    "required": ["id", "messages"],
+    "properties": {
+        "id": {"type": "string", "pattern": _ID},
+        "messages": {"type": "array", "minItems": 1, "items": {"type": "object"}},
+        "trigger": {"type": "string"},
+        "messageId": {"type": "string"},
+        "acp": {"type": "object"},
+    },
+}
+"""The one body that is JSON and is not decoded by the table."""
 _DESCRIPTION = (
     "Sessions with coding agents that speak ACP. What comes from a session itself (events, "
     "entries, pending questions, options, content) is in snake_case, everything around it in "
@@ -76,7 +89,7 @@ def _name(route: Route) -> str:
 
 def _path_parameters(route: Route) -> Iterator[Json]:
     for name in route.parameters:
-        is_ours = name in ("session_id", "chat_id")
+        is_ours = name in ("session_id", "chat_id", "request_id")
         schema = {"type": "string", "pattern": _ID} if is_ours else _NAME
         yield {"name": name, "in": "path", "required": True, "schema": schema}
 
@@ -95,7 +108,7 @@ def _query_parameters(
 def _body_schema(route: Route, by_type: dict[Any, Json]) -> Json:
     if route.body is not bytes:
         return by_type[route.body]
-    return {"type": "object"} if route.takes == JSON else {"type": "string", "format": "binary"}
+    return _CHAT if route.takes == JSON else {"type": "string", "format": "binary", "minLength": 1}
 
 
 def _responses(route: Route, by_type: dict[Any, Json]) -> Json:

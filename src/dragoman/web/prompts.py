@@ -25,7 +25,9 @@ async def prompt_content(server: Server, session_id: str, body: PromptBody) -> s
         return body.text or ""
     parts: list[Content] = []
     if body.text is not None:
-        parts += [Text(body.text), *find_mentions(body.text, record.cwd)]
+        parts.append(Text(body.text))
+        if server.hub.hosts.has(record):  # else the files are on another machine
+            parts += find_mentions(body.text, record.cwd)
     for number, block in enumerate(body.content):
         parts.append(await _part(server, session_id, number, block))
     return parts

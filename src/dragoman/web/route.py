@@ -43,6 +43,8 @@ class Route:
     body_optional: bool = False
     wants_request: bool = False
     may_be_empty: bool = False
+    socket: bool = False
+    """Whether a WebSocket may be opened here."""
 
     @property
     def segments(self) -> tuple[str, ...]:

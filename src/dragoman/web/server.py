@@ -10,6 +10,8 @@ from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
 from dragoman.hub.owner import is_gone
 from dragoman.store.records import Owner
+from dragoman.web.costs import Costs
+from dragoman.web.roster import Roster
 from dragoman.web.shapes.sessions import OwnerShape
 from dragoman.web.sse import Batches
 from dragoman.web.uploads import Uploads
@@ -30,6 +32,12 @@ class Server:
     """What the API looks like."""
     making_chats: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Two requests of one new chat make one session."""
+    costs: Costs = field(init=False)
+    roster: Roster = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.costs = Costs(self.hub.store)
+        self.roster = Roster(self.hub.store, self.hub.news, self.closing)
 
     @property
     def default_agent(self) -> str:

@@ -11,7 +11,8 @@ import signal
 import socket
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +20,32 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
+from dragoman.agents.listing import list_agents
 from dragoman.agents.settings import load_settings
-from dragoman.errors import DragomanError
+from dragoman.errors import ConfigError, DragomanError
 from dragoman.host.home import data_directory, running_directory
 from dragoman.host.matching import Rule
 from dragoman.host.rulebook import Policy
+from dragoman.hub.hosting import Presence
+from dragoman.hub.hosts import home_of
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
-from dragoman.store.open import open_store
+from dragoman.hub.welcome import first_session
+from dragoman.store.open import open_default
 from dragoman.web.app import make_app
 from dragoman.web.frames import Frames
-from dragoman.web.hosts import Hosts, in_brackets
+from dragoman.web.hosts import Hosts, in_brackets, is_loopback
 from dragoman.web.protocol import Protocol
 from dragoman.web.server import Server
 from dragoman.web.token import kept_token, new_token
 from dragoman.web.uploads import Uploads
+from dragoman.wire.framing import MAX_FRAME_BYTES
 
 logger = logging.getLogger("dragoman.web")
 
 _GRACE_SECONDS = 3
 """For requests that are being answered when the server ends."""
-_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Where to find, from here, a server that listens everywhere."""
 
 
@@ -57,6 +63,10 @@ class Settings(msgspec.Struct, kw_only=True):
     write: bool = False
     execute: bool = False
     yolo: bool = False
+    name: str | None = None
+    headless: bool = False
+    open_page: Callable[[str], None] | None = None
+    """Opens an address in a browser."""
 
 
 def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: Any) -> None:
@@ -66,12 +76,15 @@ def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: A
     """
     settings = Settings(**told)
     load_settings(settings.settings)  # what is wrong there is said now, and not to the first client
+    if settings.headless:
+        asyncio.run(_run_headless(settings, announce))
+        return
     token = new_token() if settings.token_file is None else kept_token(Path(settings.token_file))
-    listener = _listen(settings.host, settings.port)
+    listener = listen(settings.host, settings.port)
     asyncio.run(_serve(settings, token, listener, announce, log))
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -84,6 +97,16 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+async def _run_headless(settings: Settings, announce: Callable[[str], None]) -> None:
+    """What other hosts call for, and nothing that listens."""
+    ending = asyncio.Event()
+    async with _running(settings, "") as (_, name):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, ending.set)
+        announce(f"host {name}, without a page")
+        await ending.wait()
+
+
 async def _serve(
     settings: Settings,
     token: str,
@@ -92,7 +115,7 @@ async def _serve(
     log: Callable[[str], None],
 ) -> None:
     port = listener.getsockname()[1]
-    async with _running(settings) as server:
+    async with _running(settings, _reachable(settings.host, port)) as (server, _):
         app = make_app(
             server,
             token=token,
@@ -107,11 +130,23 @@ async def _serve(
             tasks.create_task(running.serve([listener]))
             await running.ready.wait()
             announce(address(settings, port, token))
+            if settings.open_page is not None:
+                first = await first_session(server.hub)
+                where = "" if first is None else f"&to=/s/{first}"
+                settings.open_page(address(settings, port, token) + where)
+
+
+def _reachable(host: str, port: int) -> str:
+    """Where other machines find the server, "" when they do not."""
+    if is_loopback(host):
+        return ""
+    return f"http://{in_brackets(socket.gethostname() if host in ANYWHERE else host)}:{port}"
 
 
 @asynccontextmanager
-async def _running(settings: Settings) -> AsyncGenerator[Server]:
-    store = await open_store(data_directory())
+async def _running(settings: Settings, reachable: str) -> AsyncGenerator[tuple[Server, str]]:
+    """A server, and what it is called among hosts."""
+    store = await open_default()
     try:
         policy = Policy(
             settings.rules,
@@ -123,28 +158,50 @@ async def _running(settings: Settings) -> AsyncGenerator[Server]:
         launcher = SettingsLauncher(
             lambda: load_settings(settings.settings), policy, new_tap=Frames
         )
-        async with Hub(store, launcher, notes=running_directory()) as hub:
+        home = home_of(store, data_directory())
+        async with Hub(
+            store, launcher, notes=running_directory(), home=home, label=settings.name
+        ) as hub:
             uploads = Uploads(data_directory() / "uploads")
             uploads.clean(time.time())
-            yield Server(
+            name = await hub.be_host(
+                Presence(
+                    name=settings.name or socket.gethostname(),
+                    agents=partial(_startable, launcher),
+                    address=reachable,
+                    cwd=settings.cwd,
+                    renamed=settings.name is None,
+                )
+            )
+            server = Server(
                 hub=hub,
                 launcher=launcher,
                 uploads=uploads,
                 cwd=settings.cwd,
                 agent=settings.agent,
             )
+            yield server, name
     finally:
         await store.aclose()
+
+
+def _startable(launcher: SettingsLauncher) -> list[str]:
+    """The agents there are; none while the settings cannot be read."""
+    with suppress(ConfigError):
+        return [each.name for each in list_agents(launcher.settings()) if each.state != "missing"]
+    return []
 
 
 class Uvicorn(uvicorn.Server):
     """Ends when `end` is called, the streams first; a second call does not wait for anything."""
 
-    def __init__(self, app: ASGIApp, closing: asyncio.Event) -> None:
+    def __init__(self, app: ASGIApp, closing: asyncio.Event, *, sockets: bool = False) -> None:
         config = uvicorn.Config(
             app,
             http=Protocol,
-            ws="none",
+            ws="websockets-sansio" if sockets else "none",
+            ws_max_size=MAX_FRAME_BYTES,
+            ws_per_message_deflate=False,
             lifespan="off",
             loop="asyncio",
             log_config=None,
@@ -174,7 +231,7 @@ class Uvicorn(uvicorn.Server):
 
 def address(settings: Settings, port: int, token: str) -> str:
     """Where the page is, with the token in the part that no browser sends."""
-    host = in_brackets(_ANYWHERE.get(settings.host, settings.host))
+    host = in_brackets(ANYWHERE.get(settings.host, settings.host))
     return f"http://{host}:{port}/#token={token}"
 
 

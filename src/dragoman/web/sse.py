@@ -39,7 +39,12 @@ def reset_frame(reason: str, after: int) -> bytes:
 
 def gone_frame() -> bytes:
     """The session was deleted: there is nothing to wait for."""
-    return b"event: gone\ndata: {}\n\n"
+    return named_frame("gone", b"{}")
+
+
+def named_frame(name: str, data: bytes) -> bytes:
+    """Without an id: it is no event that a reader could resume behind."""
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 
 def at_frame(position: int) -> bytes:

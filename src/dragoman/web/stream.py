@@ -124,6 +124,25 @@ async def with_beats(
             await batches.aclose()
 
 
+async def merged(*sources: AsyncIterator[T]) -> AsyncGenerator[T]:
+    """What any of them tells, as it comes; ends with the first that does."""
+    upcoming = {asyncio.create_task(_next(source)): source for source in sources}
+    try:
+        while True:
+            await asyncio.wait(upcoming, return_when=asyncio.FIRST_COMPLETED)
+            for task in [each for each in upcoming if each.done()]:
+                source, item = upcoming.pop(task), task.result()
+                if item is None:
+                    return
+                upcoming[asyncio.create_task(_next(source))] = source
+                yield item
+    finally:
+        await _ended(*upcoming)
+        for source in sources:
+            if isinstance(source, AsyncGenerator):
+                await source.aclose()
+
+
 async def _wait(event: asyncio.Event) -> None:
     await event.wait()
 

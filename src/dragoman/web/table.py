@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.web.api import about, agents, chat, events, files, sessions, steering
+from dragoman.web.api import about, agents, chat, events, files, hosts, sessions, steering
 from dragoman.web.route import ANY_TYPE, EVENT_STREAM, JSON, JSON_LINES, Route
 from dragoman.web.shapes import agents as of_agents
 from dragoman.web.shapes import chats as of_chats
 from dragoman.web.shapes import files as of_files
+from dragoman.web.shapes import hosts as of_hosts
 from dragoman.web.shapes import reading
 from dragoman.web.shapes import sessions as of_sessions
 from dragoman.web.shapes import steering as asked
@@ -72,6 +73,22 @@ _SESSIONS = (
         body_optional=True,
         answer=of_sessions.Summary,
         status=201,
+    ),
+    Route(
+        method="POST",
+        path=f"{_SESSION}/move",
+        handler=sessions.move,
+        summary="Go on with a session on another host",
+        body=of_hosts.MoveBody,
+        body_optional=True,
+        answer=of_sessions.Summary,
+    ),
+    Route(
+        method="GET",
+        path="/api/hosts",
+        handler=hosts.list_hosts,
+        summary="The hosts that are there, and those that were",
+        answer=of_hosts.HostList,
     ),
 )
 
@@ -209,6 +226,14 @@ _READING = (
         query=reading.SearchQuery,
         answer=reading.Hits,
     ),
+    Route(
+        method="GET",
+        path="/api/costs",
+        handler=events.costs,
+        summary="What was spent since a moment, as agents told it",
+        query=reading.CostsQuery,
+        answer=reading.CostList,
+    ),
 )
 
 _FILES = (
@@ -284,6 +309,12 @@ _AGENTS = (
         body=of_agents.AuthBody,
         body_optional=True,
         answer=of_agents.SignIns,
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_AGENT}/auth",
+        handler=agents.sign_out,
+        summary="Sign out",
     ),
     Route(
         method="POST",

@@ -7,6 +7,7 @@ are deleted sooner when all of them together become too large.
 from __future__ import annotations
 
 import base64
+import errno
 import os
 import re
 import shutil
@@ -42,7 +43,7 @@ class Uploads:
         self.folder = folder
 
     def keep(self, data: bytes, name: str, mime_type: str) -> Uploaded:
-        """Raises OSError when there is no room."""
+        """Raises Failure when there is no room."""
         path = self.new_folder() / _safe(name)
         self.write(path, data, mime_type)
         return Uploaded(path, mime_type, len(data))
@@ -52,8 +53,18 @@ class Uploads:
         return self.folder / os.urandom(16).hex()
 
     def write(self, path: Path, data: bytes, mime_type: str) -> None:
-        """A file in a folder that `new_folder` gave. Raises OSError when there is no room."""
-        self.clean(time.time())
+        """A file in a folder that `new_folder` gave. Raises Failure when there is no room."""
+        try:
+            self.clean(time.time())
+            self._write(path, data, mime_type)
+        except OSError as error:
+            shutil.rmtree(path.parent, ignore_errors=True)
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            status, code = (507, "store_full") if is_full else (503, "store_failed")
+            reason = (error.strerror or str(error)).lower()
+            raise Failure(status, code, f"the file could not be kept: {reason}") from error
+
+    def _write(self, path: Path, data: bytes, mime_type: str) -> None:
         make_private(self.folder)
         make_private(path.parent)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -93,9 +104,17 @@ class Uploads:
             return
         room = MAX_TOTAL_BYTES
         for folder in sorted(self.folder.iterdir(), key=_changed_at, reverse=True):
-            room -= sum(file.stat().st_size for file in folder.iterdir())
+            room -= _size(folder)
             if room < 0 or now - _changed_at(folder) > KEPT_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _size(folder: Path) -> int:
+    """Another server may be deleting it."""
+    try:
+        return sum(file.stat().st_size for file in folder.iterdir())
+    except OSError:
+        return 0
 
 
 def _changed_at(path: Path) -> float:

@@ -10,7 +10,7 @@ from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing import faults as f
 from dragoman.testing.agent import EVERYTHING
-from dragoman.testing.steps import fail, say, stop
+from dragoman.testing.steps import fail, say, stop, tool_call, usage
 
 NASTY = (
     "\x1b[31mred\x1b]0;title\x07\x1b]8;;http://evil\x1b\\ \u202eevil\u2066 \x9b5m\x00\x08\x7f"
@@ -126,6 +126,8 @@ pictures = ScriptedAgent(
     ]
 )
 many = ScriptedAgent([say("a line of text\n")] * 2000)
+wordless = ScriptedAgent([usage(20, 100)])
+only_a_tool = ScriptedAgent([tool_call("c", "Look around", status="completed")])
 early_stop = ScriptedAgent([say("cut"), stop("max_tokens")])
 
 

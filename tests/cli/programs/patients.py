@@ -6,8 +6,9 @@ import asyncio
 import subprocess
 import sys
 import time
+from typing import Any
 
-from dragoman.errors import AuthRequired, MethodNotFound
+from dragoman.errors import AuthRequired, InternalError, MethodNotFound
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 
@@ -86,6 +87,30 @@ signed_out = ScriptedAgent(
     answers={"session/new": AuthRequired("log in first")},
 )
 from_the_future = ScriptedAgent(behave, answers={"initialize": {"protocolVersion": 7}})
+
+
+MODE_OPTION = v1.SessionConfigSelect(
+    id="how",
+    name="How",
+    category="mode",
+    current_value="build",
+    options=[
+        v1.SessionConfigSelectOption(value="build", name="Build"),
+        v1.SessionConfigSelectOption(value="plan", name="Plan"),
+    ],
+)
+with_modes_as_an_option = ScriptedAgent(behave, capabilities=FOR_NOW, config_options=[MODE_OPTION])
+
+
+def answer_friends(params: Any) -> dict[str, str]:
+    if params["sessionId"] == "no-such-session":
+        raise InternalError("who?")
+    return {"stopReason": "end_turn"}
+
+
+crashing_at_strangers = ScriptedAgent(
+    behave, capabilities=FOR_NOW, answers={"session/prompt": answer_friends}
+)
 
 
 async def never_stop(turn: AgentTurn) -> None:

@@ -12,11 +12,12 @@ from dragoman.testing import AgentSession, ScriptedAgent
 from dragoman.testing.steps import say
 
 TOKEN = Path(os.environ["HOME"], "token")
+signed_in = TOKEN.exists()  # like many, it looks when it starts and never again
 
 
 class Guarded(ScriptedAgent):
     def new_session(self, cwd: str, additional_directories: list[str]) -> AgentSession:
-        if not TOKEN.exists():
+        if not signed_in:
             raise AuthRequired("not signed in")
         return super().new_session(cwd, additional_directories)
 

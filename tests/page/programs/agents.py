@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from dragoman.errors import AuthRequired
+from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.faults import ignore_cancel
+from dragoman.testing.steps import say
 
 _FORM = {
     "type": "object",
@@ -57,3 +60,55 @@ async def _streams(turn: AgentTurn) -> None:
 def streams() -> ScriptedAgent:
     """Answers at length, a word at a time."""
     return ScriptedAgent(_streams)
+
+
+async def _writes(turn: AgentTurn) -> None:
+    for name in turn.text.split():
+        await turn.write_text_file(f"{turn.cwd}/{name}", f"written for {turn.text}\n")
+    turn.say("Written.")
+
+
+def writes() -> ScriptedAgent:
+    """Writes the files that a prompt names."""
+    return ScriptedAgent(_writes)
+
+
+_MODES = [("build", "Build"), ("plan", "Plan only")]
+_MODELS = [("small", "Small"), ("large", "Large")]
+
+
+def _option(key: str, name: str, choices: list[tuple[str, str]]) -> v1.SessionConfigSelect:
+    return v1.SessionConfigSelect(
+        id=f"the-{key}",
+        name=name,
+        category=key,
+        current_value=choices[0][0],
+        options=[v1.SessionConfigSelectOption(value=value, name=word) for value, word in choices],
+    )
+
+
+def optional() -> ScriptedAgent:
+    """Offers its modes and models as options."""
+    options = [_option("model", "Model", _MODELS), _option("mode", "Session mode", _MODES)]
+    return ScriptedAgent([say("Done.")], config_options=options)
+
+
+def locked() -> ScriptedAgent:
+    """Wants a sign-in before anything else."""
+    wanted = AuthRequired("Sign in first")
+    ways = [
+        v1.AuthMethodAgent(id="key", name="With a key", description="Opens your browser."),
+        v1.AuthMethodTerminal(id="terminal", name="In a terminal", args=["login", "--now"]),
+    ]
+    agent = ScriptedAgent([say("Welcome.")], auth_methods=ways, answers={"session/new": wanted})
+
+    def signed_in(_: object) -> object:
+        agent.answers.pop("session/new", None)
+        return {}
+
+    def signed_out(_: object) -> object:
+        agent.answers["session/new"] = wanted
+        return {}
+
+    agent.answers |= {"authenticate": signed_in, "logout": signed_out}
+    return agent

@@ -32,7 +32,19 @@ export interface UnknownContent extends Part { type: 'unknown'; kind: string; ra
 export type Content = Text | Image | Audio | ResourceLink | Resource | UnknownContent
 
 export interface ContentItem { type: 'content'; content: Content; meta?: Json | null }
-export interface Diff { type: 'diff'; path: string; new_text: string; old_text?: string | null; meta?: Json | null }
+/** The texts before and after; or, with an `operation`, what is done to the file, perhaps as a patch. */
+export interface Diff {
+  type: 'diff'
+  path: string
+  new_text: string
+  old_text?: string | null
+  meta?: Json | null
+  operation?: string | null
+  old_path?: string | null
+  patch?: string | null
+  file_type?: string | null
+  mime_type?: string | null
+}
 export interface TerminalItem { type: 'terminal'; terminal_id: string; meta?: Json | null }
 export interface UnknownItem { type: 'unknown'; kind: string; raw: string }
 

@@ -11,7 +11,15 @@ export interface DiffRow {
   new: number | null
 }
 
-export interface FileDiff { path: string; added: number; removed: number; created: boolean; rows: DiffRow[] }
+export interface FileDiff {
+  path: string
+  added: number
+  removed: number
+  created: boolean
+  /** What is done to the file, where that is more than a change of its text. */
+  note: string
+  rows: DiffRow[]
+}
 
 const MAX_CHARS = 2_000_000
 
@@ -32,12 +40,34 @@ export function diffRows(diff: Diff): FileDiff {
 function compared(diff: Diff): FileDiff {
   const before = diff.old_text ?? ''
   const after = diff.new_text
-  const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.old_text == null, rows: [] }
+  const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.old_text == null, note: '', rows: [] }
+  if (diff.operation != null) return patched(file, diff, diff.operation)
   if (before.length + after.length > MAX_CHARS) return replaced(file, before, after)
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT, timeout: MAX_MS })
   if (patch === undefined) return replaced(file, before, after)
   for (const hunk of patch.hunks) addHunk(file, hunk)
   return file
+}
+
+const NOTES: Record<string, string> = { add: '', modify: '', delete: 'deleted', move: 'moved', copy: 'copied' }
+
+/** Told as what is done to the file, and perhaps as a patch. */
+function patched(file: FileDiff, diff: Diff, operation: string): FileDiff {
+  file.created = operation === 'add'
+  const note = NOTES[operation] ?? operation
+  file.note = diff.old_path != null && diff.old_path !== diff.path ? `${note} from ${diff.old_path}` : note
+  for (const hunk of hunksOf(diff.patch ?? '')) addHunk(file, hunk)
+  return file
+}
+
+function hunksOf(patch: string): Hunk[] {
+  const hunks: Hunk[] = []
+  for (const line of patch.slice(0, MAX_CHARS).split('\n')) {
+    const head = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/.exec(line)
+    if (head) hunks.push({ oldStart: Number(head[1]), newStart: Number(head[2]), lines: [] })
+    else if (/^[-+ ]/.test(line)) hunks.at(-1)?.lines.push(line)
+  }
+  return hunks
 }
 
 interface Hunk { oldStart: number; newStart: number; lines: string[] }

@@ -7,7 +7,8 @@ import type {
 } from './facts'
 
 interface Recorded { seq?: number; at?: number; replay?: boolean; meta?: Json | null }
-interface Message extends Recorded { content: Content; message_id?: string | null }
+/** With `replaces`, what the message held before does not count any more. */
+interface Message extends Recorded { content: Content; message_id?: string | null; replaces?: boolean }
 
 export interface SessionOpened extends Recorded {
   type: 'session_opened'
@@ -41,6 +42,10 @@ export interface ToolCallUpdated extends Recorded {
   locations?: Location[] | null
   raw_input?: unknown
   raw_output?: unknown
+  /** Content behind what is there. */
+  more?: ToolContent[]
+  cancellable?: boolean
+  forgets_meta?: boolean
 }
 export interface PlanUpdated extends Recorded {
   type: 'plan'
@@ -90,6 +95,7 @@ export interface PeerMessageUpdated extends Recorded {
   content?: Content[] | null
 }
 export interface PeerMessageChunk extends Recorded { type: 'peer_message_chunk'; message_id: string; content: Content }
+export interface ActivityChanged extends Recorded { type: 'activity'; activity?: string; background?: Json[] }
 export interface UnknownUpdate extends Recorded { type: 'unknown'; kind: string; raw: string }
 export interface PermissionRequested extends Recorded {
   type: 'permission_requested'
@@ -102,6 +108,8 @@ export interface PermissionRequested extends Recorded {
   argv?: string[] | null
   content?: ToolContent[]
   description?: string | null
+  explanation?: string | null
+  claimed?: boolean
 }
 export interface PermissionSettled extends Recorded {
   type: 'permission_settled'
@@ -115,6 +123,9 @@ export interface AccessDecided extends Recorded {
   decision: Decision
   paths?: string[]
   argv?: string[] | null
+  title?: string
+  tool_call_id?: string | null
+  option_id?: string | null
 }
 export interface ElicitationRequested extends Recorded {
   type: 'elicitation_requested'
@@ -127,8 +138,15 @@ export interface ElicitationRequested extends Recorded {
   tool_call_id?: string | null
 }
 export interface ElicitationSettled extends Recorded { type: 'elicitation_settled'; request_id: string; action: string }
-export interface TerminalStarted extends Recorded { type: 'terminal_started'; terminal_id: string; argv: string[]; cwd?: string }
-export interface TerminalOutput extends Recorded { type: 'terminal_output'; terminal_id: string; data: string }
+export interface TerminalStarted extends Recorded {
+  type: 'terminal_started'
+  terminal_id: string
+  argv: string[]
+  cwd?: string
+  command?: string
+  cancellable?: boolean
+}
+export interface TerminalOutput extends Recorded { type: 'terminal_output'; terminal_id: string; data: string; replaces?: boolean }
 export interface TerminalExited extends Recorded {
   type: 'terminal_exited'
   terminal_id: string
@@ -137,6 +155,7 @@ export interface TerminalExited extends Recorded {
 }
 export interface TerminalReleased extends Recorded { type: 'terminal_released'; terminal_id: string }
 export interface FileWritten extends Recorded { type: 'file_written'; path: string; after: string; before?: string | null }
+export interface FileReverted extends Recorded { type: 'file_reverted'; path: string; turn_id?: string | null }
 export interface PromptQueued extends Recorded { type: 'prompt_queued'; queue_id: string; content: Content[] }
 export interface PromptUnqueued extends Recorded { type: 'prompt_unqueued'; queue_id: string }
 
@@ -147,8 +166,8 @@ export type Event =
   | UserMessage | AgentMessage | AgentThought | ToolCallUpdated | PlanUpdated | PlanRemoved
   | CommandsChanged | ModeChanged | ConfigChanged | InfoChanged | UsageChanged
   | Notice | CompactionUpdated | CompactionSummary | SubagentUpdated
-  | PeerMessageUpdated | PeerMessageChunk | UnknownUpdate
+  | PeerMessageUpdated | PeerMessageChunk | ActivityChanged | UnknownUpdate
   | PermissionRequested | PermissionSettled | AccessDecided
   | ElicitationRequested | ElicitationSettled
   | TerminalStarted | TerminalOutput | TerminalExited | TerminalReleased
-  | FileWritten | PromptQueued | PromptUnqueued
+  | FileWritten | FileReverted | PromptQueued | PromptUnqueued

@@ -95,6 +95,10 @@ class Step {
       case 'notice': return this.notice(event)
       case 'unknown': this.append(event, { type: 'unknown', kind: event.kind, raw: event.raw }); return
       case 'subagent': return this.subagent(event)
+      case 'activity':
+        if (event.activity !== undefined) state.activity = event.activity
+        if (event.background !== undefined) state.background = event.background
+        return
       case 'permission_requested': return this.permission(event)
       case 'elicitation_requested': return this.elicitation(event)
       case 'permission_settled':
@@ -102,7 +106,8 @@ class Step {
       case 'prompt_queued': return this.queued(event)
       case 'prompt_unqueued': state.queue = state.queue.filter((p) => p.id !== event.queue_id); return
       case 'access':
-      case 'file_written': return
+      case 'file_written':
+      case 'file_reverted': return
     }
   }
 
@@ -114,6 +119,8 @@ class Step {
     state.additional_directories = event.additional_directories ?? []
     state.continuity = event.continuity
     state.open = true
+    state.activity = 'idle'
+    state.background = []
     if (event.continuity === 'reset') this.append(event, { type: 'reset' })
   }
 
@@ -184,7 +191,7 @@ class Step {
     const { subagents } = this.state
     const child: Subagent = subagents.get(event.session_id) ?? {
       session_id: event.session_id, title: null, description: null, state: null, cwd: null,
-      additional_directories: null, capabilities: null,
+      additional_directories: null, capabilities: null, seq: event.seq ?? 0, at: event.at ?? 0,
     }
     if (event.title !== undefined) child.title = event.title
     if (event.description !== undefined) child.description = event.description
@@ -209,6 +216,8 @@ class Step {
       argv: event.argv ?? null,
       content: event.content ?? [],
       description: event.description ?? null,
+      explanation: event.explanation ?? null,
+      claimed: event.claimed ?? false,
     })
     this.askedAbout(event.tool_call_id)
     this.turnWaits()
@@ -280,6 +289,11 @@ class Step {
   /** Add to the message it belongs to: by its id, else to the last entry of the same kind. */
   speak(event: Message, kind: Spoken['type']): void {
     const piece = pieceOf(event.content)
+    const known = event.replaces ? this.begunBefore(event, kind) : null
+    if (known !== null) {
+      known.pieces = []
+      this.changed(known)
+    }
     if (piece === '') return
     const begun = this.begun(event, kind)
     if (begun !== null) return this.add(begun, piece, event)
@@ -302,6 +316,11 @@ class Step {
     const { state } = this
     const last = state.entries.at(-1)
     if (last?.type === kind && this.sameMessage(last, event)) return last
+    return this.begunBefore(event, kind)
+  }
+
+  private begunBefore(event: Message, kind: Spoken['type']): Spoken | null {
+    const { state } = this
     if (event.message_id == null) return null
     const place = state.places.get(`${kind}:${event.message_id}`)
     const entry = place === undefined ? undefined : state.entries[place]
@@ -321,16 +340,20 @@ class Step {
     const call = this.indexed<ToolCall>(event, `tool:${event.tool_call_id}`, {
       type: 'tool_call', id: event.tool_call_id, title: '', name: null, kind: 'other',
       status: 'pending', content: [], locations: [], raw_input: null, raw_output: null, meta: null,
+      cancellable: false,
     })
     if (event.title !== undefined) call.title = event.title ?? ''
     if (event.name !== undefined) call.name = event.name
     if (event.kind !== undefined) call.kind = event.kind || 'other'
     if (event.status !== undefined) call.status = event.status || 'pending'
     if (event.content !== undefined) call.content = event.content ?? []
+    if (event.more?.length) call.content = [...call.content, ...event.more]
     if (event.locations !== undefined) call.locations = event.locations ?? []
     if (event.raw_input !== undefined) call.raw_input = event.raw_input
     if (event.raw_output !== undefined) call.raw_output = event.raw_output
-    if (event.meta != null) call.meta = { ...call.meta, ...event.meta }
+    if (event.cancellable !== undefined) call.cancellable = event.cancellable
+    if (event.forgets_meta) call.meta = null
+    if (event.meta != null) call.meta = withMeta(call.meta, event.meta)
     this.changed(call)
   }
 
@@ -409,10 +432,19 @@ class Step {
     const terminal = this.terminal(event.terminal_id)
     terminal.argv = event.argv
     terminal.cwd = event.cwd ?? ''
+    terminal.command = event.command ?? ''
+    terminal.cancellable = event.cancellable ?? false
+    terminal.running = true
+    terminal.exit_code = terminal.signal = null
   }
 
   terminalOutput(event: e.TerminalOutput): void {
     const terminal = this.terminal(event.terminal_id)
+    if (event.replaces) {
+      // As if all before were cut off, so that whoever has drawn it begins anew.
+      terminal.dropped += terminal.output.length + 1
+      terminal.output = ''
+    }
     terminal.output += event.data
     // Trimmed when twice too long, so that the copying is paid for by what was printed.
     if (terminal.output.length > 2 * TERMINAL_TAIL) {
@@ -423,7 +455,7 @@ class Step {
 
   terminalExited(event: e.TerminalExited): void {
     const terminal = this.terminal(event.terminal_id)
-    terminal.running = false
+    terminal.running = terminal.cancellable = false
     terminal.exit_code = event.exit_code ?? null
     terminal.signal = event.signal ?? null
   }
@@ -478,6 +510,11 @@ class Step {
     state.places.set(key, state.entries.length)
     return this.append<T>(event, fields)
   }
+}
+
+/** A key that is null goes. */
+function withMeta(known: Json | null, more: Json): Json {
+  return Object.fromEntries(Object.entries({ ...known, ...more }).filter(([key, value]) => value !== null || !(key in more)))
 }
 
 function pieceOf(content: Content): string | Content {

@@ -1,5 +1,7 @@
 // Numbers, times and places in few characters.
 
+import { reveal } from './visible'
+
 export function clock(seconds: number): string {
   if (!seconds) return ''
   return new Date(seconds * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })
@@ -39,6 +41,8 @@ export function bytes(value: number): string {
 }
 
 export function money(amount: number, currency: string): string {
+  // The agent says what its money is called.
+  if (!/^[A-Z]{3}$/.test(currency)) return `${Number(amount.toFixed(4))} ${reveal(currency).slice(0, 12)}`
   try {
     const digits = amount !== 0 && Math.abs(amount) < 0.1 ? 4 : 2
     return new Intl.NumberFormat([], { style: 'currency', currency, maximumFractionDigits: digits }).format(amount)

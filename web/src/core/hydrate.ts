@@ -21,7 +21,7 @@ export function hydrate(told: Told): Snapshot {
   Object.assign(state, pick(told, {
     agentSessionId: 'session_id', additionalDirectories: 'additional_directories', modes: 'modes',
     configOptions: 'config_options', commands: 'commands', usage: 'usage', queue: 'queue',
-    lastSeq: 'last_seq', updatedAt: 'updated_at',
+    lastSeq: 'last_seq', updatedAt: 'updated_at', activity: 'activity', background: 'background',
   }))
   state.open = told.status !== 'closed'
   state.entries = (told.entries ?? []).map(entryOf)
@@ -52,7 +52,7 @@ const DEFAULTS: Record<string, Json> = {
   thought: SPOKEN,
   tool_call: {
     title: '', name: null, kind: 'other', status: 'pending', content: [], locations: [],
-    raw_input: null, raw_output: null, meta: null,
+    raw_input: null, raw_output: null, meta: null, cancellable: false,
   },
   plan: { plan_id: '', steps: [], markdown: null, uri: null },
   notice: { severity: 'info', description: null, source: 'agent' },
@@ -95,7 +95,7 @@ function turnsOf(told: Told): TurnState[] {
 function pendingOf(told: Json): Pending {
   const defaults = told.kind === 'elicitation'
     ? { schema: null, url: null, elicitation_id: null, tool_call_id: null }
-    : { title: '', tool_call_id: null, operation: 'other', paths: [], argv: null, content: [], description: null }
+    : { title: '', tool_call_id: null, operation: 'other', paths: [], argv: null, content: [], description: null, explanation: null, claimed: false }
   return { ...defaults, ...told } as unknown as Pending
 }
 
@@ -108,7 +108,7 @@ function terminalOf(told: Json): Terminal {
 function subagentOf(told: Json): Subagent {
   return {
     title: null, description: null, state: null, cwd: null, additional_directories: null,
-    capabilities: null, ...told,
+    capabilities: null, seq: 0, at: 0, ...told,
   } as Subagent
 }
 

@@ -33,6 +33,7 @@ export interface ToolCall extends Row {
   raw_input: unknown
   raw_output: unknown
   meta: Json | null
+  cancellable: boolean
 }
 export interface PlanEntry extends Row {
   type: 'plan'
@@ -83,6 +84,9 @@ export interface Terminal {
   exit_code: number | null
   signal: string | null
   released: boolean
+  /** The line that runs in one of the agent's own. */
+  command: string
+  cancellable: boolean
   version: number
 }
 
@@ -97,6 +101,10 @@ export interface PendingPermission {
   argv: string[] | null
   content: ToolContent[]
   description: string | null
+  /** What the agent says about it, beside its title. */
+  explanation: string | null
+  /** The agent would do it itself: what stands here is its word for it. */
+  claimed: boolean
 }
 export interface PendingElicitation {
   kind: 'elicitation'
@@ -118,6 +126,9 @@ export interface Subagent {
   cwd: string | null
   additional_directories: string[] | null
   capabilities: Json | null
+  /** When it was begun: it stands in the thread behind what came before. */
+  seq: number
+  at: number
 }
 
 export interface QueuedPrompt { id: string; content: Content[] }
@@ -151,6 +162,9 @@ export interface SessionState {
   pending: Map<string, Pending>
   subagents: Map<string, Subagent>
   queue: QueuedPrompt[]
+  /** What the agent does outside of turns, and what it says runs on. */
+  activity: string
+  background: Json[]
   last_seq: number
   /** Where the entries that later events change stand in `entries`, by their ids. */
   places: Map<string, number>
@@ -161,14 +175,14 @@ export function newState(): SessionState {
     session_id: '', agent: '', cwd: '', additional_directories: [], continuity: 'new', open: false,
     title: null, updated_at: null, entries: [], turns: [], modes: null, config_options: [],
     commands: [], usage: null, terminals: new Map(), pending: new Map(), subagents: new Map(),
-    queue: [], last_seq: 0, places: new Map(),
+    queue: [], activity: 'idle', background: [], last_seq: 0, places: new Map(),
   }
 }
 
 export function newTerminal(id: string): Terminal {
   return {
     id, argv: [], cwd: '', output: '', dropped: 0, running: true,
-    exit_code: null, signal: null, released: false, version: 0,
+    exit_code: null, signal: null, released: false, command: '', cancellable: false, version: 0,
   }
 }
 

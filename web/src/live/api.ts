@@ -21,6 +21,8 @@ export interface Summary {
   parent: string | null
   lastSeq: number
   owner: { label: string; pid: number; here: boolean } | null
+  /** Where it runs; where its workspace is, when it does not. */
+  host: { name: string; alive: boolean; here: boolean } | null
 }
 
 export class ApiError extends Error {
@@ -66,15 +68,15 @@ const query = (fields: Record<string, string | number | undefined>) => {
   return text && `?${text}`
 }
 
-export interface NewSession { agent: string; cwd?: string; mode?: string; config?: Record<string, string | boolean> }
+export interface NewSession { agent: string; host?: string; cwd?: string; mode?: string; config?: Record<string, string | boolean> }
 
 export const sessions = {
   list: (before?: string) =>
     call<{ sessions: Summary[]; next: string | null }>('GET', `/api/sessions${query({ limit: 500, before })}`),
   state: (id: string, entries: number, before?: number) =>
     call<Detail>('GET', `${at(id)}${query({ entries, before })}`),
-  events: (id: string, after: number, limit?: number) =>
-    call<{ events: Event[]; last: number }>('GET', `${at(id)}/events${query({ after, limit })}`),
+  events: (id: string, after: number, limit?: number, types?: string) =>
+    call<{ events: Event[]; last: number }>('GET', `${at(id)}/events${query({ after, limit, types })}`),
   create: (session: NewSession) => call<Summary>('POST', '/api/sessions', session),
   change: (id: string, change: { title?: string; archived?: boolean }) => call<Summary>('PATCH', at(id), change),
   remove: (id: string) => call<unknown>('DELETE', at(id)),
@@ -83,6 +85,7 @@ export const sessions = {
   kill: (id: string) => call<Json>('POST', `${at(id)}/kill`),
   close: (id: string) => call<Json>('POST', `${at(id)}/close`),
   fork: (id: string) => call<Summary>('POST', `${at(id)}/fork`, {}),
+  move: (id: string, host: string, reset: boolean) => call<Summary>('POST', `${at(id)}/move`, { host, reset }),
   mode: (id: string, modeId: string) => call<Json>('POST', `${at(id)}/mode`, { modeId }),
   config: (id: string, configId: string, value: string | boolean) =>
     call<Json>('POST', `${at(id)}/config`, { configId, value }),
@@ -92,15 +95,26 @@ export const sessions = {
     call<Json>('POST', `${at(id)}/elicitations/${encodeURIComponent(request)}`, content ? { action, content } : { action }),
   editQueued: (id: string, queueId: string, prompt: Prompt) => call<Json>('POST', `${at(id)}/queue`, { id: queueId, ...prompt }),
   dropQueued: (id: string, queueId: string) => call<Json>('DELETE', `${at(id)}/queue${query({ id: queueId })}`),
-  changes: (id: string) => call<{ changes: FileChange[] }>('GET', `${at(id)}/changes`),
-  revert: (id: string, force = false) => call<{ paths: string[] }>('POST', `${at(id)}/revert`, { force }),
+  changes: (id: string, turnId?: string) =>
+    call<{ changes: FileChange[] }>('GET', `${at(id)}/changes${query({ turnId })}`),
+  revert: (id: string, what: { turnId?: string; paths?: string[]; force?: boolean }) =>
+    call<{ paths: string[] }>('POST', `${at(id)}/revert`, what),
   frames: (id: string, after: number) =>
     call<{ frames: RawFrame[]; last: number; lost: boolean }>('GET', `${at(id)}/frames${query({ after })}`),
   files: (id: string, q: string, signal?: AbortSignal) =>
     call<{ files: FoundFile[]; complete: boolean }>('GET', `${at(id)}/files${query({ q, limit: 12 })}`, undefined, signal),
 }
 
-export type Detail = Summary & Json & { entries: Json[]; firstEntry: number; entryCount: number }
+export interface RunningAgent { name: string; version: string; protocolVersion: number; capabilities: Json }
+
+export type Detail = Summary & Json & {
+  entries: Json[]
+  firstEntry: number
+  entryCount: number
+  runningAgent?: RunningAgent | null
+  /** Hosts that have its agent, when its own is not there. */
+  resumeOn?: string[]
+}
 
 /** Text whose mentions become links, and blocks as ACP has them. */
 export interface Prompt { text?: string; content?: Json[] }
@@ -126,7 +140,9 @@ export interface AgentInfo {
   command: string | null
   path: string | null
   install: string
+  needs: string
   variable: string
+  signIn: string
   homepage: string
 }
 export type Grade = 'pass' | 'warn' | 'fail' | 'skip'
@@ -140,7 +156,9 @@ export interface DoctorReport {
   outcome: Grade
   counts: Record<string, number>
 }
-export interface SignIns { methods: { id: string; name: string; kind: string; description: string | null }[]; signedIn: boolean }
+/** A way to sign in; one of kind `terminal` is a command that a person runs. */
+export interface SignInWay { id: string; name: string; kind: string; description: string | null; command?: string[] | null; env?: string[] }
+export interface SignIns { methods: SignInWay[]; signedIn: boolean; canLogout?: boolean }
 export interface AgentSession { id: string; cwd: string; title: string | null; updatedAt: string | null; knownAs: string | null }
 
 export const agents = {
@@ -150,14 +168,24 @@ export const agents = {
   adopt: (name: string, sessionId: string, cwd: string) =>
     call<Summary>('POST', `${agentAt(name)}/sessions`, { sessionId, cwd }),
   signIn: (name: string, methodId?: string) => call<SignIns>('POST', `${agentAt(name)}/auth`, methodId ? { methodId } : {}),
+  signOut: (name: string) => call<unknown>('DELETE', `${agentAt(name)}/auth`),
   doctor: (name: string) => call<DoctorReport>('POST', `${agentAt(name)}/doctor`),
 }
+
+export interface Host { name: string; alive: boolean; here: boolean; agents: string[]; turns: number }
+
+export const hosts = () => call<{ hosts: Host[] }>('GET', '/api/hosts')
 
 /** In `snippet` the words found stand between U+0001 and U+0002. */
 export interface SearchHit { sessionId: string; title: string | null; seq: number; kind: string; snippet: string }
 
 export const search = (q: string, signal?: AbortSignal) =>
   call<{ hits: SearchHit[] }>('GET', `/api/search${query({ q })}`, undefined, signal)
+
+export interface Amount { amount: number; currency: string }
+
+/** What was spent since a moment, in each currency. */
+export const costs = (since: number) => call<{ costs: Amount[] }>('GET', `/api/costs${query({ since })}`)
 
 export interface Rule {
   effect: 'allow' | 'ask' | 'deny'

@@ -20,6 +20,8 @@ export interface Sink {
   link(link: Link): void
   /** The server cannot go on where we were: everything must be asked for again. */
   reset(): void
+  /** Something about sessions changed that is no event of theirs: a title, or that there is one. */
+  listed(): void
 }
 
 const MAX_WAIT = 10_000
@@ -87,6 +89,7 @@ export class StreamReader {
       if (id !== null) this.position = id
       if (event === 'reset') this.sink.reset()
       else if (event === 'message') frames.push(decode(data, this.position ?? ''))
+      else if (event !== 'position') this.sink.listed()
     }
     if (frames.length) this.sink.frames(frames)
   }

@@ -10,7 +10,7 @@ import { ApiError, sessions } from './api'
 import type { Frame } from './frames'
 import { Signal } from './signal'
 
-const FIRST_ENTRIES = 120
+const FIRST_ENTRIES = 40
 const MORE_ENTRIES = 10_000
 const PAGE = 5_000
 
@@ -48,7 +48,11 @@ export class LiveSession {
   private async fetch(): Promise<void> {
     try {
       this.adopt(await sessions.state(this.id, FIRST_ENTRIES))
-      if (this.first > 0) await this.fetchOlder()
+      if (this.first > 0) {
+        // The end is drawn before anything else is asked for.
+        await leisure()
+        await this.fetchOlder()
+      }
     } catch (error) {
       this.error = error instanceof ApiError ? error : new ApiError(0, 'failed', String(error))
       this.loading = null
@@ -174,4 +178,11 @@ export class LiveSession {
     this.thread.emit()
     this.facts.emit()
   }
+}
+
+function leisure(): Promise<void> {
+  return new Promise((resolve) => {
+    if (typeof requestIdleCallback === 'undefined') setTimeout(resolve, 300)
+    else requestIdleCallback(() => resolve(), { timeout: 1000 })
+  })
 }

@@ -1,7 +1,7 @@
 // All sessions of this tab, outside React: the list as the server tells it, and those that are open.
 
 import type { Pending } from '../core/state'
-import { ApiError, agents, sessions, type AgentInfo, type Summary } from './api'
+import { ApiError, agents, costs, sessions, type AgentInfo, type Amount, type Summary } from './api'
 import type { Frame, Link } from './frames'
 import { LiveSession } from './session'
 import { Signal } from './signal'
@@ -17,11 +17,14 @@ const TELLING: ReadonlySet<string> = new Set([
 ])
 const SEEN = 'dragoman.seen'
 const REFRESH_MS = 250
+const COST_MS = 2000
 
 class Store {
   summaries = new Map<string, Summary>()
   agents: AgentInfo[] = []
   loaded = false
+  /** What was spent since midnight, as far as agents tell it. */
+  spent: Amount[] = []
   link: Link = 'connecting'
   /** The list, what waits, and the connection. */
   readonly list = new Signal()
@@ -29,18 +32,26 @@ class Store {
   private readonly live = new Map<string, LiveSession>()
   private seen: Record<string, number> = readSeen()
   private timer: ReturnType<typeof setTimeout> | null = null
+  private costTimer: ReturnType<typeof setTimeout> | null = null
+  private asked = 0
+  private answered = 0
 
   start(): void {
     listen(token(), {
       frames: (frames) => this.frames(frames),
       link: (link) => this.linked(link),
       reset: () => this.reset(),
+      listed: () => this.soon(),
     })
+    document.addEventListener('visibilitychange', () => { if (!document.hidden) this.soon() })
     void this.refresh()
     void agents.list().then((told) => {
       this.agents = told.agents
       this.list.emit()
     }, () => undefined)
+    this.costSoon(0)
+    // Midnight begins a new day, also on a page that nobody touches.
+    setInterval(() => this.costSoon(0), 600_000)
   }
 
   // ── what happens ─────────────────────────────────────────────────────────────────────────────
@@ -50,6 +61,7 @@ class Store {
     for (const frame of frames) {
       this.live.get(frame.session)?.receive(frame)
       telling ||= TELLING.has(frame.event.type) || !this.summaries.has(frame.session)
+      if (frame.event.type === 'usage' && frame.event.cost != null) this.costSoon(COST_MS)
       const summary = this.summaries.get(frame.session)
       if (summary === undefined) continue
       summary.lastSeq = Math.max(summary.lastSeq, frame.seq)
@@ -82,7 +94,18 @@ class Store {
     }, REFRESH_MS)
   }
 
+  private costSoon(wait: number): void {
+    this.costTimer ??= setTimeout(() => {
+      this.costTimer = null
+      costs(new Date().setHours(0, 0, 0, 0) / 1000).then((told) => {
+        this.spent = told.costs
+        this.list.emit()
+      }, () => undefined)
+    }, wait)
+  }
+
   async refresh(): Promise<void> {
+    const question = ++this.asked
     try {
       const found = new Map<string, Summary>()
       let next: string | null | undefined
@@ -91,6 +114,9 @@ class Store {
         for (const summary of page.sessions) found.set(summary.id, summary)
         next = page.next
       } while (next && found.size < 5000)
+      // An answer that was overtaken by that to a later question is out of date.
+      if (question < this.answered) return
+      this.answered = question
       this.summaries = found
       this.loaded = true
       for (const summary of found.values()) if (summary.status === 'waiting') void this.open(summary.id).load()

@@ -28,7 +28,8 @@ function throughWorker(token: string, sink: Sink): void {
 function pass(message: ToTab, sink: Sink): void {
   if ('frames' in message) sink.frames(message.frames)
   else if ('link' in message) sink.link(message.link)
-  else sink.reset()
+  else if ('reset' in message) sink.reset()
+  else sink.listed()
 }
 
 function throughLeader(token: string, sink: Sink): void {
@@ -56,5 +57,6 @@ function telling(tell: (message: ToTab) => void): Sink {
     frames: (frames) => tell({ frames }),
     link: (link) => tell({ link }),
     reset: () => tell({ reset: true }),
+    listed: () => tell({ listed: true }),
   }
 }

@@ -3,13 +3,28 @@
 
 const KEY = 'dragoman.token'
 
-/** Take the token out of the address bar, if it is there. */
-export function takeToken(): void {
+/** Take the token out of the address bar, if there is one and it is better than what is stored. */
+export async function takeToken(): Promise<void> {
   const found = /^#token=([^&]+)/.exec(location.hash)
   if (found?.[1] === undefined) return
-  localStorage.setItem(KEY, decodeURIComponent(found[1]))
+  const told = decoded(found[1])
   const rest = location.hash.slice(found[0].length).replace(/^&to=/, '#')
   history.replaceState(null, '', location.pathname + rest)
+  if (token() === '' || token() === told || (await opens(told)) || !(await opens(token()))) setToken(told)
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Whether the server knows a token: anyone can write a link with a wrong one. */
+async function opens(token: string): Promise<boolean> {
+  const headers = { Authorization: `Bearer ${token}` }
+  return fetch('/api/sessions?limit=1', { headers, cache: 'no-store' }).then((reply) => reply.ok, () => false)
 }
 
 export function token(): string {

@@ -3,7 +3,7 @@
 
 import { StreamReader, type Frame, type Link } from './frames'
 
-export type ToTab = { frames: Frame[] } | { link: Link } | { reset: true }
+export type ToTab = { frames: Frame[] } | { link: Link } | { reset: true } | { listed: true }
 export type FromTab = { hello: string } | { bye: true }
 
 declare const self: { onconnect: (event: MessageEvent) => void }
@@ -27,6 +27,7 @@ function read(token: string): void {
       tell({ link: now })
     },
     reset: () => tell({ reset: true }),
+    listed: () => tell({ listed: true }),
   })
 }
 

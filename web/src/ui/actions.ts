@@ -33,6 +33,11 @@ export function currentSession(): LiveSession | null {
   return route.screen === 'session' ? store.open(route.id) : null
 }
 
+/** Ask for the session one goes to before anything of it is drawn. */
+export function loadAhead(): void {
+  window.addEventListener('hashchange', () => void currentSession()?.load())
+}
+
 const TABS: [PaneTab, string][] = [['plan', 'Plan'], ['changes', 'Changes'], ['terminals', 'Terminals'], ['raw', 'Raw frames'], ['info', 'Info']]
 
 function sessionActions(): Action[] {

@@ -1,12 +1,13 @@
 // The agents that can be started: what state they are in, a check-up, and signing in.
 
 import { useState } from 'react'
-import { agents as api, type AgentInfo, type DoctorReport, type SignIns } from '../live/api'
+import { agents as api, type AgentInfo, type DoctorReport } from '../live/api'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
 import { Icon, Spinner, type IconName } from './icons'
 import { Plain } from './plain'
-import { attempt, shell } from './shell'
+import { attempt } from './shell'
+import { SignInWays } from './sign_in'
 
 export function Agents() {
   useSignal(store.list)
@@ -22,7 +23,7 @@ export function Agents() {
 function Agent({ agent }: { agent: AgentInfo }) {
   const [busy, setBusy] = useState('')
   const [report, setReport] = useState<DoctorReport | null>(null)
-  const [ways, setWays] = useState<SignIns | null>(null)
+  const [signing, setSigning] = useState(false)
   const missing = agent.state === 'missing'
   const run = async <T,>(what: string, work: Promise<T>, then: (result: T) => void) => {
     setBusy(what)
@@ -45,29 +46,12 @@ function Agent({ agent }: { agent: AgentInfo }) {
       {!missing && (
         <div className="options">
           <button type="button" disabled={busy !== ''} onClick={() => void run('doctor', api.doctor(agent.name), setReport)}>{busy === 'doctor' ? <Spinner /> : <Icon name="check" />} Check</button>
-          <button type="button" disabled={busy !== ''} onClick={() => void run('auth', api.signIn(agent.name), setWays)}>{busy === 'auth' ? <Spinner /> : <Icon name="shield" />} Sign in</button>
+          <button type="button" aria-expanded={signing} onClick={() => setSigning(!signing)}><Icon name="shield" /> Sign in</button>
         </div>
       )}
-      {ways && <SignInList agent={agent.name} ways={ways} />}
+      {signing && <SignInWays agent={agent.name} />}
       {report && <Doctor report={report} />}
     </li>
-  )
-}
-
-function SignInList({ agent, ways }: { agent: string; ways: SignIns }) {
-  if (ways.methods.length === 0) return <p className="quiet">This agent needs no sign-in.</p>
-  const signIn = async (id: string) => {
-    const done = await attempt(api.signIn(agent, id))
-    if (done !== null) shell.say(done.signedIn ? 'Signed in.' : 'Not signed in.', !done.signedIn)
-  }
-  return (
-    <ul className="findings">
-      {ways.methods.map((way) => (
-        <li key={way.id}>
-          <button type="button" onClick={() => void signIn(way.id)}><Plain text={way.name} /></button> {way.description && <span><Plain text={way.description} /></span>}
-        </li>
-      ))}
-    </ul>
   )
 }
 

@@ -18,6 +18,7 @@ import { Delete, Fork, Rename } from './session_dialogs'
 import { SessionScreen } from './session_screen'
 import { shell } from './shell'
 import { Sidebar } from './sidebar'
+import { SignIn } from './sign_in'
 import { TopBar } from './topbar'
 
 const Grid = lazy(() => import('./grid').then(({ Grid }) => ({ default: Grid })))
@@ -65,6 +66,7 @@ function CurrentDialog() {
     case 'import': return <ImportSession />
     case 'help': return <Help />
     case 'palette': return <Palette />
+    case 'signin': return <SignIn agent={dialog.agent} />
     default: break
   }
   const session = store.summaries.get(dialog.session)

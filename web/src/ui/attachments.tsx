@@ -17,6 +17,7 @@ export interface Attachments {
   add(files: Iterable<File>): void
   remove(key: number): void
   clear(): void
+  restore(items: Attachment[]): void
 }
 
 let keys = 0
@@ -42,6 +43,7 @@ export function useAttachments(): Attachments {
     add: (files) => { for (const file of files) void put(file) },
     remove,
     clear: () => setItems([]),
+    restore: (items) => setItems((now) => [...items, ...now]),
   }
 }
 

@@ -1,56 +1,92 @@
-// All that the session changed, file by file. What Dragoman wrote is certain and can be undone; what
-// an agent wrote by itself is as it told us. A comment on a line becomes part of the next prompt.
+// All that the session changed, file by file, or what one turn did. What Dragoman wrote is certain and
+// can be undone; what an agent wrote by itself is as it told us. A comment on a line becomes part of
+// the next prompt.
 
-import { useEffect, useState } from 'react'
+import { useMemo, useState } from 'react'
 import type { Diff } from '../core/content'
 import type { DiffRow } from '../core/diff'
 import { plural, within } from '../core/format'
+import { entryText } from '../core/state'
+import { reveal } from '../core/visible'
 import { ApiError, sessions, type FileChange } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
+import { useAsked } from './asked'
 import { DiffView } from './diff_view'
 import { addToDraft } from './drafts'
 import { Icon } from './icons'
 import { Plain } from './plain'
-import { attempt, shell } from './shell'
+import { shell } from './shell'
 
 export function ChangesView({ session }: { session: LiveSession }) {
   const version = useSignal(session.facts)
-  const [changes, setChanges] = useState<FileChange[] | null>(null)
-  const [failure, setFailure] = useState('')
-  const [stamp, setStamp] = useState(0)
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      sessions.changes(session.id).then((told) => setChanges(told.changes), (error: Error) => setFailure(error.message))
-    }, changes === null ? 0 : 400)
-    return () => clearTimeout(timer)
-  }, [session, version, stamp])
-  if (changes === null) return <p className="quiet">{failure ? <Plain text={failure} /> : 'Looking…'}</p>
-  if (changes.length === 0) return <p className="empty">Nothing was changed. Edits of this session are collected here, file by file.</p>
-  const ours = changes.filter((change) => change.source === 'host')
+  const [turn, setTurn] = useState('')
+  const asked = useAsked(`${session.id}:${turn}`, version, () => sessions.changes(session.id, turn || undefined))
+  const changes = asked.value?.changes ?? null
+  const ours = changes?.filter((change) => change.source === 'host') ?? []
+  const undo = (what: Undo) => void revert(session, what, asked.again)
+  const wholly = turn ? { turnId: turn, words: 'all files that Dragoman wrote in this turn' } : { words: 'all files that Dragoman wrote in this session' }
   return (
     <div className="changes">
-      <div className="changeshead">
-        <strong>{plural(changes.length, 'file')} changed</strong>
-        <span className="space" />
-        {ours.length > 0 && <button type="button" onClick={() => void revert(session, () => setStamp(stamp + 1))}><Icon name="undo" /> Revert</button>}
-      </div>
-      {changes.map((change) => <Change key={`${change.source}:${change.path}`} session={session} change={change} />)}
+      <TurnChoice session={session} turn={turn} choose={setTurn} />
+      {changes === null && <p className="quiet">{asked.failure ? <Plain text={asked.failure} /> : 'Looking…'}</p>}
+      {changes?.length === 0 && <p className="empty">{turn ? 'Nothing was changed in this turn.' : 'Nothing was changed. Edits of this session are collected here, file by file.'}</p>}
+      {changes !== null && changes.length > 0 && (
+        <div className="changeshead">
+          <strong>{plural(changes.length, 'file')} changed</strong>
+          <span className="space" />
+          {ours.length > 0 && <button type="button" onClick={() => undo(wholly)}><Icon name="undo" /> {turn ? 'Revert turn' : 'Revert all'}</button>}
+        </div>
+      )}
+      {changes?.map((change) => (
+        <Change key={`${change.source}:${change.path}`} session={session} change={change} undo={() => undo({ ...(turn && { turnId: turn }), paths: [change.path], words: within(change.path, session.state.cwd) })} />
+      ))}
     </div>
   )
 }
 
-function Change({ session, change }: { session: LiveSession; change: FileChange }) {
+/** The prompts of the session: each began a turn. */
+function TurnChoice({ session, turn, choose }: { session: LiveSession; turn: string; choose: (turn: string) => void }) {
+  const turns = turnsOf(session)
+  if (turns.length < 2) return null
+  return (
+    <label className="turnchoice"><span className="quiet">Changed in</span>
+      <select value={turn} onChange={(event) => choose(event.target.value)}>
+        <option value="">the whole session</option>
+        {turns.map(([id, words]) => <option key={id} value={id}>{reveal(words)}</option>)}
+      </select>
+    </label>
+  )
+}
+
+const TURNS = 100
+
+function turnsOf({ state }: LiveSession): [string, string][] {
+  const turns: [string, string][] = []
+  let last: string | null = null
+  for (const entry of state.entries) {
+    if (entry.type === 'user' && entry.turn_id !== null && entry.turn_id !== last) {
+      last = entry.turn_id
+      turns.push([entry.turn_id, entryText(entry).slice(0, 60) || 'a prompt without words'])
+    }
+  }
+  return turns.slice(-TURNS).reverse()
+}
+
+function Change({ session, change, undo }: { session: LiveSession; change: FileChange; undo: () => void }) {
   const [line, setLine] = useState<DiffRow | null>(null)
   const { cwd } = session.state
-  const diff: Diff = { type: 'diff', path: change.path, old_text: change.existed ? change.before ?? '' : null, new_text: change.after ?? '' }
+  const { path, existed, before, after } = change
+  const diff = useMemo((): Diff => ({ type: 'diff', path, old_text: existed ? before ?? '' : null, new_text: after ?? '' }), [path, existed, before, after])
+  const name = within(path, cwd)
   return (
-    <section className="change" data-change="" tabIndex={-1}>
+    <section className="change" data-change="" tabIndex={-1} aria-label={reveal(name)}>
       {change.source === 'agent' && <p className="quiet"><Icon name="info" /> As the agent told it; Dragoman did not write it.</p>}
-      {change.after === null && change.before === null
+      {after === null && before === null
         ? <pre className="patch"><Plain text={change.diff} lines /></pre>
         : <DiffView diff={diff} cwd={cwd} onLine={setLine} />}
-      {line !== null && <Comment row={line} path={within(change.path, cwd)} session={session.id} done={() => setLine(null)} />}
+      {line !== null && <Comment row={line} path={name} session={session.id} done={() => setLine(null)} />}
+      {change.source === 'host' && <button type="button" className="ghost small" onClick={undo}><Icon name="undo" /> Revert file</button>}
     </section>
   )
 }
@@ -70,15 +106,26 @@ function Comment({ row, path, session, done }: { row: DiffRow; path: string; ses
   )
 }
 
-async function revert(session: LiveSession, done: () => void): Promise<void> {
-  if (!window.confirm('Put all files that Dragoman wrote in this session back as they were?')) return
+interface Undo { turnId?: string; paths?: string[]; words: string }
+
+async function revert(session: LiveSession, { words, ...what }: Undo, done: () => void): Promise<void> {
+  if (!window.confirm(`Put back ${reveal(words)}, as it was before?`)) return
   try {
-    const { paths } = await sessions.revert(session.id)
-    shell.say(`${plural(paths.length, 'file')} put back.`)
+    told((await sessions.revert(session.id, what)).paths)
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'conflict') return shell.fail(error)
-    if (!window.confirm(`${error.message}\n\nPut them back all the same?`)) return
-    await attempt(sessions.revert(session.id, true))
+    if (!window.confirm(`${error.message}\n\nPut it back all the same?`)) return
+    try {
+      told((await sessions.revert(session.id, { ...what, force: true })).paths)
+    } catch (refused) {
+      shell.fail(refused)
+    }
   }
   done()
+}
+
+/** What a session wrote before it was put down and opened again cannot be taken back. */
+function told(paths: string[]): void {
+  if (paths.length) shell.say(`${plural(paths.length, 'file')} put back.`)
+  else shell.say('Nothing was put back: what was there before is not kept any more.', true)
 }

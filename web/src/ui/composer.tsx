@@ -12,7 +12,7 @@ import { draft, keepDraft } from './drafts'
 import { Icon } from './icons'
 import { Pickers } from './pickers'
 import { QueueView } from './queue_view'
-import { attempt } from './shell'
+import { attemptSignedIn } from './shell'
 import { StopButton } from './stop_button'
 
 /** The `main` one of a screen is where the keys lead. */
@@ -32,9 +32,12 @@ export function Composer({ session, main = false }: { session: LiveSession; main
   const send = async () => {
     if (!ready) return
     const prompt = promptOf(text, attachments)
+    const { items: sent } = attachments
     setText('')
     attachments.clear()
-    if ((await attempt(sessions.prompt(session.id, prompt))) === null) setText(text)
+    if ((await attemptSignedIn(session.state.agent, sessions.prompt(session.id, prompt))) !== null) return
+    setText(text)
+    attachments.restore(sent)
   }
   const pick = (item: Suggestion) => {
     if (at === null) return

@@ -9,6 +9,8 @@ export function Modal({ title, children, className = '' }: { title: string; chil
   useEffect(() => {
     const before = document.activeElement
     ref.current?.showModal()
+    // The browser begins with the first button, which closes; one came to do something.
+    ref.current?.querySelector<HTMLElement>('[data-first]')?.focus()
     return () => {
       if (before instanceof HTMLElement) before.focus()
     }

@@ -36,9 +36,10 @@ export const DiffView = memo(function DiffView({ diff, cwd, whole = false, onLin
     <figure className="diff">
       <figcaption>
         <Icon name="file" /> <span className="path"><Plain text={within(diff.path, cwd)} /></span>
+        {file.note && <span className="tag"><Plain text={file.note} /></span>}
         <DiffCounts file={file} />
       </figcaption>
-      <DiffTable rows={rows} onLine={onLine} />
+      {rows.length > 0 && <DiffTable rows={rows} onLine={onLine} />}
       {rest > 0 && <button type="button" className="more" onClick={() => setShown(shown + MORE_ROWS)}>Show {Math.min(rest, MORE_ROWS)} more lines</button>}
     </figure>
   )

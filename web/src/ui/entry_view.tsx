@@ -44,7 +44,7 @@ function Body({ session, entry, place }: Props) {
     case 'peer_message':
       return (
         <div className="peer">
-          <div className="who">Between sessions: <Plain text={`${entry.sender_session_id ?? '?'} → ${entry.recipient_session_id ?? '?'}`} /></div>
+          <div className="who">Between agents: <Plain text={`${speaker(session, entry.sender_session_id)} → ${speaker(session, entry.recipient_session_id)}`} /></div>
           {entry.content.map((part, at) => <ContentView key={at} content={part} />)}
         </div>
       )
@@ -54,6 +54,12 @@ function Body({ session, entry, place }: Props) {
       return <div className="notice error"><Icon name="alert" /> <span><strong>The turn was cut short.</strong> <Plain text={entry.message} lines /></span></div>
     case 'unknown': return <Unknown kind={entry.kind} raw={entry.raw} />
   }
+}
+
+/** What to call one who has a part in a session. */
+function speaker({ state }: LiveSession, id: string | null): string {
+  if (id === null) return '?'
+  return id === state.session_id ? 'the agent' : state.subagents.get(id)?.title || id
 }
 
 function Said({ who, entry }: { who: string | null; entry: Spoken }) {

@@ -1,13 +1,13 @@
-// What is known of a session: its folder, ids, usage and cost over time, sub-agents.
+// What is known of a session: its folder, ids, usage and cost over time, what its agent can do, and
+// what was decided.
 
-import { useEffect, useState } from 'react'
-import type { UsageChanged } from '../core/events'
-import { count, moment, money } from '../core/format'
+import { count, moment } from '../core/format'
 import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
 import { token } from '../live/token'
+import { useAsked } from './asked'
 import { Icon } from './icons'
 import { Meter } from './meter'
 import { Plain } from './plain'
@@ -15,6 +15,7 @@ import { Decisions } from './decisions'
 import { paths } from './route'
 import { shell } from './shell'
 import { Raw } from './tool_call'
+import { UsageChart } from './usage_chart'
 
 export function InfoView({ session }: { session: LiveSession }) {
   useSignal(session.facts)
@@ -35,10 +36,13 @@ export function InfoView({ session }: { session: LiveSession }) {
         <Fact name="Begun" value={summary ? moment(summary.createdAt) : ''} />
         <Fact name="Last change" value={summary ? moment(summary.updatedAt) : ''} />
         <Fact name="Events" value={String(state.last_seq)} />
-        <Fact name="Owner" value={summary?.owner ? `${summary.owner.label} (${summary.owner.pid})` : ''} />
-        {usage && <Fact name="Last turn" value={`${count(usage.input)} in, ${count(usage.output)} out`} />}
+        <Fact name="Host" value={summary?.host ? `${summary.host.name}${summary.host.here ? ', this server' : summary.host.alive ? '' : ', which is not there'}` : ''} />
+        <Fact name="Run by" value={summary?.owner ? `${summary.owner.label}, process ${summary.owner.pid}` : 'nobody now: it is opened when it is needed'} />
+        {/* Some count the turn, others the session so far, and none says which. */}
+        <Fact name="Tokens" value={usage ? `${count(usage.input)} in, ${count(usage.output)} out, as the agent counts them` : 'unknown'} />
+        {!state.usage && <Fact name="Context" value="unknown" />}
       </dl>
-      <Subagents session={session} />
+      <Capabilities session={session} version={state.turns.length} />
       <Decisions session={session} />
       <div className="options">
         <a className="button" href={paths.replay(session.id)}><Icon name="play" /> Replay</a>
@@ -48,51 +52,24 @@ export function InfoView({ session }: { session: LiveSession }) {
   )
 }
 
-function Fact({ name, value }: { name: string; value: string }) {
-  if (!value) return null
-  return <><dt>{name}</dt><dd><Plain text={value} /></dd></>
-}
-
-function Subagents({ session }: { session: LiveSession }) {
-  const children = [...session.state.subagents.values()]
-  if (children.length === 0) return null
+/** What the agent that runs it says it can do. */
+function Capabilities({ session, version }: { session: LiveSession; version: number }) {
+  const agent = useAsked(session.id, version, () => sessions.state(session.id, 0)).value?.runningAgent
+  if (agent == null) return null
+  const { raw, ...named } = agent.capabilities
+  const words = Object.keys(named).filter((name) => named[name] === true).map((name) => name.replaceAll('_', ' '))
   return (
     <section>
-      <h3>Sub-agents</h3>
-      {children.map((child) => (
-        <details key={child.session_id} className="raw">
-          <summary><Icon name="bot" /> <Plain text={child.title ?? child.session_id} /> {child.description && <small><Plain text={child.description} /></small>}</summary>
-          <Raw label="State" value={child.state} />
-        </details>
-      ))}
+      <h3><Plain text={[agent.name || session.state.agent, agent.version].filter(Boolean).join(' ')} />, protocol {agent.protocolVersion}</h3>
+      <ul className="capabilities" aria-label="Capabilities">{words.map((word) => <li key={word} className="tag"><Plain text={word} /></li>)}</ul>
+      <Raw label="As the agent says it" value={raw} />
     </section>
   )
 }
 
-/** How full the context was over time, and what it has cost. */
-function UsageChart({ session }: { session: LiveSession }) {
-  const [points, setPoints] = useState<UsageChanged[]>([])
-  const last = session.state.usage
-  useEffect(() => {
-    sessions.events(session.id, Math.max(0, session.state.last_seq - 5000), 5000).then(
-      ({ events }) => setPoints(events.filter((event): event is UsageChanged => event.type === 'usage')),
-      () => undefined,
-    )
-  }, [session, last])
-  if (points.length < 2) return null
-  const [from, to] = [points[0]?.at ?? 0, points.at(-1)?.at ?? 1]
-  const x = (at: number) => ((at - from) / Math.max(1e-9, to - from)) * 100
-  const line = points.map((p) => `${x(p.at ?? 0).toFixed(2)},${(36 - (p.size ? p.used / p.size : 0) * 34).toFixed(2)}`).join(' ')
-  const cost = points.at(-1)?.cost
-  return (
-    <figure className="chart">
-      <svg viewBox="0 0 100 38" preserveAspectRatio="none" role="img" aria-label="Context used over time">
-        <line x1="0" x2="100" y1="8.8" y2="8.8" className="limit" />
-        <polyline points={line} />
-      </svg>
-      <figcaption>Context over time; the line marks 80 %.{cost && ` Cost so far: ${money(cost.amount, cost.currency)}.`}</figcaption>
-    </figure>
-  )
+function Fact({ name, value }: { name: string; value: string }) {
+  if (!value) return null
+  return <><dt>{name}</dt><dd><Plain text={value} /></dd></>
 }
 
 async function download(id: string): Promise<void> {

@@ -1,14 +1,17 @@
-// A new session: which agent, in which folder.
+// A new session: which agent, in which folder, in which mode, with which model.
 
 import { useState, type FormEvent } from 'react'
-import { agents as api, sessions, type AgentSession } from '../live/api'
+import { agents as api, hosts as listHosts, sessions, type AgentSession } from '../live/api'
 import { ago } from '../core/format'
+import { reveal } from '../core/visible'
 import { store } from '../live/store'
+import { useAsked } from './asked'
 import { Modal } from './dialog'
 import { Spinner } from './icons'
+import { offerOf, type Choice } from './offers'
 import { Plain } from './plain'
 import { go, paths } from './route'
-import { attempt, shell } from './shell'
+import { attemptSignedIn, shell } from './shell'
 
 export function NewSession({ cwd }: { cwd: string | undefined }) {
   const [agent, setAgent] = useState(defaultAgent())
@@ -16,11 +19,20 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
   const [mode, setMode] = useState('')
   const [model, setModel] = useState('')
   const [busy, setBusy] = useState(false)
+  const [host, setHost] = useState('')
+  const hosts = useAsked('hosts', 0, listHosts).value?.hosts.filter((each) => each.alive) ?? []
+  const offer = offerOf(agent)
+  const choose = (name: string) => {
+    setAgent(name)
+    setMode('')
+    setModel('')
+  }
   const create = async (event: FormEvent) => {
     event.preventDefault()
     setBusy(true)
-    const wish = { agent, ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...(model.trim() && { config: { model: model.trim() } }) }
-    const session = await attempt(sessions.create(wish))
+    const config = model.trim() ? { config: { [offer?.modelOption ?? 'model']: model.trim() } } : {}
+    const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config }
+    const session = await attemptSignedIn(agent, sessions.create(wish))
     setBusy(false)
     if (session === null) return
     shell.set({ dialog: null, drawer: false })
@@ -31,20 +43,46 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
   return (
     <Modal title="New session">
       <form className="stack" onSubmit={(event) => void create(event)}>
-        <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={setAgent} /></label>
+        <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={choose} /></label>
         <label className="field">
           <span className="label">Folder</span>
-          <input list="folders" value={folder} onChange={(e) => setFolder(e.target.value)} placeholder="Where the server was started" spellCheck={false} autoFocus />
+          <input list="folders" value={folder} onChange={(e) => setFolder(e.target.value)} placeholder="Where the server was started" spellCheck={false} data-first="" />
           <datalist id="folders">{recentFolders().map((path) => <option key={path} value={path} />)}</datalist>
         </label>
+        {hosts.length > 1 && (
+          <label className="field"><span className="label">Host</span>
+            <select value={host} onChange={(e) => setHost(e.target.value)}>
+              <option value="">The least busy one</option>
+              {hosts.map((each) => <option key={each.name} value={each.name}>{reveal(each.name)}{each.here ? ', this one' : ''}</option>)}
+            </select>
+          </label>
+        )}
         <details className="more">
           <summary>Mode and model</summary>
-          <label className="field"><span className="label">Mode</span><input value={mode} onChange={(e) => setMode(e.target.value)} placeholder="The agent’s own" /></label>
-          <label className="field"><span className="label">Model</span><input value={model} onChange={(e) => setModel(e.target.value)} placeholder="The agent’s own" /></label>
+          <Chosen label="Mode" choices={offer?.modes ?? []} value={mode} onChange={setMode} />
+          <Chosen label="Model" choices={offer?.models ?? []} value={model} onChange={setModel} />
         </details>
         <div className="options"><button type="submit" className="primary" disabled={busy}>{busy && <Spinner />} {busy ? 'Starting the agent…' : 'Start'}</button></div>
       </form>
     </Modal>
+  )
+}
+
+interface ChosenProps { label: string; choices: Choice[]; value: string; onChange: (value: string) => void }
+
+/** From what the agent offered before; of one that never ran here, the name has to be known. */
+function Chosen({ label, choices, value, onChange }: ChosenProps) {
+  return (
+    <label className="field"><span className="label">{label}</span>
+      {choices.length === 0
+        ? <input aria-label={label} value={value} onChange={(e) => onChange(e.target.value)} placeholder="The agent’s own" spellCheck={false} />
+        : (
+          <select aria-label={label} value={value} onChange={(e) => onChange(e.target.value)}>
+            <option value="">The agent’s own</option>
+            {choices.map((choice) => <option key={choice.value} value={choice.value}>{reveal(choice.name)}</option>)}
+          </select>
+        )}
+    </label>
   )
 }
 
@@ -76,14 +114,14 @@ export function ImportSession() {
   const look = async (event: FormEvent) => {
     event.preventDefault()
     setBusy('list')
-    const told = await attempt(api.sessions(agent))
+    const told = await attemptSignedIn(agent, api.sessions(agent))
     setBusy('')
     setFound(told?.sessions ?? null)
   }
   const adopt = async (session: AgentSession) => {
     if (session.knownAs !== null) return open(session.knownAs)
     setBusy(session.id)
-    const made = await attempt(api.adopt(agent, session.id, session.cwd))
+    const made = await attemptSignedIn(agent, api.adopt(agent, session.id, session.cwd))
     setBusy('')
     if (made === null) return
     store.add(made)

@@ -41,7 +41,7 @@ export function PermissionCard({ session, pending, cwd }: Props) {
     <section className="card permission" tabIndex={0} aria-label={`Permission: ${what}`} data-request={pending.id} onKeyDown={onKey}>
       <header>
         <Icon name="shield" /> <strong>Permission: {what.toLowerCase()}</strong>
-        <span className="quiet">{pending.tool_call_id === null ? 'done by Dragoman if you allow it' : 'as the agent tells it'}</span>
+        <span className="quiet">{pending.tool_call_id === null && !pending.claimed ? 'done by Dragoman if you allow it' : 'as the agent tells it'}</span>
       </header>
       <Subject pending={pending} cwd={cwd} />
       {pending.content.map((item, at) => <ToolContentView key={at} session={session} item={item} cwd={cwd} />)}
@@ -72,6 +72,7 @@ function Subject({ pending, cwd }: { pending: PendingPermission; cwd: string }) 
   return (
     <>
       {pending.title && <p className="title"><Plain text={pending.title} /></p>}
+      {pending.explanation && <p className="quiet"><Plain text={pending.explanation} lines /></p>}
       {command !== null && <pre className="command" tabIndex={0} aria-label="The command"><Plain text={command} lines /></pre>}
       {paths.length > 0 && (
         <ul className="paths">

@@ -8,12 +8,15 @@ import { attempt } from './shell'
 
 export function Pickers({ session, main }: { session: LiveSession; main: boolean }) {
   const { modes, config_options: options } = session.state
-  const aside = options.some((option) => option.category === 'mode')
+  const mode = modeOption(options)
+  const rest = options.filter((option) => option !== mode)
+  const id = main ? 'mode' : undefined
   return (
     <>
-      {modes !== null && modes.available.length > 0 && !aside && (
+      {mode !== null && <Picker session={session} option={mode} id={id} label="Mode" />}
+      {mode === null && modes !== null && modes.available.length > 0 && (
         <select
-          id={main ? 'mode' : undefined}
+          id={id}
           aria-label="Mode"
           title="Mode"
           value={modes.current}
@@ -22,14 +25,21 @@ export function Pickers({ session, main }: { session: LiveSession; main: boolean
           {modes.available.map((mode) => <option key={mode.id} value={mode.id} title={mode.description ?? ''}>{reveal(mode.name)}</option>)}
         </select>
       )}
-      {options.map((option) => <Picker key={option.id} session={session} option={option} id={main && option.category === 'mode' ? 'mode' : undefined} />)}
+      {rest.map((option) => <Picker key={option.id} session={session} option={option} />)}
     </>
   )
 }
 
-function Picker({ session, option, id }: { session: LiveSession; option: ConfigOption; id: string | undefined }) {
+/** Some agents offer their modes as one of their options. */
+function modeOption(options: ConfigOption[]): ConfigOption | null {
+  return options.find((option) => option.category === 'mode' && option.choices != null) ?? null
+}
+
+interface PickerProps { session: LiveSession; option: ConfigOption; id?: string | undefined; label?: string }
+
+function Picker({ session, option, id, label }: PickerProps) {
   const set = (value: string | boolean) => void attempt(sessions.config(session.id, option.id, value))
-  const title = [option.name, option.description].filter(Boolean).join(': ')
+  const title = reveal([option.name, option.description].filter(Boolean).join(': '))
   if (option.choices == null) {
     return (
       <label className="check" title={title}>
@@ -40,7 +50,7 @@ function Picker({ session, option, id }: { session: LiveSession; option: ConfigO
   return (
     <select
       id={id}
-      aria-label={reveal(option.name)}
+      aria-label={label ?? reveal(option.name)}
       title={title}
       value={String(option.value)}
       onChange={(event) => set(event.target.value)}

@@ -1,11 +1,19 @@
-// The rules that "always" answers left behind: what each allows or forbids, for whom, and since when.
+// The rules that "always" answers left behind: what each allows or forbids, for whom, and since when;
+// and what was decided lately, with the reason.
 
 import { useEffect, useState } from 'react'
 import { ago, moment } from '../core/format'
 import { reveal, shellWords } from '../core/visible'
-import { policies, type Policy, type Rule } from '../live/api'
+import { titleOf } from '../core/listing'
+import { policies, type Policy, type Rule, type Summary } from '../live/api'
+import { useSignal } from '../live/signal'
+import { store } from '../live/store'
+import { useAsked } from './asked'
+import { DecisionRow, decisionsIn, type Decided } from './decisions'
+import { historyOf } from './history'
 import { Icon } from './icons'
 import { Plain } from './plain'
+import { paths } from './route'
 import { attempt, shell } from './shell'
 
 export function Policies() {
@@ -39,9 +47,41 @@ export function Policies() {
           </table>
         </div>
       )}
-      <p className="quiet">Why was something allowed? The Info pane of a session lists every decision with its reason and rule; <code>dragoman policy explain</code> says which rule would decide on any request.</p>
+      <Why />
     </main>
   )
+}
+
+const SESSIONS = 8
+const SHOWN = 40
+
+interface Settled extends Decided { session: Summary }
+
+/** The last decisions in the sessions used last, with their reasons. */
+function Why() {
+  useSignal(store.list)
+  // Something may have been decided when a session began or ceased to wait.
+  const version = store.count('waiting') * 1000 + store.count('running')
+  const recent = [...store.summaries.values()].sort((a, b) => b.updatedAt.localeCompare(a.updatedAt)).slice(0, SESSIONS)
+  const { value } = useAsked('decisions', version, () => Promise.all(recent.map(decidedIn)))
+  const decided = (value ?? []).flat().sort((a, b) => b.at - a.at).slice(0, SHOWN)
+  return (
+    <section className="why" aria-label="Why was this allowed?">
+      <h2>Why was this allowed?</h2>
+      {decided.length === 0 && <p className="quiet">{value === null ? 'Looking…' : 'Nothing was decided yet. Every decision is listed here with its reason and its rule.'}</p>}
+      <ul className="decisions">
+        {decided.map((each) => (
+          <DecisionRow key={`${each.session.id}:${each.seq}`} decided={each}> <small><a href={paths.session(each.session.id)}><Plain text={titleOf(each.session)} /></a></small></DecisionRow>
+        ))}
+      </ul>
+      <p className="quiet">The Info pane of a session has all of its decisions. <code>dragoman policy explain</code> says which rule would decide on any request.</p>
+    </section>
+  )
+}
+
+async function decidedIn(session: Summary): Promise<Settled[]> {
+  const past = await historyOf(session.id).catch(() => [])
+  return decisionsIn(past, session.cwd).map((each) => ({ ...each, session }))
 }
 
 function what(rule: Rule) {

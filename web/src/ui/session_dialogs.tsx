@@ -21,7 +21,7 @@ export function Rename({ session }: { session: Summary }) {
   return (
     <Modal title="Rename session">
       <form className="stack" onSubmit={(event) => void save(event)}>
-        <label className="field"><span className="label">Title</span><input value={title} maxLength={500} required autoFocus onChange={(e) => setTitle(e.target.value)} onFocus={(e) => e.target.select()} /></label>
+        <label className="field"><span className="label">Title</span><input value={title} maxLength={500} required data-first="" onChange={(e) => setTitle(e.target.value)} onFocus={(e) => e.target.select()} /></label>
         <div className="options"><button type="submit" className="primary">Rename</button></div>
       </form>
     </Modal>
@@ -48,7 +48,7 @@ export function Fork({ session }: { session: Summary }) {
     <Modal title="Fork session">
       <form className="stack" onSubmit={(event) => void fork(event)}>
         <p>A new session that remembers this one; the original stays as it is.</p>
-        <label className="field"><span className="label">First prompt <span className="quiet">(if you like)</span></span><textarea rows={3} value={text} autoFocus onChange={(e) => setText(e.target.value)} /></label>
+        <label className="field"><span className="label">First prompt <span className="quiet">(if you like)</span></span><textarea rows={3} value={text} data-first="" onChange={(e) => setText(e.target.value)} /></label>
         <div className="suggestions">{FIRST_PROMPTS.map((prompt) => <button key={prompt} type="button" className="ghost" onClick={() => setText(prompt)}>{prompt}</button>)}</div>
         <div className="options"><button type="submit" className="primary" disabled={busy}>{busy && <Spinner />} Fork</button></div>
       </form>
@@ -74,7 +74,7 @@ export function Delete({ session }: { session: Summary }) {
       <p>Delete “<Plain text={titleOf(session)} />”, here and by its agent where that is offered? This cannot be undone. Archiving only hides it.</p>
       <div className="options">
         <button type="button" className="danger" disabled={busy} onClick={() => void remove()}>{busy && <Spinner />} Delete</button>
-        <button type="button" autoFocus onClick={() => shell.set({ dialog: null })}>Keep</button>
+        <button type="button" data-first="" onClick={() => shell.set({ dialog: null })}>Keep</button>
       </div>
     </Modal>
   )

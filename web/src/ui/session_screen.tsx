@@ -3,15 +3,18 @@
 import { useEffect } from 'react'
 import { baseName } from '../core/format'
 import { titleOf } from '../core/listing'
+import { ApiError, sessions, type Summary } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
+import { useAsked } from './asked'
 import { Composer } from './composer'
 import { Icon } from './icons'
 import { Meter } from './meter'
+import { remember } from './offers'
 import { Plain } from './plain'
 import { paths } from './route'
-import { shell } from './shell'
+import { attempt, shell } from './shell'
 import { SidePane } from './side_pane'
 import { StatusMark } from './status'
 import { Transcript } from './transcript'
@@ -24,6 +27,9 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
   useEffect(() => {
     if (!document.hidden) store.see(id)
   })
+  useEffect(() => remember(session.state), [session, session.state.modes, session.state.config_options])
+  const host = store.summaries.get(id)?.host
+  const lost = host && !host.alive ? host : null
   if (session.error !== null && !session.loaded) return <Missing session={session} />
   return (
     <div className={`sessionscreen ${shell.pane ? 'withpane' : ''}`}>
@@ -31,6 +37,7 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
         <Head session={session} />
         <Transcript key={id} session={session} entry={entry} find={shell.find} />
         {session.loaded && session.state.entries.length === 0 && <Hints session={session} />}
+        {lost && <Stranded session={session} host={lost.name} />}
         <Composer session={session} main />
       </main>
       {shell.pane && <SidePane session={session} />}
@@ -60,7 +67,7 @@ function Head({ session }: { session: LiveSession }) {
         <span title={state.cwd}><Icon name="folder" /> <Plain text={baseName(state.cwd)} /></span>
         <span><Icon name="bot" /> <Plain text={state.agent || (summary?.agent ?? '')} /></span>
         {state.usage && <Meter usage={state.usage} />}
-        {summary?.owner && !summary.owner.here && <span className="tag" title={`Process ${summary.owner.pid}`}>run by <Plain text={summary.owner.label} /></span>}
+        {summary && <Place session={summary} />}
         {summary?.parent && <a href={paths.session(summary.parent)}><Icon name="fork" /> forked</a>}
       </div>
       <div className="headtools">
@@ -69,6 +76,34 @@ function Head({ session }: { session: LiveSession }) {
         <button type="button" className="ghost" title="Side pane" aria-label="Side pane" aria-pressed={shell.pane} onClick={() => shell.set({ pane: !shell.pane })}><Icon name="pane" /></button>
       </div>
     </header>
+  )
+}
+
+/** Where it runs, if that is not this server. */
+function Place({ session: { host, owner } }: { session: Summary }) {
+  if (host !== null && !host.here) return <span className={`tag ${host.alive ? '' : 'high'}`}>on <Plain text={host.name} />{!host.alive && ', which is not there'}</span>
+  if (owner === null || owner.here) return null
+  return <span className="tag" title={`Process ${owner.pid}`}>run by <Plain text={owner.label} /></span>
+}
+
+/** Its host is not there: others that have the agent can go on with it. */
+function Stranded({ session, host }: { session: LiveSession; host: string }) {
+  const hosts = useAsked(session.id, 0, () => sessions.state(session.id, 0)).value?.resumeOn ?? []
+  const move = async (to: string) => {
+    try {
+      store.add(await sessions.move(session.id, to, false))
+    } catch (error) {
+      const forgotten = error instanceof ApiError && error.code === 'not_continued'
+      if (!forgotten || !window.confirm(`${error.message}\n\nGo on all the same, without the agent’s memory?`)) return shell.fail(error)
+      const moved = await attempt(sessions.move(session.id, to, true))
+      if (moved !== null) store.add(moved)
+    }
+  }
+  return (
+    <div className="notice warning stranded" role="status">
+      <Icon name="alert" /> <span>The host <strong><Plain text={host} /></strong> that ran this session is not there. {hosts.length === 0 && 'No other host has its agent.'}</span>
+      {hosts.map((name) => <button key={name} type="button" onClick={() => void move(name)}>Go on at <Plain text={name} /></button>)}
+    </div>
   )
 }
 

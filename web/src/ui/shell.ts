@@ -1,11 +1,13 @@
 // What the window itself shows beside the sessions: one dialog, the side pane, short messages.
 
+import { ApiError } from '../live/api'
 import { Signal } from '../live/signal'
 
 export type Dialog =
   | { name: 'new'; cwd?: string }
   | { name: 'import' | 'help' | 'palette' }
   | { name: 'rename' | 'delete' | 'fork'; session: string }
+  | { name: 'signin'; agent: string }
 
 export type PaneTab = 'plan' | 'changes' | 'terminals' | 'raw' | 'info'
 
@@ -38,7 +40,7 @@ class Shell {
     this.timer = setTimeout(() => {
       this.toast = null
       this.signal.emit()
-    }, bad ? 8000 : 3000)
+    }, bad ? 10_000 : 5000)
     this.signal.emit()
   }
 
@@ -55,6 +57,17 @@ export async function attempt<T>(work: Promise<T>): Promise<T | null> {
     return await work
   } catch (error) {
     shell.fail(error)
+    return null
+  }
+}
+
+/** The same for what may need a sign-in first: then the ways to do that are shown. */
+export async function attemptSignedIn<T>(agent: string, work: Promise<T>): Promise<T | null> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'auth_required') shell.open({ name: 'signin', agent })
+    else shell.fail(error)
     return null
   }
 }

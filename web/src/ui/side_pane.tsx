@@ -17,7 +17,7 @@ const TABS: [PaneTab, string][] = [['plan', 'Plan'], ['changes', 'Changes'], ['t
 export function SidePane({ session }: { session: LiveSession }) {
   useSignal(session.facts)
   useSignal(shell.signal)
-  const terminals = session.state.terminals.size
+  const counts: Partial<Record<PaneTab, number>> = { terminals: session.state.terminals.size, changes: changedFiles(session) }
   const move = (event: KeyboardEvent) => {
     const at = TABS.findIndex(([tab]) => tab === shell.tab)
     const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0
@@ -35,7 +35,7 @@ export function SidePane({ session }: { session: LiveSession }) {
               key={tab} id={`tab-${tab}`} type="button" role="tab" aria-selected={shell.tab === tab} aria-controls="panebody"
               tabIndex={shell.tab === tab ? 0 : -1} onClick={() => shell.set({ tab })}
             >
-              {word}{tab === 'terminals' && terminals > 0 && ` ${terminals}`}
+              {word}{counts[tab] ? ` ${counts[tab]}` : ''}
             </button>
           ))}
         </div>
@@ -65,4 +65,14 @@ function Terminals({ session }: { session: LiveSession }) {
   const terminals = [...session.state.terminals.values()].reverse()
   if (terminals.length === 0) return <p className="empty">No terminals. What the agent has Dragoman run is shown here, live.</p>
   return <>{terminals.map((terminal, at) => <TerminalView key={terminal.id} session={session} terminal={terminal} open={at === 0} />)}</>
+}
+
+/** As the thread tells it; the pane itself asks the server. */
+function changedFiles({ state }: LiveSession): number {
+  const paths = new Set<string>()
+  for (const entry of state.entries) {
+    if (entry.type !== 'tool_call' || entry.status !== 'completed') continue
+    for (const item of entry.content) if (item.type === 'diff') paths.add(item.path)
+  }
+  return paths.size
 }

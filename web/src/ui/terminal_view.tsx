@@ -23,7 +23,7 @@ export function TerminalView({ session, terminal, open = false }: { session: Liv
     <figure className="term">
       <figcaption>
         <Icon name="run" />
-        <code className="argv">{terminal.argv.length ? <Plain text={shellWords(terminal.argv)} /> : 'terminal of the agent'}</code>
+        <code className="argv">{terminal.argv.length || terminal.command ? <Plain text={terminal.command || shellWords(terminal.argv)} /> : 'terminal of the agent'}</code>
         <Ending terminal={terminal} />
         <button type="button" className="ghost small" aria-expanded={whole} onClick={() => setWhole(!whole)}>{whole ? 'Fold' : 'Open'}</button>
       </figcaption>
@@ -61,6 +61,7 @@ function Drawn({ terminal, version }: { terminal: Terminal; version: number }) {
       gone = true
       screen.current?.dispose()
       screen.current = null
+      setReady(false)
     }
   }, [terminal])
   useEffect(() => {

@@ -1,5 +1,6 @@
 // The line above everything: find, what runs, what waits, how the page looks.
 
+import { money } from '../core/format'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
 import { Icon, Spinner } from './icons'
@@ -22,6 +23,7 @@ export function TopBar() {
       </button>
       <span className="space" />
       <LinkState />
+      <Spent />
       {running > 0 && <span className="status running counter"><Spinner /> {running} <span className="wide">running</span></span>}
       <a className={`counter ${waiting ? 'waiting' : ''}`} href="#/inbox" aria-current={here('inbox')}>
         <Icon name="inbox" /> <span className="wide">Inbox</span> {waiting > 0 && <span className="badge">{waiting}</span>}
@@ -36,6 +38,12 @@ export function TopBar() {
 }
 
 export const CONTROL = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl'
+
+function Spent() {
+  if (store.spent.length === 0) return null
+  const words = store.spent.slice(0, 3).map(({ amount, currency }) => money(amount, currency)).join(' + ')
+  return <span className="counter tabbed spent" title="What your sessions cost today, as far as their agents tell it">{words} <span className="wide">today</span></span>
+}
 
 function LinkState() {
   if (store.link === 'online') return null

@@ -13,7 +13,7 @@ import { EntryView } from './entry_view'
 import { FindBar } from './find_bar'
 import { Icon, Spinner } from './icons'
 import { PermissionCard } from './permission_card'
-import { Plain } from './plain'
+import { SubagentView, nesting, subagentsAfter } from './subagents'
 
 const END = 60
 
@@ -37,7 +37,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
     getScrollElement: () => scroller.current,
     estimateSize: (at) => estimate(state.entries[at]),
     getItemKey,
-    overscan: 6,
+    overscan: usePainted(session) ? 6 : 1,
     anchorTo: 'end',
     followOnAppend: true,
     scrollEndThreshold: END,
@@ -48,6 +48,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
   useStartAtEnd(session, rows, count, entry)
   const marked = useDeepLink(session, rows, entry)
   const { away, seen } = useAway(rows, count)
+  const children = subagentsAfter(state)
   return (
     <div className="transcript">
       {find && <FindBar session={session} show={(place) => rows.scrollToIndex(place, { align: 'center' })} scroller={scroller} />}
@@ -60,6 +61,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
               data-place={first + item.index}
               ref={rows.measureElement}
               className={`row ${marked === first + item.index ? 'marked' : ''}`}
+              data-depth={nesting(state, item.index) || undefined}
               style={{ transform: `translateY(${item.start}px)` }}
               tabIndex={-1}
               aria-posinset={first + item.index + 1}
@@ -67,10 +69,10 @@ export function Transcript({ session, entry = null, find = false }: Props) {
               aria-label={rowLabel(state, item.index)}
             >
               <Row session={session} at={item.index} pending={pending} />
+              {children.get(item.index)?.map((child) => <SubagentView key={child.session_id} child={child} />)}
             </article>
           ))}
         </div>
-        <Subagents state={state} />
         <TurnLine state={state} />
       </div>
       {away && (
@@ -95,11 +97,29 @@ export function PendingView({ session, pending, cwd }: { session: LiveSession; p
   return <ElicitationForm session={session} pending={pending} />
 }
 
+// A line of the thread, and how many characters it has at the width most people read at.
+const LINE_PX = 21
+const LINE_CHARS = 110
+
+/** How high a row will be, as well as one can tell before it is drawn: the better, the less moves. */
 function estimate(entry: Entry | undefined): number {
   if (entry === undefined) return 220
   if (entry.type === 'thought' || entry.type === 'notice') return 36
   if (entry.type === 'tool_call') return entry.content.length ? 160 : 40
-  return 90
+  if (entry.type !== 'user' && entry.type !== 'agent') return 90
+  const known = estimates.get(entry)
+  if (known !== undefined) return known
+  const lines = entry.pieces.reduce((sum, piece) => sum + (typeof piece === 'string' ? linesOf(piece) : 5), 0)
+  const height = lines * LINE_PX + (entry.type === 'user' ? 60 : 22)
+  estimates.set(entry, height)
+  return height
+}
+
+// All rows are gone through whenever one is added; what a row says is looked at once.
+const estimates = new WeakMap<Entry, number>()
+
+function linesOf(text: string): number {
+  return text.slice(0, 20_000).split('\n').reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / LINE_CHARS)), 0)
 }
 
 const LABELS: Record<Entry['type'], string> = {
@@ -122,6 +142,9 @@ const STOPPED: Record<string, string> = {
 /** What the turn does now, or how the last one ended if that was out of the ordinary. */
 function TurnLine({ state }: { state: SessionState }) {
   const turn = state.turns.at(-1)
+  if (runningTurn(state) === null && state.activity !== 'idle') {
+    return <p className="turnline"><Spinner /> The agent works on by itself.</p>
+  }
   if (turn === undefined) return null
   if (turn.status === 'completed') {
     const text = STOPPED[turn.stop_reason ?? '']
@@ -131,18 +154,16 @@ function TurnLine({ state }: { state: SessionState }) {
   return <p className="turnline">{turn.status === 'waiting' ? <Icon name="alert" /> : <Spinner />} {words[turn.status]}…</p>
 }
 
-function Subagents({ state }: { state: SessionState }) {
-  if (state.subagents.size === 0) return null
-  return (
-    <ul className="subagents" aria-label="Sub-agents">
-      {[...state.subagents.values()].map((child) => (
-        <li key={child.session_id} className="chip">
-          <Icon name="bot" /> <Plain text={child.title ?? child.session_id} />
-          {typeof child.state?.type === 'string' && <small><Plain text={child.state.type} /></small>}
-        </li>
-      ))}
-    </ul>
-  )
+/** Whether the rows in view were painted: those around them come after that. */
+function usePainted(session: LiveSession): boolean {
+  const [painted, setPainted] = useState(false)
+  const { loaded } = session
+  useEffect(() => {
+    if (!loaded) return
+    let frame = requestAnimationFrame(() => { frame = requestAnimationFrame(() => setPainted(true)) })
+    return () => cancelAnimationFrame(frame)
+  }, [loaded])
+  return painted
 }
 
 type Rows = Virtualizer<HTMLDivElement, HTMLElement>

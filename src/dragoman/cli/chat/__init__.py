@@ -13,7 +13,7 @@ from dragoman.cli import streams
 _EXAMPLES = """\
 examples:
   dragoman chat
-  dragoman chat -a goose --write --cwd ~/project
+  dragoman chat -a gemini --write --cwd ~/project
 
 In the chat, /help lists the commands. Enter sends; Esc Enter, or a backslash at the end of a line,
 begins a new line. Esc or Ctrl-C cancels the running turn, Ctrl-D leaves."""

@@ -144,8 +144,8 @@ class Conversation:
                 hint = f"`dragoman watch {record.id}` follows it"
                 raise UsageError(f"another process runs session {record.id}; {hint}")
         using = hub.using(self._job.agent.name, self._job.cwd)
-        client = await stack.enter_async_context(using)
-        live = await open_live(hub, client, self._job, meant, asker)
+        await stack.enter_async_context(using)
+        live = await open_live(hub, self._job, meant, asker)
         self._enter(live, meant.state)
         await configure(live.session, self._job)
 

@@ -16,7 +16,7 @@ from dragoman.client.capabilities import (
 from dragoman.client.dialect import OWN_OPTION, Finished, Opened, Place, Prompt, Welcome
 from dragoman.client.options import HostCapabilities, Timeouts
 from dragoman.client.v1 import inward, outward
-from dragoman.errors import InvalidMessage, RequestCancelled
+from dragoman.errors import InvalidMessage, RequestCancelled, Unsupported
 from dragoman.rpc import Peer
 from dragoman.schema import codec, v1
 from dragoman.schema.base import Unknown
@@ -65,6 +65,10 @@ class V1:
         raw = await self._peer.call(
             "initialize", codec.encode(request), timeout=self._timeouts.initialize
         )
+        return self.welcome(raw)
+
+    def welcome(self, raw: msgspec.Raw) -> Welcome:
+        """The answer to `initialize`."""
         reply = codec.decode(raw, v1.InitializeResponse)
         info = reply.agent_info
         return Welcome(
@@ -237,6 +241,12 @@ class V1:
     def cancel(self, session_id: str) -> None:
         request = v1.CancelNotification(session_id=session_id)
         self._peer.notify("session/cancel", codec.encode(request))
+
+    async def cancel_tool_call(self, session_id: str, tool_call_id: str) -> None:
+        raise Unsupported("stopping a single tool call")
+
+    async def cancel_terminal(self, session_id: str, terminal_id: str) -> None:
+        raise Unsupported("stopping a terminal of its own")
 
     async def set_mode(self, session_id: str, mode_id: str) -> None:
         request = v1.SetSessionModeRequest(session_id=session_id, mode_id=mode_id)

@@ -8,11 +8,15 @@ import asyncio
 import msgspec
 
 from dragoman.agents.doctor import examine
+from dragoman.agents.known import UnknownAgent
 from dragoman.agents.listing import list_agents
-from dragoman.client.client import Client
+from dragoman.client.capabilities import AuthMethod
+from dragoman.errors import Unsupported
 from dragoman.store.records import SessionFilter
-from dragoman.web.api.sessions import folder, summary, summary_of
+from dragoman.transport.stdio import AgentCommand
+from dragoman.web.api.sessions import summary, summary_of
 from dragoman.web.failures import Failure
+from dragoman.web.placing import folder
 from dragoman.web.server import Server
 from dragoman.web.shapes.agents import (
     AgentList,
@@ -86,14 +90,33 @@ async def auth(server: Server, name: str, body: AuthBody) -> SignIns:
     async with server.hub.using(name, server.cwd) as client:
         if body.method_id is not None:
             await client.authenticate(body.method_id)
-        return SignIns(methods=_methods(client), signed_in=body.method_id is not None)
+        return SignIns(
+            methods=[_way(server, name, method) for method in client.auth_methods],
+            signed_in=body.method_id is not None,
+            can_logout=client.capabilities.logout,
+        )
 
 
-def _methods(client: Client) -> list[SignIn]:
-    return [
-        SignIn(id=each.id, name=each.name, kind=each.kind, description=each.description)
-        for each in client.auth_methods
-    ]
+def _way(server: Server, name: str, method: AuthMethod) -> SignIn:
+    """With what a person runs where only a terminal helps; the values of variables are not told."""
+    way = SignIn(id=method.id, name=method.name, kind=method.kind, description=method.description)
+    if method.kind == "terminal" and (command := _command(server, name)) is not None:
+        way.command = [command.command, *command.args, *method.args]
+        way.env = sorted({*command.env, *method.env})
+    return way
+
+
+def _command(server: Server, name: str) -> AgentCommand | None:
+    """None for an agent that does not run here."""
+    try:
+        return server.launcher.command(name)
+    except (UnknownAgent, Unsupported):
+        return None
+
+
+async def sign_out(server: Server, name: str) -> None:
+    async with server.hub.using(name, server.cwd) as client:
+        await client.logout()
 
 
 async def doctor(server: Server, name: str) -> DoctorReport:

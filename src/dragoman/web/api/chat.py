@@ -8,16 +8,16 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from dragoman.client.capabilities import AgentCapabilities
-from dragoman.errors import CommandRefused, SessionOwned, UnknownSession
+from dragoman.errors import CommandRefused, SessionElsewhere, SessionOwned, UnknownSession
 from dragoman.hub import commands as c
 from dragoman.session.content import Content
 from dragoman.session.events import Event
 from dragoman.session.state import PendingPermission
 from dragoman.ui_stream import ChatRequest, decode, messages
 from dragoman.ui_stream.decoder import Answer, ElicitationReply
-from dragoman.web.api.sessions import folder
 from dragoman.web.chat_stream import ChatStream
 from dragoman.web.failures import Failure
+from dragoman.web.placing import Wanted, begin
 from dragoman.web.server import Server
 from dragoman.web.shapes.chats import ChatQuery, Messages, MessagesQuery
 from dragoman.web.shapes.steering import Cancelled
@@ -40,12 +40,8 @@ async def _ensure_session(server: Server, request: ChatRequest) -> None:
         return
     if not request.parts:
         raise UnknownSession(request.chat_id)
-    agent, cwd = request.acp.agent, request.acp.cwd
-    await server.hub.create(
-        server.default_agent if agent is None else agent,
-        folder(server.cwd if cwd is None else cwd),
-        session_id=request.chat_id,
-    )
+    wanted = Wanted(agent=request.acp.agent, cwd=request.acp.cwd, session_id=request.chat_id)
+    await begin(server, wanted)
 
 
 # ── a prompt ──────────────────────────────────────────────────────────────────────────────────
@@ -72,7 +68,7 @@ async def _capabilities(server: Server, chat_id: str) -> AgentCapabilities:
     """What the agent takes; where another process runs it, only what every agent takes."""
     try:
         live = await server.hub.open(chat_id)
-    except SessionOwned:
+    except (SessionOwned, SessionElsewhere):
         return AgentCapabilities()
     return live.running.client.capabilities
 

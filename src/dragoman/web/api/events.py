@@ -8,14 +8,18 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dragoman.errors import UnknownSession
 from dragoman.store.archive import exported
 from dragoman.store.records import StoredEvent
+from dragoman.web.by_type import events_of_types
 from dragoman.web.failures import Failure
 from dragoman.web.route import EVENT_STREAM, JSON, JSON_LINES
 from dragoman.web.server import Server
+from dragoman.web.shapes.base import LARGEST_CURSOR
 from dragoman.web.shapes.reading import (
     AllEventsQuery,
+    CostAmount,
+    CostList,
+    CostsQuery,
     EventsQuery,
     Hits,
     HitShape,
@@ -31,11 +35,10 @@ from dragoman.web.sse import (
     gone_frame,
     reset_frame,
 )
-from dragoman.web.stream import Pace, Stream, with_beats
+from dragoman.web.stream import Pace, Stream, merged, with_beats
 
 GATHER_SECONDS = 0.03
 """The first event is told at once; what follows it within this time goes out together."""
-_LARGEST_CURSOR = 2**63 - 1
 
 
 # ── one session ───────────────────────────────────────────────────────────────────────────────
@@ -51,15 +54,29 @@ async def session_events(
     told = _told_from(after, record.last_seq, start=0)
     pace = Pace()
     batches = server.hub.watch(session_id, 0 if told else after)
-    live = _live(server, batches, "session", pace, query.coalesce, session_id)
+    live = _live(server, batches, "session", pace, query.coalesce)
     return _stream(_told_first(told, live), pace)
 
 
 async def _page(server: Server, session_id: str, query: EventsQuery, last: int) -> Response:
-    events = await server.hub.store.events(session_id, after=query.after, limit=query.limit)
+    if query.types:
+        events = await _chosen(server, session_id, query)
+    else:
+        events = await server.hub.store.events(session_id, after=query.after, limit=query.limit)
     body = b",".join(event.body for event in events)
     last = max(last, events[-1].seq if events else 0)
     return Response(b'{"events":[%b],"last":%d}' % (body, last), media_type=JSON)
+
+
+async def _chosen(server: Server, session_id: str, query: EventsQuery) -> list[StoredEvent]:
+    """Of the types that are wanted; fewer than the limit means that there are no more."""
+    found: list[StoredEvent] = []
+    wanted = query.types.split(",")
+    async for event in events_of_types(server.hub.store, session_id, wanted, after=query.after):
+        found.append(event)
+        if len(found) == query.limit:
+            break
+    return found
 
 
 def _told_from(after: int, last: int, *, start: int) -> bytes:
@@ -80,8 +97,9 @@ async def all_events(server: Server, query: AllEventsQuery, request: Request) ->
     else:
         told = _told_from(after, last, start=last)
     pace = Pace()
-    batches = server.hub.watch_all(min(after, last))
-    live = _live(server, batches, "all", pace, query.coalesce, None)
+    listed = server.roster.frames(await server.roster.begin())
+    both = merged(server.hub.watch_all(min(after, last)), listed)
+    live = _live(server, both, "all", pace, query.coalesce)
     return _stream(_told_first(told, live), pace)
 
 
@@ -93,7 +111,7 @@ def _cursor(request: Request, after: int | None) -> int | None:
     told = request.headers.get("last-event-id")
     if told is None:
         return after
-    if not (told.isascii() and told.isdigit()) or int(told) > _LARGEST_CURSOR:
+    if not (told.isascii() and told.isdigit()) or int(told) > LARGEST_CURSOR:
         raise Failure(400, "invalid", "Last-Event-ID is the id of an event")
     return int(told)
 
@@ -113,11 +131,10 @@ async def _told_first(told: bytes, live: AsyncGenerator[bytes]) -> AsyncGenerato
 
 async def _live(
     server: Server,
-    batches: AsyncIterator[list[StoredEvent]],
+    batches: AsyncIterator[list[StoredEvent] | bytes],
     scope: Scope,
     pace: Pace,
     coalesce: bool | None,
-    session_id: str | None,
 ) -> AsyncGenerator[bytes]:
     """A piece at a time; while a reader is slow to take one, the next grows, and is joined."""
     beating = with_beats(batches, server.closing)
@@ -125,9 +142,9 @@ async def _live(
         async for events in beating:
             if events is None:
                 yield HEARTBEAT
-                if session_id is not None and not await _exists(server, session_id):
-                    yield gone_frame()
-                    return
+                continue
+            if isinstance(events, bytes):
+                yield events
                 continue
             joined = pace.slow if coalesce is None else coalesce
             for piece in server.batches.pieces(events, scope, joined=joined):
@@ -135,14 +152,8 @@ async def _live(
             await asyncio.sleep(GATHER_SECONDS)
     finally:
         await beating.aclose()
-
-
-async def _exists(server: Server, session_id: str) -> bool:
-    try:
-        await server.hub.record(session_id)
-    except UnknownSession:
-        return False
-    return True
+    if not server.closing.is_set():
+        yield gone_frame()  # nothing else ends the events of a session
 
 
 # ── archives and words ────────────────────────────────────────────────────────────────────────
@@ -184,4 +195,11 @@ async def search(server: Server, query: SearchQuery) -> Hits:
             )
             for hit in found
         ]
+    )
+
+
+async def costs(server: Server, query: CostsQuery) -> CostList:
+    amounts = await server.costs.since(query.since)
+    return CostList(
+        costs=[CostAmount(amount=amounts[each], currency=each) for each in sorted(amounts)]
     )

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 
 from starlette.requests import Request
 
-from dragoman.errors import Unsupported
 from dragoman.host.changes import Change
-from dragoman.session.events import FileWritten, TurnStarted
 from dragoman.session.state import SessionState
 from dragoman.web.failures import Failure
 from dragoman.web.frames import Frames
@@ -30,9 +28,9 @@ from dragoman.web.shapes.files import (
     Upload,
     UploadQuery,
 )
+from dragoman.web.written import Written, note, read_written
 
 _LARGEST_TEXT = 1024 * 1024
-_PAGE = 2_000
 _OCTETS = "application/octet-stream"
 
 
@@ -41,6 +39,8 @@ _OCTETS = "application/octet-stream"
 
 async def complete(server: Server, session_id: str, query: FilesQuery) -> Files:
     record = await server.hub.record(session_id)
+    if not server.hub.hosts.has(record):
+        return Files(files=[], complete=False)  # they are on another machine
     roots = [record.cwd, *record.additional_directories]
     return await asyncio.to_thread(_complete, roots, query)
 
@@ -64,56 +64,25 @@ def _complete(roots: list[str], query: FilesQuery) -> Files:
 
 async def changes(server: Server, session_id: str, query: ChangesQuery) -> FileChanges:
     record = await server.hub.record(session_id)
-    written = await _written(server, session_id, query.turn_id)
+    written = await read_written(server.hub.store, session_id)
     state = await server.hub.state(session_id)
-    paths = {change.path for change in written}
-    told = [each for each in _told(state, query.turn_id) if each.path not in paths]
-    shapes = [_shape(change, "host", record.cwd) for change in written]
+    ours = written.changes(query.turn_id)
+    paths = {change.path for change in ours}
+    told = [change for change in _told(state, query.turn_id, written) if change.path not in paths]
+    shapes = [_shape(change, "host", record.cwd) for change in ours]
     return FileChanges(changes=[*shapes, *(_shape(each, "agent", record.cwd) for each in told)])
 
 
-async def _written(server: Server, session_id: str, turn_id: str | None) -> list[Change]:
-    """What we wrote: as the session that runs here has it, else as its events tell it."""
-    live = server.hub.live.get(session_id)
-    if live is not None:
-        try:
-            return list(live.session.gate.changes(turn_id))
-        except Unsupported:
-            return []
-    return await _from_events(server, session_id, turn_id)
-
-
-async def _from_events(server: Server, session_id: str, turn_id: str | None) -> list[Change]:
-    found: dict[str, Change] = {}
-    turn, after = None, 0
-    while events := await server.hub.store.events(session_id, after=after, limit=_PAGE):
-        after = events[-1].seq
-        for stored in events:
-            if b'"file_written"' not in stored.body and b'"turn_started"' not in stored.body:
-                continue
-            event = stored.decode()
-            if isinstance(event, TurnStarted):
-                turn = event.turn_id
-            if isinstance(event, FileWritten) and turn_id in (None, turn):
-                _note(found, event.path, event.before, event.after)
-    return [change for change in found.values() if change.is_change]
-
-
-def _told(state: SessionState, turn_id: str | None) -> Iterator[Change]:
-    """What the agent says it changed by itself."""
+def _told(state: SessionState, turn_id: str | None, written: Written) -> Iterator[Change]:
+    """What the agent says it changed, but for what it had us write: that is known for certain."""
     found: dict[str, Change] = {}
     for call in state.tool_calls.values():
         if call.status == "completed" and turn_id in (None, call.turn_id):
             for diff in call.diffs:
                 path = os.path.normpath(os.path.join(state.cwd, diff.path))
-                _note(found, path, diff.old_text, diff.new_text)
+                if not written.has(call.turn_id, path):
+                    note(found, path, diff.old_text, diff.new_text)
     return (change for change in found.values() if change.is_change)
-
-
-def _note(found: dict[str, Change], path: str, before: str | None, after: str) -> None:
-    old = None if before is None else before.encode("utf-8", "replace")
-    new = Change(path, old, after.encode("utf-8", "replace"), before is not None)
-    found[path] = new if path not in found else found[path].then(new)
 
 
 def _shape(change: Change, source: str, root: str) -> FileChange:

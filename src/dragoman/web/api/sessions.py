@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import msgspec
@@ -21,8 +20,11 @@ from dragoman.session.state import (
     UserEntry,
 )
 from dragoman.store.records import Owner, SessionChange, SessionFilter, SessionRecord
+from dragoman.web.api.hosts import Whereabouts, move_session, whereabouts
 from dragoman.web.failures import Failure
+from dragoman.web.placing import Wanted, begin
 from dragoman.web.server import Server
+from dragoman.web.shapes.hosts import MoveBody
 from dragoman.web.shapes.sessions import (
     DeleteQuery,
     Detail,
@@ -30,6 +32,7 @@ from dragoman.web.shapes.sessions import (
     ForkBody,
     ListQuery,
     NewSession,
+    RunningAgent,
     SessionEdit,
     SessionPage,
     Summary,
@@ -52,7 +55,8 @@ async def list_sessions(server: Server, query: ListQuery) -> SessionPage:
     except UnknownSession:
         raise Failure(400, "unknown_cursor", "`before` names a session that is gone") from None
     owners = dict(await server.hub.store.owned())
-    sessions = [_summary(server, record, owners.get(record.id)) for record in records]
+    where = await whereabouts(server)
+    sessions = [_summary(server, record, owners.get(record.id), where) for record in records]
     return SessionPage(sessions=sessions, next=cursor, position=position)
 
 
@@ -63,11 +67,11 @@ async def _page(server: Server, query: ListQuery) -> tuple[list[SessionRecord], 
     for _ in range(_MAX_PAGES):
         page = await server.hub.store.sessions(_filter(query, before))
         for record in page:
-            before = record.id
             if _speaks_of(record, query.q):
+                if len(found) == query.limit:
+                    return found, found[-1].id
                 found.append(record)
-            if len(found) == query.limit:
-                return found, before
+            before = record.id
         if len(page) < query.limit:
             return found, None
     return found, before
@@ -89,13 +93,18 @@ def _speaks_of(record: SessionRecord, words: str | None) -> bool:
     return all(word in text for word in (words or "").lower().split())
 
 
-def _summary(server: Server, record: SessionRecord, owner: Owner | None) -> Summary:
-    return Summary(**summary_fields(record, server.owner_shape(owner)))
+def _summary(
+    server: Server, record: SessionRecord, owner: Owner | None, where: Whereabouts
+) -> Summary:
+    return Summary(
+        **summary_fields(record, server.owner_shape(owner), where.of(record, owner)),
+    )
 
 
 async def summary(server: Server, session_id: str) -> Summary:
     record = await server.hub.record(session_id)
-    return _summary(server, record, await server.hub.store.owner(session_id))
+    owner = await server.hub.store.owner(session_id)
+    return _summary(server, record, owner, await whereabouts(server))
 
 
 async def summary_of(server: Server, live: Live) -> Summary:
@@ -108,42 +117,42 @@ async def summary_of(server: Server, live: Live) -> Summary:
 
 
 async def create(server: Server, body: NewSession) -> Summary:
-    agent = server.default_agent if body.agent is None else body.agent
-    live = await server.hub.create(
-        agent,
-        folder(server.cwd if body.cwd is None else body.cwd),
+    wanted = Wanted(
+        agent=body.agent,
+        cwd=body.cwd,
+        host=body.host,
         name=body.name,
-        additional_directories=[folder(path) for path in body.additional_directories],
+        additional_directories=body.additional_directories,
     )
+    session_id = await begin(server, wanted)
     try:
         if body.mode is not None:
-            await server.hub.send(live.id, c.SetMode(body.mode))
+            await server.hub.send(session_id, c.SetMode(body.mode))
         for option, value in body.config.items():
-            await server.hub.send(live.id, c.SetConfig(option, value))
+            await server.hub.send(session_id, c.SetConfig(option, value))
     except DragomanError:
-        await server.hub.delete(live.id)
+        await server.hub.send(session_id, c.Close())
+        await server.hub.delete(session_id)
         raise
-    return await summary_of(server, live)
-
-
-def folder(path: str) -> str:
-    """Raises Failure for what is not the absolute path of a folder."""
-    if not os.path.isabs(path) or not os.path.isdir(path):
-        raise Failure(400, "invalid", f"expected the absolute path of a folder, not {path!r}")
-    return os.path.normpath(path)
+    return await summary(server, session_id)
 
 
 async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
     record = await server.hub.record(session_id)
+    owner = await server.hub.store.owner(session_id)
+    where = await whereabouts(server)
+    # The last to be waited for: the state of a session that runs goes on while anything else is.
     state = await server.hub.state(session_id)
-    owner = server.owner_shape(await server.hub.store.owner(session_id))
     end = len(state.entries) if query.before is None else min(query.before, len(state.entries))
     first = max(0, end - query.entries)
     # The state may be ahead of what is stored: a reader goes on behind what it was shown.
-    fields = summary_fields(record, owner)
+    host = where.of(record, owner)
+    fields = summary_fields(record, server.owner_shape(owner), host)
     fields["last_seq"] = state.last_seq
     return Detail(
         **fields,
+        resume_on=where.offered(record, host),
+        running_agent=_running_agent(server.hub.live.get(session_id)),
         additional_directories=record.additional_directories,
         continuity=state.continuity,
         pending=list(state.pending.values()),
@@ -153,12 +162,26 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
         commands=state.commands,
         usage=state.usage,
         queue=state.queue,
+        activity=state.activity,
+        background=state.background,
         plan=state.plan,
         terminals=_terminals(state),
         subagents=list(state.subagents.values()),
         entries=[_compact(entry) for entry in state.entries[first:end]],
         first_entry=first,
         entry_count=len(state.entries),
+    )
+
+
+def _running_agent(live: Live | None) -> RunningAgent | None:
+    if live is None:
+        return None
+    client = live.running.client
+    return RunningAgent(
+        name=client.agent_info.title or client.agent_info.name,
+        version=client.agent_info.version,
+        protocol_version=client.protocol_version,
+        capabilities=client.capabilities,
     )
 
 
@@ -216,4 +239,13 @@ async def delete(server: Server, session_id: str, query: DeleteQuery) -> None:
 
 
 async def fork(server: Server, session_id: str, body: ForkBody) -> Summary:
-    return await summary_of(server, await server.hub.fork(session_id, name=body.name))
+    hub = server.hub
+    record = await hub.record(session_id)
+    if not hub.hosts.has(record):
+        return await summary(server, await hub.elsewhere.fork(record, body.name))
+    return await summary_of(server, await hub.fork(session_id, name=body.name))
+
+
+async def move(server: Server, session_id: str, body: MoveBody) -> Summary:
+    await move_session(server, session_id, body)
+    return await summary(server, session_id)

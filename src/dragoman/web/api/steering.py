@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
+import msgspec
+
+from dragoman.errors import CommandRefused
 from dragoman.hub import commands as c
+from dragoman.web.by_type import events_of_types
+from dragoman.web.failures import Failure
 from dragoman.web.prompts import prompt_content
 from dragoman.web.server import Server
 from dragoman.web.shapes.base import IdQuery
@@ -56,20 +63,44 @@ async def kill(server: Server, session_id: str) -> Nothing:
 async def answer_permission(
     server: Server, session_id: str, request_id: str, body: PermissionBody
 ) -> Nothing:
-    await server.hub.send(session_id, c.Answer(request_id, body.option_id))
-    return Nothing()
+    command = c.Answer(request_id, body.option_id)
+    return await _answered(server, session_id, request_id, command)
 
 
 async def answer_elicitation(
     server: Server, session_id: str, request_id: str, body: ElicitationBody
 ) -> Nothing:
     command = c.AnswerElicitation(request_id, body.action, body.content)
-    await server.hub.send(session_id, command)
+    return await _answered(server, session_id, request_id, command)
+
+
+async def _answered(
+    server: Server, session_id: str, request_id: str, command: c.Command
+) -> Nothing:
+    """What was settled is told from what was never asked."""
+    try:
+        await server.hub.send(session_id, command)
+    except CommandRefused as error:
+        if error.code == "settled" and not await _was_asked(server, session_id, request_id):
+            raise Failure(404, "unknown_request", f"there is no request {request_id}") from None
+        raise
     return Nothing()
 
 
+async def _was_asked(server: Server, session_id: str, request_id: str) -> bool:
+    wanted = b'"request_id":%b' % msgspec.json.encode(request_id)
+    types = ("permission_requested", "elicitation_requested")
+    async for event in events_of_types(server.hub.store, session_id, types):
+        if wanted in event.body:
+            return True
+    return False
+
+
 async def revert(server: Server, session_id: str, body: RevertBody) -> Reverted:
-    reply = await server.hub.send(session_id, c.Revert(body.turn_id, body.force))
+    for path in body.paths or ():
+        if not os.path.isabs(path):
+            raise Failure(400, "invalid", f"expected the absolute path of a file, not {path!r}")
+    reply = await server.hub.send(session_id, c.Revert(body.turn_id, body.force, body.paths))
     return Reverted(paths=reply["paths"])
 
 

@@ -47,15 +47,23 @@ class AuthBody(Shape):
 
 
 class SignIn(Shape):
+    """A way to sign in. One of the kind `agent` is gone with its id; one of the kind `terminal` is
+    a `command` that a person runs, in which the variables of `env` are set."""
+
     id: str
     name: str
     kind: str
     description: str | None
+    command: list[str] | None = None
+    env: list[str] = msgspec.field(default_factory=list[str])
 
 
 class SignIns(Shape):
+    """`can_logout` says that the agent also signs out."""
+
     methods: list[SignIn]
     signed_in: bool
+    can_logout: bool
 
 
 class DoctorReport(Report):

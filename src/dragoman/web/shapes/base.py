@@ -8,7 +8,9 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=500)]
-Cursor: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+LARGEST_CURSOR = 2**63 - 1
+"""That a store can tell from another."""
+Cursor: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_CURSOR)]
 
 
 class Shape(msgspec.Struct, rename="camel"):

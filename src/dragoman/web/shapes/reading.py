@@ -11,11 +11,13 @@ from dragoman.web.shapes.base import Count, Cursor, Shape
 
 
 class EventsQuery(Shape):
-    """`coalesce` joins pieces of one text: true always, false never, else for a slow reader."""
+    """`coalesce` joins pieces of one text: true always, false never, else for a slow reader.
+    `types` are those of the events that are wanted as JSON, with commas between; else all."""
 
     after: Cursor = 0
     limit: Annotated[int, msgspec.Meta(ge=1, le=5_000)] = 1_000
     coalesce: bool | None = None
+    types: Annotated[str, msgspec.Meta(max_length=500)] = ""
 
 
 class AllEventsQuery(Shape):
@@ -49,3 +51,20 @@ class HitShape(Shape):
 
 class Hits(Shape):
     hits: list[HitShape]
+
+
+class CostsQuery(Shape):
+    """`since` is a moment, in seconds since 1970."""
+
+    since: Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+
+
+class CostAmount(Shape):
+    amount: float
+    currency: str
+
+
+class CostList(Shape):
+    """What was spent, in each currency; agents that tell no cost are not in it."""
+
+    costs: list[CostAmount]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from dragoman.client.capabilities import AgentCapabilities
 from dragoman.session.events import Continuity
 from dragoman.session.facts import Command, ConfigOption, ContextUsage, Modes
 from dragoman.session.state import (
@@ -20,6 +21,7 @@ from dragoman.session.state import (
 )
 from dragoman.store.records import SessionRecord, Status
 from dragoman.web.shapes.base import Count, Cursor, Shape, utc
+from dragoman.web.shapes.hosts import SessionHost
 
 
 class OwnerShape(Shape):
@@ -46,11 +48,24 @@ class Summary(Shape):
     parent: str | None
     last_seq: int
     owner: OwnerShape | None
+    host: SessionHost | None
+
+
+class RunningAgent(Shape):
+    """What the agent of a session that runs here says of itself."""
+
+    name: str
+    version: str
+    protocol_version: int
+    capabilities: AgentCapabilities
 
 
 class Detail(Summary):
     """A session with all that is known of it; `entries` are the last, or those asked for."""
 
+    running_agent: RunningAgent | None
+    resume_on: list[str]
+    """Hosts that have its agent, when its own is not there: `move` takes it to one."""
     additional_directories: list[str]
     continuity: Continuity
     pending: list[Pending]
@@ -60,6 +75,10 @@ class Detail(Summary):
     commands: list[Command]
     usage: ContextUsage | None
     queue: list[QueuedPrompt]
+    activity: str
+    """What the agent does outside of turns: `idle`, unless it works on its own."""
+    background: list[dict[str, Any]]
+    """What the agent says runs on, as it names it."""
     plan: PlanEntry | None
     terminals: list[Terminal]
     subagents: list[Subagent]
@@ -89,10 +108,12 @@ class ListQuery(Shape):
 
 
 class NewSession(Shape):
-    """Without an agent or a folder, the server's own."""
+    """Without an agent or a folder, the server's own; without a host, the least busy one that has
+    both."""
 
     agent: str | None = None
     cwd: str | None = None
+    host: str | None = None
     name: str | None = None
     mode: str | None = None
     config: dict[str, str | bool] = msgspec.field(default_factory=dict[str, str | bool])
@@ -121,7 +142,9 @@ class DeleteQuery(Shape):
     local: bool = False
 
 
-def summary_fields(record: SessionRecord, owner: OwnerShape | None) -> dict[str, Any]:
+def summary_fields(
+    record: SessionRecord, owner: OwnerShape | None, host: SessionHost | None
+) -> dict[str, Any]:
     """The fields of a `Summary`, which a `Detail` has too."""
     return {
         "id": record.id,
@@ -137,4 +160,5 @@ def summary_fields(record: SessionRecord, owner: OwnerShape | None) -> dict[str,
         "parent": record.parent,
         "last_seq": record.last_seq,
         "owner": owner,
+        "host": host,
     }

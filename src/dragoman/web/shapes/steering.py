@@ -55,10 +55,12 @@ class ElicitationBody(Shape):
 
 
 class RevertBody(Shape):
-    """Of one turn, or of all; `force` also puts back what someone else has changed since."""
+    """Of one turn or of all, to these `paths` or to all; `force` also puts back what someone else
+    has changed since."""
 
     turn_id: str | None = None
     force: bool = False
+    paths: list[str] | None = None
 
 
 class Reverted(Shape):

@@ -1,0 +1,160 @@
+"""A host on a PostgreSQL store: writes events, follows what others write, or shows how that grows.
+
+Arguments: the address, then `flood SECONDS SESSIONS`, `pace SECONDS SESSIONS`, `follow SECONDS` or
+`growth MARK …`. Says "ready", waits for a line of input, and prints the figures as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+from dragoman.store.postgres.store import PostgresStore, open_postgres
+from dragoman.store.records import Batch, Lease, Owner, SessionChange, SessionRecord
+
+_PAD = b"x" * 60
+_SAMPLE = 10_000
+
+
+def body() -> bytes:
+    """About as large as an event of a lively session; it says when it was made."""
+    return b'{"type":"agent_message","at":%017.6f,"text":"%b"}' % (time.time(), _PAD)
+
+
+def made_at(event: bytes) -> float:
+    return float(event[29:46])
+
+
+async def begin(store: PostgresStore, sessions: int) -> list[Lease]:
+    owner = Owner(f"bench-{os.getpid()}", "m", os.getpid(), "x")
+
+    async def one(number: int) -> Lease:
+        session_id = f"s-{os.getpid()}-{number}"
+        record = SessionRecord(id=session_id, agent="a", cwd="/", created_at=1, updated_at=1)
+        await store.create_session(record)
+        return await store.acquire(session_id, owner, seconds=3600, gone=lambda _: False)
+
+    return await asyncio.gather(*map(one, range(sessions)))
+
+
+def go() -> None:
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+
+
+async def append(store: PostgresStore, lease: Lease, seq: int, size: int = 1) -> None:
+    change = SessionChange(status="running", updated_at=time.time())
+    events = [body() for _ in range(size)]
+    await store.append(lease, Batch(first_seq=seq, events=events, change=change))
+
+
+async def flood(store: PostgresStore, seconds: int, sessions: int) -> dict[str, float]:
+    """Every session writes ten events at a time, as fast as they are stored."""
+    leases = await begin(store, sessions)
+    go()
+    end, cpu = time.monotonic() + seconds, time.process_time()
+
+    async def write(lease: Lease) -> int:
+        for seq in count(1, 10):
+            if time.monotonic() > end:
+                return seq - 1
+            await append(store, lease, seq, 10)
+        return 0
+
+    events = sum(await asyncio.gather(*map(write, leases)))
+    return {"events": events, "cpu_us": (time.process_time() - cpu) / events * 1e6}
+
+
+async def pace(store: PostgresStore, seconds: int, sessions: int) -> dict[str, float]:
+    """Every session writes an event a second."""
+    leases, chosen = await begin(store, sessions), random.Random(1)
+    go()
+
+    async def write(lease: Lease) -> None:
+        await asyncio.sleep(chosen.random())
+        for seq in range(1, seconds + 1):
+            await append(store, lease, seq)
+            await asyncio.sleep(1)
+
+    await asyncio.gather(*map(write, leases))
+    return {"events": seconds * sessions}
+
+
+async def follow(store: PostgresStore, seconds: int) -> dict[str, float]:
+    """How old events are when a reader on another host has them."""
+    after, fresh, ages = await store.last_position(), asyncio.Event(), list[float]()
+    store.on_change(fresh.set)
+    await fresh.wait()
+    go()
+    async for event in _events(store, after, fresh, time.monotonic() + seconds):
+        ages.append(time.time() - made_at(event))
+    ages.sort()
+    return {
+        "events": len(ages),
+        "p50_ms": ages[len(ages) // 2] * 1e3,
+        "p99_ms": ages[len(ages) * 99 // 100] * 1e3,
+    }
+
+
+async def _events(
+    store: PostgresStore, after: int, fresh: asyncio.Event, end: float
+) -> AsyncIterator[bytes]:
+    while time.monotonic() < end:
+        fresh.clear()
+        if found := await store.all_events(after=after):
+            for event in found:
+                yield event.body
+            after = found[-1].position
+        else:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(end - time.monotonic()):
+                    await fresh.wait()
+
+
+async def growth(store: PostgresStore, *marks: int) -> dict[str, float]:
+    """What an event takes behind so many others, and to read the last thousand."""
+    [lease] = await begin(store, 1)
+    go()
+    there, figures = 0, dict[str, float]()
+    for mark in marks:
+        while there < mark:
+            await append(store, lease, there + 1, size := min(mark - there, 2000))
+            there += size
+        begun = time.perf_counter()
+        for _ in range(_SAMPLE // 1000):
+            await append(store, lease, there + 1, 1000)
+            there += 1000
+        figures[f"write_{mark}"] = (time.perf_counter() - begun) / _SAMPLE * 1e6
+        begun = time.perf_counter()
+        await store.events(lease.session_id, after=there - 1000)
+        figures[f"read_{mark}"] = (time.perf_counter() - begun) * 1e3
+    return figures
+
+
+WORK: dict[str, Callable[..., Awaitable[dict[str, float]]]] = {
+    "flood": flood,
+    "pace": pace,
+    "follow": follow,
+    "growth": growth,
+}
+
+
+async def main(address: str, work: str, *args: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = await open_postgres(address, Path(folder))
+        figures = await WORK[work](store, *map(int, args))
+        sys.stdout.write(json.dumps(figures))
+        await store.aclose()
+
+
+asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,49 @@
+"""Makes a recording fit to be kept: no folder of this machine, and none of the agent's own prose.
+
+What is left are the frames, in their order and shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+WORDS = "…"
+_PROSE = ("description", "message", "hint", "instructions")
+"""Members that only explain something to people."""
+_AT_MOST = 5
+"""Of a list of models or commands so many stay."""
+
+
+def anonymous(recording: bytes, places: Mapping[str, str]) -> bytes:
+    """The recording with `places` named otherwise, the longest first."""
+    lines = [msgspec.json.decode(line) for line in recording.splitlines() if line.strip()]
+    kept = [msgspec.json.encode(_line(line)) for line in lines if line["dir"] in ("->", "<-")]
+    text = b"".join(line + b"\n" for line in kept).decode()
+    for place in sorted(places, key=len, reverse=True):
+        text = text.replace(place, places[place])
+    return text.encode()
+
+
+def _line(line: dict[str, Any]) -> dict[str, Any]:
+    """When it happened differs each time, and nobody asks."""
+    return {"t": 0.0, "dir": line["dir"], "msg": _plain(line["msg"])}
+
+
+def _plain(value: Any, name: str = "") -> Any:
+    match value:
+        case {**members}:
+            return {
+                key: _plain(item, key)
+                for key, item in members.items()
+                if key != "_meta" or "terminal_" in str(item)
+            }
+        case [*items]:
+            few = items[:_AT_MOST] if name in ("availableCommands", "options", "models") else items
+            return [_plain(item) for item in few]
+        case str() if name in _PROSE and value:
+            return WORDS
+        case _:
+            return value

@@ -1,0 +1,100 @@
+"""What the faces have in common: what is tried, with which prompts, and what must come of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_trials.features import FEATURES, NotOffered, Trial
+from agent_trials.lab import LabAgent
+from agent_trials.learned import Learned
+from agent_trials.marked import Mark
+
+_REMEMBERED = "remembered"
+_AGAIN = "and the same again, please"
+"""No directive: the stand-in plays the last one it is told of, if the agent remembers it."""
+_HARMLESS = ("help", "about", "status", "version", "usage", "context", "tools", "mcp")
+"""Commands that an agent may have and that change nothing."""
+
+
+class Face:
+    """A trial is a method that has the name of its feature."""
+
+    def __init__(
+        self, agent: LabAgent, workspace: Path, home: Path, mark: Mark, learned: Learned
+    ) -> None:
+        self._agent = agent
+        self._workspace = workspace
+        self._home = home
+        self._mark = mark
+        self._learned = learned
+
+    def trials(self) -> dict[str, Trial]:
+        return {name: getattr(self, name) for name in FEATURES if hasattr(self, name)}
+
+    # ── what to ask for; NotOffered where the agent does not do it ────────────────────────────
+
+    def _prompt(self, kind: str) -> str:
+        if kind not in self._agent.prompts:
+            raise NotOffered(f"the agent has no way to {kind}")
+        return self._agent.prompts[kind]
+
+    def _slow_prompt(self) -> str:
+        """It leaves time to do something in the middle of the turn."""
+        if self._agent.slow is None:
+            raise NotOffered("the agent's turns end at once")
+        return self._agent.slow
+
+    def _failing_prompt(self) -> str:
+        if not self._agent.has_model:
+            raise NotOffered("the agent has no model")
+        return "fail:400"
+
+    def _refused_prompt(self) -> str:
+        """It asks for permission to write `_written`."""
+        return self._prompt("write" if self._agent.has_model else "say")
+
+    def _harmless(self, names: list[str]) -> str | None:
+        """A command to call, of those that the agent lists."""
+        self._learned.require_seen("available_commands_update", "the agent has no commands")
+        if not names:
+            raise NotOffered("the agent's list of commands is empty")
+        return next((name for name in _HARMLESS if name in names), None)
+
+    # ── what must come of it ──────────────────────────────────────────────────────────────────
+
+    @property
+    def _written(self) -> Path:
+        return self._workspace / "a.txt"
+
+    def _unwritten(self) -> Path:
+        """The file of the prompt `write`, gone."""
+        self._written.unlink(missing_ok=True)
+        return self._written
+
+    def _assert_written(self) -> None:
+        assert self._written.read_text() == "AAA\n"
+
+    def _assert_ran(self) -> None:
+        assert (self._workspace / "b.md").exists()
+
+    # ── memory ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _memorable(self) -> str:
+        """To be asked of a session that one comes back to."""
+        return f"say:{_REMEMBERED}" if self._agent.has_model else self._agent.prompts["say"]
+
+    @property
+    def _again(self) -> str:
+        """To be asked later; an agent that remembers answers with `_remembered`."""
+        return _AGAIN if self._agent.has_model else self._agent.prompts["say"]
+
+    @property
+    def _remembered(self) -> str:
+        """Nothing where it cannot be told."""
+        return _REMEMBERED if self._agent.has_model else ""
+
+    @property
+    def _reopens(self) -> bool:
+        """Whether a session can be continued in another process of the agent."""
+        return self._learned.capabilities.load or self._learned.capabilities.resume

@@ -1,0 +1,79 @@
+"""The agents behind a bridge: a process for each connection, and its messages frame by frame."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+from dragoman.errors import AgentExited
+from dragoman.transport.base import Transport
+from dragoman.web.failures import Failure
+from dragoman.wire.framing import Framer
+
+logger = logging.getLogger("dragoman.bridge")
+
+Start: TypeAlias = Callable[[], Awaitable[Transport]]
+
+
+class BridgedAgent:
+    """One process. It is given frames as they come, and none of them becomes two."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._framer = Framer()
+
+    async def send(self, frame: bytes) -> None:
+        """Returns when little enough waits to be read by the agent."""
+        self._transport.send(frame.replace(b"\n", b" ") + b"\n")
+        await self._transport.drain()
+
+    async def frames(self) -> AsyncIterator[list[bytes]]:
+        """What the agent says, as many messages as came at once; what else it prints is dropped.
+
+        Raises FrameTooLarge.
+        """
+        while data := await self._transport.receive():
+            found = [frame.strip() for frame in self._framer.feed(data)]
+            messages = [frame for frame in found if frame.startswith((b"{", b"["))]
+            if len(messages) < len(found):
+                logger.debug("skipped lines that are no messages")
+            if messages:
+                yield messages
+
+    async def why_ended(self) -> str:
+        """For the other side, which needs not know what the agent printed."""
+        failure = await self._transport.failure(spoke=True, printed="")
+        return f"the agent {failure.ending}" if isinstance(failure, AgentExited) else "it ended"
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+class Agents:
+    """Starts at most `limit` of them at once."""
+
+    def __init__(self, start: Start, limit: int) -> None:
+        self._start = start
+        self._limit = limit
+        self._running = 0
+
+    @asynccontextmanager
+    async def one(self) -> AsyncGenerator[BridgedAgent]:
+        """A new one, ended with all its descendants behind it.
+
+        Raises Failure when there are too many, StartError.
+        """
+        if self._running >= self._limit:
+            message = f"there are {self._limit} connections already"
+            raise Failure(503, "too_many", message, headers={"retry-after": "5"})
+        self._running += 1
+        try:
+            agent = BridgedAgent(await self._start())
+            try:
+                yield agent
+            finally:
+                await agent.aclose()
+        finally:
+            self._running -= 1

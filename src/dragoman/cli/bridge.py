@@ -1,0 +1,96 @@
+"""`dragoman bridge`: an agent of this machine, for clients that cannot start it themselves."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from dragoman.cli.address import add_address_options, check_address, log
+from dragoman.cli.guard import UsageError
+
+if TYPE_CHECKING:
+    from dragoman.transport.stdio import AgentCommand
+
+_MOST = 32
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "agent",
+        metavar="AGENT",
+        nargs="?",
+        help="an agent from the settings, else a known one (default: the first in the settings, "
+        "else demo)",
+    )
+    which.add_argument("--agent-command", metavar="'CMD ARGS'", help="run this command instead")
+    parser.add_argument("--settings", metavar="PATH", help="the settings file")
+    parser.add_argument(
+        "--cwd",
+        metavar="DIR",
+        default=".",
+        help="start the agent in this folder (default: the current directory)",
+    )
+    parser.add_argument(
+        "--stdio",
+        action="store_true",
+        help="serve one client on standard input and output, as `ssh HOST dragoman bridge AGENT "
+        "--stdio` does; no address is opened",
+    )
+    where = add_address_options(parser)
+    where.add_argument(
+        "--max-connections",
+        metavar="N",
+        type=_count,
+        default=_MOST,
+        help=f"each has an agent process of its own (default: {_MOST})",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    command = _command(options)
+    if options.stdio:
+        return _relay(command)
+    check_address(options)
+    import_module("dragoman.bridge.serving").serve(
+        _announce,
+        log,
+        command=command,
+        host=options.host,
+        port=options.port,
+        token_file=options.token_file,
+        origins=options.allow_origin,
+        limit=options.max_connections,
+    )
+    return 0
+
+
+def _command(options: argparse.Namespace) -> AgentCommand:
+    from dragoman.cli.setup import choose_agent
+    from dragoman.hub.launcher import started_in
+
+    if not os.path.isdir(options.cwd):
+        raise UsageError(f"--cwd {options.cwd}: there is no such directory")
+    return started_in(choose_agent(options).command, os.path.abspath(options.cwd))
+
+
+def _relay(command: AgentCommand) -> int:
+    """What the agent printed before it ended is told on standard error, by whoever runs us."""
+    import asyncio
+
+    ended = asyncio.run(import_module("dragoman.bridge.pipes").relay(command))
+    if ended is not None:
+        raise ended
+    return 0
+
+
+def _announce(address: str) -> None:
+    print(address, flush=True)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1, not {text}")
+    return int(text)

@@ -1,0 +1,48 @@
+"""`dragoman store check` and `copy`."""
+
+from __future__ import annotations
+
+from dragoman.cli.guard import Exit
+from dragoman.host.home import data_directory, store_address
+from dragoman.hub.hosts import home_of
+from dragoman.hub.owner import this_process
+from dragoman.safe_text import reveal
+from dragoman.store import checking
+from dragoman.store.copying import copy_store
+from dragoman.store.open import open_address, open_default
+
+
+async def check() -> int:
+    """Raises StoreError when it cannot be read."""
+    found = await checking.check(store_address(), data_directory())
+    print(found.place)
+    print(f"{_count(found.sessions, 'session')}, {_count(found.events, 'event')}")
+    for fault in found.faults:
+        print(f"  {reveal(fault)}")
+    print(
+        f"{_count(len(found.faults), 'fault')} found" if found.faults else "all of it is in order"
+    )
+    return Exit.FAILED if found.faults else Exit.DONE
+
+
+async def copy(to: str) -> int:
+    """Raises StoreError when either cannot be opened, or fails."""
+    source = await open_default()
+    try:
+        target = await open_address(to)
+        try:
+            home = home_of(target, data_directory())
+            copied = await copy_store(source, target, this_process(), home)
+        finally:
+            await target.aclose()
+    finally:
+        await source.aclose()
+    counts = ((copied.sessions, "session"), (copied.events, "event"), (copied.rules, "rule"))
+    print("copied " + ", ".join(_count(*each) for each in counts))
+    for remark in copied.remarks:
+        print(f"  {reveal(remark)}")
+    return Exit.FAILED if copied.remarks else Exit.DONE
+
+
+def _count(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -1,0 +1,100 @@
+"""The first words with an agent, which settle the version of the protocol that is spoken.
+
+Version 2 is asked for only where someone wants it, and imported only when an agent agrees to it;
+one that does not is spoken to in version 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+import msgspec
+
+from dragoman._version import __version__
+from dragoman.client.dialect import Dialect, Host, Serving, Welcome
+from dragoman.client.options import HostCapabilities, Timeouts
+from dragoman.client.v1.dialect import V1
+from dragoman.errors import AuthRequired, InvalidMessage, RemoteError, VersionMismatch
+from dragoman.rpc import Peer
+
+NAME = "dragoman"
+
+
+class Agreed(msgspec.Struct, frozen=True):
+    """How to speak with the agent; `serving` is None where version 1 is served already."""
+
+    dialect: Dialect
+    welcome: Welcome
+    serving: Serving | None = None
+
+
+class Undecided:
+    """Serves in one version until another is agreed on."""
+
+    def __init__(self, serving: Serving) -> None:
+        self.serving = serving
+
+    def on_notification(self, method: str, params: msgspec.Raw) -> None:
+        self.serving.on_notification(method, params)
+
+    def on_request(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes] | bytes:
+        return self.serving.on_request(method, params)
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    protocol_version: int
+
+
+async def shake_hands(
+    peer: Peer, host: Host, offers: HostCapabilities, timeouts: Timeouts, *, protocol: int
+) -> Agreed:
+    """Raises what `Peer.call` raises, InvalidMessage, and VersionMismatch."""
+    if protocol == V1.version:
+        return await _first(peer, offers, timeouts)
+    return await _second(peer, host, offers, timeouts)
+
+
+async def _first(peer: Peer, offers: HostCapabilities, timeouts: Timeouts) -> Agreed:
+    dialect = V1(peer, timeouts)
+    welcome = await dialect.initialize(offers, NAME, __version__)
+    if welcome.protocol_version != V1.version:
+        raise VersionMismatch(welcome.protocol_version)
+    return Agreed(dialect, welcome)
+
+
+async def _second(peer: Peer, host: Host, offers: HostCapabilities, timeouts: Timeouts) -> Agreed:
+    from dragoman.client.v2 import outward
+
+    request = outward.initialize(offers, NAME, __version__)
+    try:
+        raw = await peer.call("initialize", request, timeout=timeouts.initialize)
+    except AuthRequired:
+        raise
+    except RemoteError:
+        # Some refuse what they do not speak instead of offering what they do.
+        return await _first(peer, offers, timeouts)
+    match _version(raw):
+        case 1:
+            dialect = V1(peer, timeouts)
+            return Agreed(dialect, dialect.welcome(raw))
+        case 2:
+            return _in_second(peer, host, timeouts, raw)
+        case other:
+            raise VersionMismatch(other)
+
+
+def _version(raw: msgspec.Raw) -> int:
+    try:
+        return msgspec.json.decode(raw, type=_Answer).protocol_version
+    except msgspec.DecodeError as error:
+        raise InvalidMessage(f"the answer to initialize has no version: {error}") from error
+
+
+def _in_second(peer: Peer, host: Host, timeouts: Timeouts, raw: msgspec.Raw) -> Agreed:
+    from dragoman.client.v2.dialect import V2
+    from dragoman.client.v2.serving import Serving as Serving2
+
+    serving = Serving2(host)
+    dialect = V2(peer, timeouts, serving.conversations)
+    return Agreed(dialect, dialect.welcome(raw), serving)

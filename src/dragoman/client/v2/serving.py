@@ -1,0 +1,260 @@
+"""What a v2 agent sends: updates turned into events, requests into calls on the host."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from dragoman.client.dialect import Finished, Host
+from dragoman.client.v2 import inward, upserts
+from dragoman.client.v2.foreground import Foreground
+from dragoman.errors import (
+    DragomanError,
+    InternalError,
+    InvalidMessage,
+    InvalidParams,
+    MethodNotFound,
+    from_wire,
+    to_wire,
+)
+from dragoman.host.elicitation import ElicitationRequest
+from dragoman.host.permissions import Subject
+from dragoman.schema import codec, v2
+from dragoman.session import events as e
+
+logger = logging.getLogger("dragoman.client")
+
+_WORK = frozenset(
+    (
+        v2.AgentMessageChunk,
+        v2.AgentMessage,
+        v2.AgentThoughtChunk,
+        v2.AgentThought,
+        v2.SessionToolCallUpdate,
+        v2.ToolCallContentChunk,
+        v2.PlanUpdate,
+    )
+)
+"""What shows that the agent is at work on a prompt."""
+_CHUNKS = frozenset((v2.AgentMessageChunk, v2.AgentThoughtChunk))
+
+
+class _Peek(msgspec.Struct, rename="camel"):
+    session_id: str
+    update: msgspec.Raw
+
+
+class _PeekUpdate(msgspec.Struct, rename="camel"):
+    session_update: str = ""
+
+
+class Conversation(msgspec.Struct):
+    """What has to be kept of one session to understand what the agent says next."""
+
+    foreground: Foreground
+    terminals: upserts.Terminals
+
+
+class Conversations:
+    """Those of one connection; `tell` passes on what happens outside of turns."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._sessions: dict[str, Conversation] = {}
+
+    def of(self, session_id: str) -> Conversation:
+        found = self._sessions.get(session_id)
+        if found is None:
+            found = Conversation(Foreground(), upserts.Terminals())
+            self._sessions[session_id] = found
+        return found
+
+    def forget(self, session_id: str) -> None:
+        self._sessions.pop(session_id, None)
+
+    def tell(self, session_id: str) -> None:
+        if news := self.of(session_id).foreground.news():
+            self._host.on_event(session_id, e.ActivityChanged(**news), 0)
+
+
+class Serving:
+    """Handles what comes from the agent; the peer calls `on_notification` and `on_request`."""
+
+    def __init__(self, host: Host) -> None:
+        self.conversations = Conversations(host)
+        self._host = host
+
+    # ── notifications ─────────────────────────────────────────────────────────────────────────
+
+    def on_notification(self, method: str, params: msgspec.Raw) -> None:
+        if method == "session/update":
+            self._session_update(params)
+        elif method == "elicitation/complete":
+            done = codec.decode(params, v2.CompleteElicitationNotification)
+            self._host.on_elicitation_complete(done.elicitation_id)
+        else:
+            logger.debug("the notification %s was ignored", method)
+
+    def _session_update(self, params: msgspec.Raw) -> None:
+        try:
+            told = codec.decode(params, v2.UpdateSessionNotification)
+        except InvalidMessage as error:
+            self._keep_unreadable(params, error)
+            return
+        size = len(memoryview(params))
+        if type(told.update) in _CHUNKS:  # nearly every update is one, and there is little to it
+            self.conversations.of(told.session_id).foreground.works()
+            self._host.on_event(told.session_id, inward.update(told.update), size)
+            return
+        if isinstance(told.update, v2.SessionStateUpdate):
+            self._state(told.session_id, told.update)
+            return
+        for event in self._events(told.session_id, told.update):
+            self._host.on_event(told.session_id, event, size)
+            size = 0  # it came in once
+
+    def _keep_unreadable(self, params: msgspec.Raw, error: InvalidMessage) -> None:
+        """An update that cannot be read is still part of the record."""
+        logger.debug("an update could not be read: %s", error)
+        try:
+            peek = msgspec.json.decode(params, type=_Peek)
+            kind = msgspec.json.decode(peek.update, type=_PeekUpdate).session_update
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        raw = bytes(peek.update).decode()
+        self._host.on_event(peek.session_id, e.UnknownUpdate(kind, raw), len(raw))
+
+    def _events(self, session_id: str, wire: v2.SessionUpdate) -> list[e.Event]:
+        conversation = self.conversations.of(session_id)
+        if type(wire) in _WORK:
+            conversation.foreground.works()
+        match wire:
+            case v2.UserMessage() | v2.UserMessageChunk() if _echoes(conversation, wire):
+                return []
+            case v2.UserMessage() | v2.AgentMessage() | v2.AgentThought():
+                return upserts.message(wire, self._host.known(session_id))
+            case v2.TerminalUpdate():
+                return conversation.terminals.update(wire, self._host.known(session_id))
+            case v2.TerminalOutputChunk():
+                return conversation.terminals.chunk(wire)
+            case _:
+                return [inward.update(wire)]
+
+    def _state(self, session_id: str, wire: v2.StateUpdate) -> None:
+        foreground = self.conversations.of(session_id).foreground
+        if wire.background is not None:
+            foreground.background = [inward.plain(work) for work in wire.background]
+        foreground.changes(wire.state, _finished(wire), snapshot=wire.background is not None)
+        self.conversations.tell(session_id)
+
+    # ── requests ──────────────────────────────────────────────────────────────────────────────
+
+    def on_request(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes] | bytes:
+        handler = _REQUESTS.get(method)
+        if handler is None:
+            raise MethodNotFound(f"{method} is not offered here")
+        return handler(self, params)
+
+    async def request_permission(
+        self, p: v2.RequestPermissionRequest
+    ) -> v2.RequestPermissionResponse:
+        options = [inward.permission_option(option) for option in p.options]
+        tool_call = None
+        if isinstance(p.subject, v2.ToolCallPermissionSubject):
+            tool_call = inward.tool_call_update(p.subject.tool_call)
+        subject = subject_of(p)
+        answer = await self._host.request_permission(p.session_id, tool_call, options, subject)
+        if answer.option_id is None:
+            return v2.RequestPermissionResponse(outcome=v2.CancelledPermissionOutcome())
+        chosen = v2.SelectedPermissionOutcome(option_id=answer.option_id)
+        return v2.RequestPermissionResponse(outcome=chosen)
+
+    async def create_elicitation(
+        self, p: v2.CreateElicitationRequest
+    ) -> v2.CreateElicitationResponse:
+        request = ElicitationRequest(
+            request_id="",
+            message=p.message,
+            mode=p.mode,
+            schema=None if p.requested_schema is None else inward.plain(p.requested_schema),
+            url=p.url,
+            elicitation_id=p.elicitation_id,
+            tool_call_id=p.tool_call_id,
+        )
+        answer = await self._host.create_elicitation(p.session_id, request)
+        return v2.CreateElicitationResponse(action=answer.action, content=answer.content)
+
+    async def mcp_message(self, p: v2.MessageMcpRequest) -> v2.MessageMcpResponse:
+        handle = self._host.mcp_server(p.server_id)
+        try:
+            return v2.MessageMcpResponse(result=await handle(p.method, p.params))
+        except Exception as error:
+            if not isinstance(error, DragomanError):
+                logger.exception("an MCP server of ours failed")
+            code, message, data = to_wire(error)
+            wire = v2.McpError(code=code, message=message, data=UNSET if data is None else data)
+            return v2.MessageMcpResponse(error=wire)
+
+
+Handler = Callable[[Serving, msgspec.Raw], Coroutine[Any, Any, bytes]]
+
+
+def _typed(
+    params_type: type[Any], serve: Callable[[Serving, Any], Coroutine[Any, Any, Any]]
+) -> Handler:
+    async def handle(serving: Serving, raw: msgspec.Raw) -> bytes:
+        try:
+            params = codec.decode(raw, params_type)
+        except InvalidMessage as error:
+            raise InvalidParams(str(error)) from error
+        return codec.encode(await serve(serving, params))
+
+    return handle
+
+
+_REQUESTS: dict[str, Handler] = {
+    "session/request_permission": _typed(v2.RequestPermissionRequest, Serving.request_permission),
+    "elicitation/create": _typed(v2.CreateElicitationRequest, Serving.create_elicitation),
+    "mcp/message": _typed(v2.MessageMcpRequest, Serving.mcp_message),
+}
+
+
+def subject_of(wire: v2.RequestPermissionRequest) -> Subject:
+    """What a request says beside the tool call it may be about."""
+    match wire.subject:
+        case v2.CommandPermissionSubject() as asked:
+            return Subject(
+                title=wire.title,
+                explanation=wire.description,
+                command=asked.command,
+                cwd=asked.cwd,
+                tool_call_id=asked.tool_call_id,
+            )
+        case _:
+            return Subject(title=wire.title, explanation=wire.description)
+
+
+def _echoes(conversation: Conversation, wire: v2.UserMessage | v2.UserMessageChunk) -> bool:
+    foreground = conversation.foreground
+    whole = isinstance(wire, v2.UserMessage)
+    blocks = wire.content or [] if isinstance(wire, v2.UserMessage) else [wire.content]
+    text = "".join(inward.content(block).text for block in blocks)
+    return not foreground.opening and foreground.echoes(wire.message_id, text, whole=whole)
+
+
+def _finished(wire: v2.StateUpdate) -> Finished | None:
+    """None where the state says nothing about how work ended."""
+    if wire.stop_reason is None and wire.error is None and wire.usage is None:
+        return None
+    reason, usage = wire.stop_reason or "end_turn", inward.token_usage(wire.usage)
+    return Finished(reason, usage, wire.meta, _failure(wire) if reason == "error" else None)
+
+
+def _failure(wire: v2.StateUpdate) -> DragomanError:
+    if wire.error is None:
+        return InternalError("the agent stopped with an error it does not name")
+    return from_wire(wire.error.code, wire.error.message, wire.error.data)

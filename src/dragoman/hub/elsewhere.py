@@ -1,0 +1,111 @@
+"""What is asked of other hosts: to begin a session, to fork, go on with or delete one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from dragoman.errors import (
+    CommandRefused,
+    DragomanError,
+    SessionOwned,
+    UnknownSession,
+    Unsupported,
+)
+from dragoman.hub import commands as c
+from dragoman.hub.inbox import ask_owner
+from dragoman.hub.opening import OnReset, new_record
+from dragoman.hub.owner import is_gone
+from dragoman.store.records import HostRecord, SessionRecord
+
+if TYPE_CHECKING:
+    from dragoman.hub.hub import Hub
+
+
+class Elsewhere:
+    """For one hub. Everything raises CommandRefused with what the other host says."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def ask(self, record: SessionRecord, command: c.Command) -> c.Reply:
+        """Have a session do something: its owner if it has one, else the host of its workspace.
+
+        Raises CommandRefused with `host_gone` when there is neither.
+        """
+        hub, to = self._hub, None
+        if not hub.hosts.has(record):
+            host = await hub.hosts.of(record)
+            if host is None and not await self._is_owned(record.id):
+                raise await self._gone(record)
+            to = None if host is None else host.id
+        return await ask_owner(hub.store, hub.news, record.id, command, to=to)
+
+    async def _is_owned(self, session_id: str) -> bool:
+        owner = await self._hub.store.owner(session_id)
+        return owner is not None and not is_gone(owner)
+
+    async def _gone(self, record: SessionRecord) -> CommandRefused:
+        name = await self._hub.hosts.name_of(record.home)
+        sentence = (
+            f"the host {name}, which has the workspace of this session, is not there; "
+            "the session can be moved to another"
+        )
+        return CommandRefused(record.id, "host_gone", sentence)
+
+    async def begin(self, record: SessionRecord, host: HostRecord) -> None:
+        """Start a new session on a host; when that fails there is no trace of it."""
+        hub, opened = self._hub, c.Open(host=host.id)
+        record.home = host.home
+        await hub.store.create_session(record)
+        try:
+            await ask_owner(hub.store, hub.news, record.id, opened, to=host.id)
+        except UnknownSession:
+            sentence = f"the host {host.name} ended while it started the session"
+            raise CommandRefused(record.id, "host_gone", sentence) from None
+        except BaseException:
+            # Whoever runs it now, against all we know, keeps it.
+            with suppress(DragomanError):
+                await hub.store.delete_session(record.id)
+            raise
+
+    async def fork(self, parent: SessionRecord, name: str | None = None) -> str:
+        """A new session that remembers another, on that one's host; its id. Raises Unsupported."""
+        if parent.agent_session_id is None:
+            raise Unsupported("forking a session that was never opened")
+        host = await self._hub.hosts.of(parent)
+        if host is None:
+            raise await self._gone(parent)
+        directories = parent.additional_directories
+        record = new_record(host.home, parent.agent, parent.cwd, None, name, directories)
+        record.parent = parent.id
+        await self.begin(record, host)
+        return record.id
+
+    async def move(
+        self, record: SessionRecord, host: HostRecord, cwd: str | None, on_reset: OnReset
+    ) -> None:
+        """Go on with a session on a host, in a folder there.
+
+        Raises SessionOwned while a process runs it, and what opening it raises.
+        """
+        hub = self._hub
+        owner = await hub.store.owner(record.id)
+        if owner is not None and not is_gone(owner):
+            raise SessionOwned(record.id, f"process {owner.pid} on {owner.label}")
+        if host.id == hub.owner.id:
+            await hub.open_here(record.id, cwd=cwd, on_reset=on_reset)
+            return
+        command = c.Open(host=host.id, cwd=cwd, on_reset=on_reset)
+        await ask_owner(hub.store, hub.news, record.id, command, to=host.id)
+
+    async def delete(self, record: SessionRecord, *, local: bool) -> bool:
+        """By the host of its workspace, where the agent is that should forget it too; whether it
+        was: without that host, or an owner, it is our own business."""
+        hub = self._hub
+        host = None if hub.hosts.has(record) else await hub.hosts.of(record)
+        if host is None or await self._is_owned(record.id):
+            return False
+        with suppress(UnknownSession):  # which is what was wanted
+            await ask_owner(hub.store, hub.news, record.id, c.Delete(local), to=host.id)
+        return True

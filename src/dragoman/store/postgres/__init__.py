@@ -1,0 +1,1 @@
+"""The store in PostgreSQL, for several machines. Imported only when an address asks for it."""

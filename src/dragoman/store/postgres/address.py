@@ -1,0 +1,48 @@
+"""Where a database is, in a form that may be shown: the password of an address never is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from dragoman.errors import StoreError
+
+CONNECT_SECONDS = 5
+# A network that is cut must be noticed by both sides within seconds, not within hours.
+_DEFAULTS: dict[str, Any] = {
+    "connect_timeout": CONNECT_SECONDS,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    "application_name": "dragoman",
+    "client_encoding": "UTF8",
+}
+
+
+class Address:
+    """`shown` is for people, `conninfo` for the driver alone. Raises StoreError."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            given = conninfo_to_dict(address)
+        except psycopg.Error:
+            # What the driver says of it may quote the password.
+            reason = "is not understood; it should be postgresql://user@host:port/database"
+            raise StoreError("the address of the PostgreSQL store", reason) from None
+        self.conninfo = make_conninfo("", **(_DEFAULTS | given))
+        self.shown = _shown(given)
+
+    def __repr__(self) -> str:
+        return f"Address({self.shown!r})"
+
+
+def _shown(given: dict[str, Any]) -> str:
+    user = f"{given['user']}@" if given.get("user") else ""
+    host = str(given.get("host") or given.get("hostaddr") or "")
+    where = "" if host.startswith("/") else host
+    ports = str(given.get("port") or "").strip(",")
+    port = f":{ports}" if ports and where else ""
+    return f"postgresql://{user}{where}{port}/{given.get('dbname') or ''}"

@@ -1,0 +1,201 @@
+"""Writes batches of events in one transaction: what stands there is read in one round trip, what is
+new is written and committed in another.
+
+A batch that does not fit is refused alone. The row that numbers all events is locked last, since
+every host waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import DragomanError, LeaseLost, NameTaken, SequenceGap, UnknownSession
+from dragoman.store.failures import Refused
+from dragoman.store.postgres.arrays import Blobs, Integers
+from dragoman.store.postgres.database import CHANNEL, Database
+from dragoman.store.postgres.sessions import change_records
+from dragoman.store.postgres.words import storable, vector
+from dragoman.store.records import Batch, Lease, Said
+
+# In one order for everybody, so that nobody waits for one who waits for him.
+_STANDING = """
+SELECT s.id, s.key, s.last_seq, l.epoch, l.owner_id
+FROM sessions s LEFT JOIN leases l ON l.session = s.key
+WHERE s.id = ANY(%s) AND NOT s.deleted ORDER BY s.key FOR NO KEY UPDATE OF s
+"""
+_ADD_EVENTS = """
+WITH added AS (
+    UPDATE head SET position = position + %s RETURNING position - %s AS before
+), stored AS (
+    INSERT INTO events (position, session, seq, body)
+    SELECT added.before + given.number, given.session, given.seq, given.body
+    FROM added, unnest(%b, %b, %b) WITH ORDINALITY
+        AS given (session, seq, body, number)
+)
+SELECT before FROM added
+"""
+# One that was stored before its outcome was known is stored again.
+_ADD_SAID = """
+INSERT INTO said (session, seq, kind, text, words)
+SELECT session, seq, kind, text, words::tsvector
+FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[])
+    AS given (session, seq, kind, text, words)
+ON CONFLICT DO NOTHING
+"""
+_HEAD = "SELECT position FROM head"
+_POSITION = "SELECT position FROM events WHERE session = %s AND seq = %s"
+TELL = f"SELECT pg_notify('{CHANNEL}', '')"
+
+
+class Standing(msgspec.Struct):
+    """What must be known of a session before it is written to."""
+
+    id: str
+    key: int
+    last_seq: int
+    epoch: int | None
+    owner_id: str | None
+
+    def check(self, lease: Lease) -> None:
+        """Raises LeaseLost when the session is not the lease's any more."""
+        if (self.epoch, self.owner_id) != (lease.epoch, lease.owner_id):
+            raise LeaseLost(self.id)
+
+
+async def standings(db: Database, session_ids: Sequence[str]) -> dict[str, Standing]:
+    """By id, and locked until the commit; sessions that are not there are left out."""
+    rows = await db.rows(_STANDING, ([storable(each) for each in session_ids],))
+    return {row[0]: Standing(*row) for row in rows}
+
+
+async def fenced(db: Database, lease: Lease) -> Standing:
+    """The session of a lease that still counts. Raises UnknownSession, LeaseLost."""
+    standing = (await standings(db, [lease.session_id])).get(lease.session_id)
+    if standing is None:
+        raise UnknownSession(lease.session_id)
+    standing.check(lease)
+    return standing
+
+
+class Sent(msgspec.Struct):
+    """A batch on its way. `again` when it was sent before and nobody knows what came of it: then
+    what is stored already is left out."""
+
+    lease: Lease
+    batch: Batch
+    again: bool = False
+
+
+class Accepted(msgspec.Struct):
+    """A batch that will be written: the number of its last event, and the place that has among all
+    the new ones, from 1 on; 0 when it brings none."""
+
+    key: int
+    last_seq: int
+    place: int
+
+
+class Appending:
+    """All that one transaction appends: what is accepted gathers."""
+
+    def __init__(self, place: str, found: dict[str, Standing]) -> None:
+        self.bodies: list[bytes] = []
+        self.keys: list[int] = []
+        self.numbers: list[int] = []
+        self.said: list[tuple[int, Said]] = []
+        self.changes: dict[int, tuple[int, dict[str, Any]]] = {}
+        self._place = place
+        self._standings = found
+
+    def accept(self, sent: Sent) -> Accepted:
+        standing = self._standings.get(sent.lease.session_id)
+        if standing is None:
+            raise UnknownSession(sent.lease.session_id)
+        standing.check(sent.lease)
+        first, events = sent.batch.first_seq, sent.batch.events
+        if sent.again and first <= standing.last_seq:
+            events = events[standing.last_seq + 1 - first :]
+            first = standing.last_seq + 1
+        if first != standing.last_seq + 1:
+            raise SequenceGap(self._place, standing.last_seq + 1, first)
+        self._add(standing, events, sent.batch)
+        return Accepted(standing.key, standing.last_seq, len(self.bodies) if events else 0)
+
+    def _add(self, standing: Standing, events: Sequence[bytes], batch: Batch) -> None:
+        first = standing.last_seq + 1
+        self.bodies += events
+        self.keys += [standing.key] * len(events)
+        self.numbers += range(first, first + len(events))
+        self.said += ((standing.key, said) for said in batch.said)
+        standing.last_seq += len(events)
+        _, fields = self.changes.get(standing.key, (0, dict[str, Any]()))
+        self.changes[standing.key] = standing.last_seq, fields | msgspec.to_builtins(batch.change)
+
+    async def write(self, db: Database) -> int:
+        """Where the newest event of all stood before; all of it is committed then."""
+        async with db.together():
+            if self.changes:
+                await change_records(db, [(key, *each) for key, each in self.changes.items()])
+            if self.said:
+                await add_said(db, self.said)
+            await db.run(TELL)
+            head = await (db.ask(_ADD_EVENTS, self._added()) if self.bodies else db.ask(_HEAD))
+            await db.run("COMMIT")
+        [(before,)] = await head.fetchall()
+        return before
+
+    def _added(self) -> tuple[int, int, Integers, Integers, Blobs]:
+        count = len(self.bodies)
+        return count, count, Integers(self.keys), Integers(self.numbers), Blobs(self.bodies)
+
+
+async def add_said(db: Database, said: Sequence[tuple[int, Said]]) -> None:
+    columns = zip(
+        *((key, each.seq, each.kind, storable(each.text), vector(each.text)) for key, each in said),
+        strict=True,
+    )
+    await db.run(_ADD_SAID, tuple(map(list, columns)))
+
+
+async def append_all(db: Database, all_sent: Sequence[Sent]) -> list[int | DragomanError]:
+    """For each batch the position of its last event, or why it was refused.
+
+    A transaction of its own. Raises Refused when it has to be tried one by one.
+    """
+    try:
+        async with db.together():
+            await db.run("BEGIN")
+            found = await standings(db, list({sent.lease.session_id for sent in all_sent}))
+        appending = Appending(db.place, found)
+        accepted = [_tried(appending, sent) for sent in all_sent]
+        before = await appending.write(db)
+    except Refused:
+        await db.roll_back()
+        if len(all_sent) > 1:
+            raise
+        return [NameTaken(all_sent[0].lease.session_id, str(all_sent[0].batch.change.name))]
+    except BaseException:
+        await db.roll_back()
+        raise
+    return [await _position(db, before, each) for each in accepted]
+
+
+def _tried(appending: Appending, sent: Sent) -> Accepted | DragomanError:
+    try:
+        return appending.accept(sent)
+    except DragomanError as error:
+        return error
+
+
+async def _position(
+    db: Database, before: int, accepted: Accepted | DragomanError
+) -> int | DragomanError:
+    if isinstance(accepted, DragomanError):
+        return accepted
+    if accepted.place:
+        return before + accepted.place
+    row = await db.row(_POSITION, (accepted.key, accepted.last_seq))
+    return before if row is None else row[0]

@@ -1,0 +1,151 @@
+"""A connection to PostgreSQL, and a transaction in it. Turns the driver's errors into ours.
+
+Whoever waits is never cancelled in the middle: a connection that does not answer in time is cut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from dragoman.errors import StoreError
+from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.failures import connect_error, lost, store_error
+
+# What it says of connections that were lost is said by us.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+SCHEMA = "dragoman"
+LOCK_SECONDS = 5
+"""Nobody holds a lock for so long who is in order."""
+CHANNEL = "dragoman"
+
+# Of a host that was cut off, the server must not keep the locks. And an acknowledged event is on
+# the disk, whatever the server's own settings say of other programs.
+_SETTINGS = f"""
+SET search_path = {SCHEMA};
+SET idle_in_transaction_session_timeout = '10s';
+SET lock_timeout = '{LOCK_SECONDS}s';
+SET tcp_keepalives_idle = 5;
+SET tcp_keepalives_interval = 2;
+SET tcp_keepalives_count = 3;
+SET client_min_messages = warning;
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') = 'off';
+"""
+
+
+class Database:
+    """One connection, for one task at a time. Every method raises StoreError; StoreAway when the
+    database has gone."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[TupleRow], place: str) -> None:
+        self.place = place
+        self.connection = connection
+
+    @classmethod
+    async def connect(cls, address: Address) -> Database:
+        try:
+            connection = await psycopg.AsyncConnection.connect(address.conninfo, autocommit=True)
+        except psycopg.Error as error:
+            raise connect_error(address.shown, error) from None
+        db = cls(connection, address.shown)
+        try:
+            with db.within(20.0):
+                await db.run(_SETTINGS)
+        except BaseException:
+            await db.close()
+            raise
+        return db
+
+    @property
+    def is_lost(self) -> bool:
+        return self.connection.closed
+
+    @property
+    def pid(self) -> int:
+        return self.connection.info.backend_pid
+
+    async def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """The rows that it changed; within `together` that is not known yet."""
+        return (await self._execute(statement, values)).rowcount
+
+    async def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        cursor = await self._execute(statement, values, binary=True)
+        with self._translated():
+            return await cursor.fetchall()
+
+    async def row(self, statement: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """The first."""
+        rows = await self.rows(statement, values)
+        return rows[0] if rows else None
+
+    async def ask(
+        self, statement: str, values: Sequence[Any] = ()
+    ) -> psycopg.AsyncCursor[TupleRow]:
+        """For what is read after `together`."""
+        return await self._execute(statement, values, binary=True)
+
+    async def _execute(
+        self, statement: str, values: Sequence[Any], *, binary: bool = False
+    ) -> psycopg.AsyncCursor[TupleRow]:
+        with self._translated():
+            given = values or None
+            return await self.connection.execute(statement.encode(), given, binary=binary)
+
+    @asynccontextmanager
+    async def together(self) -> AsyncGenerator[None]:
+        """What is run in here is sent at once; only what is read has to be waited for."""
+        with self._translated():
+            async with self.connection.pipeline():
+                yield
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[None]:
+        """All of it, or nothing."""
+        await self.run("BEGIN")
+        try:
+            yield
+            await self.run("COMMIT")
+        except BaseException:
+            await self.roll_back()
+            raise
+
+    async def roll_back(self) -> None:
+        with suppress(StoreError):
+            if not self.is_lost:
+                await self.run("ROLLBACK")
+
+    @contextmanager
+    def within(self, seconds: float) -> Generator[None]:
+        """After that time whatever is under way fails with StoreAway."""
+        timer = asyncio.get_running_loop().call_later(seconds, self._cut)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _cut(self) -> None:
+        with suppress(OSError, psycopg.Error):
+            wire = socket.socket(fileno=os.dup(self.connection.fileno()))
+            with wire:
+                wire.shutdown(socket.SHUT_RDWR)
+
+    async def close(self) -> None:
+        with suppress(psycopg.Error):
+            await self.connection.close()
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise (lost if self.is_lost else store_error)(self.place, error) from error

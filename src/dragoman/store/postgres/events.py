@@ -1,0 +1,120 @@
+"""Stored events and snapshots in SQL: read by cursor, copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dragoman.errors import SequenceGap
+from dragoman.store import events as limits
+from dragoman.store.postgres.appending import fenced
+from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.sessions import key_of
+from dragoman.store.postgres.words import storable
+from dragoman.store.records import Lease, Snapshot, StoredEvent
+
+_SOME = """
+SELECT position, id, seq, body FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY {order}) AS size,
+        row_number() OVER (ORDER BY {order}) AS number
+    FROM ({query}) AS found
+) AS measured WHERE size <= %s OR number = 1 ORDER BY {order}
+"""
+_EVENTS = _SOME.format(
+    order="seq",
+    query="""
+SELECT e.position, s.id, e.seq, e.body FROM sessions s JOIN events e ON e.session = s.key
+WHERE s.id = %s AND NOT s.deleted AND e.seq > %s ORDER BY e.seq LIMIT %s
+""",
+)
+_ALL_EVENTS = _SOME.format(
+    order="position",
+    query="""
+SELECT e.position, s.id, e.seq, e.body FROM events e JOIN sessions s ON s.key = e.session
+WHERE e.position > %s AND NOT s.deleted ORDER BY e.position LIMIT %s
+""",
+)
+_FURTHER = """
+SELECT given.number - 1 FROM unnest(%s::text[], %s::bigint[]) WITH ORDINALITY
+    AS given (id, after, number)
+JOIN sessions s ON s.id = given.id AND NOT s.deleted AND s.last_seq > given.after
+"""
+_SNAPSHOT = """
+SELECT n.seq, n.body FROM snapshots n JOIN sessions s ON s.key = n.session
+WHERE s.id = %s AND NOT s.deleted AND n.seq <= s.last_seq
+"""
+_SAVE = """
+INSERT INTO snapshots (session, seq, body) VALUES (%s, %s, %s)
+ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body
+"""
+_COPY_EVENTS = """
+WITH added AS (UPDATE head SET position = position + %s RETURNING position - %s AS before)
+INSERT INTO events (position, session, seq, body)
+SELECT added.before + row_number() OVER (ORDER BY e.seq), %s, e.seq, e.body
+FROM added, events e WHERE e.session = %s AND e.seq <= %s
+"""
+_COPY_SAID = """
+INSERT INTO said (session, seq, kind, text, words)
+SELECT %s, seq, kind, text, words FROM said WHERE session = %s AND seq <= %s
+"""
+_COPY_SNAPSHOT = """
+INSERT INTO snapshots (session, seq, body)
+SELECT %s, seq, body FROM snapshots WHERE session = %s AND seq <= %s
+"""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The events of one session that a reader wants."""
+
+    session_id: str
+    after: int
+    limit: int
+
+
+async def events(db: Database, wanted: Wanted) -> list[StoredEvent]:
+    # The driver has these as numbers of 64 bits.
+    limit = min(wanted.limit, 2**31)
+    values = (storable(wanted.session_id), wanted.after, limit, limits.MAX_BYTES)
+    return [StoredEvent(*row) for row in await db.rows(_EVENTS, values)]
+
+
+async def further(db: Database, all_wanted: Sequence[Wanted]) -> set[int]:
+    """Which of these have something to read, by their places in the list."""
+    ids = [storable(wanted.session_id) for wanted in all_wanted]
+    rows = await db.rows(_FURTHER, (ids, [wanted.after for wanted in all_wanted]))
+    return {row[0] for row in rows}
+
+
+async def all_events(db: Database, after: int, limit: int) -> list[StoredEvent]:
+    rows = await db.rows(_ALL_EVENTS, (after, limit, limits.MAX_BYTES))
+    return [StoredEvent(*row) for row in rows]
+
+
+async def last_position(db: Database) -> int:
+    """Where the newest event of all stands, or stood before it was deleted."""
+    row = await db.row("SELECT position FROM head")
+    return 0 if row is None else row[0]
+
+
+async def snapshot(db: Database, session_id: str) -> Snapshot | None:
+    row = await db.row(_SNAPSHOT, (storable(session_id),))
+    return None if row is None else Snapshot(*row)
+
+
+async def save_snapshot(db: Database, lease: Lease, saved: Snapshot) -> None:
+    await db.run(_SAVE, ((await fenced(db, lease)).key, saved.seq, saved.body))
+
+
+async def copy_events(db: Database, source: str, lease: Lease) -> int:
+    """The sequence stays the same, so what refers to it still does."""
+    target, origin = await fenced(db, lease), await key_of(db, source)
+    if target.last_seq:
+        raise SequenceGap(db.place, target.last_seq + 1, 1)
+    # What the origin's owner adds meanwhile is not part of it.
+    [(last,)] = await db.rows("SELECT last_seq FROM sessions WHERE key = %s", (origin,))
+    await db.run(_COPY_SAID, (target.key, origin, last))
+    await db.run(_COPY_SNAPSHOT, (target.key, origin, last))
+    await db.run("UPDATE sessions SET last_seq = %s WHERE key = %s", (last, target.key))
+    await db.run(_COPY_EVENTS, (last, last, target.key, origin, last))
+    return last

@@ -1,0 +1,73 @@
+"""What waits to be written, and whoever waits for it. Knows neither tables nor connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from dragoman.store.postgres.appending import Sent
+from dragoman.store.postgres.database import Database
+
+T = TypeVar("T")
+
+
+class Job(Generic[T]):
+    """`run` is called in a transaction of its own. One that is `lasting` waits for a database that
+    is away for as long as it takes."""
+
+    def __init__(
+        self,
+        run: Callable[[Database], Awaitable[T]],
+        future: asyncio.Future[T],
+        *,
+        lasting: bool = False,
+    ) -> None:
+        self.run = run
+        self.future = future
+        self.lasting = lasting
+        self.is_settled = False
+        self.lost = 0
+        """How often the connection was lost while it ran."""
+
+
+class Append:
+    """A batch of events; those that wait one behind the other are written together."""
+
+    lasting = True
+
+    def __init__(self, sent: Sent, future: asyncio.Future[int]) -> None:
+        self.sent = sent
+        self.future = future
+        self.is_settled = False
+        self.size = sum(map(len, sent.batch.events))
+        self.kept = False
+        """Whether it is in the outbox, or comes from there."""
+
+
+AnyJob: TypeAlias = Job[Any] | Append
+
+
+class Doubt(Generic[T]):
+    """A transaction whose commit was sent, and perhaps carried out."""
+
+    def __init__(self, xid: str, job: Job[T], result: T) -> None:
+        self.xid = xid
+        self.job = job
+        self.result = result
+
+
+def settle(job: AnyJob, result: Any) -> None:
+    """`result` may be the exception for whoever waits."""
+    job.is_settled = True
+    if job.future.done():
+        return  # whoever waited was cancelled
+    if isinstance(result, BaseException):
+        job.future.set_exception(result)
+    else:
+        job.future.set_result(result)
+
+
+def has_succeeded(job: AnyJob) -> bool:
+    future = job.future
+    return job.is_settled and (future.cancelled() or future.exception() is None)

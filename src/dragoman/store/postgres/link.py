@@ -1,0 +1,155 @@
+"""A connection that comes back: made when it is first used, and again after it was lost.
+
+What all links of a store know together is whether the database is away. Knows no tables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from dragoman.errors import StoreAway, StoreError
+from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.database import Database
+
+logger = logging.getLogger("dragoman.store")
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 5.0
+"""A database that is restarted is waited for; one that is away for longer is an error at once."""
+WORK_SECONDS = 60.0
+"""After that long without an answer a connection is taken for dead."""
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 2.0
+
+
+class Outage:
+    """Whether the database is away, since when, and why."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.reason = ""
+        self._since: float | None = None
+
+    @property
+    def is_on(self) -> bool:
+        return self._since is not None
+
+    @property
+    def seconds(self) -> float:
+        return 0.0 if self._since is None else time.monotonic() - self._since
+
+    @property
+    def is_long(self) -> bool:
+        return self.seconds > PATIENCE_SECONDS
+
+    def begins(self, error: StoreAway) -> None:
+        self.reason = error.reason
+        if self._since is None:
+            self._since = time.monotonic()
+            logger.warning("%s; what happens meanwhile is kept here until it is back", error)
+
+    def ends(self) -> None:
+        if self._since is not None:
+            logger.warning("%s: the database is back after %.1f s", self.place, self.seconds)
+            self._since = None
+
+    def error(self) -> StoreAway:
+        return StoreAway(self.place, self.reason or "the database cannot be reached")
+
+
+class Link:
+    """One connection for one thing at a time, in the order of the calls; `db` is its first."""
+
+    def __init__(self, address: Address, outage: Outage, db: Database | None = None) -> None:
+        self._address = address
+        self._outage = outage
+        self._db = db
+        self._lock = asyncio.Lock()
+        self._next_try = 0.0
+        self._pause = _FIRST_PAUSE
+        self._is_closed = False
+
+    async def use(self, work: Callable[[Database], Awaitable[T]]) -> T:
+        """For what may be done again when the connection is lost in the middle of it: a short
+        outage is waited for. It goes on to its end when whoever waits is cancelled."""
+        task = asyncio.create_task(self._insist(work))
+        task.add_done_callback(_seen)
+        return await asyncio.shield(task)
+
+    async def _insist(self, work: Callable[[Database], Awaitable[T]]) -> T:
+        while True:
+            try:
+                return await self.once(work)
+            except StoreAway:
+                if self._is_closed or self._outage.is_long:
+                    raise
+                await asyncio.sleep(self.seconds_to_next_try)
+
+    async def once(self, work: Callable[[Database], Awaitable[T]]) -> T:
+        """Raises StoreAway when there is no connection, or none any more."""
+        async with self._lock:
+            db = await self._connected()
+            try:
+                with db.within(WORK_SECONDS):
+                    return await work(db)
+            except StoreAway as error:
+                await self._lose(error)
+                raise
+
+    @property
+    def pid(self) -> int | None:
+        """Of the server's process for it, by which the server tells who wrote something."""
+        return None if self._db is None else self._db.pid
+
+    @property
+    def seconds_to_next_try(self) -> float:
+        return max(self._next_try - time.monotonic(), 0.01)
+
+    async def _connected(self) -> Database:
+        if self._is_closed:
+            raise StoreError(self._address.shown, "the store is closed")
+        if self._db is None:
+            if self._outage.is_on and time.monotonic() < self._next_try:
+                raise self._outage.error()
+            try:
+                self._db = await Database.connect(self._address)
+            except StoreError as error:
+                # It let us in before: a database that is being restored says no for a while.
+                away = StoreAway(error.place, error.reason)
+                self._put_off(away)
+                raise away from error
+            self._pause = _FIRST_PAUSE
+            self._outage.ends()
+        return self._db
+
+    def _put_off(self, error: StoreAway) -> None:
+        """With some chance in it: hundreds of hosts must not come back in the same moment."""
+        self._outage.begins(error)
+        self._next_try = time.monotonic() + self._pause * random.uniform(0.5, 1.5)
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+
+    async def _lose(self, error: StoreAway) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            await db.close()
+        self._put_off(error)
+
+    async def aclose(self) -> None:
+        """After what is under way."""
+        self._is_closed = True
+        async with self._lock:
+            db, self._db = self._db, None
+            if db is not None:
+                await db.close()
+
+
+def _seen(task: asyncio.Task[T]) -> None:
+    """Nobody may wait for it any more: then its error is nobody's."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,101 @@
+"""Wakes whoever wants to know when something may be new: by the database's own notifications.
+
+Those are hints; every few seconds everybody is woken without one, and after a connection was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+
+from dragoman.errors import StoreError
+from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.database import CHANNEL, Database
+from dragoman.store.postgres.failures import lost
+
+POLL_SECONDS = 5.0
+RULES = "rules"
+"""What a notification says when rules have changed; for all else it says nothing."""
+_TOGETHER_SECONDS = 0.005
+"""Notifications that come so close to each other wake once."""
+_LONGEST_PAUSE = 2.0
+
+
+class News:
+    """`is_own` tells by the server's process whether we wrote it ourselves. `heard_of_rules` is
+    called when rules may have changed, with whether the next change will be heard of too."""
+
+    def __init__(
+        self,
+        address: Address,
+        is_own: Callable[[int], bool],
+        heard_of_rules: Callable[[bool], None],
+    ) -> None:
+        self._address = address
+        self._is_own = is_own
+        self._heard_of_rules = heard_of_rules
+        self._wakes: dict[object, Callable[[], None]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._soon: asyncio.TimerHandle | None = None
+
+    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+        token = object()
+        self._wakes[token] = wake
+        if self._task is None:
+            self._task = asyncio.create_task(self._listen())
+
+        def end() -> None:
+            self._wakes.pop(token, None)
+
+        return end
+
+    def tell(self) -> None:
+        self._soon = None
+        for wake in list(self._wakes.values()):
+            wake()
+
+    async def aclose(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _listen(self) -> None:
+        pause = 0.1
+        while True:
+            with suppress(StoreError):
+                db = await Database.connect(self._address)
+                try:
+                    pause = 0.1
+                    await self._hear(db)
+                finally:
+                    self._heard_of_rules(False)
+                    await db.close()
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _hear(self, db: Database) -> None:
+        """Until the connection is lost. Raises StoreError."""
+        await db.run(f"LISTEN {CHANNEL}")
+        self._heard_of_rules(True)
+        while True:
+            # Also after LISTEN: what was written before nobody told us.
+            self.tell()
+            await self._hear_for_a_while(db)
+            with db.within(POLL_SECONDS):
+                await db.run("SELECT 1")
+
+    async def _hear_for_a_while(self, db: Database) -> None:
+        try:
+            async for notice in db.connection.notifies(timeout=POLL_SECONDS):
+                if notice.payload == RULES:
+                    self._heard_of_rules(True)
+                if self._soon is None and not self._is_own(notice.pid):
+                    loop = asyncio.get_running_loop()
+                    self._soon = loop.call_later(_TOGETHER_SECONDS, self.tell)
+        except psycopg.Error as error:
+            raise lost(db.place, error) from error

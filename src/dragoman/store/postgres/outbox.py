@@ -1,0 +1,165 @@
+"""What happened while the database was away, on this host's disk until it is delivered.
+
+One file a process, locked for as long as that lives: what a process left behind that was killed is
+delivered by the next one. Knows no PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import msgspec
+
+from dragoman.host.home import make_private
+from dragoman.store.database import Database, prepare
+from dragoman.store.records import Batch, Lease
+
+logger = logging.getLogger("dragoman.store")
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS waiting (place INTEGER PRIMARY KEY, lease BLOB, batch BLOB);
+"""
+_ADD = "INSERT INTO waiting (lease, batch) VALUES (?, ?)"
+_ALL = "SELECT lease, batch FROM waiting ORDER BY place"
+
+_encoder = msgspec.msgpack.Encoder()
+_lease = msgspec.msgpack.Decoder(Lease)
+_batch = msgspec.msgpack.Decoder(Batch)
+
+
+class Outbox:
+    """In a folder of the host's own, for the store of this id; nothing is made there before there
+    is something to keep."""
+
+    def __init__(self, folder: Path, store_id: str) -> None:
+        self._folder = folder / "outbox" / store_id
+        self._lost = folder / "undelivered"
+        self._file: _File | None = None
+
+    def keep(self, sent: list[tuple[Lease, Batch]]) -> None:
+        """Durable when this returns. Raises StoreError."""
+        if self._file is None:
+            make_private(self._folder)
+            self._file = _File(self._folder, f"{os.getpid()}-{os.urandom(4).hex()}.db")
+        self._file.add(sent)
+
+    def clear(self) -> None:
+        """All of it is delivered."""
+        if self._file is not None:
+            self._file.remove()
+            self._file = None
+
+    def close(self) -> None:
+        """What was not delivered stays for the next process."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def left_behind(self) -> Iterator[Left]:
+        """By processes that are gone, one after the other."""
+        for path in sorted(self._folder.glob("*.db")) if self._folder.exists() else ():
+            with suppress(BlockingIOError):
+                yield Left(_Locked(self._folder, path.name))
+
+    def set_aside(self, lease: Lease, batch: Batch) -> None:
+        """Nobody may have these any more: another host has taken the session. They stay in a file
+        that is named after it."""
+        make_private(self._lost)
+        path = self._lost / f"{lease.session_id}-{lease.epoch}.jsonl"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
+            file.writelines(body + b"\n" for body in batch.events)
+            file.flush()
+            os.fsync(file.fileno())
+        count, session = len(batch.events), lease.session_id
+        logger.error(
+            "session %s was taken over while the database was away: %d events are in %s alone",
+            session,
+            count,
+            path,
+        )
+
+
+class Left:
+    """What one process left behind."""
+
+    def __init__(self, file: _Locked) -> None:
+        self._file = file
+
+    def entries(self) -> list[tuple[Lease, Batch]]:
+        """Raises StoreError, msgspec.MsgspecError."""
+        with closing(Database(prepare(self._file.path.parent, self._file.path.name))) as db:
+            db.run(_TABLE)
+            rows = db.rows(_ALL)
+        return [(_lease.decode(lease), _batch.decode(batch)) for lease, batch in rows]
+
+    def set_aside(self) -> Path:
+        """Where it is now, and stays."""
+        path = self._file.path.with_suffix(".damaged")
+        os.rename(self._file.path, path)
+        self._file.remove()
+        return path
+
+    def remove(self) -> None:
+        self._file.remove()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Locked:
+    """A file of ours. Raises BlockingIOError when a living process has it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.path = folder / name
+        self._lock = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def remove(self) -> None:
+        for ending in ("", "-wal", "-shm", ".lock"):
+            with suppress(OSError):
+                os.unlink(f"{self.path}{ending}")
+        os.close(self._lock)
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+
+class _File:
+    """A database with one table, of this process."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._locked = _Locked(folder, name)
+        try:
+            self._db = Database(prepare(folder, name))
+            self._db.run(_TABLE)
+        except BaseException:
+            self._locked.close()
+            raise
+
+    def add(self, sent: list[tuple[Lease, Batch]]) -> None:
+        self._db.run("BEGIN IMMEDIATE")
+        try:
+            for lease, batch in sent:
+                self._db.run(_ADD, (_encoder.encode(lease), _encoder.encode(batch)))
+            self._db.run("COMMIT")
+        except BaseException:
+            self._db.run("ROLLBACK")
+            raise
+
+    def remove(self) -> None:
+        self._db.close()
+        self._locked.remove()
+
+    def close(self) -> None:
+        self._db.close()
+        self._locked.close()

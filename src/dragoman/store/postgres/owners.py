@@ -1,0 +1,130 @@
+"""Who runs a session, in SQL: leases whose epoch only grows, by the database's clock alone.
+
+A lease that has run out still counts for its owner until somebody else takes the session. And none
+has run out before the server was up for as long as it lasts: nobody could renew while it was away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from dragoman.errors import SessionOwned
+from dragoman.store.postgres.appending import fenced
+from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.sessions import key_of, mark_deleted
+from dragoman.store.postgres.words import storable
+from dragoman.store.records import Lease, Owner
+
+_RUN_OUT = (
+    "(o.expires_at <= now() AND "
+    "pg_postmaster_start_time() + make_interval(secs => o.seconds) <= now())"
+)
+_FIND = f"""
+SELECT l.epoch, o.body, coalesce({_RUN_OUT}, true)
+FROM leases l LEFT JOIN owners o ON o.id = l.owner_id WHERE l.session = %s
+"""
+_THERE = """
+INSERT INTO owners (id, body, expires_at, seconds)
+VALUES (%s, %s, now() + make_interval(secs => %s), %s)
+ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, seconds = excluded.seconds
+"""
+_TAKE = """
+INSERT INTO leases (session, epoch, owner_id) VALUES (%s, %s, %s)
+ON CONFLICT (session) DO UPDATE SET epoch = excluded.epoch, owner_id = excluded.owner_id
+"""
+_OF_OWNER = """
+SELECT s.id FROM leases l JOIN sessions s ON s.key = l.session
+WHERE l.owner_id = %s AND NOT s.deleted
+"""
+_RENEW = """
+UPDATE owners SET expires_at = now() + make_interval(secs => %s), seconds = %s WHERE id = %s
+"""
+_RELEASE = """
+UPDATE leases SET owner_id = NULL
+WHERE session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted)
+    AND epoch = %s AND owner_id = %s
+"""
+_OWNED = """
+SELECT s.id, o.body FROM leases l JOIN sessions s ON s.key = l.session
+JOIN owners o ON o.id = l.owner_id WHERE NOT s.deleted
+"""
+_FORGETTABLE = """
+FROM owners o WHERE o.expires_at < now() - interval '1 day'
+    AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.owner_id = o.id)
+"""
+
+_owner = msgspec.json.Decoder(Owner)
+
+
+async def acquire(
+    db: Database,
+    session_id: str,
+    owner: Owner,
+    seconds: float,
+    gone: Callable[[Owner], bool | None],
+) -> Lease:
+    """Raises UnknownSession, SessionOwned."""
+    key, epoch = await key_of(db, session_id, lock=True), 0
+    for last_epoch, encoded, has_run_out in await db.rows(_FIND, (key,)):
+        epoch = last_epoch
+        if encoded is None:
+            continue
+        is_gone = gone(holder := _owner.decode(encoded))
+        if not (has_run_out if is_gone is None else is_gone):
+            raise SessionOwned(session_id, _described(holder))
+    lease = Lease(session_id, owner.id, epoch + 1)
+    await db.run(_THERE, (owner.id, msgspec.json.encode(owner), seconds, seconds))
+    await db.run(_TAKE, (key, lease.epoch, owner.id))
+    return lease
+
+
+async def renew(db: Database, owner: Owner, seconds: float) -> set[str]:
+    await db.run(_RENEW, (seconds, seconds, owner.id))
+    return {row[0] for row in await db.rows(_OF_OWNER, (owner.id,))}
+
+
+async def release(db: Database, lease: Lease) -> None:
+    """Nothing happens when a later owner has the session."""
+    await db.run(_RELEASE, (storable(lease.session_id), lease.epoch, lease.owner_id))
+
+
+async def owner_of(db: Database, session_id: str) -> Owner | None:
+    row = await db.row(f"{_OWNED} AND s.id = %s", (storable(session_id),))
+    return None if row is None else _owner.decode(row[1])
+
+
+async def owned(db: Database) -> list[tuple[str, Owner]]:
+    return [(row[0], _owner.decode(row[1])) for row in await db.rows(_OWNED)]
+
+
+async def expired(db: Database) -> list[tuple[str, Owner]]:
+    rows = await db.rows(f"{_OWNED} AND {_RUN_OUT}")
+    return [(row[0], _owner.decode(row[1])) for row in rows]
+
+
+async def has_forgettable(db: Database) -> bool:
+    return await db.row(f"SELECT 1 {_FORGETTABLE} LIMIT 1") is not None
+
+
+async def forget(db: Database) -> None:
+    """Those that are long gone and own nothing."""
+    await db.run(f"DELETE {_FORGETTABLE}")
+
+
+async def delete(db: Database, session_id: str, lease: Lease | None) -> None:
+    """Raises UnknownSession, LeaseLost, and SessionOwned while a lease has not run out."""
+    key = await key_of(db, session_id, lock=True)
+    if lease is not None:
+        await fenced(db, lease)
+    else:
+        for _, encoded, has_run_out in await db.rows(_FIND, (key,)):
+            if encoded is not None and not has_run_out:
+                raise SessionOwned(session_id, _described(_owner.decode(encoded)))
+    await mark_deleted(db, key)
+
+
+def _described(owner: Owner) -> str:
+    where = f" on {owner.label}" if owner.label else ""
+    return f"process {owner.pid}{where}"

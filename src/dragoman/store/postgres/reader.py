@@ -1,0 +1,62 @@
+"""Reads events for whoever follows sessions: all that wait are asked for in one round trip.
+
+A host may have a thousand readers, who are all woken when anything is new anywhere; most of them
+have nothing to read then, and one query finds that out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from copy import copy
+from functools import partial
+
+from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.events import Wanted, events, further
+from dragoman.store.postgres.link import Link
+from dragoman.store.records import StoredEvent
+
+_AT_ONCE = 500
+
+_Asked = tuple[Wanted, asyncio.Future[list[StoredEvent]]]
+
+
+class Reader:
+    """Has a connection of its own, so that nobody waits for a search."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._waiting: list[_Asked] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def read(self, wanted: Wanted) -> list[StoredEvent]:
+        future: asyncio.Future[list[StoredEvent]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((wanted, future))
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        return await future
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                some, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
+                await self._read(some)
+        finally:
+            self._task = None
+
+    async def _read(self, some: Sequence[_Asked]) -> None:
+        try:
+            await self._link.use(partial(_answer, some))
+        except Exception as error:
+            for _, future in some:
+                if not future.done():
+                    future.set_exception(copy(error))
+
+
+async def _answer(some: Sequence[_Asked], db: Database) -> None:
+    rest = [(wanted, future) for wanted, future in some if not future.done()]
+    fresh = await further(db, [wanted for wanted, _ in rest]) if len(rest) > 1 else {0}
+    for place, (wanted, future) in enumerate(rest):
+        found = await events(db, wanted) if place in fresh else []
+        if not future.done():
+            future.set_result(found)

@@ -1,0 +1,144 @@
+"""The records of sessions in SQL: made, read, listed, changed, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import NameTaken, StoreError, UnknownSession
+from dragoman.store.failures import Refused
+from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.words import storable
+from dragoman.store.records import SessionChange, SessionFilter, SessionRecord
+from dragoman.store.sessions import is_id
+
+_NAMES = tuple(SessionRecord.__struct_fields__)
+_COLUMNS = ", ".join(_NAMES)
+_CREATE = (
+    f"INSERT INTO sessions ({_COLUMNS}) VALUES ({', '.join(['%s'] * len(_NAMES))}) "
+    "ON CONFLICT (id) WHERE NOT deleted DO NOTHING"
+)
+_READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = %s AND NOT deleted"
+_KEY = "SELECT key FROM sessions WHERE id = %s AND NOT deleted"
+# A field that is absent stays, one that is null is cleared.
+_TYPES = {"renamed": "::boolean", "archived": "::boolean", "updated_at": "::float8"}
+_CHANGE = f"""
+UPDATE sessions SET last_seq = coalesce((given ->> 1)::bigint, last_seq), {
+    ", ".join(
+        f"{name} = CASE WHEN given -> 2 ? '{name}' "
+        f"THEN (given -> 2 ->> '{name}'){_TYPES.get(name, '')} ELSE {name} END"
+        for name in SessionChange.__struct_fields__
+    )
+} FROM jsonb_array_elements(%s::jsonb) AS given WHERE key = (given ->> 0)::bigint
+"""
+_FILTERED = ("agent", "cwd", "name", "agent_session_id", "status", "archived")
+_PARTS = ("snapshots", "leases", "commands")
+# How much of it at once, so that others can write in between.
+_PURGE = {
+    "DELETE FROM events WHERE session = %s AND seq IN "
+    "(SELECT seq FROM events WHERE session = %s ORDER BY seq LIMIT %s)": 5000,
+    "DELETE FROM said WHERE session = %s AND seq IN "
+    "(SELECT seq FROM said WHERE session = %s ORDER BY seq LIMIT %s)": 200,
+}
+
+_directories = msgspec.json.Decoder(list[str])
+
+
+async def create(db: Database, record: SessionRecord) -> None:
+    if not is_id(record.id):
+        raise StoreError(db.place, f"{record.id!r} cannot be the id of a session")
+    fields = {name: storable(getattr(record, name)) for name in _NAMES}
+    fields["additional_directories"] = msgspec.json.encode(record.additional_directories).decode()
+    fields["last_seq"] = 0
+    try:
+        if not await db.run(_CREATE, tuple(fields.values())):
+            raise StoreError(db.place, f"there is a session {record.id} already")
+    except Refused as error:
+        raise NameTaken(record.id, record.name or "") from error
+
+
+async def read(db: Database, session_id: str) -> SessionRecord | None:
+    row = await db.row(_READ, (storable(session_id),))
+    return None if row is None else _record(row)
+
+
+async def key_of(db: Database, session_id: str, *, lock: bool = False) -> int:
+    """With `lock` nobody else changes its events or its owner until the commit."""
+    statement = f"{_KEY} FOR NO KEY UPDATE" if lock else _KEY
+    row = await db.row(statement, (storable(session_id),))
+    if row is None:
+        raise UnknownSession(session_id)
+    return row[0]
+
+
+async def listed(db: Database, wanted: SessionFilter) -> list[SessionRecord]:
+    given = {name: getattr(wanted, name) for name in _FILTERED}
+    given = {name: storable(value) for name, value in given.items() if value is not None}
+    clauses, values = [f"{name} = %s" for name in given], list(given.values())
+    if wanted.before is not None:
+        key = await key_of(db, wanted.before)
+        clauses.append("(updated_at, key) < (SELECT updated_at, key FROM sessions WHERE key = %s)")
+        values.append(key)
+    where = " AND ".join(["NOT deleted", *clauses])
+    query = f"SELECT {_COLUMNS} FROM sessions WHERE {where} ORDER BY updated_at DESC, key DESC"
+    rows = await db.rows(f"{query} LIMIT %s", (*values, wanted.limit))
+    return [_record(row) for row in rows]
+
+
+async def change(db: Database, session_id: str, changes: SessionChange) -> SessionRecord:
+    key = await key_of(db, session_id)
+    try:
+        await change_records(db, [(key, None, msgspec.to_builtins(changes))])
+    except Refused as error:
+        raise NameTaken(session_id, str(changes.name)) from error
+    row = await db.row(_READ, (session_id,))
+    if row is None:
+        raise UnknownSession(session_id)
+    return _record(row)
+
+
+async def change_records(
+    db: Database, changes: Sequence[tuple[int, int | None, dict[str, Any]]]
+) -> None:
+    """By key: the last sequence, and the fields that change. Raises Refused for a name that is
+    taken."""
+    given = [(key, last, _storable(fields)) for key, last, fields in changes]
+    await db.run(_CHANGE, (msgspec.json.encode(given).decode(),))
+
+
+def _storable(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: storable(value) for name, value in fields.items()}
+
+
+async def mark_deleted(db: Database, key: int) -> None:
+    """From now on nobody sees it; `purge` removes what it consists of."""
+    wiped = "UPDATE sessions SET deleted = true, title = NULL, name = NULL WHERE key = %s"
+    await db.run(wiped, (key,))
+
+
+async def has_deleted(db: Database) -> bool:
+    """Whether a deletion was cut short."""
+    return await db.row("SELECT 1 FROM sessions WHERE deleted LIMIT 1") is not None
+
+
+async def purge(db: Database) -> bool:
+    """Remove some of what is left of deleted sessions; whether there is more."""
+    # One that another host is purging is left to it.
+    row = await db.row("SELECT key FROM sessions WHERE deleted LIMIT 1 FOR UPDATE SKIP LOCKED")
+    if row is None:
+        return False
+    for statement, most in _PURGE.items():
+        if await db.run(statement, (row[0], row[0], most)) >= most:
+            return True
+    for table in _PARTS:
+        await db.run(f"DELETE FROM {table} WHERE session = %s", row)
+    await db.run("DELETE FROM sessions WHERE key = %s", row)
+    return True
+
+
+def _record(row: tuple[Any, ...]) -> SessionRecord:
+    fields = dict(zip(_NAMES, row, strict=True))
+    fields["additional_directories"] = _directories.decode(fields["additional_directories"])
+    return SessionRecord(**fields)

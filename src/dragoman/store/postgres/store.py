@@ -1,0 +1,271 @@
+"""The store in PostgreSQL: one connection writes, two read, one listens.
+
+What is in the tables is the business of the modules beside this one; here they are put together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from dragoman.errors import StoreError
+from dragoman.store.postgres import events, hosts, inbox, owners, sessions
+from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.events import Wanted
+from dragoman.store.postgres.link import Link, Outage
+from dragoman.store.postgres.news import News
+from dragoman.store.postgres.outbox import Left, Outbox
+from dragoman.store.postgres.reader import Reader
+from dragoman.store.postgres.rules import USED, PostgresRules
+from dragoman.store.postgres.search import search
+from dragoman.store.postgres.tables import migrate
+from dragoman.store.postgres.writer import Job, Writer
+from dragoman.store.records import (
+    Batch,
+    Command,
+    Hit,
+    HostRecord,
+    Lease,
+    Outcome,
+    Owner,
+    SessionChange,
+    SessionFilter,
+    SessionRecord,
+    Snapshot,
+    StoredEvent,
+)
+
+logger = logging.getLogger("dragoman.store")
+
+T = TypeVar("T")
+
+_NEVER = 2**62
+"""No event has such a number; a cursor may have any."""
+
+
+class PostgresStore:
+    """Made by `open_postgres`, for the loop that runs then; `db` is its first connection."""
+
+    def __init__(self, address: Address, db: Database, outbox: Outbox) -> None:
+        self.outage = Outage(address.shown)
+        self._writing = Link(address, self.outage, db)
+        self._reading = Link(address, self.outage)
+        self._following = Link(address, self.outage)
+        self._writer = Writer(self._writing, self.outage, outbox)
+        self._reader = Reader(self._following)
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        self._rules = PostgresRules(address, is_away=lambda: self.outage.is_on, note=self._note)
+        self._news = News(address, lambda pid: pid == self._writing.pid, self._rules.heard)
+        self._writer.on_news = self._news.tell
+        self._writer.on_back = self._renew_first
+        self._renewed: tuple[Owner, float] | None = None
+        self._outbox = outbox
+
+    async def prepare(self) -> None:
+        """Deliver what was left in the outbox, and finish what was cut short."""
+        for left in self._outbox.left_behind():
+            await self._deliver(left)
+        if await self._writing.use(sessions.has_deleted):
+            await self._purge()
+        if await self._writing.use(owners.has_forgettable):
+            await self._writer.write(owners.forget)
+
+    async def _deliver(self, left: Left) -> None:
+        try:
+            entries = left.entries()
+        except (StoreError, msgspec.MsgspecError) as error:
+            logger.error("what was kept in %s cannot be read: %s", left.set_aside(), error)
+            return
+        try:
+            await self._writer.deliver(entries)
+        except BaseException:
+            left.close()
+            raise
+        left.remove()
+
+    @property
+    def rules(self) -> PostgresRules:
+        return self._rules
+
+    @property
+    def is_local(self) -> bool:
+        return False
+
+    async def aclose(self) -> None:
+        await self._writer.aclose()
+        await self._news.aclose()
+        for link in (self._writing, self._reading, self._following):
+            await link.aclose()
+        await asyncio.to_thread(self._rules.close)
+
+    # ── sessions ──────────────────────────────────────────────────────────────────────────────
+
+    async def create_session(self, record: SessionRecord) -> None:
+        await self._writer.write(partial(sessions.create, record=record))
+
+    async def session(self, session_id: str) -> SessionRecord | None:
+        return await self._read(partial(sessions.read, session_id=session_id))
+
+    async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]:
+        return await self._read(partial(sessions.listed, wanted=wanted))
+
+    async def change_session(self, session_id: str, change: SessionChange) -> SessionRecord:
+        job = partial(sessions.change, session_id=session_id, changes=change)
+        return await self._writer.write(job)
+
+    async def delete_session(self, session_id: str, lease: Lease | None = None) -> None:
+        """A long one is removed bit by bit, so that nobody else has to wait for it."""
+        await self._writer.write(partial(owners.delete, session_id=session_id, lease=lease))
+        await self._purge()
+
+    async def _purge(self) -> None:
+        while await self._writer.write(sessions.purge):
+            pass
+
+    # ── events ────────────────────────────────────────────────────────────────────────────────
+
+    async def append(self, lease: Lease, batch: Batch) -> int:
+        return await self._writer.append(lease, batch)
+
+    async def events(
+        self, session_id: str, *, after: int = 0, limit: int = 1000
+    ) -> list[StoredEvent]:
+        return await self._reader.read(Wanted(session_id, min(after, _NEVER), limit))
+
+    async def all_events(self, *, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
+        return await self._read(partial(events.all_events, after=min(after, _NEVER), limit=limit))
+
+    async def last_position(self) -> int:
+        return await self._read(events.last_position)
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        return await self._read(partial(events.snapshot, session_id=session_id))
+
+    async def save_snapshot(self, lease: Lease, snapshot: Snapshot) -> None:
+        await self._writer.write(partial(events.save_snapshot, lease=lease, saved=snapshot))
+
+    async def copy_events(self, source: str, lease: Lease) -> int:
+        return await self._writer.write(partial(events.copy_events, source=source, lease=lease))
+
+    async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
+        return await self._read(partial(search, text=query, limit=limit))
+
+    # ── owners ────────────────────────────────────────────────────────────────────────────────
+
+    async def acquire(
+        self, session_id: str, owner: Owner, *, seconds: float, gone: Callable[[Owner], bool | None]
+    ) -> Lease:
+        job = partial(
+            owners.acquire, session_id=session_id, owner=owner, seconds=seconds, gone=gone
+        )
+        return await self._writer.write(job)
+
+    async def renew(self, owner: Owner, *, seconds: float) -> set[str]:
+        self._renewed = owner, seconds
+        return await self._writer.write(partial(owners.renew, owner=owner, seconds=seconds))
+
+    async def _renew_first(self, db: Database) -> None:
+        """An owner that was cut off for a while still has what nobody has taken."""
+        if self._renewed is not None:
+            await owners.renew(db, *self._renewed)
+
+    async def release(self, lease: Lease) -> None:
+        await self._writer.write(partial(owners.release, lease=lease))
+
+    async def owner(self, session_id: str) -> Owner | None:
+        return await self._read(partial(owners.owner_of, session_id=session_id))
+
+    async def owned(self, *, expired: bool = False) -> list[tuple[str, Owner]]:
+        return await self._read(owners.expired if expired else owners.owned)
+
+    # ── commands ──────────────────────────────────────────────────────────────────────────────
+
+    async def send(self, session_id: str, body: bytes, *, to: str | None = None) -> int:
+        job = partial(inbox.send, session_id=session_id, body=body, host_id=to)
+        return await self._writer.write(job)
+
+    async def calls(self, host_id: str) -> list[Command]:
+        return await self._read(partial(inbox.calls, host_id=host_id))
+
+    async def take(self, leases: Sequence[Lease]) -> list[Command]:
+        wanted = await self._read(partial(inbox.waiting_for, leases=leases))
+        return await self._writer.write(partial(inbox.take, leases=wanted)) if wanted else []
+
+    async def withdraw(self, command_id: int) -> bool:
+        return await self._writer.write(partial(inbox.withdraw, command_id=command_id))
+
+    async def settle(self, command_id: int, body: bytes) -> None:
+        """What was done was done: that is told even when the database is away for long."""
+        job = partial(inbox.settle, command_id=command_id, body=body)
+        await self._writer.write(job, lasting=True)
+
+    async def outcome(self, command_id: int) -> Outcome:
+        return await self._read(partial(inbox.outcome, command_id=command_id))
+
+    # ── hosts ─────────────────────────────────────────────────────────────────────────────────
+
+    async def announce(self, host: HostRecord, *, seconds: float) -> None:
+        await self._writer.write(partial(hosts.announce, host=host, seconds=seconds))
+
+    async def depart(self, host_id: str) -> None:
+        await self._writer.write(partial(hosts.depart, host_id=host_id))
+
+    async def hosts(self) -> list[HostRecord]:
+        return await self._read(hosts.hosts)
+
+    # ── news ──────────────────────────────────────────────────────────────────────────────────
+
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        return self._news.subscribe(wake)
+
+    # ── and the rest ──────────────────────────────────────────────────────────────────────────
+
+    async def _read(self, work: Callable[[Database], Awaitable[T]]) -> T:
+        return await self._reading.use(work)
+
+    def _note(self, rule_id: str, now: float) -> None:
+        """From any thread, for some time later."""
+        if threading.get_ident() == self._thread:
+            self._note_here(rule_id, now)
+            return
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._note_here, rule_id, now)
+
+    def _note_here(self, rule_id: str, now: float) -> None:
+        async def write(db: Database) -> None:
+            await db.run(USED, (now, rule_id))
+
+        with suppress(StoreError):
+            future: asyncio.Future[None] = self._loop.create_future()
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._writer.submit(Job(write, future))
+
+
+async def open_postgres(address: str, directory: Path) -> PostgresStore:
+    """`directory` is this host's own, for what happens while the database is away.
+
+    Raises StoreError; StoreAway when the database cannot be reached.
+    """
+    where = Address(address)
+    db = await Database.connect(where)
+    try:
+        store_id = await migrate(db)
+    except BaseException:
+        await db.close()
+        raise
+    store = PostgresStore(where, db, Outbox(directory, store_id))
+    try:
+        await store.prepare()
+    except BaseException:
+        await store.aclose()
+        raise
+    return store

@@ -1,0 +1,155 @@
+"""The tables, made and changed step by step. A step that was released is never edited: add another.
+
+One process takes the steps, the others wait for it.
+"""
+
+from __future__ import annotations
+
+from dragoman.errors import StoreError
+from dragoman.store.postgres.database import SCHEMA, Database
+
+_FIRST = """
+CREATE TABLE sessions (
+    key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text NOT NULL,
+    agent text NOT NULL,
+    cwd text NOT NULL,
+    created_at float8 NOT NULL,
+    updated_at float8 NOT NULL,
+    name text,
+    agent_session_id text,
+    title text,
+    renamed boolean NOT NULL,
+    status text NOT NULL,
+    archived boolean NOT NULL,
+    parent text,
+    home text,
+    additional_directories text NOT NULL,
+    last_seq bigint NOT NULL DEFAULT 0,
+    deleted boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+CREATE UNIQUE INDEX session_ids ON sessions (id) WHERE NOT deleted;
+-- By their digests: a path may be longer than an entry of an index.
+CREATE UNIQUE INDEX session_names ON sessions (md5(cwd), md5(name))
+    WHERE name IS NOT NULL AND NOT deleted;
+CREATE INDEX newest_sessions ON sessions (updated_at DESC, key DESC) WHERE NOT deleted;
+CREATE INDEX deleted_sessions ON sessions (key) WHERE deleted;
+
+-- One row: where the newest event of all stands. Whoever appends holds it until the commit, so
+-- positions become visible in their order, and a reader's cursor passes over none.
+CREATE TABLE head (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    position bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 10);
+INSERT INTO head DEFAULT VALUES;
+
+CREATE TABLE events (
+    session bigint NOT NULL,
+    seq bigint NOT NULL,
+    position bigint NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (session, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05);
+CREATE UNIQUE INDEX event_positions ON events (position);
+
+CREATE TABLE snapshots (session bigint PRIMARY KEY, seq bigint NOT NULL, body bytea NOT NULL);
+
+-- One row a process, so that it renews all its leases at once.
+CREATE TABLE owners (
+    id text PRIMARY KEY,
+    body bytea NOT NULL,
+    expires_at timestamptz NOT NULL,
+    seconds float8 NOT NULL
+) WITH (fillfactor = 50);
+-- The epoch outlives the owner, so that it only grows.
+CREATE TABLE leases (session bigint PRIMARY KEY, epoch bigint NOT NULL, owner_id text);
+CREATE INDEX leases_of_owners ON leases (owner_id) WHERE owner_id IS NOT NULL;
+
+CREATE TABLE commands (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    session bigint NOT NULL,
+    state text NOT NULL DEFAULT 'waiting',
+    body bytea,
+    sent_at timestamptz NOT NULL DEFAULT now(),
+    outcome bytea NOT NULL DEFAULT '',
+    settled_at timestamptz,
+    epoch bigint,
+    host text
+) WITH (autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX waiting_commands ON commands (session, id) WHERE state = 'waiting';
+CREATE INDEX settled_commands ON commands (settled_at) WHERE settled_at IS NOT NULL;
+CREATE INDEX commands_of_sessions ON commands (session);
+CREATE INDEX calls ON commands (host) WHERE state = 'waiting' AND host IS NOT NULL;
+
+CREATE TABLE rules (
+    place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text NOT NULL UNIQUE,
+    body bytea NOT NULL,
+    created_at float8 NOT NULL,
+    used_at float8
+);
+
+CREATE TABLE said (
+    session bigint NOT NULL,
+    seq bigint NOT NULL,
+    kind text NOT NULL,
+    text text NOT NULL,
+    words tsvector NOT NULL,
+    PRIMARY KEY (session, seq, kind)
+);
+CREATE INDEX said_words ON said USING gin (words);
+
+CREATE TABLE hosts (
+    id text PRIMARY KEY,
+    home text,
+    body bytea NOT NULL,
+    seen_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+"""
+
+STEPS = (_FIRST,)
+
+# Whoever waits here waits for the steps of another, which may take long.
+_LOCK = """
+SET LOCAL lock_timeout = 0;
+SELECT pg_advisory_xact_lock(hashtext('dragoman store tables'));
+"""
+# In the catalogue itself: by its name the server might not see what another process just made.
+_IS_THERE = f"SELECT 1 FROM pg_tables WHERE schemaname = '{SCHEMA}' AND tablename = 'steps'"
+_MAKE_SCHEMA = f"""
+CREATE SCHEMA IF NOT EXISTS {SCHEMA};
+CREATE TABLE IF NOT EXISTS {SCHEMA}.steps (taken int NOT NULL, store text NOT NULL);
+INSERT INTO {SCHEMA}.steps VALUES (0, gen_random_uuid()::text);
+"""
+
+
+async def migrate(db: Database) -> str:
+    """Bring the tables up to date; what tells this store from all others.
+
+    Raises StoreError when a later version made them.
+    """
+    if await _version(db) != len(STEPS):
+        async with db.transaction():
+            await db.run(_LOCK)
+            await _take_steps(db, await _version(db))
+    return (await db.rows("SELECT store FROM steps"))[0][0]
+
+
+async def _take_steps(db: Database, seen: int) -> None:
+    if seen > len(STEPS):
+        raise StoreError(db.place, f"it was made by a later version of Dragoman (step {seen})")
+    if not seen:
+        await db.run(_MAKE_SCHEMA)
+    for step in STEPS[seen:]:
+        await db.run(step)
+    await db.run("UPDATE steps SET taken = %s", (len(STEPS),))
+
+
+async def _version(db: Database) -> int:
+    """How many steps were taken; 0 where there is nothing yet."""
+    if await db.row(_IS_THERE) is None:
+        return 0
+    row = await db.row("SELECT taken FROM steps")
+    return 0 if row is None else row[0]

@@ -1,0 +1,309 @@
+"""The one task that writes: whatever queued while the last commit ran is committed together.
+
+There is no timer: a lone job is committed at once. While the database is away, events gather in the
+outbox and nobody is told that they are stored; when it is back they are delivered in their order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from copy import copy
+from functools import partial
+from typing import Any, TypeVar
+
+from dragoman.errors import (
+    DragomanError,
+    LeaseLost,
+    SequenceGap,
+    StoreAway,
+    StoreError,
+    UnknownSession,
+)
+from dragoman.store.failures import Refused
+from dragoman.store.postgres.appending import TELL, Sent, append_all
+from dragoman.store.postgres.database import LOCK_SECONDS, Database
+from dragoman.store.postgres.failures import AGAIN, BLOCKED
+from dragoman.store.postgres.jobs import AnyJob, Append, Doubt, Job, has_succeeded, settle
+from dragoman.store.postgres.link import Link, Outage
+from dragoman.store.postgres.outbox import Outbox
+from dragoman.store.records import Batch, Lease
+from dragoman.store.writer import COMMIT_BYTES, COMMIT_JOBS
+
+logger = logging.getLogger("dragoman.store")
+
+T = TypeVar("T")
+
+CLOSE_SECONDS = 5.0
+"""How long whoever leaves waits for a database that is away."""
+_TRIES = 5
+_LOSSES = 3
+"""A job in which the connection is lost so often is given up: it may be what takes too long."""
+_XID = "SELECT pg_current_xact_id()::text"
+_STATUS = "SELECT pg_xact_status(%s::text::xid8)"
+# A host that was stopped in the middle of a commit, and holds what all the others wait for.
+_CUT_OFF = f"""
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+    AND wait_event_type = 'Client' AND backend_xid IS NOT NULL
+    AND xact_start < now() - interval '{LOCK_SECONDS} seconds'
+"""
+
+
+class Writer:
+    """`on_news` is called after a commit, once what was waited for is settled."""
+
+    def __init__(self, link: Link, outage: Outage, outbox: Outbox) -> None:
+        self.on_news: Callable[[], None] = lambda: None
+        self.on_back: Callable[[Database], Awaitable[None]] | None = None
+        """Called when the database was away, before anything else is written."""
+        self._link = link
+        self._outage = outage
+        self._outbox = outbox
+        self._waiting: deque[AnyJob] = deque()
+        self._fresh = asyncio.Event()
+        self._doubt: Doubt[Any] | None = None
+        self._was_away = self._is_closing = self._must_stay = False
+        self._task = asyncio.create_task(self._run())
+
+    def submit(self, job: AnyJob) -> None:
+        """Raises StoreError when the store is closed."""
+        if self._is_closing:
+            raise StoreError(self._outage.place, "the store is closed")
+        self._waiting.append(job)
+        self._fresh.set()
+
+    async def write(self, run: Callable[[Database], Awaitable[T]], *, lasting: bool = False) -> T:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.submit(Job(run, future, lasting=lasting))
+        return await future
+
+    async def append(self, lease: Lease, batch: Batch) -> int:
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.submit(Append(Sent(lease, batch), future))
+        return await future
+
+    async def deliver(self, entries: Sequence[tuple[Lease, Batch]]) -> None:
+        """What a process left behind that is gone; what nobody may have any more is set aside."""
+        loop = asyncio.get_running_loop()
+        appends = [Append(Sent(*entry, again=True), loop.create_future()) for entry in entries]
+        for append in appends:
+            append.kept = True
+            self.submit(append)
+        results = await asyncio.gather(*(each.future for each in appends), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, _REFUSALS):
+                raise result
+
+    async def aclose(self) -> None:
+        """Everything that was submitted is committed first, if the database is there in time; if
+        not, the outbox has what matters of it."""
+        self._is_closing = True
+        self._fresh.set()
+        await asyncio.wait([self._task])
+
+    # ── the task ──────────────────────────────────────────────────────────────────────────────
+
+    async def _run(self) -> None:
+        while self._waiting or not self._is_closing:
+            if not self._waiting:
+                self._fresh.clear()
+                await self._fresh.wait()
+                continue
+            unit = self._next_unit()
+            try:
+                await self._link.once(partial(self._carry_out, unit))
+            except StoreAway as error:
+                self._was_away = True
+                self._put_back(unit, error)
+                await self._wait_out()
+            except Exception as error:
+                logger.exception("the store could not write")
+                self._fail(unit, error)
+        self._outbox.close()
+
+    def _put_back(self, unit: Sequence[AnyJob], error: StoreAway) -> None:
+        """It is tried again, in its old place."""
+        for job in unit:
+            in_doubt = self._doubt is not None and self._doubt.job is job
+            if isinstance(job, Job) and job.lost >= _LOSSES and not in_doubt:
+                settle(job, error)
+        self._waiting.extendleft(reversed([job for job in unit if not job.is_settled]))
+
+    def _next_unit(self) -> list[AnyJob]:
+        """A job, or as many batches as one transaction should have."""
+        unit = [self._waiting.popleft()]
+        size = unit[0].size if isinstance(unit[0], Append) else COMMIT_BYTES
+        while self._waiting and size < COMMIT_BYTES and len(unit) < COMMIT_JOBS:
+            if not isinstance(following := self._waiting[0], Append):
+                break
+            size += following.size
+            unit.append(self._waiting.popleft())
+        return unit
+
+    async def _carry_out(self, unit: Sequence[AnyJob], db: Database) -> None:
+        if self._doubt is not None:
+            await self._resolve(self._doubt, db)
+        if self._was_away:
+            await self._come_back(db)
+        appends = [job for job in unit if isinstance(job, Append)]
+        if appends:
+            await self._append(appends, db)
+            self._clear_outbox(appends)
+        for job in unit:
+            if isinstance(job, Job) and not job.is_settled:
+                await self._perform(job, db)
+        if any(has_succeeded(job) for job in unit):
+            self.on_news()
+
+    async def _come_back(self, db: Database) -> None:
+        self._was_away = False
+        try:
+            if self.on_back is not None:
+                await self.on_back(db)
+        except StoreAway:
+            raise
+        except StoreError as error:
+            logger.warning("%s", error)
+
+    async def _perform(self, job: Job[Any], db: Database) -> None:
+        for tried in range(1, _TRIES + 1):
+            try:
+                result = await self._committed(job, db)
+                settle(job, result)
+                return
+            except StoreAway:
+                job.lost += 1
+                raise
+            except Exception as error:
+                if not isinstance(error.__cause__, AGAIN) or tried == _TRIES:
+                    settle(job, error)
+                    return
+                await self._make_way(error, db)
+
+    async def _committed(self, job: Job[T], db: Database) -> T:
+        try:
+            async with db.together():
+                await db.run("BEGIN")
+                [(xid,)] = await db.rows(_XID)
+            result = await job.run(db)
+            self._doubt = Doubt(xid, job, result)
+            async with db.together():
+                await db.run(TELL)
+                await db.run("COMMIT")
+            self._doubt = None
+            return result
+        except StoreAway:
+            raise
+        except BaseException:
+            self._doubt = None
+            await db.roll_back()
+            raise
+
+    async def _resolve(self, doubt: Doubt[Any], db: Database) -> None:
+        """The connection was lost in a commit: the database knows what became of it."""
+        status = "in progress"
+        while status == "in progress":
+            try:
+                row = await db.row(_STATUS, (doubt.xid,))
+            except StoreAway:
+                raise
+            except StoreError:
+                row = None  # another server has taken its place, and never saw it
+            status = None if row is None else row[0]
+            if status == "in progress":
+                await asyncio.sleep(0.05)
+        self._doubt = None
+        if status == "committed":
+            settle(doubt.job, doubt.result)
+
+    async def _append(self, appends: Sequence[Append], db: Database, tried: int = 1) -> None:
+        try:
+            results = await append_all(db, [append.sent for append in appends])
+        except StoreAway:
+            for append in appends:
+                append.sent.again = True
+            raise
+        except Refused:
+            for append in appends:
+                await self._append([append], db)
+            return None
+        except StoreError as error:
+            if isinstance(error.__cause__, AGAIN) and tried < _TRIES:
+                await self._make_way(error, db)
+                return await self._append(appends, db, tried + 1)
+            results = [copy(error) for _ in appends]
+        for append, result in zip(appends, results, strict=True):
+            if append.kept and isinstance(result, DragomanError):
+                self._not_delivered(append, result)
+            settle(append, result)
+        return None
+
+    def _not_delivered(self, append: Append, error: DragomanError) -> None:
+        """Never, and then a file has it; or not by us, and then it stays for the next process."""
+        if not isinstance(error, _REFUSALS):
+            self._must_stay = True
+            return
+        try:
+            self._outbox.set_aside(append.sent.lease, append.sent.batch)
+        except OSError as failure:
+            self._must_stay = True
+            logger.error("%s; and it could not be set aside: %s", error, failure)
+
+    async def _make_way(self, error: Exception, db: Database) -> None:
+        if isinstance(error.__cause__, BLOCKED) and await db.rows(_CUT_OFF):
+            logger.warning("%s: another host was cut off, which held up all others", db.place)
+
+    def _clear_outbox(self, delivered: Sequence[Append]) -> None:
+        """Once nothing waits any more that is in it."""
+        waits = any(isinstance(job, Append) and job.kept for job in self._waiting)
+        if not waits and not self._must_stay and any(append.kept for append in delivered):
+            self._outbox.clear()
+
+    # ── while the database is away ────────────────────────────────────────────────────────────
+
+    async def _wait_out(self) -> None:
+        """One step of it: keep what is new, refuse what cannot wait, until the next try."""
+        await self._keep()
+        self._refuse()
+        if self._is_closing and self._outage.seconds > CLOSE_SECONDS:
+            return self._fail(list(self._waiting), self._outage.error())
+        self._fresh.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._link.seconds_to_next_try):
+                await self._fresh.wait()
+        return None
+
+    async def _keep(self) -> None:
+        new = [job for job in self._waiting if isinstance(job, Append) and not job.kept]
+        if not new:
+            return
+        sent = [(job.sent.lease, job.sent.batch) for job in new]
+        try:
+            await asyncio.to_thread(self._outbox.keep, sent)
+        except (StoreError, OSError) as error:
+            # It is still in memory, and nobody was told that it is stored.
+            logger.warning("the outbox does not take it: %s", error)
+            return
+        for job in new:
+            job.kept = True
+
+    def _refuse(self) -> None:
+        """What cannot wait; but not what may have been done, before that is known."""
+        in_doubt = None if self._doubt is None else self._doubt.job
+        if self._outage.is_long:
+            given_up = [job for job in self._waiting if not job.lasting and job is not in_doubt]
+            self._fail(given_up, self._outage.error())
+
+    def _fail(self, jobs: Sequence[AnyJob], error: Exception) -> None:
+        gone = set(map(id, jobs))
+        self._waiting = deque(job for job in self._waiting if id(job) not in gone)
+        for job in jobs:
+            settle(job, copy(error))
+
+
+_REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap)
+"""What says that a batch can never be delivered."""

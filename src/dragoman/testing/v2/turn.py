@@ -1,0 +1,157 @@
+"""A turn in v2, where the agent reads, writes and runs by itself what in v1 the client does for it.
+
+It asks first where a client of v1 would decide, so that the same rules hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.errors import InternalError, InvalidParams, ResourceNotFound
+from dragoman.schema import codec, v1
+from dragoman.testing.turn import DEFAULT_OPTIONS, AgentTurn
+from dragoman.testing.v2.display import Display
+from dragoman.testing.v2.words import Json, tool_call
+
+if TYPE_CHECKING:
+    from dragoman.testing.agent import AgentSession
+    from dragoman.testing.connection import Connection
+
+
+class TurnV2(AgentTurn):
+    """The turn a script sees; its own part is what the client has no methods for any more."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        session: AgentSession,
+        prompt: list[v1.ContentBlock],
+        request_id: bytes,
+    ) -> None:
+        super().__init__(connection, session, prompt, request_id)
+        self.displays: dict[str, Display] = {}
+        self.over = False
+        self._allowed = False
+        """The client said yes to what the script asked for last."""
+        self._stopping: dict[str, asyncio.Event] = {}
+
+    def stopping(self, tool_call_id: str) -> asyncio.Event:
+        """Set when the client wants this tool call to be stopped."""
+        return self._stopping.setdefault(tool_call_id, asyncio.Event())
+
+    def state(self, state: str, **fields: Any) -> None:
+        """Say what the agent is at: `running`, `requires_action` or `idle`."""
+        self.update({"sessionUpdate": "state_update", "state": state, **fields}, keep=False)
+
+    # ── asking the client ─────────────────────────────────────────────────────────────────────
+
+    async def request_permission(
+        self,
+        tool_call_id: str,
+        options: Sequence[tuple[str, str, str]] | None = None,
+        **fields: Any,
+    ) -> str | None:
+        call = v1.ToolCallUpdate(tool_call_id=tool_call_id, **fields)
+        told = tool_call(msgspec.json.decode(codec.encode(call)))
+        title = fields.get("title") or "May I?"
+        return await self.ask(title, {"type": "tool_call", "toolCall": told}, options)
+
+    async def ask(
+        self,
+        title: str,
+        subject: Json | None,
+        options: Sequence[tuple[str, str, str]] | None = None,
+        **fields: Any,
+    ) -> str | None:
+        """The id of the chosen option, None when cancelled; `subject` is as it goes on the wire."""
+        kinds = {i: kind for i, _, kind in options or DEFAULT_OPTIONS}
+        params = {
+            "sessionId": self.session_id,
+            "title": title,
+            "subject": subject,
+            "options": [
+                {"optionId": i, "name": n, "kind": k} for i, n, k in options or DEFAULT_OPTIONS
+            ],
+            **fields,
+        }
+        self.state("requires_action")
+        try:
+            outcome = (await self.call("session/request_permission", params))["outcome"]
+        finally:
+            if not self.over:
+                self.state("running")
+        chosen = outcome.get("optionId")
+        self._allowed = kinds.get(chosen, "").startswith("allow")
+        return chosen
+
+    async def elicit(self, message: str, schema: dict[str, Any]) -> dict[str, Any]:
+        self.state("requires_action")
+        answer = await super().elicit(message, schema)
+        self.state("running")
+        return answer
+
+    # ── doing it itself ───────────────────────────────────────────────────────────────────────
+
+    async def read_text_file(self, path: str, **fields: Any) -> str:
+        text = _text(path)
+        if text is None:
+            raise ResourceNotFound(f"{path} cannot be read", {"path": path})
+        lines = text.splitlines(keepends=True)[(fields.get("line") or 1) - 1 :]
+        return "".join(lines[: fields.get("limit")])
+
+    async def write_text_file(self, path: str, content: str) -> None:
+        if not self._allowed:
+            diff = v1.Diff(path=path, new_text=content, old_text=_text(path))
+            place = [v1.ToolCallLocation(path=path)]
+            await self.request_permission(
+                f"write {path}", title=f"Write {path}", kind="edit", content=[diff], locations=place
+            )
+        if not self._allowed:
+            raise InternalError(f"{path}: refused")
+        self._allowed = False
+        _write(path, content)
+
+    async def create_terminal(self, command: str, *args: str, **fields: Any) -> str:
+        line, cwd = shlex.join([command, *args]), fields.get("cwd") or self.cwd
+        subject = {"type": "command", "command": line, "cwd": cwd}
+        await self.ask("Run a command?", subject)
+        if not self._allowed:
+            raise InternalError(f"{line}: refused")
+        self._allowed = False
+        display = Display(f"terminal-{self.request_id.decode()}-{len(self.displays) + 1}", self)
+        await display.start((command, *args), line, cwd)
+        self.displays[display.id] = display
+        return display.id
+
+    async def terminal(self, verb: str, terminal_id: str) -> Any:
+        display = self.displays.get(terminal_id)
+        if display is None:
+            raise InvalidParams(f"there is no terminal {terminal_id}")
+        match verb:
+            case "wait_for_exit":
+                return await display.ended()
+            case "output":
+                return {"output": display.output, "truncated": False}
+            case _:
+                display.kill()
+                return {}
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _write(path: str, content: str) -> None:
+    try:
+        Path(path).write_text(content, "utf-8")
+    except OSError as error:
+        raise InternalError(f"{path}: {error.strerror}") from error

@@ -1,0 +1,390 @@
+"""An agent behind Streamable HTTP: messages go out as POSTs and come in on streams of events.
+
+One stream is of the connection, one of each session. HTTP/2 is spoken where TLS agrees on it, else
+HTTP/1.1. What of a message decides where it travels is read by `http_routes`, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections import deque
+from collections.abc import AsyncGenerator, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
+from typing import Any
+
+import httpx
+
+from dragoman.errors import (
+    ConnectionClosed,
+    ConnectionLost,
+    FrameTooLarge,
+    RemoteLost,
+    StartError,
+    Unreachable,
+)
+from dragoman.transport.event_stream import EventStream
+from dragoman.transport.http_routes import (
+    CONNECTION_ID,
+    EVENT_STREAM,
+    INITIALIZE,
+    JSON,
+    SESSION_ID,
+    Outline,
+    outline,
+)
+from dragoman.transport.route import CONNECT_SECONDS, Route, refusal, unreachable
+from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
+
+_LITTLE_QUEUED = 64 * 1024
+_MUCH_AHEAD = 64 * 1024
+_CLOSE_SECONDS = 2.0
+_LATER = (0.05, 0.2, 0.5, 1.0, 2.0)
+"""Pauses before asking again for the stream of a session that is not known there yet."""
+_ACCEPTED = range(200, 300)
+_IDLE_SECONDS = 3.0
+"""Node's server closes an idle connection after five: a message must not meet it closing."""
+_CUT = "it was cut"
+_ENDLESS = httpx.Timeout(None, connect=CONNECT_SECONDS)
+"""For streams, and for the first message: its answer comes with it, and the caller has a bound."""
+_PATIENT = httpx.Timeout(120.0, connect=CONNECT_SECONDS)
+"""For a message to be taken; a server may make us wait until we have read what it sent."""
+
+logger = logging.getLogger("dragoman.http")
+# At their lowest levels these log headers, and so would show credentials and cookies.
+for _name in ("httpx", "httpcore", "hpack", "h2"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
+
+
+def connect(route: Route) -> HttpTransport:
+    """Raises Unreachable for a proxy that cannot be used; anything else is found out later."""
+    try:
+        return HttpTransport(route)
+    except (ImportError, ValueError) as error:
+        reason = "the proxy that is set for it cannot be used; SOCKS is not supported"
+        raise Unreachable(route.agent.place, reason) from error
+
+
+class HttpTransport:
+    """The connection; the first message, which must be `initialize`, makes it."""
+
+    def __init__(self, route: Route) -> None:
+        self._place = route.agent.place
+        self._url = route.agent.endpoint
+        self._new_client = partial(_client, route, ssl.create_default_context())
+        self._http = self._new_client()
+        self._connection_id: str | None = None
+        self._outgoing = Framer()
+        self._queue: deque[bytes] = deque()
+        self._queued = 0
+        self._sendable = asyncio.Event()
+        self._sent = asyncio.Event()
+        self._sent.set()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._ahead: deque[bytes] = deque()
+        self._ahead_bytes = 0
+        self._readable = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._streams: dict[str | None, asyncio.Future[bool]] = {}
+        """Whether each could be opened; the one without a session is the connection's."""
+        self._asked: dict[bytes, str] = {}
+        """The sessions of requests that wait for an answer of ours."""
+        self._waiting: dict[bytes, str] = {}
+        """The sessions of requests of ours."""
+        self._error: ConnectionLost | StartError | FrameTooLarge | None = None
+        self._is_closing = False
+        self._shutting: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._start(self._send_all())
+
+    # ── the transport's face ──────────────────────────────────────────────────────────────────
+
+    async def receive(self) -> bytes:
+        while not self._ahead:
+            if isinstance(self._error, FrameTooLarge):
+                raise self._error
+            if self._error is not None or self._is_closing:
+                return b""
+            self._readable.clear()
+            await self._readable.wait()
+        data = self._ahead.popleft()
+        self._ahead_bytes -= len(data)
+        if self._ahead_bytes <= _MUCH_AHEAD:
+            self._taken.set()
+        return data
+
+    def send(self, data: bytes) -> None:
+        if self._error is not None:
+            return
+        for frame in self._outgoing.feed(data):
+            self._queue.append(frame)
+            self._queued += len(frame)
+        if self._queued > _LITTLE_QUEUED:
+            self._room.clear()
+        if self._queue:
+            self._sent.clear()
+            self._sendable.set()
+
+    async def drain(self) -> None:
+        await self._room.wait()
+
+    @property
+    def pending(self) -> int:
+        return self._queued
+
+    async def failure(self, *, spoke: bool, printed: str) -> ConnectionLost | StartError:
+        if self._is_closing or self._error is None or isinstance(self._error, FrameTooLarge):
+            return ConnectionClosed()
+        return self._error
+
+    async def aclose(self) -> None:
+        """Send what is queued, end the connection there, and all that is open here.
+
+        When cancelled, that goes on for a moment without anybody waiting for it: an agent that is
+        not told would run on.
+        """
+        self._is_closing = True
+        self._ahead.clear()
+        self._readable.set()
+        if self._shutting is None:
+            self._shutting = asyncio.create_task(self._shut())
+        await asyncio.shield(self._shutting)
+
+    # ── sending ───────────────────────────────────────────────────────────────────────────────
+
+    async def _send_all(self) -> None:
+        """One message at a time, so that they arrive in order."""
+        with self._ending("it does not take what we send"):
+            while True:
+                await self._sendable.wait()
+                while self._queue:
+                    await self._send(self._queue[0])
+                    if self._error is not None:
+                        return
+                    self._queued -= len(self._queue.popleft())
+                    if self._queued <= _LITTLE_QUEUED:
+                        self._room.set()
+                self._sendable.clear()
+                self._sent.set()
+
+    async def _send(self, frame: bytes) -> None:
+        message = outline(frame)
+        session = self._session_of(message)
+        known = True
+        if self._connection_id is not None and session is not None:
+            known = await self._stream(session)
+            if message.is_request and message.id is not None:
+                self._waiting[message.id] = session
+        await self._post(frame, message, session)
+        if not known and session is not None:
+            self._start(self._ask_again(session))
+
+    def _session_of(self, message: Outline) -> str | None:
+        if message.is_answer and message.id is not None:
+            return self._asked.pop(message.id, None)
+        return message.session
+
+    async def _post(self, frame: bytes, message: Outline, session: str | None) -> None:
+        headers = self._headers(session) | {"Content-Type": JSON, "Accept": JSON}
+        patience = _ENDLESS if message.method == INITIALIZE else _PATIENT
+        async with self._http.stream(
+            "POST", self._url, content=frame, headers=headers, timeout=patience
+        ) as response:
+            self._check(response)
+            body = await _body(response)
+            if self._connection_id is None and message.method == INITIALIZE:
+                await self._connected(response)
+        if body.startswith(b"{"):
+            self._arrived(body, session)
+
+    async def _connected(self, response: httpx.Response) -> None:
+        self._connection_id = response.headers.get(CONNECTION_ID)
+        if self._connection_id is None:
+            raise Unreachable(self._place, f"it gives no {CONNECTION_ID}: is it an agent?")
+        if not await self._stream(None):
+            raise Unreachable(self._place, "it offers no stream of events")
+
+    def _headers(self, session: str | None) -> dict[str, str]:
+        connection = {} if self._connection_id is None else {CONNECTION_ID: self._connection_id}
+        return connection if session is None else connection | {SESSION_ID: session}
+
+    def _check(self, response: httpx.Response) -> None:
+        status = response.status_code
+        if status in _ACCEPTED:
+            return
+        if self._connection_id is None or 300 <= status < 400 or status in (401, 403):
+            raise refusal(self._place, status, response.headers.get("Location"))
+        if status == 404:
+            raise RemoteLost(self._place, "it does not know the connection any more")
+        raise RemoteLost(self._place, f"it refuses a message with HTTP status {status}")
+
+    # ── receiving ─────────────────────────────────────────────────────────────────────────────
+
+    async def _stream(self, session: str | None) -> bool:
+        """Have the stream open; False for one that is not known there yet."""
+        if session not in self._streams:
+            opened: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+            self._streams[session] = opened
+            self._start(self._listen(session, opened))
+        return await asyncio.shield(self._streams[session])
+
+    async def _ask_again(self, session: str) -> None:
+        for pause in _LATER:
+            await asyncio.sleep(pause)
+            if await self._stream(session):
+                return
+
+    async def _listen(self, session: str | None, opened: asyncio.Future[bool]) -> None:
+        try:
+            with self._ending(_CUT):
+                async with self._opened_stream(session) as response:
+                    if response is not None:
+                        opened.set_result(True)
+                        await self._read(response, session)
+                        self._ended(session)
+        finally:
+            del self._streams[session]
+            if not opened.done():
+                opened.set_result(False)
+
+    @asynccontextmanager
+    async def _opened_stream(self, session: str | None) -> AsyncGenerator[httpx.Response | None]:
+        headers = self._headers(session) | {"Accept": EVENT_STREAM}
+        # On a connection of its own: over HTTP/2, httpx has no second request on one until the
+        # server has announced how many it takes, and some never do.
+        async with (
+            self._new_client() as http,
+            http.stream("GET", self._url, headers=headers) as response,
+        ):
+            if response.status_code == 404 and session is not None:
+                yield None
+                return
+            self._check(response)
+            _probe(response)
+            yield response
+
+    async def _read(self, response: httpx.Response, session: str | None) -> None:
+        events = EventStream()
+        async for data in response.aiter_raw():
+            for frame in events.feed(data):
+                self._arrived(frame, session)
+            while self._ahead_bytes > _MUCH_AHEAD:
+                self._taken.clear()
+                await self._taken.wait()
+
+    def _arrived(self, frame: bytes, session: str | None) -> None:
+        message = outline(frame)
+        if message.is_request and message.id is not None and session is not None:
+            self._asked[message.id] = session
+        if message.is_answer and message.id is not None:
+            self._waiting.pop(message.id, None)
+        if message.opened is not None and message.is_answer:
+            self._start(self._stream(message.opened))
+        if not self._is_closing:
+            self._ahead.append(frame.replace(b"\n", b" ") + b"\n")
+            self._ahead_bytes += len(frame) + 1
+            self._readable.set()
+
+    def _ended(self, session: str | None) -> None:
+        """A session's stream may end while nothing is asked there: it is opened again when
+        something is."""
+        if session is None:
+            raise RemoteLost(self._place, "the other side closed it")
+        if session in self._waiting.values():
+            raise RemoteLost(self._place, "the other side closed the stream of a session")
+
+    # ── the end ───────────────────────────────────────────────────────────────────────────────
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    @contextmanager
+    def _ending(self, reason: str) -> Generator[None]:
+        """Whatever goes wrong inside is the end of the connection."""
+        try:
+            yield
+        except (ConnectionLost, StartError, FrameTooLarge) as error:
+            self._fail(error)
+        except (httpx.HTTPError, OSError) as error:
+            self._failed(error, reason)
+        except Exception:
+            logger.exception("a connection over HTTP failed")
+            self._fail(RemoteLost(self._place, "it was given up after an internal error"))
+
+    def _fail(self, error: ConnectionLost | StartError | FrameTooLarge) -> None:
+        """The first error counts."""
+        self._error = self._error or error
+        self._queue.clear()
+        self._queued = 0
+        self._sent.set()
+        self._room.set()
+        self._readable.set()
+        self._taken.set()
+        for task in self._tasks - {asyncio.current_task()}:
+            task.cancel()
+
+    def _failed(self, error: httpx.HTTPError | OSError, reason: str) -> None:
+        if self._connection_id is not None:
+            self._fail(RemoteLost(self._place, reason))
+        elif isinstance(error, httpx.ProxyError):
+            self._fail(Unreachable(self._place, "its proxy does not let us through"))
+        elif isinstance(error, httpx.TimeoutException):
+            self._fail(unreachable(self._place, TimeoutError()))
+        else:
+            self._fail(unreachable(self._place, error))
+
+    async def _shut(self) -> None:
+        with suppress(httpx.HTTPError, OSError, TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._sent.wait()
+        self._fail(ConnectionClosed())
+        with suppress(httpx.HTTPError, OSError, TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                if self._connection_id is not None:
+                    await self._http.delete(self._url, headers=self._headers(None))
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._http.aclose()
+
+
+def _client(route: Route, context: ssl.SSLContext) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        http2=True,
+        headers=route.agent.sent_headers | {"Accept-Encoding": "identity"},
+        cookies=route.cookies,
+        verify=context,
+        timeout=_ENDLESS,
+        limits=httpx.Limits(
+            max_connections=None, max_keepalive_connections=4, keepalive_expiry=_IDLE_SECONDS
+        ),
+        follow_redirects=False,
+    )
+
+
+async def _body(response: httpx.Response) -> bytes:
+    body = bytearray()
+    async for data in response.aiter_raw():
+        body += data
+        if len(body) > MAX_FRAME_BYTES:
+            raise FrameTooLarge(MAX_FRAME_BYTES)
+    return bytes(body)
+
+
+def _probe(response: httpx.Response) -> None:
+    """Have the system look after a connection on which nothing may come for long."""
+    sock = response.extensions["network_stream"].get_extra_info("socket")
+    if sock is None:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -1,0 +1,69 @@
+"""What Streamable HTTP has to know of a message: whose answer it is, and which session it is of.
+
+The one place below the client that looks inside messages, since over HTTP they travel on different
+streams. The client's side and the bridge share it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+CONNECTION_ID: Final = "Acp-Connection-Id"
+SESSION_ID: Final = "Acp-Session-Id"
+JSON: Final = "application/json"
+EVENT_STREAM: Final = "text/event-stream"
+INITIALIZE: Final = "initialize"
+
+
+class Outline(msgspec.Struct, frozen=True):
+    """`id` is the JSON it is; `session` is named by the params, `opened` by a result."""
+
+    id: bytes | None = None
+    method: str | None = None
+    session: str | None = None
+    opened: str | None = None
+
+    @property
+    def is_request(self) -> bool:
+        return self.method is not None and self.id is not None
+
+    @property
+    def is_answer(self) -> bool:
+        return self.method is None and self.id is not None
+
+
+_ABSENT = msgspec.Raw(b"")
+
+
+class _Named(msgspec.Struct):
+    session_id: str | None = msgspec.field(name="sessionId", default=None)
+
+
+class _Envelope(msgspec.Struct):
+    id: msgspec.Raw = _ABSENT
+    method: str | None = None
+    params: msgspec.Raw = _ABSENT
+    result: msgspec.Raw = _ABSENT
+
+
+def outline(frame: bytes) -> Outline:
+    """Never raises: of what is no message, nothing is known."""
+    try:
+        envelope = msgspec.json.decode(frame, type=_Envelope)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Outline()
+    return Outline(
+        bytes(envelope.id) or None,
+        envelope.method,
+        _session(envelope.params),
+        _session(envelope.result),
+    )
+
+
+def _session(value: msgspec.Raw) -> str | None:
+    try:
+        return msgspec.json.decode(value, type=_Named).session_id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

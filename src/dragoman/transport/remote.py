@@ -1,0 +1,90 @@
+"""An agent that runs elsewhere: its address, and what is told there.
+
+Nothing here shows a header's value, nor the parts of an address that may hold one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import msgspec
+
+from dragoman.transport.base import Side
+
+SCHEMES = ("ws", "wss", "http", "https")
+
+
+class RemoteAgent(msgspec.Struct, frozen=True):
+    """Where an agent is reached: `ws`, `wss`, `http` or `https`, and headers to send there.
+
+    A bearer token may also stand behind the address, as `#token=…`: it is sent as a header.
+    `files` says on which side the folders of its sessions are; only those `here` are served.
+    """
+
+    url: str
+    headers: Mapping[str, str] = {}
+    files: Side | None = None
+
+    def __post_init__(self) -> None:
+        problem = _problem(self.url)
+        if problem:
+            raise ValueError(problem)
+        for name, value in self.sent_headers.items():
+            if not is_header_value(value):
+                raise ValueError(f"the header {name} has characters that no header can have")
+
+    @property
+    def place(self) -> str:
+        """The address for people: without what could be a secret."""
+        parts = urlsplit(self.url)
+        return parts._replace(netloc=host_of(parts), query="", fragment="").geturl()
+
+    @property
+    def name(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def endpoint(self) -> str:
+        """The address to send to."""
+        return urlsplit(self.url)._replace(fragment="").geturl()
+
+    @property
+    def sent_headers(self) -> dict[str, str]:
+        fragment = urlsplit(self.url).fragment
+        if not fragment.startswith("token="):
+            return dict(self.headers)
+        token = unquote(fragment.removeprefix("token="))
+        return {"Authorization": f"Bearer {token}"} | dict(self.headers)
+
+    def __repr__(self) -> str:
+        return f"<RemoteAgent {self.place}, headers: {', '.join(sorted(self.headers)) or '-'}>"
+
+
+def is_header_value(text: str) -> bool:
+    """One with a newline could say more than it should."""
+    return text.isascii() and text.isprintable()
+
+
+def is_remote(word: str) -> bool:
+    """Whether a word is the address of an agent rather than a command."""
+    scheme, separator, _ = word.partition("://")
+    return bool(separator) and scheme.lower() in SCHEMES
+
+
+def _problem(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        return f"an address that cannot be read ({error})"
+    if parts.scheme not in SCHEMES or not host:
+        return "an address must begin with ws://, wss://, http:// or https:// and name a host"
+    if any(letter.isspace() or not letter.isprintable() for letter in url):
+        return "an address has no spaces and no control characters"
+    return ""
+
+
+def host_of(parts: SplitResult) -> str:
+    """The host and its port, without what may stand before them."""
+    return parts.netloc.rpartition("@")[2]

@@ -1,0 +1,360 @@
+"""An agent behind a WebSocket: each text message is a line.
+
+`websockets` makes and checks the handshake; frames are our own, see `websocket_frames`. Nothing
+here looks inside the messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections import deque
+from email.message import Message
+from socket import socket
+from typing import Any, Final
+from urllib.request import Request
+
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.http11 import Response
+from websockets.uri import WebSocketURI, parse_uri
+
+from dragoman.errors import ConnectionClosed, ConnectionLost, RemoteLost, StartError, Unreachable
+from dragoman.transport import websocket_frames as frames
+from dragoman.transport.proxy import tunnel
+from dragoman.transport.route import CONNECT_SECONDS, Route, refusal, unreachable
+from dragoman.transport.websocket_frames import BadFrame, Incoming
+from dragoman.wire.framing import Framer
+
+BEAT_SECONDS = 20.0
+"""Silence for so long is answered with a ping; for so long again, and the other side is gone."""
+_CLOSE_SECONDS = 2.0
+_MUCH_AHEAD = 64 * 1024
+"""Beyond this nothing more is read until what is there was taken."""
+_LITTLE_QUEUED = 64 * 1024
+_READ_SIZE = 64 * 1024
+_LARGEST_HEAD = 64 * 1024
+
+_NORMAL, _GOING_AWAY, _BROKEN = 1000, 1001, 1002
+_MEANINGS: Final = {
+    _GOING_AWAY: "the other side is going away",
+    1005: "the other side closed it",
+    1008: "the other side refuses it",
+    1009: "a message was too large for the other side",
+    1011: "the other side failed",
+    1012: "the other side is starting again",
+    1013: "the other side is busy",
+}
+
+# The library logs every header, and so would show credentials.
+_quiet = logging.getLogger("dragoman.websocket.handshake")
+_quiet.setLevel(logging.CRITICAL + 1)
+
+
+async def connect(route: Route) -> WebSocketTransport:
+    """Open a WebSocket. Raises Unreachable."""
+    place = route.agent.place
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await _connect(route, parse_uri(route.agent.endpoint))
+    except InvalidURI as error:  # which has the whole address in its words
+        raise Unreachable(place, f"its address cannot be used ({error.msg})") from error
+    except InvalidHandshake as error:
+        raise Unreachable(place, f"its handshake is not that of a WebSocket ({error})") from error
+    except EOFError as error:
+        raise Unreachable(place, "it closed the connection at once", again=True) from error
+    except (OSError, TimeoutError) as error:
+        raise unreachable(place, error) from error
+
+
+async def _connect(route: Route, uri: WebSocketURI) -> WebSocketTransport:
+    handshake = ClientProtocol(uri, logger=_quiet)
+    transport = WebSocketTransport(route.agent.place, handshake)
+    await _dial(uri, await tunnel(uri, route.agent.place), transport)
+    try:
+        response = await transport.shake_hands(_request_headers(route))
+        _keep_cookies(route, response)
+        return transport
+    except InvalidStatus as error:
+        _keep_cookies(route, error.response)
+        location = next(iter(error.response.headers.get_all("Location")), None)
+        raise refusal(route.agent.place, error.response.status_code, location) from error
+    finally:
+        if not transport.is_open:
+            transport.abort()
+
+
+async def _dial(uri: WebSocketURI, sock: socket | None, protocol: asyncio.BufferedProtocol) -> None:
+    create = asyncio.get_running_loop().create_connection
+    context = ssl.create_default_context() if uri.secure else None
+    name = uri.host if uri.secure else None
+    if sock is None:
+        await create(lambda: protocol, uri.host, uri.port, ssl=context, server_hostname=name)
+    else:
+        await create(lambda: protocol, sock=sock, ssl=context, server_hostname=name)
+
+
+def _request_headers(route: Route) -> dict[str, str]:
+    """What is told there, with the cookies that were set there."""
+    request = _as_http(route)
+    route.cookies.add_cookie_header(request)
+    cookies = request.get_header("Cookie")
+    headers = route.agent.sent_headers
+    own = next((name for name in headers if name.lower() == "cookie"), None)
+    if cookies is None:
+        return headers
+    if own is None:
+        return headers | {"Cookie": cookies}
+    return headers | {own: f"{headers[own]}; {cookies}"}
+
+
+def _keep_cookies(route: Route, response: Response) -> None:
+    answer: Any = _Answer(response)
+    route.cookies.extract_cookies(answer, _as_http(route))
+
+
+def _as_http(route: Route) -> Request:
+    return Request(route.agent.endpoint.replace("ws", "http", 1))
+
+
+class _Answer:
+    """A response as a cookie jar reads it."""
+
+    def __init__(self, response: Response) -> None:
+        self._headers = Message()
+        for value in response.headers.get_all("Set-Cookie"):
+            self._headers["Set-Cookie"] = value
+
+    def info(self) -> Message:
+        return self._headers
+
+
+class WebSocketTransport(asyncio.BufferedProtocol):
+    """The connection; make one with `connect`."""
+
+    def __init__(self, place: str, handshake: ClientProtocol) -> None:
+        self.is_open = False
+        self._place = place
+        self._handshake = handshake
+        self._loop = asyncio.get_running_loop()
+        self._shaken: asyncio.Future[Response] = self._loop.create_future()
+        self._buffer = memoryview(bytearray(_READ_SIZE))
+        self._head = bytearray()
+        self._incoming = Incoming()
+        self._outgoing = Framer()
+        self._ahead: deque[bytes] = deque()
+        self._ahead_bytes = 0
+        self._is_paused = False
+        self._is_closing = False
+        self._reason = ""
+        self._is_over = asyncio.Event()
+        self._readable: asyncio.Future[None] | None = None
+        self._room = asyncio.Event()
+        self._room.set()
+        self._is_quiet = False
+        self._beat: asyncio.TimerHandle | None = None
+
+    # ── the handshake ─────────────────────────────────────────────────────────────────────────
+
+    async def shake_hands(self, headers: dict[str, str]) -> Response:
+        """Raises InvalidHandshake, EOFError when the other side leaves."""
+        request = self._handshake.connect()
+        for name, value in headers.items():
+            if name in request.headers:
+                del request.headers[name]
+            request.headers[name] = value
+        self._handshake.send_request(request)
+        self._transport.write(b"".join(self._handshake.data_to_send()))
+        return await self._shaken
+
+    def _answered(self, data: bytes) -> None:
+        """The head of the answer; what follows it are frames."""
+        self._head += data
+        end = self._head.find(b"\r\n\r\n") + 4
+        if end < 4:
+            if len(self._head) > _LARGEST_HEAD:
+                self._fail_handshake(InvalidHandshake("its head does not end"))
+            return
+        head, rest = _without_body(bytes(self._head[:end])), bytes(self._head[end:])
+        self._handshake.receive_data(head)
+        match self._handshake.events_received():
+            case [Response() as response] if self._handshake.handshake_exc is None:
+                self._open(response, rest)
+            case _:
+                error = self._handshake.handshake_exc
+                self._fail_handshake(error or InvalidHandshake("its answer is not HTTP"))
+
+    def _open(self, response: Response, rest: bytes) -> None:
+        self.is_open = True
+        self._head.clear()
+        self._beat = self._loop.call_later(BEAT_SECONDS, self._beaten)
+        self._shaken.set_result(response)
+        if rest:
+            self._arrived(rest)
+
+    def _fail_handshake(self, error: Exception) -> None:
+        if not self._shaken.done():
+            self._shaken.set_exception(error)
+        self.abort()
+
+    # ── what asyncio tells ────────────────────────────────────────────────────────────────────
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=_LITTLE_QUEUED)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """One for all reads: what asyncio makes for each by itself is mapped and unmapped."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._arrived(bytes(self._buffer[:nbytes]))
+
+    def _arrived(self, data: bytes) -> None:
+        if not self.is_open:
+            self._answered(data)
+            return
+        self._is_quiet = False
+        try:
+            lines = self._incoming.feed(data)
+        except BadFrame as error:
+            self._give_up(_BROKEN, f"what it sends is no WebSocket: {error}")
+            return
+        if lines and not self._is_closing:
+            self._take(lines)
+        if self._incoming.pings:
+            self._answer_pings()
+        if self._incoming.closed is not None:
+            self._closed(*self._incoming.closed)
+
+    def _take(self, lines: bytes) -> None:
+        self._ahead.append(lines)
+        self._ahead_bytes += len(lines)
+        if self._ahead_bytes > _MUCH_AHEAD and not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def _answer_pings(self) -> None:
+        """The newest counts for all, so that a flood of them is not answered by another."""
+        self._transport.write(frames.pong(self._incoming.pings[-1]))
+        self._incoming.pings.clear()
+
+    def _closed(self, code: int, reason: str) -> None:
+        said = _MEANINGS.get(code, f"the other side closed it with code {code}")
+        self._end(f"{said} ({reason[:200]})" if reason else said)
+        if not self._is_closing:
+            self._transport.write(frames.close(_NORMAL))
+        self._transport.close()
+
+    def eof_received(self) -> None:
+        self._end("it was cut")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._shaken.done():
+            self._shaken.set_exception(exc or EOFError())
+        self._end("it was cut")
+        self._is_over.set()
+
+    def pause_writing(self) -> None:
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        self._room.set()
+
+    # ── is anyone there? ──────────────────────────────────────────────────────────────────────
+
+    def _beaten(self) -> None:
+        if self._is_quiet and not self._is_paused:
+            self._give_up(_GOING_AWAY, f"nothing came from it for {2 * BEAT_SECONDS:g} s")
+            return
+        # What we do not read may well be there.
+        self._is_quiet = not self._is_paused
+        self._transport.write(frames.ping())
+        self._beat = self._loop.call_later(BEAT_SECONDS, self._beaten)
+
+    # ── the transport's face ──────────────────────────────────────────────────────────────────
+
+    async def receive(self) -> bytes:
+        while not self._ahead and not self._reason:
+            self._readable = self._loop.create_future()
+            await self._readable
+        if not self._ahead:
+            return b""
+        data = self._ahead.popleft()
+        self._ahead_bytes -= len(data)
+        if self._is_paused and self._ahead_bytes <= _MUCH_AHEAD:
+            self._is_paused = False
+            self._transport.resume_reading()
+        return data
+
+    def send(self, data: bytes) -> None:
+        if not self._reason:
+            for frame in self._outgoing.feed(data):
+                self._transport.write(frames.text(frame))
+
+    async def drain(self) -> None:
+        await self._room.wait()
+
+    @property
+    def pending(self) -> int:
+        return 0 if self._reason else self._transport.get_write_buffer_size()
+
+    async def failure(self, *, spoke: bool, printed: str) -> ConnectionLost | StartError:
+        if self._is_closing:
+            return ConnectionClosed()
+        return RemoteLost(self._place, self._reason)
+
+    async def aclose(self) -> None:
+        """Say goodbye and wait for the answer, but not for long; when cancelled, not at all."""
+        was_open, self._is_closing = not self._reason, True
+        self._ahead.clear()
+        self._end("it is closed")
+        try:
+            if was_open:
+                self._transport.write(frames.close(_NORMAL))
+                self._resume()
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._is_over.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        self._end("it is closed")
+        self._transport.abort()
+
+    # ── the end ───────────────────────────────────────────────────────────────────────────────
+
+    def _give_up(self, code: int, reason: str) -> None:
+        self._end(reason)
+        self._transport.write(frames.close(code))
+        self._transport.close()
+
+    def _end(self, reason: str) -> None:
+        """The first reason counts."""
+        self._reason = self._reason or reason
+        if self._beat is not None:
+            self._beat.cancel()
+        self._room.set()
+        self._wake()
+
+    def _resume(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()
+
+    def _wake(self) -> None:
+        if self._readable is not None and not self._readable.done():
+            self._readable.set_result(None)
+
+
+def _without_body(head: bytes) -> bytes:
+    """A refusal may bring a page along, which nobody waits for."""
+    lines = head.split(b"\r\n")
+    dropped = (b"content-length:", b"transfer-encoding:")
+    kept = [line for line in lines if not line.lower().startswith(dropped)]
+    return b"\r\n".join([*kept[:-2], b"Content-Length: 0", b"", b""])

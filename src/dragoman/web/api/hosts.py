@@ -1,0 +1,87 @@
+"""Hosts: which there are, where a session is, and moving one from a host to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.errors import UnknownHost
+from dragoman.hub.hosts import Hosts
+from dragoman.hub.owner import is_gone
+from dragoman.store.records import HostRecord, Owner, SessionRecord
+from dragoman.web.placing import plain
+from dragoman.web.server import Server
+from dragoman.web.shapes.base import utc
+from dragoman.web.shapes.hosts import HostList, HostShape, MoveBody, SessionHost
+
+
+async def list_hosts(server: Server) -> HostList:
+    return HostList(hosts=[_shape(server, host) for host in await server.hub.hosts.all()])
+
+
+def _shape(server: Server, host: HostRecord) -> HostShape:
+    return HostShape(
+        id=host.id,
+        name=host.name,
+        alive=host.alive,
+        here=host.id == server.hub.owner.id,
+        address=host.address or None,
+        cwd=host.cwd,
+        agents=host.agents,
+        sessions=host.sessions,
+        turns=host.turns,
+        version=host.version,
+        seen_at=utc(host.seen_at),
+    )
+
+
+class Whereabouts:
+    """Where sessions are, as the hosts stood at one moment."""
+
+    def __init__(self, owner: Owner, hosts: Hosts, known: Sequence[HostRecord]) -> None:
+        self._owner = owner
+        self._hosts = hosts
+        self._known = known
+
+    def of(self, record: SessionRecord, owner: Owner | None) -> SessionHost | None:
+        """None for a session that does not run and can run anywhere."""
+        if owner is not None and (owner.id == self._owner.id or not is_gone(owner)):
+            name = next((host.name for host in self._known if host.id == owner.id), owner.label)
+            return SessionHost(name=name, alive=True, here=owner.id == self._owner.id)
+        if record.home is None or self._hosts.home is None:
+            return None
+        hosts = [host for host in self._known if host.home == record.home]
+        living = [host for host in hosts if host.alive]
+        return SessionHost(
+            name=next((host.name for host in (*living, *hosts)), record.home),
+            alive=bool(living),
+            here=self._hosts.has(record),
+        )
+
+    def offered(self, record: SessionRecord, at: SessionHost | None) -> list[str]:
+        """The hosts that could go on with a session whose own is not there."""
+        if at is None or at.alive:
+            return []
+        return [host.name for host in self._known if host.alive and record.agent in host.agents]
+
+
+async def whereabouts(server: Server) -> Whereabouts:
+    hub = server.hub
+    return Whereabouts(hub.owner, hub.hosts, await hub.hosts.all())
+
+
+async def move_session(server: Server, session_id: str, body: MoveBody) -> None:
+    """Raises UnknownHost, SessionOwned, and what opening it there raises."""
+    hub = server.hub
+    record = await hub.record(session_id)
+    cwd = None if body.cwd is None else plain(body.cwd)
+    host = await _destination(hub.hosts, record, body.host)
+    await hub.elsewhere.move(record, host, cwd, "new" if body.reset else "fail")
+
+
+async def _destination(hosts: Hosts, record: SessionRecord, word: str | None) -> HostRecord:
+    if word is not None:
+        return await hosts.named(word)
+    able = await hosts.able(record.agent)
+    if not able:
+        raise UnknownHost(record.agent, f"no host that is there has the agent {record.agent}")
+    return able[0]

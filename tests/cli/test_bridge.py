@@ -1,0 +1,76 @@
+"""`dragoman bridge` as a process: over sockets, and over pipes as through ssh."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+import sys
+
+import pytest
+from support.command import COMMAND, Dragoman
+
+SECONDS = 30
+
+
+@pytest.mark.parametrize("scheme", ["ws", "http"])
+def test_another_dragoman_talks_through_it(dragoman: Dragoman, scheme: str) -> None:
+    bridge = subprocess.Popen(
+        [COMMAND, "bridge", "demo"],
+        env=dragoman.env,
+        cwd=dragoman.workspace,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert bridge.stdout is not None
+        address = bridge.stdout.readline().strip()
+        assert address.startswith("ws://127.0.0.1:")
+        token = address.partition("#token=")[2]
+        done = dragoman("--agent-command", address.replace("ws", scheme, 1), "--no-store", "/plan")
+        assert done.code == 0, done.err
+        assert "[plan]" in done.out
+        assert token not in done.out + done.err
+        bridge.send_signal(signal.SIGTERM)
+        _, log = bridge.communicate(timeout=SECONDS)
+    finally:
+        bridge.kill()
+        bridge.wait()
+    assert bridge.returncode == 0
+    assert "GET /acp" in log
+    assert token not in log
+
+
+def test_pipes_are_enough(dragoman: Dragoman) -> None:
+    line = f"{COMMAND} bridge demo --stdio"
+    done = dragoman("--agent-command", line, "--files", "there", "--no-store", "/plan")
+    assert done.code == 0, done.err
+    assert "[plan]" in done.out
+
+
+def test_an_agent_that_dies_behind_the_pipes_is_told(dragoman: Dragoman) -> None:
+    inner = shlex.join([sys.executable, "-c", "import sys; sys.exit('no key')"])
+    outer = shlex.join([str(COMMAND), "bridge", "--agent-command", inner, "--stdio"])
+    done = dragoman("--agent-command", outer, "--no-store", "hi")
+    assert done.code == 1
+    assert "exited with code 1" in done.err
+    assert "no key" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("nobody",), "there is no agent 'nobody'"),
+        (("--agent-command", "wss://example.com"), "example.com runs elsewhere"),
+        (("demo", "--host", "0.0.0.0"), "--allow-remote serves there all the same"),
+        (("demo", "--max-connections", "0"), "expected a number from 1"),
+    ],
+)
+def test_what_cannot_be_bridged_is_a_usage_error(
+    dragoman: Dragoman, words: tuple[str, ...], complaint: str
+) -> None:
+    done = dragoman("bridge", *words)
+    assert done.code == 2
+    assert complaint in done.err

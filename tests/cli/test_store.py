@@ -1,0 +1,82 @@
+"""`--store`, `$DRAGOMAN_STORE` and `dragoman store`: recorded in PostgreSQL, and moved."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from support.command import Dragoman
+from support.postgres import empty_database
+
+SECRET = "not-for-you"
+
+
+def test_a_turn_is_recorded_where_the_option_or_the_variable_says(user: Dragoman) -> None:
+    address = empty_database()
+    env, words = {"DRAGOMAN_STORE": address}, ("-a", "memo", "--session", "one")
+    assert user(*words, "--store", address, "hello").code == 0
+    assert user(*words, "again", env=env).code == 0
+    listed = user("sessions", "list", "--json", env=env)
+    assert '"one"' in listed.out
+    assert listed.out == user("sessions", "--store", address, "list", "--json").out
+    assert listed.out == user("sessions", "list", "--json", "--store", address).out
+    assert "hello" in user("sessions", "search", "hello", env=env).out
+    assert not (user.state / "dragoman.db").exists()
+
+
+def test_a_store_is_checked_and_copied(user: Dragoman, tmp_path: Path) -> None:
+    address = empty_database()
+    assert user("-a", "memo", "hello").code == 0
+    copied = user("store", "copy", address)
+    assert copied.code == 0
+    assert copied.out.startswith("copied 1 session, ")
+    assert "copied 0 sessions" in user("store", "copy", address).out
+    checked = user("store", "check", env={"DRAGOMAN_STORE": address})
+    assert checked.lines[0] == "postgresql://dragoman@/postgres"
+    assert checked.lines[1].startswith("1 session, ")
+    assert checked.lines[2] == "all of it is in order"
+    back = user("store", "copy", str(tmp_path / "back"), "--store", address)
+    assert back.code == 0
+    here = user("store", "check", env={"DRAGOMAN_HOME": str(tmp_path / "back")})
+    assert here.lines[1:] == checked.lines[1:]
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        (f"postgresql://me:{SECRET}@127.0.0.1:1/x", "postgresql://me@127.0.0.1:1/x: the database"),
+        (f"postgresql://me:{SECRET}%zz@h/x", "is not understood"),
+        (f"postgress://me:{SECRET}@h/x", "it should be postgresql://user@host:port/database"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_line_without_the_password(
+    dragoman: Dragoman, address: str, sentence: str
+) -> None:
+    for words in (["sessions", "list"], ["policy", "list"], ["hello"]):
+        done = dragoman(*words, env={"DRAGOMAN_STORE": address})
+        assert done.code == 1
+        assert sentence in done.err
+        assert done.err.count("\n") == 1
+        assert SECRET not in done.out + done.err
+
+
+def test_agents_do_not_inherit_the_address(dragoman: Dragoman) -> None:
+    address = empty_database()
+    script = "import os, sys; sys.stderr.write(repr(os.environ)); sys.exit(3)"
+    words = f"{sys.executable} -c '{script}'"
+    done = dragoman(
+        "--agent-command", words, "hello", env={"DRAGOMAN_STORE": f"{address}&password={SECRET}"}
+    )
+    assert "DRAGOMAN_HOME" in done.err
+    assert "DRAGOMAN_STORE" not in done.err
+    assert SECRET not in done.err
+
+
+def test_without_the_driver_it_is_said_how_to_get_it(dragoman: Dragoman, tmp_path: Path) -> None:
+    (tmp_path / "psycopg.py").write_text("raise ImportError('no libpq')")
+    env = {"DRAGOMAN_STORE": "postgresql://h/x", "PYTHONPATH": str(tmp_path)}
+    for words in (["sessions", "list"], ["store", "check"], ["policy", "list"]):
+        done = dragoman(*words, env=env)
+        assert done.code == 1
+        assert "pip install 'dragoman[postgres]'" in done.err

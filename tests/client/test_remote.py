@@ -1,0 +1,233 @@
+"""Agents elsewhere, over real sockets: cut off in the middle of things, gone for a while, back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from support.bridges import TOKEN, bridged
+from support.clients import next_of, until
+from support.hubs import hub_with, seen_until, stored_events
+from support.peers import soon, tidy_loop
+from support.raw_agent import RawAgent
+from support.server_process import free_port
+
+from dragoman import Client, Session
+from dragoman.errors import RemoteLost, Unreachable
+from dragoman.session import events as e
+from dragoman.transport import route
+from dragoman.transport.base import Transport
+from dragoman.transport.remote import RemoteAgent
+
+FILES = ("readTextFile", "writeTextFile")
+
+
+@pytest.fixture(params=["ws", "http"])
+def scheme(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+class Wire:
+    """Between a client and a bridge, to be cut."""
+
+    def __init__(self, port: int, there: int) -> None:
+        self.port = port
+        self._there = there
+        self._writers: list[asyncio.StreamWriter] = []
+
+    def agent(self, scheme: str, **options: Any) -> RemoteAgent:
+        # The bridge answers to its own port alone.
+        headers = {"Host": f"127.0.0.1:{self._there}", "Authorization": f"Bearer {TOKEN}"}
+        return RemoteAgent(f"{scheme}://127.0.0.1:{self.port}/acp", headers, **options)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self._there)
+        self._writers += [writer, back]
+        ways = (_pass_on(reader, back), _pass_on(there, writer))
+        await asyncio.gather(*ways, return_exceptions=True)
+
+    def cut(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+@asynccontextmanager
+async def wired(agent: RawAgent, port: int = 0, there: int = 0) -> AsyncGenerator[Wire]:
+    async def start() -> Transport:
+        return agent.connect()
+
+    async with bridged(start, port=there) as web:
+        wire = Wire(port, web.port)
+        server = await asyncio.start_server(wire.serve, "127.0.0.1", port)
+        wire.port = server.sockets[0].getsockname()[1]
+        try:
+            yield wire
+        finally:
+            server.close()
+            wire.cut()
+            await server.wait_closed()
+
+
+@asynccontextmanager
+async def afar(agent: RawAgent, scheme: str, cwd: Path) -> AsyncGenerator[tuple[Wire, Session]]:
+    async with tidy_loop(), wired(agent) as wire, Client.start(wire.agent(scheme)) as client:
+        yield wire, await client.new_session(cwd)
+
+
+async def test_a_whole_turn(scheme: str, tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with afar(agent, scheme, tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        asked = await agent.expect("session/prompt")
+        agent.say("hello")
+        agent.reply(asked["id"], {"stopReason": "end_turn"})
+        assert (await soon(turn)).stop_reason == "end_turn"
+        assert session.state.entries[-1].text == "hello"
+
+
+async def test_cut_in_mid_turn_the_turn_ends_with_the_reason_and_the_session_goes_on(
+    scheme: str, tmp_path: Path
+) -> None:
+    agent = RawAgent()
+    async with afar(agent, scheme, tmp_path) as (wire, session):
+        turn = session.prompt("hi")
+        await agent.expect("session/prompt")
+        agent.say("as far as I got")
+        assert (await next_of(turn, e.AgentMessage)).text == "as far as I got"
+        wire.cut()
+        ended = await next_of(turn, e.TurnEnded)
+        assert "the connection to" in ended.text
+        await session.reconnect()
+        assert session.continuity == "continued"
+        assert agent.sent("session/resume") != []
+        again = session.prompt("go on")
+        asked = await agent.expect("session/prompt")
+        agent.reply(asked["id"], {"stopReason": "end_turn"})
+        assert (await soon(again)).stop_reason == "end_turn"
+        assert "as far as I got" in [entry.text for entry in session.state.entries]
+
+
+async def test_cut_in_mid_permission_the_question_is_taken_back(
+    scheme: str, tmp_path: Path
+) -> None:
+    agent = RawAgent()
+    async with afar(agent, scheme, tmp_path) as (wire, session):
+        turn = session.prompt("hi")
+        await agent.expect("session/prompt")
+        options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
+        params = {"sessionId": "s1", "toolCall": {"toolCallId": "t"}, "options": options}
+        agent.send({"id": "q", "method": "session/request_permission", "params": params})
+        await until(lambda: session.pending)
+        wire.cut()
+        with pytest.raises(RemoteLost):
+            await soon(turn)
+        assert not session.pending
+
+
+async def test_a_server_that_starts_again_is_waited_for(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(route, "PAUSES", (0.1,) * 50)
+    ports = free_port(), free_port()
+    agent = RawAgent()
+    async with tidy_loop():
+        async with wired(agent, *ports) as wire:
+            client = Client.start(wire.agent(scheme))
+            await client.__aenter__()
+            session = await client.new_session(tmp_path)
+        await until(lambda: client.connection_error)
+        reconnecting = asyncio.create_task(session.reconnect())
+        await asyncio.sleep(0.3)
+        assert not reconnecting.done()
+        async with wired(agent, *ports):
+            async with asyncio.timeout(20):
+                await reconnecting
+            assert client.connection_error is None
+            await client.aclose()
+
+
+@pytest.mark.parametrize("files", [None, "here", "there"])
+async def test_files_and_terminals_are_served_only_when_they_are_here(
+    files: Literal["here", "there"] | None, tmp_path: Path
+) -> None:
+    agent = RawAgent()
+    folder = tmp_path / "only there" if files == "there" else tmp_path
+    async with tidy_loop(), wired(agent) as wire:
+        client = Client.start(wire.agent("ws", files=files))
+        async with client:
+            await client.new_session(folder)
+    offered = agent.sent("initialize")[0]["clientCapabilities"]
+    served = [offered.get("fs", {}).get(name, False) for name in FILES]
+    assert [*served, offered.get("terminal", False)] == [files == "here"] * 3
+    assert agent.sent("session/new")[0]["cwd"] == str(folder)
+
+
+async def test_a_folder_that_is_not_here_needs_a_word(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with tidy_loop(), wired(agent) as wire, Client.start(wire.agent("ws")) as client:
+        with pytest.raises(ValueError, match="is not a directory"):
+            await client.new_session(tmp_path / "only there")
+
+
+async def test_what_was_stored_stays_and_the_next_prompt_finds_the_agent_again(
+    scheme: str, tmp_path: Path
+) -> None:
+    agent = RawAgent()
+    async with tidy_loop(), wired(agent) as wire, hub_with(tmp_path, wire.agent(scheme)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await live.prompt("hi")
+        await agent.expect("session/prompt")
+        agent.say("kept")
+        await seen_until(hub.watch(live.id), e.AgentMessage)
+        wire.cut()
+        await seen_until(hub.watch(live.id), e.TurnEnded)
+        await live.prompt("again")
+        asked = await agent.expect("session/prompt")
+        agent.reply(asked["id"], {"stopReason": "end_turn"})
+        await seen_until(hub.watch(live.id), e.TurnEnded, times=2)
+        told = await stored_events(hub, live.id)
+    messages = [event.text for event in told if isinstance(event, e.AgentMessage)]
+    ended = [event for event in told if isinstance(event, e.TurnEnded)]
+    assert messages == ["kept"]
+    assert [event.error is None for event in ended] == [False, True]
+    assert [event.seq for event in told] == list(range(1, len(told) + 1))
+
+
+async def test_what_cannot_get_better_is_not_tried_again() -> None:
+    tries = 0
+
+    async def connect() -> None:
+        nonlocal tries
+        tries += 1
+        raise Unreachable("ws://x", "no", again=False)
+
+    with pytest.raises(Unreachable):
+        await route.patiently(connect)
+    assert tries == 1
+
+
+async def test_the_pauses_between_tries_grow_and_the_last_error_counts() -> None:
+    slept: list[float] = []
+
+    async def connect() -> None:
+        raise Unreachable("ws://x", f"try {len(slept)}", again=True)
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    with pytest.raises(Unreachable, match=f"try {len(route.PAUSES)}"):
+        await route.patiently(connect, sleep)
+    bounds = zip(slept, route.PAUSES, strict=True)
+    assert all(pause / 2 <= seconds <= pause for seconds, pause in bounds)

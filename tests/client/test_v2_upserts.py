@@ -1,0 +1,262 @@
+"""Messages, terminals and diffs as version 2 tells them, and what that adds to what is known."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import UNSET
+from support.examples import EXAMPLES
+from support.second_version import updates
+
+from dragoman.client.v2 import upserts
+from dragoman.client.v2.diffs import diffs
+from dragoman.client.v2.serving import Serving
+from dragoman.schema import codec, v2
+from dragoman.session import events as e
+from dragoman.session.content import Diff, Text, UnknownItem
+from dragoman.session.reduce import reduce
+from dragoman.session.state import SessionState
+
+
+class Told:
+    """The host of a dialect, as far as updates need one: what is told is folded."""
+
+    def __init__(self) -> None:
+        self.state = SessionState("s")
+        self.events: list[e.Event] = []
+        host: Any = self
+        self.serving = Serving(host)
+
+    def on_event(self, session_id: str, event: e.Event, size: int) -> None:
+        event.seq = len(self.events) + 1
+        self.events.append(event)
+        reduce(self.state, event)
+
+    def known(self, session_id: str) -> SessionState:
+        return self.state
+
+    def update(self, *wire: Any) -> None:
+        for update in wire:
+            params = codec.encode({"sessionId": "s", "update": update})
+            self.serving.on_notification("session/update", msgspec.Raw(params))
+
+
+def text(*words: str) -> list[v2.ContentBlock]:
+    return [v2.TextContent(text=word) for word in words]
+
+
+def whole(content: Any = UNSET) -> v2.AgentMessage:
+    return v2.AgentMessage(message_id="m", content=content)
+
+
+def chunk(word: str) -> v2.AgentMessageChunk:
+    return v2.AgentMessageChunk(message_id="m", content=v2.TextContent(text=word))
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("told", "now", "replaced"),
+    [
+        ([whole(text("A")), chunk("B")], "AB", 0),
+        ([chunk("A"), chunk("B"), whole(text("AB"))], "AB", 0),
+        ([chunk("A"), whole(text("A", "BC"))], "ABC", 0),
+        ([chunk("A"), whole()], "A", 0),
+        ([whole(text("A")), chunk("B"), whole(text("C")), chunk("D")], "CD", 1),
+        ([chunk("AB"), whole(text("A"))], "A", 1),
+        ([chunk("A"), whole(None)], "", 1),
+        ([chunk("A"), whole([]), chunk("B")], "B", 1),
+    ],
+)
+def test_a_message_is_as_it_was_told_last(told: list[Any], now: str, replaced: int) -> None:
+    host = Told()
+    host.update(*told)
+    assert "".join(entry.text for entry in host.state.entries) == now
+    assert sum(getattr(event, "replaces", False) for event in host.events) == replaced
+
+
+def test_a_message_of_other_things_than_words_is_compared_whole() -> None:
+    image = v2.ImageContent(data="aQ==", mime_type="image/png")
+    other = v2.ImageContent(data="eA==", mime_type="image/png")
+    host = Told()
+    host.update(whole([*text("A"), image]), whole([*text("A"), image, *text("B")]))
+    assert len(host.events) == 3
+    host.update(whole([*text("A"), other]))
+    (entry,) = host.state.entries
+    assert [part.text for part in getattr(entry, "content", [])] == ["A", ""]
+
+
+def test_a_message_nobody_holds_a_state_of_is_told_as_it_is() -> None:
+    events = upserts.message(whole(text("A", "B")), None)
+    assert [event.text for event in events] == ["A", "B"]
+
+
+# ── terminals ─────────────────────────────────────────────────────────────────────────────────
+
+
+def printed(data: bytes) -> v2.TerminalOutputChunk:
+    return v2.TerminalOutputChunk(terminal_id="t", data=base64.b64encode(data).decode())
+
+
+def terminal(**fields: Any) -> v2.TerminalUpdate:
+    if isinstance(data := fields.get("output"), bytes):
+        fields["output"] = v2.TerminalOutput(data=base64.b64encode(data).decode())
+    return v2.TerminalUpdate(terminal_id="t", **fields)
+
+
+@settings(EXAMPLES, max_examples=60)
+@given(st.text(max_size=20), st.data())
+def test_characters_may_be_cut_anywhere(text: str, data: st.DataObject) -> None:
+    raw = text.encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=5)))
+    pieces = [raw[a:b] for a, b in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
+    host = Told()
+    host.update(*map(printed, pieces))
+    assert host.state.terminals["t"].output == text if text else not host.events
+
+
+def test_a_character_may_be_cut_between_a_snapshot_and_what_follows() -> None:
+    host = Told()
+    host.update(terminal(output="é".encode()[:1]), printed("é".encode()[1:]))
+    assert host.state.terminals["t"].output == "é"
+
+
+def test_bytes_that_are_no_text_are_shown_as_such() -> None:
+    host = Told()
+    host.update(printed(b"\xff!"), printed(b"\xc3"), terminal(exit_status=v2.TerminalExitStatus()))
+    assert host.state.terminals["t"].output == "\ufffd!\ufffd"
+
+
+def test_what_is_no_base64_is_shown_as_it_came() -> None:
+    host = Told()
+    host.update(v2.TerminalOutputChunk(terminal_id="t", data="plain words"))
+    assert host.state.terminals["t"].output == "plain words"
+
+
+def test_a_snapshot_replaces_what_was_printed() -> None:
+    host = Told()
+    host.update(printed(b"one"), terminal(output=b"two"), printed(b"!"))
+    assert host.state.terminals["t"].output == "two!"
+    host.update(terminal(output=None))
+    assert host.state.terminals["t"].output == ""
+
+
+def test_a_snapshot_that_only_adds_is_told_as_what_it_adds() -> None:
+    host = Told()
+    host.update(printed(b"one"), terminal(output=b"one two"), terminal(output=b"one two"))
+    outputs = [event for event in host.events if isinstance(event, e.TerminalOutput)]
+    assert [(event.data, event.replaces) for event in outputs] == [("one", False), (" two", False)]
+
+
+def test_a_terminal_is_patched_by_what_is_told() -> None:
+    host = Told()
+    cancel = v2.TerminalCapabilities(cancel=v2.TerminalCancelCapabilities())
+    host.update(terminal(command="make", cwd="/w", capabilities=cancel))
+    found = host.state.terminals["t"]
+    assert (found.command, found.cwd, found.cancellable) == ("make", "/w", True)
+    host.update(terminal(cwd=None), terminal())
+    assert (found.command, found.cwd, found.cancellable) == ("make", "", True)
+    assert len(host.events) == 2
+    ended = v2.TerminalExitStatus(exit_code=2)
+    host.update(terminal(exit_status=ended, capabilities=None), terminal(exit_status=ended))
+    assert (found.running, found.exit_code, found.cancellable) == (False, 2, False)
+    assert len(host.events) == 3
+    host.update(terminal(command="make all"))
+    assert (found.command, found.running, found.exit_code) == ("make all", False, 2)
+    host.update(terminal(exit_status=None))
+    assert (found.running, found.exit_code) == (True, None)
+
+
+# ── diffs ─────────────────────────────────────────────────────────────────────────────────────
+
+EDIT = "--- /w/a\n+++ /w/a\n@@ -1 +1 @@\n-diff --git is a word\n+x\n"
+PATCH = (
+    f"diff --git /w/a /w/a\n{EDIT}"
+    "diff --git /w/old /w/new\nsimilarity index 100%\nrename from /w/old\nrename to /w/new\n"
+    'diff --git "/w/caf\\303\\251" "/w/caf\\303\\251"\nnew file mode 100644\n'
+    '--- /dev/null\n+++ "/w/caf\\303\\251"\n@@ -0,0 +1 @@\n+y\n'
+)
+
+
+def change_of(*changes: Any, patch: str | None = None, how: str = "git_patch") -> list[Any]:
+    told = None if patch is None else v2.DiffPatch(format=how, text=patch)
+    return diffs(v2.Diff(changes=list(changes), patch=told, meta={"k": 1}))
+
+
+def test_each_file_gets_its_part_of_the_patch() -> None:
+    edit, move, add = change_of(
+        v2.DiffModify(path="/w/a", file_type="text"),
+        v2.DiffMove(old_path="/w/old", path="/w/new"),
+        v2.DiffAdd(path="/w/café", mime_type="text/plain"),
+        patch=PATCH,
+    )
+    assert edit.patch == f"diff --git /w/a /w/a\n{EDIT}"
+    assert (edit.operation, edit.file_type, edit.meta) == ("modify", "text", {"k": 1})
+    assert (move.operation, move.old_path) == ("move", "/w/old")
+    assert "rename to /w/new" in move.patch
+    assert add.patch.endswith("+y\n")
+    assert (add.operation, add.mime_type) == ("add", "text/plain")
+
+
+def test_a_change_needs_no_patch() -> None:
+    assert change_of(v2.DiffDelete(path="/w/a", file_type="binary")) == [
+        Diff("/w/a", "", operation="delete", file_type="binary", meta={"k": 1})
+    ]
+
+
+def test_nothing_of_a_patch_is_lost() -> None:
+    first, second = change_of(
+        v2.DiffModify(path="/w/b"), v2.DiffCopy(old_path="/w/b", path="/w/c"), patch=PATCH
+    )
+    assert (first.patch, second.patch) == (PATCH, None)
+    (odd,) = change_of(v2.DiffModify(path="/w/b"), patch="@@ words", how="_ours")
+    assert odd.patch == "@@ words"
+
+
+def test_a_change_nobody_knows_is_kept_as_it_came() -> None:
+    raw = b'{"operation":"_link","path":"/w/a"}'
+    wire = codec.decode(b'{"type":"diff","changes":[%b]}' % raw, v2.Diff)
+    assert diffs(wire) == [UnknownItem("diff/_link", raw.decode())]
+
+
+# ── anything ──────────────────────────────────────────────────────────────────────────────────
+
+
+@settings(EXAMPLES, max_examples=150)
+@given(st.lists(updates(), max_size=8))
+def test_any_updates_in_any_order_fold(told: list[Any]) -> None:
+    host = Told()
+    host.update(*told)
+    again = SessionState("s")
+    for event in host.events:
+        reduce(again, event)
+    assert again == host.state
+    assert not any(isinstance(event, e.UnknownUpdate) for event in host.events)
+
+
+def test_what_nobody_knows_is_kept_as_it_came() -> None:
+    host = Told()
+    host.update({"sessionUpdate": "_weather", "sky": "clear"})
+    host.update({"sessionUpdate": "plan_update", "plan": {"type": "_map", "planId": "p"}})
+    host.update({"sessionUpdate": "agent_message_chunk", "messageId": 7})
+    kinds = [event.kind for event in host.events if isinstance(event, e.UnknownUpdate)]
+    assert kinds == ["_weather", "plan_update/_map", "agent_message_chunk"]
+
+
+def test_values_nobody_knows_are_kept() -> None:
+    host = Told()
+    host.update(
+        {"sessionUpdate": "tool_call_update", "toolCallId": "c", "kind": "_x", "status": "_y"}
+    )
+    odd = {"type": "_video", "src": "x"}
+    host.update({"sessionUpdate": "agent_message", "messageId": "m", "content": [odd]})
+    call = host.state.tool_calls["c"]
+    assert (call.kind, call.status) == ("_x", "_y")
+    assert isinstance(host.events[-1], e.AgentMessage)
+    assert host.events[-1].content != Text("")

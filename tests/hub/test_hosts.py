@@ -1,0 +1,293 @@
+"""Several hosts on one store: a session belongs to one, and each of them can ask for it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.hosting import host_of, hosting, two_hosts
+from support.hubs import TestLauncher, seen_until, stored, stored_events
+from support.peers import SECONDS, soon
+
+from dragoman.errors import (
+    CommandRefused,
+    SessionElsewhere,
+    SessionNotContinued,
+    SessionOwned,
+    UnknownHost,
+)
+from dragoman.hub import commands as c
+from dragoman.hub.hosting import Presence
+from dragoman.hub.hosts import home_of
+from dragoman.hub.hub import Hub
+from dragoman.session import events as e
+from dragoman.session.state import UserEntry
+from dragoman.store.base import Store
+from dragoman.store.records import HostRecord, SessionFilter
+from dragoman.testing import ScriptedAgent
+from dragoman.testing.steps import say
+
+
+def scripted(word: str = "yes") -> ScriptedAgent:
+    return ScriptedAgent([say(word)])
+
+
+async def said(hub: Hub, session_id: str, text: str = "go") -> None:
+    """A turn from its prompt to its end, seen from this hub."""
+    after = (await hub.record(session_id)).last_seq
+    await soon(hub.send(session_id, c.Prompt(text)))
+    await seen_until(hub.watch(session_id, after), e.TurnEnded)
+
+
+async def at_rest(hub: Hub, session_id: str) -> None:
+    """Nobody runs it; its host is there."""
+    await hub.detach(hub.live[session_id])
+
+
+async def called(store: Store, host_id: str) -> None:
+    """Until somebody wants something of a host."""
+    async with asyncio.timeout(SECONDS):
+        while not await store.calls(host_id):
+            await a_moment()
+
+
+async def a_moment() -> None:
+    await asyncio.sleep(0.01)
+
+
+# ── beginning ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_session_begins_on_the_host_that_is_named(tmp_path: Path) -> None:
+    async with two_hosts(tmp_path, scripted("one"), scripted("two")) as (one, two):
+        host = await one.hosts.named("two")
+        session_id = await soon(one.create_on(host, "it", str(tmp_path), name="far"))
+        assert list(two.live) == [session_id]
+        assert not one.live
+        await said(one, session_id)
+        record = await one.record(session_id)
+        assert (record.home, record.name, record.title) == ("two", "far", "go")
+        answers = [x for x in await stored_events(one, session_id) if isinstance(x, e.AgentMessage)]
+        assert [message.content.text for message in answers] == ["two"]
+
+
+async def test_what_a_host_cannot_begin_leaves_no_trace_and_says_why(tmp_path: Path) -> None:
+    async with two_hosts(tmp_path, scripted(), scripted()) as (one, two):
+        host = await host_of(two)
+        with pytest.raises(CommandRefused, match="there is no folder /nowhere on two") as caught:
+            await soon(one.create_on(host, "it", "/nowhere"))
+        assert caught.value.code == "no_workspace"
+        with pytest.raises(CommandRefused):
+            await soon(one.create_on(host, "nobody", str(tmp_path)))
+        assert await one.store.sessions(SessionFilter()) == []
+        assert await one.store.calls(host.id) == []
+
+
+async def test_the_least_busy_host_with_the_agent_comes_first(tmp_path: Path) -> None:
+    async with two_hosts(tmp_path, scripted(), scripted()) as (one, two):
+        assert [host.name for host in await one.hosts.able("it")] == ["one", "two"]
+        assert [host.name for host in await two.hosts.able("it")] == ["two", "one"]
+        await one.create("it", str(tmp_path))
+        assert [host.name for host in await one.hosts.able("it")] == ["two", "one"]
+        assert await one.hosts.able("another") == []
+        async with hosting(tmp_path, "three", {"another": scripted()}):
+            assert [host.name for host in await one.hosts.able("another")] == ["three"]
+        assert await one.hosts.able("another") == []
+
+
+# ── asking ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_session_at_rest_is_woken_where_its_workspace_is(tmp_path: Path) -> None:
+    async with two_hosts(tmp_path, scripted("one"), scripted("two")) as (one, two):
+        live = await two.create("it", str(tmp_path))
+        await said(two, live.id)
+        await at_rest(two, live.id)
+        await said(one, live.id, "again")
+        assert not one.live
+        assert two.live[live.id].session.continuity == "continued"
+        await at_rest(two, live.id)
+        with pytest.raises(SessionElsewhere) as caught:
+            await one.open(live.id)
+        assert caught.value.host == "two"
+        assert await two.store.owner(live.id) is None
+
+
+async def test_what_needs_a_running_session_wakes_nobody(tmp_path: Path) -> None:
+    async with two_hosts(tmp_path, scripted(), scripted()) as (one, two):
+        live = await two.create("it", str(tmp_path))
+        await at_rest(two, live.id)
+        assert await one.send(live.id, c.Cancel()) == {"cancelled": False}
+        await one.rename(live.id, "another name")
+        await one.send(live.id, c.Close())
+        assert not two.live
+        record = await two.record(live.id)
+        assert (record.title, record.status) == ("another name", "closed")
+
+
+async def test_a_fork_begins_on_the_host_of_its_parent(tmp_path: Path) -> None:
+    async with two_hosts(tmp_path, scripted(), scripted()) as (one, two):
+        live = await two.create("it", str(tmp_path))
+        await said(two, live.id, "before")
+        with pytest.raises(SessionElsewhere):
+            await one.fork(live.id)
+        fork_id = await soon(one.elsewhere.fork(await one.record(live.id), "twig"))
+        fork = two.live[fork_id]
+        assert (fork.record.parent, fork.record.home, fork.record.name) == (live.id, "two", "twig")
+        await said(one, fork_id, "after")
+        words = [x.text for x in fork.state.entries if isinstance(x, UserEntry)]
+        assert words == ["before", "after"]
+        events = await stored_events(one, fork_id)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_a_session_is_deleted_by_the_host_whose_agent_remembers_it(tmp_path: Path) -> None:
+    there = scripted()
+    async with two_hosts(tmp_path, scripted(), there) as (one, two):
+        live = await two.create("it", str(tmp_path))
+        with pytest.raises(SessionOwned):
+            await soon(one.delete(live.id))
+        await at_rest(two, live.id)
+        await soon(one.delete(live.id))
+        assert await two.store.session(live.id) is None
+        assert ("session/delete", live.session.id) in [
+            (method, params.get("sessionId")) for method, params in there.received
+        ]
+
+
+# ── when a host is gone ───────────────────────────────────────────────────────────────────────
+
+
+async def test_a_session_of_a_host_that_is_gone_waits_for_it_or_moves(tmp_path: Path) -> None:
+    memory = scripted("still here")
+    async with hosting(tmp_path, "one", {"it": memory}) as one:
+        async with hosting(tmp_path, "two", {"it": memory}) as two:
+            live = await two.create("it", str(tmp_path), name="kept")
+            await said(two, live.id)
+        record = await one.record(live.id)
+        with pytest.raises(CommandRefused, match="the host two, which has the workspace") as caught:
+            await soon(one.send(live.id, c.Prompt("again")))
+        assert caught.value.code == "host_gone"
+        await one.elsewhere.move(record, await host_of(one), None, "fail")
+        await said(one, live.id, "again")
+        moved = await one.record(live.id)
+        assert (moved.home, one.live[live.id].session.continuity) == ("one", "continued")
+        [kept] = await one.store.sessions(SessionFilter(name="kept"))
+        assert kept.home == "one"
+
+
+async def test_an_agent_without_its_memory_goes_on_only_when_that_is_wanted(
+    tmp_path: Path,
+) -> None:
+    async with hosting(tmp_path, "one", {"it": scripted("stranger")}) as one:
+        async with hosting(tmp_path, "two", {"it": scripted()}) as two:
+            live = await two.create("it", str(tmp_path))
+            await said(two, live.id)
+        record = await one.record(live.id)
+        async with hosting(tmp_path, "three", {"it": scripted("stranger")}) as three:
+            for host in (await host_of(one), await host_of(three)):
+                with pytest.raises(Exception, match="continue") as caught:
+                    await soon(one.elsewhere.move(record, host, None, "fail"))
+                assert getattr(caught.value, "code", "not_continued") == "not_continued"
+            assert (await one.record(live.id)).home == "two"
+            folder = tmp_path / "another place"
+            folder.mkdir()
+            host = await host_of(three)
+            await soon(one.elsewhere.move(record, host, str(folder), "new"))
+            assert three.live[live.id].session.continuity == "reset"
+            await said(one, live.id, "again")
+            moved = await one.record(live.id)
+            assert (moved.home, moved.cwd) == ("three", str(folder))
+            started = [x for x in await stored_events(one, live.id) if isinstance(x, e.TurnStarted)]
+            assert len(started) == 2
+
+
+async def test_an_agent_s_id_that_means_another_session_there_is_not_continued(
+    tmp_path: Path,
+) -> None:
+    async with hosting(tmp_path, "one", {"it": scripted()}) as one:
+        mine = await one.create("it", str(tmp_path))
+        async with hosting(tmp_path, "two", {"it": scripted()}) as two:
+            live = await two.create("it", str(tmp_path))
+            await said(two, live.id)
+            assert live.session.id == mine.session.id
+        record, host = await one.record(live.id), await host_of(one)
+        with pytest.raises(SessionNotContinued, match="another session of that id"):
+            await one.elsewhere.move(record, host, None, "fail")
+        await one.elsewhere.move(record, host, None, "new")
+        moved = one.live[live.id].session
+        assert (moved.continuity, moved.id != mine.session.id) == ("reset", True)
+        await said(one, live.id, "again")
+        await said(one, mine.id)
+
+
+async def test_a_session_does_not_move_while_it_runs_nor_where_its_folder_is_not(
+    tmp_path: Path,
+) -> None:
+    async with two_hosts(tmp_path, scripted(), scripted()) as (one, two):
+        live = await two.create("it", str(tmp_path))
+        with pytest.raises(SessionOwned, match="on two"):
+            await one.elsewhere.move(live.record, await host_of(one), None, "fail")
+        await at_rest(two, live.id)
+        with pytest.raises(CommandRefused, match="there is no folder /nowhere"):
+            await one.elsewhere.move(live.record, await host_of(one), "/nowhere", "new")
+        record = await one.record(live.id)
+        assert (record.home, record.cwd) == ("two", str(tmp_path))
+
+
+async def test_what_is_asked_of_a_host_that_leaves_is_refused_and_never_done(
+    tmp_path: Path,
+) -> None:
+    async with hosting(tmp_path, "one", {"it": scripted()}) as one, stored(tmp_path) as store:
+        deaf = HostRecord(id="deaf", home="deaf", name="deaf", agents=["it"])
+        await store.announce(deaf, seconds=60)
+        asking = asyncio.create_task(one.create_on(deaf, "it", str(tmp_path)))
+        await called(store, "deaf")
+        await store.depart("deaf")
+        with pytest.raises(CommandRefused) as caught:
+            await soon(asking)
+        assert caught.value.code == "owner_gone"
+        assert await store.calls("deaf") == []
+        assert await store.sessions(SessionFilter()) == []
+
+
+# ── names and homes ───────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_name_is_had_by_one_host(tmp_path: Path) -> None:
+    async with hosting(tmp_path, "one", {"it": scripted()}) as one, stored(tmp_path) as store:
+        async with Hub(store, TestLauncher({}), home="other") as other:
+            with pytest.raises(UnknownHost, match="another host is called one already"):
+                await other.be_host(Presence(name="one", agents=list))
+            name = await other.be_host(Presence(name="one", agents=list, renamed=True))
+            assert name == f"one-{other.owner.id[:4]}"
+            assert (await one.hosts.named(name)).id == other.owner.id
+        with pytest.raises(UnknownHost, match="not there now"):
+            await one.hosts.named(name)
+        with pytest.raises(UnknownHost, match="there is no host six"):
+            await one.hosts.named("six")
+
+
+async def test_a_host_that_starts_again_has_its_name_and_its_sessions(tmp_path: Path) -> None:
+    agent = scripted()
+    async with hosting(tmp_path, "one", {"it": scripted()}) as one:
+        async with hosting(tmp_path, "two", {"it": agent}) as two:
+            live = await two.create("it", str(tmp_path))
+        async with hosting(tmp_path, "two", {"it": agent}) as two:
+            await said(one, live.id)
+            assert list(two.live) == [live.id]
+            assert [host.name for host in await one.hosts.all()] == ["one", "two"]
+
+
+async def test_on_a_store_of_this_machine_every_process_may_run_every_session(
+    tmp_path: Path,
+) -> None:
+    async with hosting(tmp_path, "one", {"it": scripted()}) as one, stored(tmp_path) as store:
+        live = await one.create("it", str(tmp_path))
+        await at_rest(one, live.id)
+        assert home_of(store, tmp_path) is None
+        async with Hub(store, TestLauncher({"it": scripted()})) as plain:
+            with pytest.raises(Exception, match="continue"):
+                await plain.open(live.id)
+            assert (await plain.open(live.id, on_reset="new")).record.home == "one"

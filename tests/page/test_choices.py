@@ -1,0 +1,99 @@
+"""What a session is begun with and can be changed to: agents, signing in, modes and models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from page.browsing import browsed, new_session, person, prompt
+from page.site import scripted, served
+from playwright.async_api import expect
+
+
+async def test_modes_that_are_options_stand_in_the_mode_selector(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "optional")) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        mode, model = page.get_by_label("Mode", exact=True), page.get_by_label("Model", exact=True)
+        await expect(mode.locator("option")).to_have_text(["Build", "Plan only"])
+        await mode.select_option("plan")
+        await expect(mode).to_have_value("plan")
+        await page.locator(".scroller").focus()
+        await page.keyboard.press("m")
+        await expect(mode).to_be_focused()
+        await page.reload()
+        await expect(mode).to_have_value("plan")
+        await expect(model).to_have_value("small")
+
+
+async def test_a_session_is_begun_in_a_mode_and_with_a_model(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "optional")) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        first = await new_session(page)
+        await expect(page.get_by_label("Mode", exact=True)).to_have_value("build")
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_text("Mode and model").click()
+        # What the agent offered before is there to choose from.
+        await dialog.get_by_label("Mode", exact=True).select_option(label="Plan only")
+        await dialog.get_by_label("Model", exact=True).select_option(label="Large")
+        await dialog.get_by_label("Folder").fill(str(tmp_path))
+        await dialog.get_by_role("button", name="Start", exact=True).click()
+        await page.wait_for_url(lambda url: "#/s/" in url and first not in url)
+        await expect(page.get_by_label("Mode", exact=True)).to_have_value("plan")
+        await expect(page.get_by_label("Model", exact=True)).to_have_value("large")
+        await expect(page.locator(".group")).to_have_count(2)
+
+
+async def test_an_agent_that_wants_a_sign_in_shows_the_ways(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "locked")) as site,
+        browsed() as browser,
+        person(browser, site, refused=409) as page,
+    ):
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await page.get_by_role("button", name="Start", exact=True).click()
+        dialog = page.get_by_role("dialog", name="Sign in")
+        await expect(dialog).to_contain_text("wants you to sign in")
+        await expect(dialog.get_by_label("The command to run")).to_contain_text("login --now")
+        await dialog.get_by_role("button", name="Sign in: With a key").click()
+        await expect(page.locator(".toast")).to_have_text("Signed in.")
+        await expect(dialog).to_have_count(0)
+        await new_session(page)
+        await prompt(page, "Hello")
+        await expect(page.locator(".said.agent")).to_contain_text("Welcome.")
+
+
+async def test_one_signs_out_on_the_agents_screen(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "locked")) as site,
+        browsed() as browser,
+        person(browser, site, refused=409) as page,
+    ):
+        await page.evaluate("location.hash = '#/agents'")
+        card = page.locator(".agents .card", has_text="locked").first
+        await card.get_by_role("button", name="Sign in").click()
+        await card.get_by_role("button", name="Sign in: With a key").click()
+        await expect(page.locator(".toast")).to_have_text("Signed in.")
+        await card.get_by_role("button", name="Sign out").click()
+        await expect(page.locator(".toast")).to_have_text("Signed out.")
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await page.get_by_role("button", name="Start", exact=True).click()
+        await expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
+
+
+async def test_what_is_known_of_signing_in_to_an_agent_is_shown(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "locked", called="auggie")) as site,
+        browsed() as browser,
+        person(browser, site, refused=409) as page,
+    ):
+        await page.evaluate("location.hash = '#/agents'")
+        card = page.locator(".agents .card", has_text="auggie").first
+        await card.get_by_role("button", name="Sign in").click()
+        await expect(card).to_contain_text("Its own way: set AUGMENT_SESSION_AUTH")

@@ -1,0 +1,24 @@
+"""Several stores on one database, as several hosts have them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from dragoman.store.postgres.store import PostgresStore, open_postgres
+
+
+@asynccontextmanager
+async def opened(address: str, directory: Path) -> AsyncGenerator[PostgresStore]:
+    store = await open_postgres(address, directory)
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+async def until(happens: Callable[[], bool]) -> None:
+    while not happens():  # noqa: ASYNC110 - what it asks has no event
+        await asyncio.sleep(0.01)

@@ -1,0 +1,155 @@
+"""One store copied into another, of either kind; again and again, until both are the same."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from store.stores import KINDS, ME, YOU, acquire, batch, begin, record, whole
+from support.postgres import empty_database, postgres
+
+from dragoman.host.matching import Rule
+from dragoman.session.content import Text
+from dragoman.session.events import AgentMessage, TurnStarted
+from dragoman.store.base import Store
+from dragoman.store.checking import check
+from dragoman.store.copying import copy_store
+from dragoman.store.records import (
+    Batch,
+    Lease,
+    SessionChange,
+    SessionFilter,
+    Snapshot,
+    encode_event,
+)
+
+PAIRS = [("sqlite", "postgresql"), ("postgresql", "sqlite"), ("sqlite in memory", "sqlite")]
+
+
+@asynccontextmanager
+async def both(kinds: tuple[str, str], folder: Path) -> AsyncGenerator[tuple[Store, Store]]:
+    async with KINDS[kinds[0]](folder / "from") as source, KINDS[kinds[1]](folder / "to") as target:
+        yield source, target
+
+
+def spoken(first: int, count: int) -> Batch:
+    events = [
+        encode_event(AgentMessage(Text(f"word{seq} "), seq=seq, at=float(seq)))
+        for seq in range(first, first + count)
+    ]
+    return Batch(first_seq=first, events=events)
+
+
+async def filled(store: Store) -> Lease:
+    lease = await begin(store)
+    asked = encode_event(TurnStarted("t1", [Text("question")], seq=1, at=1.0))
+    await store.append(lease, Batch(first_seq=1, events=[asked]))
+    await store.append(lease, spoken(2, 2500))
+    await store.save_snapshot(lease, Snapshot(2000, b"state"))
+    change = SessionChange(title="T", renamed=True, archived=True, status="interrupted")
+    await store.change_session("s", change)
+    await store.release(lease)
+    await store.create_session(record("empty", name="n", cwd="/elsewhere"))
+    store.rules.add(Rule(effect="deny", id="r1"))
+    return lease
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids=" to ".join)
+async def test_a_copy_has_all_there_was(kinds: tuple[str, str], tmp_path: Path) -> None:
+    async with both(kinds, tmp_path) as (source, target):
+        await filled(source)
+        copied = await copy_store(source, target, ME, None)
+        assert (copied.sessions, copied.events, copied.rules) == (2, 2501, 1)
+        assert copied.remarks == []
+        for wanted in ("s", "empty"):
+            assert await target.session(wanted) == await source.session(wanted)
+            assert await target.owner(wanted) is None
+        mine, theirs = await whole(source), await whole(target)
+        assert [event.body for event in mine] == [event.body for event in theirs]
+        assert await target.snapshot("s") == Snapshot(2000, b"state")
+        assert list(target.rules.list()) == list(source.rules.list())
+        assert [hit.seq for hit in await target.search("word2400")] == [2]
+        assert [hit.kind for hit in await target.search("question")] == ["user"]
+
+
+@pytest.mark.parametrize("kinds", PAIRS[:2], ids=" to ".join)
+async def test_a_copy_is_gone_on_with(kinds: tuple[str, str], tmp_path: Path) -> None:
+    async with both(kinds, tmp_path) as (source, target):
+        await filled(source)
+        await copy_store(source, target, ME, None)
+        again = await copy_store(source, target, ME, None)
+        assert (again.sessions, again.events, again.rules, again.remarks) == (0, 0, 0, [])
+        lease = await acquire(source)
+        await source.append(lease, spoken(2502, 3))
+        await source.release(lease)
+        more = await copy_store(source, target, ME, None)
+        assert (more.sessions, more.events) == (1, 3)
+        assert len(await whole(target)) == 2504
+
+
+async def test_what_runs_and_what_is_another_session_is_left_out(tmp_path: Path) -> None:
+    async with both(("sqlite", "sqlite"), tmp_path) as (source, target):
+        await begin(source, "runs")
+        for store, count in ((source, 3), (target, 2)):
+            lease = await begin(store, "other")
+            bodies = [f"{store is target}{number}".encode() for number in range(count)]
+            await store.append(lease, Batch(first_seq=1, events=bodies))
+            await store.release(lease)
+        owned = await begin(source, "theirs")
+        await source.append(owned, batch(1, 2))
+        await source.release(owned)
+        await begin(target, "theirs", YOU)
+        copied = await copy_store(source, target, ME, None)
+        assert copied.sessions == 0
+        assert sorted(remark.split()[0] for remark in copied.remarks) == ["other", "runs", "theirs"]
+        assert len(await whole(target, "other")) == 2
+
+
+async def test_a_name_that_is_taken_there_is_left_out(tmp_path: Path) -> None:
+    async with both(("sqlite", "sqlite"), tmp_path) as (source, target):
+        await source.create_session(record("a", name="n"))
+        await target.create_session(record("b", name="n"))
+        copied = await copy_store(source, target, ME, None)
+        assert copied.remarks == ["a has no name there: n is taken"]
+        found = await target.session("a")
+        assert found is not None
+        assert found.name is None
+
+
+async def test_where_workspaces_are_is_said_where_several_machines_look(tmp_path: Path) -> None:
+    async with both(("sqlite", "postgresql"), tmp_path) as (source, target):
+        await source.create_session(record("a"))
+        await copy_store(source, target, ME, "home-1")
+        [there] = await target.sessions(SessionFilter())
+        assert there.home == "home-1"
+    async with both(("postgresql", "sqlite"), tmp_path / "back") as (source, target):
+        await source.create_session(record("a", home="home-1"))
+        await copy_store(source, target, ME, "home-2")
+        [there] = await target.sessions(SessionFilter())
+        assert there.home is None
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+async def test_a_store_in_order_has_no_faults(kind: str, tmp_path: Path) -> None:
+    async with KINDS[kind](tmp_path) as store:
+        await filled(store)
+    address = None if kind == "sqlite" else postgres().address()
+    checked = await check(address, tmp_path)
+    assert (checked.sessions, checked.events, checked.faults) == (2, 2501, [])
+
+
+async def test_an_event_that_is_missing_is_a_fault(tmp_path: Path) -> None:
+    address = empty_database()
+    async with KINDS["postgresql"](tmp_path) as store:
+        await filled(store)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DELETE FROM dragoman.events WHERE seq = 77")
+        connection.execute("UPDATE dragoman.head SET position = 5")
+    checked = await check(address, tmp_path)
+    assert checked.faults == [
+        "session s should have 2501 events, has 2500, the last is 2501",
+        "there are events behind the newest one",
+    ]

@@ -1,0 +1,40 @@
+// How full the context was over a session's life, and what it cost, as two lines over one time.
+
+import type { UsageChanged } from '../core/events'
+import { money } from '../core/format'
+import type { LiveSession } from '../live/session'
+import { useHistory } from './history'
+
+const WIDTH = 100
+const HEIGHT = 38
+const MOST = 300
+
+export function UsageChart({ session }: { session: LiveSession }) {
+  const points = thinned(useHistory(session).filter((event): event is UsageChanged => event.type === 'usage'))
+  if (points.length < 2) return null
+  const [from, to] = [points[0]?.at ?? 0, points.at(-1)?.at ?? 1]
+  const dearest = Math.max(...points.map((point) => point.cost?.amount ?? 0))
+  const line = (share: (point: UsageChanged) => number) => points
+    .map((point) => `${(((point.at ?? 0) - from) / Math.max(1e-9, to - from) * WIDTH).toFixed(2)},${(HEIGHT - 2 - share(point) * (HEIGHT - 4)).toFixed(2)}`)
+    .join(' ')
+  const cost = points.findLast((point) => point.cost != null)?.cost
+  return (
+    <figure className="chart">
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label="Context used and cost over time">
+        <line x1="0" x2={WIDTH} y1={HEIGHT - 2 - 0.8 * (HEIGHT - 4)} y2={HEIGHT - 2 - 0.8 * (HEIGHT - 4)} className="limit" />
+        <polyline className="context" points={line((point) => (point.size ? point.used / point.size : 0))} />
+        {dearest > 0 && <polyline className="cost" points={line((point) => (point.cost?.amount ?? 0) / dearest)} />}
+      </svg>
+      <figcaption>
+        <span className="key context" /> Context; the dashes mark 80 %.
+        {cost != null && <> <span className="key cost" /> Cost, so far {money(cost.amount, cost.currency)}.</>}
+      </figcaption>
+    </figure>
+  )
+}
+
+/** Few enough to draw; the last one is always there. */
+function thinned(points: UsageChanged[]): UsageChanged[] {
+  const step = Math.ceil(points.length / MOST)
+  return step < 2 ? points : points.filter((_, at) => at % step === 0 || at === points.length - 1)
+}
