@@ -27,7 +27,7 @@ from agent_trials.marked import Mark
 from agent_trials.server import ServerFace
 
 _FACES = {"library": LibraryFace, "command": CommandFace, "server": ServerFace}
-_SECONDS = 90.0
+_SECONDS = 180.0
 """For one trial: long, because the machine may be busy and only a failure takes that long."""
 _AGENT_SECONDS = 1800.0
 

@@ -297,7 +297,8 @@ class CommandFace(Face):
             line.strip() for line in done.out.splitlines() if line.strip()[:4] in ("FAIL", "warn")
         ]
         assert done.out.strip(), f"exit code {done.code}: {done.err[-200:]}"
-        return "; ".join([done.out.strip().splitlines()[-1], *faults])
+        counts = [line for line in done.out.splitlines() if re.match(r"\d+ passed, ", line)]
+        return "; ".join([*counts, *faults])
 
     async def exit(self) -> str:
         """Looked after behind every command; here once more for all of them."""
