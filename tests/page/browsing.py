@@ -88,7 +88,7 @@ async def new_session(page: Page) -> str:
     await page.get_by_role("button", name="New session", exact=True).first.click()
     await page.get_by_role("button", name="Start", exact=True).click()
     await page.wait_for_url("**/#/s/*")
-    await page.locator("#composer").wait_for()
+    await expect(page.locator("#composer")).to_be_focused()
     return page.url.partition("#/s/")[2]
 
 

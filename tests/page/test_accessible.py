@@ -58,6 +58,7 @@ async def _look_around(browser: Browser, site: Site, scheme: Scheme, width: int)
             await page.locator("dialog[open]").wait_for()
             await _examine(page, f"{key}, {scheme}")
             await page.keyboard.press("Escape")
+            await page.locator("dialog[open]").wait_for(state="detached")
 
 
 async def _examine(page: Page, where: str) -> None:

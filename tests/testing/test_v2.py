@@ -117,6 +117,7 @@ async def test_an_agent_that_ends_leaves_no_command_behind(tmp_path: Path) -> No
         await turn.create_terminal("sh", "-c", "echo $$; exec sleep 60")
         await turn.cancelled.wait()
 
+    tasks = asyncio.all_tasks()
     async with tidy_loop():
         agent = ScriptedAgent(script)
         async with Client.start(agent.connect(), policy=Policy(yolo=True), **SECOND) as client:
@@ -127,6 +128,8 @@ async def test_an_agent_that_ends_leaves_no_command_behind(tmp_path: Path) -> No
             await session.cancel()
             assert turn.stop_reason == "cancelled"
         await until(lambda: not Path(f"/proc/{int(terminal.output)}").exists())
+        # Whoever waited for the process learns of its end a little later.
+        await until(lambda: asyncio.all_tasks() <= tasks)
 
 
 async def test_it_keeps_sessions_and_has_modes_as_an_option(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import { draft, keepDraft } from './drafts'
 import { Icon } from './icons'
 import { Pickers } from './pickers'
 import { QueueView } from './queue_view'
-import { attemptSignedIn } from './shell'
+import { attemptSignedIn, shell } from './shell'
 import { StopButton } from './stop_button'
 
 /** The `main` one of a screen is where the keys lead. */
@@ -26,6 +26,11 @@ export function Composer({ session, main = false }: { session: LiveSession; main
   const listId = useId()
   const items = useSuggestions(session.id, at, session.state.commands)
   useGrowing(field, text)
+  useEffect(() => {
+    if (!main || shell.writing !== session.id) return
+    field.current?.focus()
+    shell.set({ writing: null })
+  }, [main, session.id])
   const busy = runningTurn(session.state) !== null
   const ready = (text.trim() !== '' || attachments.items.length > 0) && !attachments.busy
 

@@ -35,10 +35,9 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
     const session = await attemptSignedIn(agent, sessions.create(wish))
     setBusy(false)
     if (session === null) return
-    shell.set({ dialog: null, drawer: false })
+    shell.set({ dialog: null, drawer: false, writing: session.id })
     store.add(session)
     go(paths.session(session.id))
-    requestAnimationFrame(() => document.getElementById('composer')?.focus())
   }
   return (
     <Modal title="New session">

@@ -18,6 +18,8 @@ class Shell {
   /** On a narrow screen: the list of sessions, or what is open. */
   drawer = false
   find = false
+  /** The session one is about to write in: its composer takes the focus when it is there. */
+  writing: string | null = null
   toast: { text: string; bad: boolean } | null = null
   /** Said aloud by screen readers: politely, or at once. */
   polite = ''
@@ -25,7 +27,7 @@ class Shell {
   readonly signal = new Signal()
   private timer: ReturnType<typeof setTimeout> | undefined
 
-  set(change: Partial<Pick<Shell, 'dialog' | 'pane' | 'tab' | 'drawer' | 'find' | 'polite' | 'urgent'>>): void {
+  set(change: Partial<Pick<Shell, 'dialog' | 'pane' | 'tab' | 'drawer' | 'find' | 'writing' | 'polite' | 'urgent'>>): void {
     Object.assign(this, change)
     this.signal.emit()
   }
