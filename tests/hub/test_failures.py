@@ -7,18 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from store.stores import begin
 from support.clients import until
 from support.hubs import TestLauncher, hub_with, seen_until, stored
 from support.peers import soon
 
-from dragoman.errors import CommandRefused, DragomanError, LeaseLost, StoreFull
+from dragoman.errors import CommandRefused, DragomanError, LeaseLost, StoreAway, StoreFull
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
+from dragoman.hub.inbox import ask_owner
 from dragoman.hub.owner import this_process
 from dragoman.hub.states import stored_state
+from dragoman.hub.watching import News
 from dragoman.session import events as e
 from dragoman.store.base import Store
-from dragoman.store.records import Batch, Lease, encode_event
+from dragoman.store.records import Batch, Lease, Outcome, encode_event
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import say
 
@@ -90,6 +93,29 @@ async def test_a_turn_that_is_not_on_record_is_never_sent_to_the_agent(tmp_path:
             assert caught.value.code == "owner_gone"
             await hub.lives.left(live.id)
             assert "session/prompt" not in [method for method, _ in agent.received]
+
+
+class Silent:
+    """A store that takes commands, and then cannot be asked what became of them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def outcome(self, command_id: int) -> Outcome:
+        raise StoreAway("db", "it cannot be reached")
+
+
+async def test_a_command_whose_fate_cannot_be_asked_for_is_unsure(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        lease = await begin(store)
+        silent: Any = Silent(store)
+        with pytest.raises(CommandRefused, match="may have been done") as caught:
+            await soon(ask_owner(silent, News(), "s", c.Prompt("hi")))
+        assert caught.value.code == "unsure"
+        assert len(await store.take([lease])) == 1, "nobody could have carried it out"
 
 
 async def test_a_full_disk_ends_the_turn_and_is_told(tmp_path: Path) -> None:

@@ -92,6 +92,10 @@ def test_of_a_hub_of_this_process_only_its_lease_tells() -> None:
     assert has_ended(here) is None
     assert has_ended(Owner("x", here.machine, here.pid, "earlier")) is True
     assert has_ended(Owner("x", "another machine", 1, "once")) is None
+    shared = this_process(alone=False)
+    assert has_ended(Owner("x", shared.machine, shared.pid, "earlier")) is True
+    clone = f"{here.machine} booted at another time"
+    assert has_ended(Owner("x", clone, here.pid, "earlier")) is None
     assert has_ended(Owner("x", here.machine, 1, started(1))) is False
 
 

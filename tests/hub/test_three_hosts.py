@@ -180,6 +180,7 @@ async def away(load: Load, database: Server, seconds: float) -> None:
 async def check(load: Load, hosts: list[HostProcess], store: Store) -> None:
     started: Counter[str] = Counter()
     queued: set[str] = set()
+    finished: set[str] = set()
     interrupted = 0
     for session_id, readers in load.readers.items():
         stored = await everything(store, session_id)
@@ -188,6 +189,7 @@ async def check(load: Load, hosts: list[HostProcess], store: Store) -> None:
             assert reader.bodies == [each.body.decode() for each in stored]
         events = [each.decode() for each in stored]
         started += turns_in_order(events)
+        finished |= prompts_of_finished_turns(events)
         queued |= {prompt.id for prompt in (await stored_state(store, session_id)).queue}
         interrupted += sum(isinstance(x, e.TurnEnded) and x.error is not None for x in events)
         await a_fenced_writer_is_refused(store, session_id, len(stored))
@@ -197,10 +199,17 @@ async def check(load: Load, hosts: list[HostProcess], store: Store) -> None:
     assert not lost
     marks = [line for host in hosts for line in host.marks.read_text().splitlines()]
     assert len(marks) == len(set(marks))
+    assert finished <= set(marks)
     assert set(load.answered.values()) == {1}
     assert interrupted
     told = f"{len(started)} turns, {interrupted} interrupted, {len(queued)} queued, {load.told()}"
     sys.stdout.write(f"seed {SEED}: {told}\n")
+
+
+def prompts_of_finished_turns(events: list[e.Event]) -> set[str]:
+    texts = {x.turn_id: x.text for x in events if isinstance(x, e.TurnStarted)}
+    ended = [x for x in events if isinstance(x, e.TurnEnded) and x.error is None]
+    return {texts[x.turn_id] for x in ended}
 
 
 async def everything(store: Store, session_id: str) -> list[StoredEvent]:

@@ -72,6 +72,7 @@ class Load:
         self._asked: set[str] = set()
         self._settled: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._errors: list[BaseException] = []
 
     def told(self) -> str:
         """What has happened so far, in numbers."""
@@ -102,7 +103,12 @@ class Load:
     def _spawn(self, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._errors.append(error)
 
     async def aclose(self) -> None:
         tasks = list(self._tasks)
@@ -112,9 +118,8 @@ class Load:
 
     def check(self) -> None:
         """Raise what went wrong in the background."""
-        for task in self._tasks:
-            if task.done() and not task.cancelled() and (error := task.exception()):
-                raise error
+        if self._errors:
+            raise self._errors[0]
 
     # ── prompts ───────────────────────────────────────────────────────────────────────────────
 

@@ -39,10 +39,10 @@ class Machine:
 
     def cut_off(self) -> None:
         """Nothing that is sent arrives, and nobody is told."""
-        _ip("link", "set", self._link, "down")
+        _ip("link", "set", self._link, "down", check=True)
 
     def join(self) -> None:
-        _ip("link", "set", self._link, "up")
+        _ip("link", "set", self._link, "up", check=True)
 
 
 @contextmanager
@@ -85,7 +85,8 @@ def _machine(bridge: str, place: int, address: str) -> Machine:
     return Machine(name, link, address)
 
 
-def _ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+def _ip(*words: str, check: bool = False) -> None:
+    """Where it must work, since the test is under way, it is no reason to skip it."""
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=check)
     if done.returncode:
         pytest.skip(f"ip {' '.join(words)}: {done.stderr.strip()}")

@@ -69,7 +69,7 @@ class Hub:
         label: str | None = None,
     ) -> None:
         self.store = store
-        self.owner = this_process(label)
+        self.owner = this_process(label, alone=store.is_local)
         self.hosts = Hosts(store, self.owner, home)
         self.news = News()
         self._orphans = None if notes is None else Orphans(notes, self.owner)

@@ -7,10 +7,17 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import NoReturn
 
 import msgspec
 
-from dragoman.errors import CommandRefused, DragomanError, SessionError, UnknownSession
+from dragoman.errors import (
+    CommandRefused,
+    DragomanError,
+    SessionError,
+    StoreError,
+    UnknownSession,
+)
 from dragoman.hub import commands as c
 from dragoman.hub.hosts import known_hosts
 from dragoman.hub.owner import is_gone
@@ -138,18 +145,28 @@ async def ask_owner(
     """Have the process that owns a session do something; while it has none, the host `to`.
 
     Raises CommandRefused when it refuses, ends, or does not answer; with `owner_gone` and
-    `no_answer` nothing of it was done, and nothing will be. Raises UnknownSession.
+    `no_answer` nothing of it was done, and nothing will be. Raises UnknownSession, and StoreError
+    when it could not even be sent.
     """
     with news.of(session_id) as fresh:
         sending = asyncio.create_task(store.send(session_id, c.encode_command(command), to=to))
         try:
             asked = _Asked(store, session_id, await asyncio.shield(sending), to)
-            while (body := await asked.answer()) is None:
-                await _soon(fresh)
+            body = await _answered(asked, fresh)
         except asyncio.CancelledError:
             await asyncio.shield(asyncio.create_task(_take_back(store, sending)))
             raise
     return c.decode_result(session_id, body)
+
+
+async def _answered(asked: _Asked, fresh: asyncio.Event) -> bytes:
+    try:
+        while (body := await asked.answer()) is None:
+            await _soon(fresh)
+    except StoreError as error:
+        # It stands in the inbox: the owner may find it there before we can.
+        asked.give_up(str(error))
+    return body
 
 
 class _Asked:
@@ -193,11 +210,11 @@ class _Asked:
         if lost or await self._owner_is_gone():
             self._lost = self._lost or now
             if now > self._lost + (_REFUSAL_SECONDS if self._to else _LAST_WORDS_SECONDS):
-                self._give_up("the process that ran the session has just ended")
+                self.give_up("the process that ran the session has just ended")
         elif now > self._sent + _WORK_SECONDS:
-            self._give_up("the process that runs the session does not answer")
+            self.give_up("the process that runs the session does not answer")
 
-    def _give_up(self, sentence: str) -> None:
+    def give_up(self, sentence: str) -> NoReturn:
         sentence = f"{sentence}; what was asked may have been done"
         raise CommandRefused(self._session_id, "unsure", sentence)
 

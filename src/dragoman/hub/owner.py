@@ -17,13 +17,13 @@ from pathlib import Path
 from dragoman.store.records import Owner
 
 
-def this_process(label: str | None = None) -> Owner:
+def this_process(label: str | None = None, *, alone: bool = True) -> Owner:
     """This process, as an owner that was never there before; called as the machine is, unless
-    there is another `label`."""
+    there is another `label`. On a store that other machines have too it is not `alone`."""
     pid = os.getpid()
     return Owner(
         id=os.urandom(8).hex(),
-        machine=_machine(),
+        machine=_machine() if alone else _machine_since_boot(),
         pid=pid,
         started=started(pid),
         label=label or socket.gethostname(),
@@ -32,7 +32,7 @@ def this_process(label: str | None = None) -> Owner:
 
 def is_gone(owner: Owner) -> bool:
     """Whether we can tell that it has ended; of a stranger we cannot."""
-    return owner.machine == _machine() and started(owner.pid) != owner.started
+    return _is_here(owner) and started(owner.pid) != owner.started
 
 
 def has_ended(owner: Owner) -> bool | None:
@@ -40,7 +40,11 @@ def has_ended(owner: Owner) -> bool | None:
     has to decide. Of another hub in this process that it is there does not say that it works."""
     if is_gone(owner):
         return True
-    return None if owner.machine != _machine() or owner.pid == os.getpid() else False
+    return None if not _is_here(owner) or owner.pid == os.getpid() else False
+
+
+def _is_here(owner: Owner) -> bool:
+    return owner.machine in (_machine(), _machine_since_boot())
 
 
 def started(pid: int) -> str:
@@ -60,14 +64,21 @@ def _machine() -> str:
     """The same for all processes that can see each other's pids, and for no others."""
     for name in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         with suppress(OSError):
-            machine = Path(name).read_text().strip()
-            break
+            # Images for containers have it empty.
+            if machine := Path(name).read_text().strip():
+                break
     else:
         machine = socket.gethostname()
     namespace = ""
     with suppress(OSError):
         namespace = os.readlink("/proc/self/ns/pid")
     return f"{machine} {namespace}".strip()
+
+
+def _machine_since_boot() -> str:
+    """Machines that were cloned have all in common but this; the price is that after a restart of
+    the machine leases have to run out."""
+    return f"{_machine()} {_boot()}"
 
 
 @cache
