@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import sys
+from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from support.clients import until
 from support.peers import soon, tidy_loop
 from support.raw_http import raw, request
 
-from dragoman.bridge import connections
+from dragoman.bridge import app, connections
 from dragoman.errors import CommandNotFound, ConnectionLost, RemoteLost, StartError, Unreachable
 from dragoman.transport.base import Transport
 from dragoman.transport.remote import RemoteAgent
@@ -118,7 +119,7 @@ async def test_a_path_that_is_no_socket_is_not_opened_as_one() -> None:
         ("POST", {}, b"42", 400),
         ("POST", {}, b'{"jsonrpc":"2.0","method":"x"}', 400),
         ("POST", {"acp-connection-id": "no"}, b'{"jsonrpc":"2.0","method":"x"}', 404),
-        ("POST", {"acp-connection-id": "x"}, HELLO, 400),
+        ("POST", {"acp-connection-id": "x"}, HELLO, 404),
         ("POST", {}, b'{"jsonrpc":"2.0","method":"initialize"}', 400),
         ("GET", {}, b"", 406),
         ("GET", {"accept": "text/event-stream"}, b"", 400),
@@ -139,6 +140,25 @@ async def test_what_is_no_proper_request_has_its_status(
             response = await http.request(method, url, headers=sent, content=body or None)
     assert response.status_code == status
     assert response.json()["error"]["message"]
+
+
+async def test_a_body_that_comes_slowly_but_steadily_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(app, "BODY_SECONDS", 1.0)
+
+    async def slowly() -> AsyncGenerator[bytes]:
+        for letter in b'{"a":1}':
+            await asyncio.sleep(0.25)
+            yield bytes([letter])
+
+    async with bridged(InMemory().start) as web:
+        headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+        async with httpx.AsyncClient(
+            trust_env=False, headers=headers | {"content-length": "7"}
+        ) as http:
+            response = await http.post(f"http://127.0.0.1:{web.port}/acp", content=slowly())
+    assert response.json()["error"]["message"] == "Acp-Connection-Id is missing"
 
 
 async def test_a_stream_has_one_reader_and_a_session_is_named_twice() -> None:

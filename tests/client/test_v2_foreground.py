@@ -96,11 +96,63 @@ def test_an_agent_that_answers_last_and_repeats_nothing_is_understood(play: Play
     assert play.ended == ["end_turn"]
 
 
-def test_an_end_before_the_prompt_was_told_is_of_something_else(play: Play) -> None:
+def test_a_turn_told_before_its_prompt_ends_when_that_is_told(play: Play) -> None:
+    prompt = play.prompt()
+    play.state("running")
+    play.state("idle", Finished("max_tokens"))
+    play.state("idle", snapshot=True)
+    play.foreground.acknowledged(prompt, "u1")
+    assert not play.echo("u0", "something else")
+    assert play.ended == []
+    assert play.echo("u1", "hello")
+    assert play.echo("u1", "hello")
+    assert play.ended == ["max_tokens"]
+
+
+def test_a_turn_told_before_its_prompt_ends_with_the_acknowledgement_behind_both(
+    play: Play,
+) -> None:
+    prompt = play.prompt()
+    play.state("running")
+    play.state("idle", DONE)
+    assert play.echo("u1", "hello")
+    play.foreground.acknowledged(prompt, "u1")
+    assert play.ended == ["end_turn"]
+
+
+def test_what_begins_after_the_acknowledgement_is_the_turn(play: Play) -> None:
     prompt = play.prompt()
     play.state("running")
     play.state("idle", DONE)
     play.foreground.acknowledged(prompt, "u1")
+    play.state("running")
+    assert play.echo("u1", "hello")
+    assert play.ended == []
+    play.state("idle", Finished("refusal"))
+    assert play.ended == ["refusal"]
+
+
+@pytest.mark.parametrize("finished", [DONE, None])
+@pytest.mark.parametrize("message_id", ["u2", None])
+def test_an_idle_repeated_before_the_acknowledgement_is_no_end(
+    play: Play, message_id: str | None, finished: Finished | None
+) -> None:
+    worked(play)
+    prompt = play.prompt()
+    play.state("idle", finished)
+    play.foreground.acknowledged(prompt, message_id)
+    play.echo("u2", "hello")
+    assert play.ended == ["refusal"]
+    play.state("running")
+    play.state("idle", DONE)
+    assert play.ended == ["refusal", "end_turn"]
+
+
+def test_the_first_idle_of_a_session_is_no_end(play: Play) -> None:
+    prompt = play.prompt()
+    play.state("idle")
+    play.foreground.acknowledged(prompt, "u1")
+    assert play.echo("u1", "hello")
     assert play.ended == []
 
 
@@ -112,6 +164,40 @@ def test_a_repeated_idle_is_no_end(play: Play) -> None:
     play.foreground.works()
     play.state("idle", DONE, snapshot=True)
     assert play.ended == ["end_turn"]
+
+
+def worked(play: Play) -> None:
+    """A turn of an agent that says when it works; it is over."""
+    play.foreground.acknowledged(play.prompt(), "u1")
+    play.state("running")
+    play.state("idle", Finished("refusal"))
+
+
+def test_an_agent_that_says_when_it_works_has_not_ended_before_it_did(play: Play) -> None:
+    worked(play)
+    play.foreground.acknowledged(play.prompt(), "u2")
+    play.state("idle", Finished("refusal"))
+    assert play.ended == ["refusal"]
+    play.foreground.works()
+    play.state("idle", snapshot=True)
+    play.state("idle", DONE)
+    assert play.ended == ["refusal"]
+    play.state("running")
+    play.state("idle", DONE)
+    assert play.ended == ["refusal", "end_turn"]
+
+
+@pytest.mark.parametrize("taken_first", [True, False])
+def test_a_prompt_can_be_stopped_before_the_agent_began(play: Play, taken_first: bool) -> None:
+    worked(play)
+    prompt = play.prompt()
+    if taken_first:
+        play.foreground.acknowledged(prompt, "u2")
+    play.foreground.stops()
+    if not taken_first:
+        play.foreground.acknowledged(prompt, "u2")
+    play.state("idle", Finished("cancelled"))
+    assert play.ended == ["refusal", "cancelled"]
 
 
 def test_an_agent_that_never_says_it_works_says_why_it_stopped(play: Play) -> None:

@@ -13,7 +13,7 @@ from support.clients import gathered, kinds, opened, started, until
 from support.raw_agent import RawAgent, Refusal
 from support.second_version import second_agent, state
 
-from dragoman import Client, Policy, Session, Timeouts
+from dragoman import Client, Session, Timeouts
 from dragoman.client.capabilities import AgentInfo
 from dragoman.client.mcp import HttpServer, SseServer, StdioServer
 from dragoman.errors import (
@@ -24,7 +24,6 @@ from dragoman.errors import (
     Unsupported,
     VersionMismatch,
 )
-from dragoman.session import events as e
 from dragoman.session.facts import TokenUsage
 
 SECOND: dict[str, Any] = {"protocol": 2}
@@ -235,6 +234,39 @@ async def test_work_outside_of_turns_is_known_and_can_be_stopped(tmp_path: Path)
         assert (session.state.turns, session.state.background) == ([], [])
 
 
+async def test_the_end_told_again_does_not_end_the_next_turn(tmp_path: Path) -> None:
+    agent = second_agent()
+    async with opened(agent, tmp_path, **SECOND) as (_, session):
+        first = await prompted(agent, session)
+        state(agent, "running")
+        state(agent, "idle", stopReason="end_turn")
+        await gathered(first)
+        second = await prompted(agent, session)
+        state(agent, "idle", stopReason="end_turn")
+        agent.update("tool_call_update", toolCallId="c", title="in the background")
+        state(agent, "idle", background=[])
+        state(agent, "running")
+        agent.say("hi", messageId="m")
+        state(agent, "idle", stopReason="refusal")
+        assert kinds(await gathered(second))[-2:] == ["AgentMessage", "TurnEnded"]
+        assert second.stop_reason == "refusal"
+
+
+async def test_a_prompt_that_is_taken_and_not_begun_can_be_cancelled(tmp_path: Path) -> None:
+    agent = second_agent()
+    async with opened(agent, tmp_path, **SECOND) as (_, session):
+        first = await prompted(agent, session)
+        state(agent, "running")
+        state(agent, "idle", stopReason="end_turn")
+        await gathered(first)
+        second = await prompted(agent, session)
+        cancelling = asyncio.create_task(session.cancel())
+        await agent.expect("session/cancel")
+        state(agent, "idle", stopReason="cancelled")
+        await cancelling
+        assert second.stop_reason == "cancelled"
+
+
 # ── sessions ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -350,79 +382,12 @@ async def test_files_and_terminals_are_not_served(tmp_path: Path) -> None:
         assert answer["error"]["code"] == -32601
 
 
-# ── questions ─────────────────────────────────────────────────────────────────────────────────
-
-OPTIONS = [
-    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
-    {"optionId": "no", "name": "No", "kind": "reject_once"},
-]
-
-
-async def asked(agent: RawAgent, session: Session, **params: Any) -> e.PermissionRequested:
-    """What is asked when the agent asks like this; the answer is yes."""
-    events = session.events()
-    asking = asyncio.create_task(
-        agent.ask("session/request_permission", {"sessionId": "s1", "options": OPTIONS} | params)
-    )
-    async for event in events:
-        if isinstance(event, e.PermissionRequested):
-            await session.answer(event.request_id, "yes")
-            answer = await asking
-            assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": "yes"}
-            return event
-    raise AssertionError
-
-
-async def test_a_question_has_its_own_title_and_leaves_the_calls_alone(tmp_path: Path) -> None:
-    agent = second_agent()
-    async with opened(agent, tmp_path, **SECOND) as (_, session):
-        change = {"operation": "modify", "path": str(tmp_path / "a")}
-        call = {
-            "toolCallId": "c",
-            "kind": "edit",
-            "content": [{"type": "diff", "changes": [change]}],
-        }
-        agent.update("tool_call_update", toolCallId="c", title="Edit a")
-        subject = {"type": "tool_call", "toolCall": call}
-        event = await asked(agent, session, title="May I?", description="Safe", subject=subject)
-        assert (event.title, event.explanation, event.tool_call_id) == ("May I?", "Safe", "c")
-        assert (event.operation, event.paths) == ("write", [str(tmp_path / "a")])
-        assert session.state.tool_calls["c"].title == "Edit a"
-
-
-async def test_a_move_out_of_a_place_we_refuse_is_refused(tmp_path: Path) -> None:
-    agent = second_agent()
-    async with opened(agent, tmp_path, **SECOND):
-        change = {"operation": "move", "oldPath": "/etc/passwd", "path": str(tmp_path / "a")}
-        call = {"toolCallId": "c", "content": [{"type": "diff", "changes": [change]}]}
-        subject = {"type": "tool_call", "toolCall": call}
-        params = {"sessionId": "s1", "options": OPTIONS, "title": "May I?", "subject": subject}
-        answer = await agent.ask("session/request_permission", params)
-        assert answer["result"]["outcome"]["optionId"] == "no"
-
-
-async def test_a_command_that_the_agent_would_run_is_shown_as_one(tmp_path: Path) -> None:
-    agent = second_agent()
-    async with opened(agent, tmp_path, **SECOND) as (_, session):
-        subject = {"type": "command", "command": "make all", "cwd": str(tmp_path)}
-        event = await asked(agent, session, title="Run the build?", subject=subject)
-        assert (event.operation, event.argv, event.claimed) == ("execute", ["make all"], True)
-
-
-@pytest.mark.parametrize("subject", [None, {"type": "_telepathy", "mind": "yours"}])
-async def test_a_question_about_nothing_known_is_always_asked(subject: Any, tmp_path: Path) -> None:
-    agent = second_agent()
-    async with opened(agent, tmp_path, policy=Policy(yolo=True), **SECOND) as (_, session):
-        event = await asked(agent, session, title="Go on?", subject=subject)
-        assert (event.title, event.tool_call_id) == ("Go on?", None)
-
-
 async def test_a_cancel_answers_what_is_asked(tmp_path: Path) -> None:
     agent = second_agent()
     async with opened(agent, tmp_path, **SECOND) as (_, session):
         turn = await prompted(agent, session)
         state(agent, "requires_action")
-        params = {"sessionId": "s1", "options": OPTIONS, "title": "May I?"}
+        params: dict[str, Any] = {"sessionId": "s1", "options": [], "title": "May I?"}
         asking = asyncio.create_task(agent.ask("session/request_permission", params))
         await until(lambda: session.pending)
         cancelling = asyncio.create_task(session.cancel())

@@ -225,6 +225,54 @@ def test_a_change_nobody_knows_is_kept_as_it_came() -> None:
     assert diffs(wire) == [UnknownItem("diff/_link", raw.decode())]
 
 
+def test_a_diff_without_a_change_is_something_nobody_understands() -> None:
+    raw = '{"type":"diff","changes":[],"patch":{"format":"git_patch","text":"diff --git /a /a\\n"}}'
+    assert diffs(codec.decode(raw.encode(), v2.Diff)) == [UnknownItem("diff", raw)]
+
+
+INSIDE = {"operation": "modify", "path": "/w/a"}
+READABLE = {"type": "diff", "changes": [INSIDE, {"operation": "_link"}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "lost"),
+    [
+        ("tool_call_update", {"content": [READABLE], "locations": [{"path": "/w/a"}]}, False),
+        ("tool_call_update", {"content": [{"type": "_x", "changes": [1]}]}, False),
+        ("tool_call_update", {"content": None, "locations": None}, False),
+        ("tool_call_update", {"title": "x"}, False),
+        ("tool_call_content_chunk", {"content": READABLE}, False),
+        (
+            "tool_call_update",
+            {"content": [{"type": "diff", "changes": [INSIDE, {"operation": "modify"}]}]},
+            True,
+        ),
+        ("tool_call_update", {"content": [{"type": "diff"}]}, True),
+        ("tool_call_update", {"content": [7]}, True),
+        ("tool_call_update", {"content": "rm"}, True),
+        ("tool_call_update", {"locations": [{"path": "/w/a"}, {"path": 7}]}, True),
+        (
+            "tool_call_content_chunk",
+            {"content": {"type": "diff", "changes": [INSIDE, {"operation": "move"}]}},
+            True,
+        ),
+    ],
+)
+def test_what_cannot_be_read_of_a_tool_call_leaves_a_trace(
+    kind: str, told: dict[str, Any], lost: bool
+) -> None:
+    host = Told()
+    update = {"sessionUpdate": kind, "toolCallId": "c"} | told
+    host.update(update)
+    unread = [item for item in host.state.tool_calls["c"].content if _is_unread(item)]
+    raw = codec.encode(update).decode()
+    assert unread == ([UnknownItem("unread", raw)] if lost else [])
+
+
+def _is_unread(item: Any) -> bool:
+    return isinstance(item, UnknownItem) and item.kind == "unread"
+
+
 # ── anything ──────────────────────────────────────────────────────────────────────────────────
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from store.stores import KINDS, ME, YOU, acquire, batch, begin, record, whole
-from support.postgres import empty_database, postgres
+from support.postgres import bare_database, empty_database, postgres
 
+from dragoman.errors import DragomanError, LeaseLost, StoreError, UnknownSession
 from dragoman.host.matching import Rule
 from dragoman.session.content import Text
 from dragoman.session.events import AgentMessage, TurnStarted
@@ -108,6 +109,29 @@ async def test_what_runs_and_what_is_another_session_is_left_out(tmp_path: Path)
         assert len(await whole(target, "other")) == 2
 
 
+@pytest.mark.parametrize("error", [LeaseLost("a"), UnknownSession("a")], ids=["taken", "deleted"])
+async def test_what_is_taken_or_deleted_meanwhile_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: DragomanError
+) -> None:
+    async with both(("sqlite", "sqlite"), tmp_path) as (source, target):
+        for name in ("a", "b"):
+            lease = await begin(source, name)
+            await source.append(lease, batch(1, 2))
+            await source.release(lease)
+        original = target.append
+
+        async def append(lease: Lease, batch: Batch) -> int:
+            if lease.session_id == "a":
+                raise error
+            return await original(lease, batch)
+
+        monkeypatch.setattr(target, "append", append)
+        copied = await copy_store(source, target, ME, None)
+        assert copied.sessions == 1
+        assert [remark.split(":")[0] for remark in copied.remarks] == ["a was left out"]
+        assert len(await whole(target, "b")) == 2
+
+
 async def test_a_name_that_is_taken_there_is_left_out(tmp_path: Path) -> None:
     async with both(("sqlite", "sqlite"), tmp_path) as (source, target):
         await source.create_session(record("a", name="n"))
@@ -153,3 +177,12 @@ async def test_an_event_that_is_missing_is_a_fault(tmp_path: Path) -> None:
         "session s should have 2501 events, has 2500, the last is 2501",
         "there are events behind the newest one",
     ]
+
+
+async def test_a_database_without_a_store_is_said_to_have_none_and_stays_so(tmp_path: Path) -> None:
+    address = bare_database()
+    with pytest.raises(StoreError, match="there is no store in this database"):
+        await check(address, tmp_path)
+    with psycopg.connect(address) as connection:
+        found = connection.execute("SELECT to_regnamespace('dragoman')").fetchone()
+    assert found == (None,)

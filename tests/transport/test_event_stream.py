@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from dragoman.errors import FrameTooLarge
@@ -21,10 +23,23 @@ def test_the_data_of_each_event_is_a_frame() -> None:
 
 def test_data_on_several_lines_is_one_frame() -> None:
     assert fed(b'data: {\ndata: "a":\ndata: 1}\n\n') == [b'{ "a": 1}']
+    assert fed(b"data:\n\ndata\n\n") == [b""]
 
 
 def test_an_event_that_was_not_finished_is_none() -> None:
     assert fed(b"data: {}\n") == []
+
+
+def test_an_event_of_many_tiny_lines_takes_little_more_than_its_bytes() -> None:
+    stream = EventStream()
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            assert list(stream.feed(b"data:xyz\n" * 1000)) == []
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2 * 100_000 * len(b"xyz ")
 
 
 def test_an_event_of_exactly_the_limit_passes() -> None:

@@ -198,6 +198,71 @@ async def test_the_stream_of_an_idle_session_may_end_and_is_opened_again() -> No
         assert await soon(transport.receive()) == b'{"method":"told"}\n'
 
 
+ACKNOWLEDGED = b'data: {"jsonrpc":"2.0","id":1,"result":{"messageId":"m"}}\n\n'
+
+
+async def test_the_stream_of_an_acknowledged_prompt_is_opened_again_by_itself() -> None:
+    play = Play()
+    async with tidy_loop(), played(play) as transport:
+        transport.send(PROMPT)
+        await play.until(4)
+        for told in (ACKNOWLEDGED, b'data: {"method":"one"}\n\n', b'data: {"method":"two"}\n\n'):
+            play.stream("s1").put_nowait(told)
+            play.stream("s1").put_nowait(None)
+        received = [await soon(transport.receive()) for _ in range(3)]
+    assert received[1:] == [b'{"method":"one"}\n', b'{"method":"two"}\n']
+
+
+async def test_a_stream_that_tells_nothing_is_opened_again_less_and_less_often() -> None:
+    play = Play()
+    async with tidy_loop(), played(play) as transport:
+        transport.send(PROMPT)
+        await play.until(4)
+        play.stream("s1").put_nowait(ACKNOWLEDGED)
+        await soon(transport.receive())
+        for _ in range(50):
+            play.stream("s1").put_nowait(None)
+        await asyncio.sleep(1.5)
+        assert 6 <= len(play.requests) <= 9
+
+
+@pytest.mark.parametrize("status", [404, 500])
+async def test_a_session_whose_stream_is_gone_is_the_end_for_whoever_asks_there(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.transport.http._LATER", (0.2, 0.2))
+    play = Play()
+    async with tidy_loop(), played(play) as transport:
+        transport.send(PROMPT)
+        await play.until(4)
+        play.stream("s1").put_nowait(ACKNOWLEDGED)
+        await soon(transport.receive())
+        play.answers["GET"] = lambda request, body: Response(status_code=status)
+        play.stream("s1").put_nowait(None)
+        await asyncio.sleep(0.1)
+        transport.send(PROMPT)
+        error = await lost(transport)
+    assert isinstance(error, RemoteLost)
+
+
+async def test_a_stream_whose_head_never_comes_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def silent(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    play = Play()
+    async with tidy_loop(), played(play) as transport:
+        monkeypatch.setattr("dragoman.transport.http.CONNECT_SECONDS", 0.2)
+        never: Any = silent
+        play.answers["GET"] = lambda request, body: never
+        transport.send(PROMPT)
+        error = await lost(transport)
+    assert isinstance(error, RemoteLost)
+    assert error.reason == "it does not open a stream of events"
+
+
 @pytest.mark.parametrize("session", [None, "s1"], ids=["connection", "session"])
 async def test_a_stream_that_ends_while_something_is_asked_is_the_end(session: str | None) -> None:
     play = Play()

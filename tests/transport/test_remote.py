@@ -20,9 +20,10 @@ def test_a_token_behind_the_address_is_a_header_and_not_part_of_it() -> None:
     assert agent.sent_headers == {"Authorization": "Bearer a b", "X": "1"}
 
 
-def test_a_header_that_was_given_counts_before_the_token() -> None:
-    agent = RemoteAgent("ws://host#token=a", {"Authorization": "Basic b"})
-    assert agent.sent_headers == {"Authorization": "Basic b"}
+@pytest.mark.parametrize("name", ["Authorization", "authorization"])
+def test_a_header_that_was_given_counts_before_the_token(name: str) -> None:
+    agent = RemoteAgent("ws://host#token=a", {name: "Basic b"})
+    assert agent.sent_headers == {name: "Basic b"}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import traceback
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -73,6 +75,7 @@ async def test_cookies_come_back_on_the_next_connection() -> None:
         (401, False, "other credentials than the headers (401)"),
         (404, False, "no agent at this path (404)"),
         (503, True, "cannot serve us now (503)"),
+        (421, False, "does not answer to this name of its host (421)"),
         (200, False, "HTTP status 200"),
     ],
 )
@@ -211,6 +214,20 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
+    ("agent", "address"),
+    [("ws://host.example/acp", "http://x:CANARY@"), ("ws://CANARY@host.example/acp", "")],
+    ids=["proxy", "agent"],
+)
+async def test_an_address_that_cannot_be_read_is_in_no_traceback(
+    agent: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", address)
+    monkeypatch.setenv("no_proxy", "")
+    error = await refused(RemoteAgent(agent))
+    assert "CANARY" not in "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize(
     ("address", "words"),
     [
         ("http://x:CANARY@127.0.0.1:{}", "its proxy does not let us through (407)"),
@@ -289,6 +306,41 @@ async def test_a_side_that_answers_pings_is_not_given_up(monkeypatch: pytest.Mon
         theirs.send(b"{}\n")
         assert await soon(ours.receive()) == b"{}\n"
         answering.cancel()
+
+
+async def test_a_side_that_takes_a_large_message_slowly_is_not_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(websocket, "BEAT_SECONDS", 0.3)
+    async with tidy_loop(), by_websocket() as (ours, theirs):
+        sock = theirs.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+        ours.send(b'{"x":"' + b"y" * (48 << 20) + b'"}\n')
+        reading = asyncio.create_task(_read_slowly(theirs))
+        receiving = asyncio.create_task(ours.receive())
+        await asyncio.wait({receiving}, timeout=3)
+        was_kept, waits = not receiving.done(), ours.pending
+        reading.cancel()
+        error = None if was_kept else await ours.failure(spoke=True, printed="")
+        receiving.cancel()
+    assert was_kept, error
+    assert waits > 0  # else it was not slow
+
+
+async def _read_slowly(theirs: SocketSide) -> None:
+    for _ in range(10_000):
+        await theirs.reader.read(64 * 1024)
+        await asyncio.sleep(0.01)
+
+
+async def test_a_side_that_stops_taking_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(websocket, "BEAT_SECONDS", 0.2)
+    async with tidy_loop(), by_websocket() as (ours, _):
+        ours.send(b'{"x":"' + b"y" * (32 << 20) + b'"}\n')
+        error = await lost(ours)
+        await ours.aclose()
+    assert isinstance(error, RemoteLost)
+    assert error.reason.startswith("nothing came from it for")
 
 
 async def test_what_a_slow_reader_does_not_take_stays_with_the_other_side() -> None:

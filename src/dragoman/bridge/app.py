@@ -21,6 +21,7 @@ from dragoman.transport.http_routes import (
     INITIALIZE,
     JSON,
     SESSION_ID,
+    Outline,
     outline,
 )
 from dragoman.web.failures import Failure, failure_of, response_for
@@ -35,6 +36,7 @@ logger = logging.getLogger("dragoman.bridge")
 
 PATH = "/acp"
 BODY_SECONDS = 60.0
+"""For each piece of it."""
 _LONGEST_ID = 512
 
 
@@ -90,8 +92,8 @@ class Bridge:
     async def _post(self, request: Request) -> Response:
         frame = _checked(await _body(request))
         message = outline(frame)
-        if message.method == INITIALIZE:
-            return await self._begin(request, frame)
+        if message.method == INITIALIZE and _header(request, CONNECTION_ID) is None:
+            return await self._begin(frame, message)
         connection = self._connection(request)
         session = _header(request, SESSION_ID)
         if message.session is not None and message.session != session:
@@ -99,10 +101,9 @@ class Bridge:
         await connection.take(frame, message, session)
         return Response(status_code=202)
 
-    async def _begin(self, request: Request, frame: bytes) -> Response:
-        message = outline(frame)
-        if _header(request, CONNECTION_ID) is not None or message.id is None:
-            raise Failure(400, "invalid", "a connection begins with one request to initialize")
+    async def _begin(self, frame: bytes, message: Outline) -> Response:
+        if message.id is None:
+            raise Failure(400, "invalid", "a connection begins with a request to initialize")
         connection, welcome = await self.connections.begin(frame, message)
         return Response(welcome, headers={CONNECTION_ID: connection.id}, media_type=JSON)
 
@@ -153,9 +154,15 @@ def _header(request: Request, name: str) -> str | None:
 
 
 async def _body(request: Request) -> bytes:
+    body = bytearray()
+    pieces = request.stream()
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            return await request.body()
+        while True:
+            async with asyncio.timeout(BODY_SECONDS):
+                piece = await anext(pieces, None)
+            if piece is None:
+                return bytes(body)
+            body += piece
     except TimeoutError:
         raise Failure(408, "too_slow", "the body did not arrive in time") from None
 

@@ -50,10 +50,10 @@ class HttpConnection:
     async def initialize(self, frame: bytes, message: Outline) -> bytes:
         """The agent's answer. Raises Failure."""
         self._welcome_id = message.id
-        await self._agent.send(frame)
         ending = asyncio.create_task(self.ended.wait())
         try:
             async with asyncio.timeout(_INITIALIZE_SECONDS):
+                await self._agent.send(frame)
                 await asyncio.wait({self._welcome, ending}, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
             raise Failure(504, "agent_silent", "the agent does not answer") from None
@@ -76,8 +76,13 @@ class HttpConnection:
         if session is None:
             return self._main
         if session not in self._sessions and len(self._sessions) >= _MAX_SESSIONS:
-            raise Failure(429, "too_many", "there are too many sessions on this connection")
+            self._forget_idle()
+            if len(self._sessions) >= _MAX_SESSIONS:
+                raise Failure(429, "too_many", "there are too many sessions on this connection")
         return self._sessions.setdefault(session, Mailbox(self._tally))
+
+    def _forget_idle(self) -> None:
+        self._sessions = {name: box for name, box in self._sessions.items() if not box.is_idle}
 
     # ── is anyone reading? ────────────────────────────────────────────────────────────────────
 
@@ -122,7 +127,10 @@ class HttpConnection:
         session = message.session
         if message.is_answer and message.id is not None:
             session = self._expected.pop(message.id, None)
-        self.mailbox(session).put(frame)
+        try:
+            self.mailbox(session).put(frame)
+        except Failure as error:
+            logger.warning("a message that nobody could read was dropped: %s", error.message)
 
     def close(self) -> None:
         """The streams end behind what they hold."""
@@ -154,7 +162,8 @@ class Connections:
         except BaseException:
             connection.ended.set()
             raise
-        self._open[connection.id] = connection
+        if not connection.ended.is_set():
+            self._open[connection.id] = connection
         return connection, welcome
 
     async def _run(self, connection: HttpConnection, stack: AsyncExitStack) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 
 _PIECE_BYTES = 64 * 1024
+_OVERHEAD_BYTES = 64
+"""What holding a frame costs beside its bytes: many small ones are much, too."""
 
 
 class Tally:
@@ -44,8 +46,13 @@ class Mailbox:
 
     def put(self, frame: bytes) -> None:
         self._frames.append(frame)
-        self._tally.add(len(frame))
+        self._tally.add(len(frame) + _OVERHEAD_BYTES)
         self._changed.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is here, and nobody waits for anything."""
+        return not self._frames and not self.is_read
 
     def end(self) -> None:
         """No more will come; what is there can still be read."""
@@ -53,22 +60,36 @@ class Mailbox:
         self._changed.set()
 
     async def events(self) -> AsyncGenerator[bytes]:
-        """Server-sent events, joined to pieces that are worth a write."""
+        """Server-sent events in pieces that are worth a write, and small enough that a slow reader
+        is seen to take them."""
         while True:
             while self._frames:
-                yield self._piece()
+                for part in self._parts():
+                    yield part
             if self._is_over:
                 return
             self._changed.clear()
             await self._changed.wait()
 
-    def _piece(self) -> bytes:
+    def _parts(self) -> Iterator[bytes]:
+        """The tally falls as they are taken, which tells that someone reads."""
+        piece, held = self._piece()
+        try:
+            for start in range(0, len(piece), _PIECE_BYTES):
+                yield piece[start : start + _PIECE_BYTES]
+                taken = min(held, _PIECE_BYTES)
+                held -= taken
+                self._tally.take(taken)
+        finally:
+            self._tally.take(held)
+
+    def _piece(self) -> tuple[bytes, int]:
+        """Some frames as events, and what they counted."""
         parts: list[bytes] = []
         size = 0
         while self._frames and size < _PIECE_BYTES:
             frame = self._frames.popleft()
-            size += len(frame)
+            size += len(frame) + _OVERHEAD_BYTES
             # A carriage return would end the line for a reader of events.
             parts.append(b"data: %b\n\n" % frame.replace(b"\r", b" "))
-        self._tally.take(size)
-        return b"".join(parts)
+        return b"".join(parts), size

@@ -16,7 +16,8 @@ from dragoman.transport.http_routes import CONNECTION_ID
 logger = logging.getLogger("dragoman.bridge")
 
 _STALL_SECONDS = 60.0
-"""A reader that takes nothing for so long is cut off, and its agent ends."""
+"""A reader that takes nothing for so long is cut off, and its agent ends; so is a client whose
+agent takes nothing, since meanwhile it could not be seen leaving."""
 _NORMAL, _FAILED, _STALLED = 1000, 1011, 1008
 _LONGEST_REASON = 120
 
@@ -65,7 +66,11 @@ async def _inward(agent: BridgedAgent, receive: Receive) -> tuple[int, str]:
         if message["type"] == "websocket.disconnect":
             return _NORMAL, ""
         if (text := message.get("text")) is not None:  # binary messages mean nothing here
-            await agent.send(text.encode())
+            try:
+                async with asyncio.timeout(_STALL_SECONDS):
+                    await agent.send(text.encode())
+            except TimeoutError:
+                return _STALLED, "the agent took nothing for too long"
 
 
 async def _outward(agent: BridgedAgent, send: Send) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from dragoman.client.dialect import Finished
 from dragoman.client.v2 import inward
 from dragoman.client.v2.foreground import Prompted
-from dragoman.client.v2.serving import Serving, subject_of
+from dragoman.client.v2.serving import Serving, subject_of, tool_call_of
 from dragoman.errors import DragomanError
 from dragoman.host.permissions import Subject
 from dragoman.schema import codec, v2
@@ -138,9 +138,7 @@ def permission(
 ) -> tuple[str, e.ToolCallUpdated | None, list[PermissionOption], Subject]:
     """Who asks, about which tool call, with which options, and what it says by itself."""
     asked = codec.decode(request.params, v2.RequestPermissionRequest)
-    call = None
-    if isinstance(asked.subject, v2.ToolCallPermissionSubject):
-        call = inward.tool_call_update(asked.subject.tool_call)
+    call = tool_call_of(asked, request.params)
     options = [inward.permission_option(option) for option in asked.options]
     return asked.session_id, call, options, subject_of(asked)
 

@@ -45,7 +45,7 @@ from dragoman.host.wording import (
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
 from dragoman.session import facts
-from dragoman.session.content import Diff, ToolContent
+from dragoman.session.content import Diff, ToolContent, UnknownItem
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import PendingElicitation, PendingPermission, SessionState, ToolCall
 
@@ -184,8 +184,7 @@ class Consent:
             locations=[] if call is None else [place.path for place in call.locations],
             resolve=os.path.realpath,
         )
-        about_nothing = call is None and subject.command is None
-        if not about_nothing and not is_question(plain_options(options)):
+        if _is_understood(call, subject) and not is_question(plain_options(options)):
             return access
         return msgspec.structs.replace(access, question=True)
 
@@ -429,6 +428,14 @@ def _shown(call: ToolCall) -> tuple[ToolContent, ...]:
     be read by whoever is asked, and a yes covers it."""
     told = None if call.diffs else whole_file(call.raw_input)
     return tuple(call.content) if told is None else (*call.content, Diff(*told))
+
+
+def _is_understood(call: ToolCall | None, subject: Subject) -> bool:
+    """Whether it is known what is asked for. No rule may allow something with a part that nobody
+    here can read, whatever the rest of it says."""
+    if call is not None and any(isinstance(item, UnknownItem) for item in call.content):
+        return False
+    return call is not None if subject.command is None else bool(subject.command.strip())
 
 
 def _raw_input(call: ToolCall | None, subject: Subject) -> Any:

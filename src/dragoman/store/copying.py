@@ -1,7 +1,7 @@
 """Copies one store into another through their common face: sessions with their events, and rules.
 
 What is there already stays: a copy that was cut short, or is out of date, is gone on with. A
-session that somebody runs is left out.
+session that somebody runs, takes or deletes meanwhile is left out.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from dragoman.errors import NameTaken, SessionOwned
+from dragoman.errors import LeaseLost, NameTaken, SessionOwned, UnknownSession
 from dragoman.store.base import Store
 from dragoman.store.records import (
     Batch,
@@ -45,7 +45,7 @@ async def copy_store(source: Store, target: Store, owner: Owner, home: str | Non
         record.home = None if target.is_local else record.home or home
         try:
             await _copy_session(source, target, record, owner, copied)
-        except SessionOwned as error:
+        except (SessionOwned, LeaseLost, UnknownSession) as error:
             copied.remarks.append(f"{record.id} was left out: {error}")
     known = {stored.rule.id for stored in target.rules.load()}
     for stored in source.rules.load():

@@ -19,15 +19,15 @@ class EventStream:
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._limit = limit
         self._lines = Framer(limit + _FIELD_NAME + 1)
-        self._data: list[bytes] = []
-        self._size = 0
+        # Grows in place: a heap of tiny lines would take many times what they hold.
+        self._data: bytearray | None = None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The frames that `data` completes. Raises FrameTooLarge."""
         for line in self._cut(data):
-            if not line and self._data:
-                yield b" ".join(self._data)
-                self._data, self._size = [], 0
+            if not line and self._data is not None:
+                frame, self._data = bytes(self._data), None
+                yield frame
             elif line.startswith(b"data:"):
                 self._take(line[5:].removeprefix(b" "))
 
@@ -39,7 +39,10 @@ class EventStream:
             raise FrameTooLarge(self._limit) from None
 
     def _take(self, part: bytes) -> None:
-        self._size += len(part) + 1
-        if self._size > self._limit + 1:
+        if self._data is None:
+            self._data = bytearray()
+        else:
+            self._data += b" "
+        if len(self._data) + len(part) > self._limit:
             raise FrameTooLarge(self._limit)
-        self._data.append(part)
+        self._data += part

@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -43,7 +43,8 @@ _LITTLE_QUEUED = 64 * 1024
 _MUCH_AHEAD = 64 * 1024
 _CLOSE_SECONDS = 2.0
 _LATER = (0.05, 0.2, 0.5, 1.0, 2.0)
-"""Pauses before asking again for the stream of a session that is not known there yet."""
+"""Pauses before asking again for the stream of a session: one that is not known there yet, or one
+that ended."""
 _ACCEPTED = range(200, 300)
 _IDLE_SECONDS = 3.0
 """Node's server closes an idle connection after five: a message must not meet it closing."""
@@ -63,9 +64,9 @@ def connect(route: Route) -> HttpTransport:
     """Raises Unreachable for a proxy that cannot be used; anything else is found out later."""
     try:
         return HttpTransport(route)
-    except (ImportError, ValueError) as error:
+    except (ImportError, ValueError):  # their words may hold the proxy's password
         reason = "the proxy that is set for it cannot be used; SOCKS is not supported"
-        raise Unreachable(route.agent.place, reason) from error
+        raise Unreachable(route.agent.place, reason) from None
 
 
 class HttpTransport:
@@ -91,6 +92,8 @@ class HttpTransport:
         self._taken = asyncio.Event()
         self._streams: dict[str | None, asyncio.Future[bool]] = {}
         """Whether each could be opened; the one without a session is the connection's."""
+        self._in_vain: dict[str, int] = {}
+        """How often in a row the stream of a session ended without having told anything."""
         self._asked: dict[bytes, str] = {}
         """The sessions of requests that wait for an answer of ours."""
         self._waiting: dict[bytes, str] = {}
@@ -232,11 +235,21 @@ class HttpTransport:
             self._start(self._listen(session, opened))
         return await asyncio.shield(self._streams[session])
 
-    async def _ask_again(self, session: str) -> None:
-        for pause in _LATER:
+    async def _ask_again(self, session: str, first: int = 0) -> bool:
+        for pause in _LATER[first:]:
             await asyncio.sleep(pause)
             if await self._stream(session):
-                return
+                return True
+        return False
+
+    async def _reopen(self, session: str) -> None:
+        """More may come on a stream that ended, though no answer is awaited there: what a turn
+        tells once its prompt was acknowledged."""
+        in_vain = self._in_vain[session] = self._in_vain.get(session, -1) + 1
+        with self._ending(_CUT):
+            first = min(in_vain, len(_LATER) - 1)
+            if not await self._ask_again(session, first) and session in self._waiting.values():
+                raise RemoteLost(self._place, "the stream of a session cannot be had any more")
 
     async def _listen(self, session: str | None, opened: asyncio.Future[bool]) -> None:
         try:
@@ -256,10 +269,14 @@ class HttpTransport:
         headers = self._headers(session) | {"Accept": EVENT_STREAM}
         # On a connection of its own: over HTTP/2, httpx has no second request on one until the
         # server has announced how many it takes, and some never do.
-        async with (
-            self._new_client() as http,
-            http.stream("GET", self._url, headers=headers) as response,
-        ):
+        async with AsyncExitStack() as stack:
+            http = await stack.enter_async_context(self._new_client())
+            opening = http.stream("GET", self._url, headers=headers)
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    response = await stack.enter_async_context(opening)
+            except TimeoutError:
+                raise RemoteLost(self._place, "it does not open a stream of events") from None
             if response.status_code == 404 and session is not None:
                 yield None
                 return
@@ -278,6 +295,8 @@ class HttpTransport:
 
     def _arrived(self, frame: bytes, session: str | None) -> None:
         message = outline(frame)
+        if session is not None:
+            self._in_vain.pop(session, None)
         if message.is_request and message.id is not None and session is not None:
             self._asked[message.id] = session
         if message.is_answer and message.id is not None:
@@ -290,12 +309,12 @@ class HttpTransport:
             self._readable.set()
 
     def _ended(self, session: str | None) -> None:
-        """A session's stream may end while nothing is asked there: it is opened again when
-        something is."""
+        """A session's stream may end while nothing is asked there, and is opened again."""
         if session is None:
             raise RemoteLost(self._place, "the other side closed it")
         if session in self._waiting.values():
             raise RemoteLost(self._place, "the other side closed the stream of a session")
+        self._start(self._reopen(session))
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────
 

@@ -24,8 +24,8 @@ async def tunnel(uri: WebSocketURI, place: str) -> socket.socket | None:
         return None
     try:
         proxy = parse_proxy(address)
-    except InvalidProxy as error:  # the address may hold a password
-        raise Unreachable(place, "the address of its proxy cannot be read") from error
+    except InvalidProxy:  # which has the whole address in its words, and that may hold a password
+        raise Unreachable(place, "the address of its proxy cannot be read") from None
     if proxy.scheme != "http":
         reason = f"a WebSocket goes through an http:// proxy alone, not {proxy.scheme}://"
         raise Unreachable(place, f"{reason}; set one, or leave this host out with NO_PROXY")

@@ -54,6 +54,8 @@ class RemoteAgent(msgspec.Struct, frozen=True):
         fragment = urlsplit(self.url).fragment
         if not fragment.startswith("token="):
             return dict(self.headers)
+        if any(name.lower() == "authorization" for name in self.headers):
+            return dict(self.headers)
         token = unquote(fragment.removeprefix("token="))
         return {"Authorization": f"Bearer {token}"} | dict(self.headers)
 

@@ -105,6 +105,8 @@ def refusal(place: str, status: int, location: str | None = None) -> Unreachable
             return Unreachable(place, f"it wants other credentials than the headers ({status})")
         case 404 | 405 | 426:
             return Unreachable(place, f"there is no agent at this path ({status})")
+        case 421:
+            return Unreachable(place, f"it does not answer to this name of its host ({status})")
         case 408 | 425 | 429 | 500 | 502 | 503 | 504:
             return Unreachable(place, f"it cannot serve us now ({status})", again=True)
         case _:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket as sockets
 import ssl
 from collections import deque
 from email.message import Message
@@ -33,6 +34,7 @@ _CLOSE_SECONDS = 2.0
 _MUCH_AHEAD = 64 * 1024
 """Beyond this nothing more is read until what is there was taken."""
 _LITTLE_QUEUED = 64 * 1024
+_LITTLE_UNSENT = 256 * 1024
 _READ_SIZE = 64 * 1024
 _LARGEST_HEAD = 64 * 1024
 
@@ -59,7 +61,7 @@ async def connect(route: Route) -> WebSocketTransport:
         async with asyncio.timeout(CONNECT_SECONDS):
             return await _connect(route, parse_uri(route.agent.endpoint))
     except InvalidURI as error:  # which has the whole address in its words
-        raise Unreachable(place, f"its address cannot be used ({error.msg})") from error
+        raise Unreachable(place, f"its address cannot be used ({error.msg})") from None
     except InvalidHandshake as error:
         raise Unreachable(place, f"its handshake is not that of a WebSocket ({error})") from error
     except EOFError as error:
@@ -153,6 +155,9 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         self._room = asyncio.Event()
         self._room.set()
         self._is_quiet = False
+        self._written = 0
+        self._backlog = 0
+        self._gone = 0
         self._beat: asyncio.TimerHandle | None = None
 
     # ── the handshake ─────────────────────────────────────────────────────────────────────────
@@ -165,7 +170,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
                 del request.headers[name]
             request.headers[name] = value
         self._handshake.send_request(request)
-        self._transport.write(b"".join(self._handshake.data_to_send()))
+        self._write(b"".join(self._handshake.data_to_send()))
         return await self._shaken
 
     def _answered(self, data: bytes) -> None:
@@ -204,6 +209,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.set_write_buffer_limits(high=_LITTLE_QUEUED)
+        _hold_little(transport.get_extra_info("socket"))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """One for all reads: what asyncio makes for each by itself is mapped and unmapped."""
@@ -239,14 +245,14 @@ class WebSocketTransport(asyncio.BufferedProtocol):
 
     def _answer_pings(self) -> None:
         """The newest counts for all, so that a flood of them is not answered by another."""
-        self._transport.write(frames.pong(self._incoming.pings[-1]))
+        self._write(frames.pong(self._incoming.pings[-1]))
         self._incoming.pings.clear()
 
     def _closed(self, code: int, reason: str) -> None:
         said = _MEANINGS.get(code, f"the other side closed it with code {code}")
         self._end(f"{said} ({reason[:200]})" if reason else said)
         if not self._is_closing:
-            self._transport.write(frames.close(_NORMAL))
+            self._write(frames.close(_NORMAL))
         self._transport.close()
 
     def eof_received(self) -> None:
@@ -267,13 +273,26 @@ class WebSocketTransport(asyncio.BufferedProtocol):
     # ── is anyone there? ──────────────────────────────────────────────────────────────────────
 
     def _beaten(self) -> None:
-        if self._is_quiet and not self._is_paused:
+        has_moved = self._has_moved()
+        if self._is_quiet and not self._is_paused and not has_moved:
             self._give_up(_GOING_AWAY, f"nothing came from it for {2 * BEAT_SECONDS:g} s")
             return
         # What we do not read may well be there.
         self._is_quiet = not self._is_paused
-        self._transport.write(frames.ping())
+        self._write(frames.ping())
         self._beat = self._loop.call_later(BEAT_SECONDS, self._beaten)
+
+    def _has_moved(self) -> bool:
+        """Whether some of what waited at the last beat has gone out: our ping stands behind it."""
+        backlog = self._transport.get_write_buffer_size()
+        gone = self._written - backlog
+        has_moved = self._backlog > 0 and gone > self._gone
+        self._backlog, self._gone = backlog, gone
+        return has_moved
+
+    def _write(self, data: bytes) -> None:
+        self._written += len(data)
+        self._transport.write(data)
 
     # ── the transport's face ──────────────────────────────────────────────────────────────────
 
@@ -293,7 +312,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
     def send(self, data: bytes) -> None:
         if not self._reason:
             for frame in self._outgoing.feed(data):
-                self._transport.write(frames.text(frame))
+                self._write(frames.text(frame))
 
     async def drain(self) -> None:
         await self._room.wait()
@@ -314,7 +333,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         self._end("it is closed")
         try:
             if was_open:
-                self._transport.write(frames.close(_NORMAL))
+                self._write(frames.close(_NORMAL))
                 self._resume()
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._is_over.wait()
@@ -331,7 +350,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
 
     def _give_up(self, code: int, reason: str) -> None:
         self._end(reason)
-        self._transport.write(frames.close(code))
+        self._write(frames.close(code))
         self._transport.close()
 
     def _end(self, reason: str) -> None:
@@ -350,6 +369,13 @@ class WebSocketTransport(asyncio.BufferedProtocol):
     def _wake(self) -> None:
         if self._readable is not None and not self._readable.done():
             self._readable.set_result(None)
+
+
+def _hold_little(sock: socket) -> None:
+    """Have the system take only what it can soon send, so that what is slow is not taken for what
+    is gone: megabytes would else wait where nobody sees them move."""
+    if hasattr(sockets, "TCP_NOTSENT_LOWAT"):
+        sock.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NOTSENT_LOWAT, _LITTLE_UNSENT)
 
 
 def _without_body(head: bytes) -> bytes:

@@ -45,6 +45,8 @@ logger = logging.getLogger("dragoman.web")
 
 _GRACE_SECONDS = 3
 """For requests that are being answered when the server ends."""
+_PONG_SECONDS = 180.0
+"""A pong waits behind what its sender does not read yet; slow readers are judged elsewhere."""
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Where to find, from here, a server that listens everywhere."""
 
@@ -202,6 +204,7 @@ class Uvicorn(uvicorn.Server):
             ws="websockets-sansio" if sockets else "none",
             ws_max_size=MAX_FRAME_BYTES,
             ws_per_message_deflate=False,
+            ws_ping_timeout=_PONG_SECONDS,
             lifespan="off",
             loop="asyncio",
             log_config=None,
@@ -211,6 +214,8 @@ class Uvicorn(uvicorn.Server):
             timeout_keep_alive=30,
         )
         super().__init__(config)
+        # At its lower levels it logs headers, paths and queries, and so would show the token.
+        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
         self.ready = asyncio.Event()
         self._closing = closing
 

@@ -22,3 +22,7 @@ async def opened(address: str, directory: Path) -> AsyncGenerator[PostgresStore]
 async def until(happens: Callable[[], bool]) -> None:
     while not happens():  # noqa: ASYNC110 - what it asks has no event
         await asyncio.sleep(0.01)
+
+
+def outboxes(directory: Path) -> list[Path]:
+    return list((directory / "outbox").rglob("*.db"))

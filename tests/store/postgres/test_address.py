@@ -39,6 +39,29 @@ def test_what_is_not_understood_is_not_quoted(address: str) -> None:
     assert caught.value.__suppress_context__
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgresql://me:p@{SECRET}@db/team",
+        f"postgresql://me:{SECRET}/word@db/team",
+        f"postgresql://me:12/{SECRET}@db/team",
+        f"postgresql://me@corp:{SECRET}@db/team",
+        f"postgresql://db:{SECRET}/team",
+        f"host=db dbname=postgresql://me:{SECRET}@db/team",
+    ],
+)
+def test_a_password_that_ends_too_early_is_not_taken_for_something_else(address: str) -> None:
+    with pytest.raises(StoreError, match="; percent-encode the password") as caught:
+        Address(address)
+    assert SECRET not in str(caught.value)
+    assert "word" not in str(caught.value).replace("password", "")
+
+
+@pytest.mark.parametrize("ports", ["5432", "5432,5433", "5432,"])
+def test_several_ports_are_understood(ports: str) -> None:
+    assert Address(f"host=a,b port={ports} user=me").shown.startswith("postgresql://me@a,b:5432")
+
+
 def test_what_the_address_says_beats_our_defaults() -> None:
     where = Address("postgresql://h/db?connect_timeout=77&application_name=mine")
     assert "connect_timeout=77" in where.conninfo

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from store.stores import ME, YOU, acquire, batch, begin, body, record, whole
 from support.postgres import bare_database, empty_database
 
 from dragoman.errors import LeaseLost, StoreError
-from dragoman.store.postgres import news, tables
+from dragoman.store.postgres import news, owners, tables
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.store import PostgresStore, open_postgres
-from dragoman.store.records import Snapshot, StoredEvent
+from dragoman.store.records import Lease, Snapshot, StoredEvent
 
 
 async def follow(store: PostgresStore, count: int) -> list[StoredEvent]:
@@ -81,16 +81,68 @@ async def test_a_host_that_was_replaced_is_refused_everything(tmp_path: Path) ->
         assert [event.body for event in await whole(store)] == [body(1), body(2)]
 
 
+WRITES: dict[str, Callable[[PostgresStore, Lease], Awaitable[object]]] = {
+    "append": lambda store, old: store.append(old, batch(2)),
+    "snapshot": lambda store, old: store.save_snapshot(old, Snapshot(1, b"")),
+    "copy": lambda store, old: store.copy_events("s", old),
+    "delete": lambda store, old: store.delete_session("s", old),
+    "take": lambda store, old: store.take([old]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
+async def test_a_host_that_is_replaced_while_its_write_waits_writes_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    write: Callable[[PostgresStore, Lease], Awaitable[object]],
+) -> None:
+    address, original = empty_database(), owners.acquire
+    has_taken, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def paused(db: Database, **given: Any) -> Lease:
+        lease = await original(db, **given)
+        has_taken.set()
+        await goes_on.wait()
+        return lease
+
+    async with opened(address, tmp_path / "a") as store, opened(address, tmp_path / "b") as other:
+        old = await begin(store)
+        await store.append(old, batch(1))
+        await store.send("s", b"x")
+        monkeypatch.setattr(owners, "acquire", paused)
+        taking = asyncio.create_task(other.acquire("s", YOU, seconds=60, gone=lambda _: True))
+        await has_taken.wait()
+        late = asyncio.ensure_future(write(store, old))
+        await waits_for_lock(address)
+        goes_on.set()
+        new = await taking
+        [result] = await asyncio.gather(late, return_exceptions=True)
+        assert isinstance(result, LeaseLost) or result == []
+        assert len(await whole(store)) == 1
+        assert await store.snapshot("s") is None
+        assert len(await other.take([new])) == 1
+
+
+async def waits_for_lock(address: str) -> None:
+    """Somebody does."""
+    query = "SELECT 1 FROM pg_locks WHERE NOT granted"
+    with psycopg.connect(address, autocommit=True) as connection:
+        while connection.execute(query).fetchone() is None:  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.01)
+
+
 async def test_a_host_that_stops_in_a_commit_is_cut_off_by_those_who_wait(tmp_path: Path) -> None:
     address = empty_database()
-    with psycopg.connect(address) as stopped:
+    with psycopg.connect(address) as stopped, psycopg.connect(address) as another_program:
         async with opened(address, tmp_path) as store:
             lease = await begin(store)
+            another_program.execute("CREATE TEMPORARY TABLE mine AS SELECT * FROM dragoman.head")
             stopped.execute("UPDATE dragoman.head SET position = position + 1")
             await store.append(lease, batch(1, 3))
             assert [event.position for event in await whole(store)] == [1, 2, 3]
         with pytest.raises(psycopg.OperationalError):
             stopped.execute("SELECT 1")
+        assert another_program.execute("SELECT count(*) FROM mine").fetchone() == (1,)
 
 
 async def test_another_hosts_write_wakes_long_before_the_poll(

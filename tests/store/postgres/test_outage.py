@@ -10,22 +10,18 @@ from typing import Any
 
 import psycopg
 import pytest
-from store.postgres.stores import opened, until
+from store.postgres.stores import opened, outboxes, until
 from store.stores import ME, YOU, acquire, batch, begin, body, record, whole
 from support.cable import Cable, cable_to
 from support.postgres import empty_database, own_server
 
-from dragoman.errors import LeaseLost, SessionOwned, StoreAway
+from dragoman.errors import LeaseLost, SessionOwned, StoreAway, StoreError
 from dragoman.store.postgres import link, writer
-from dragoman.store.postgres.outbox import Outbox
+from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.store import open_postgres
-from dragoman.store.records import Batch, Lease, Said, SessionChange, SessionFilter
+from dragoman.store.records import HostRecord, SessionFilter
 
 PROGRAM = Path(__file__).parent / "programs" / "leaver.py"
-
-
-def outboxes(directory: Path) -> list[Path]:
-    return list((directory / "outbox").rglob("*.db"))
 
 
 async def not_done(*tasks: asyncio.Task[Any]) -> None:
@@ -208,37 +204,6 @@ async def test_one_that_is_closed_meanwhile_leaves_it_to_the_next(
             assert len(await whole(store)) == 4
 
 
-async def test_an_outbox_that_cannot_be_read_is_set_aside_and_stops_nobody(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    address = empty_database()
-    async with opened(address, tmp_path):
-        pass
-    with psycopg.connect(address) as connection:
-        found = connection.execute("SELECT store FROM dragoman.steps").fetchone()
-        assert found is not None
-    folder = tmp_path / "outbox" / found[0]
-    folder.mkdir(parents=True)
-    (folder / "1-x.db").write_bytes(b"no database at all, but long enough to be looked at" * 100)
-    async with opened(address, tmp_path) as store:
-        assert await store.last_position() == 0
-    assert [path.name for path in folder.iterdir()] == ["1-x.damaged"]
-    assert "1-x.damaged cannot be read" in caplog.text
-
-
-def test_what_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:
-    change = SessionChange(title=None, status="running", updated_at=2.5)
-    kept = Batch(first_seq=7, events=[b"\0", b""], change=change, said=[Said(7, "user", "x")])
-    box, lease = Outbox(tmp_path, "store"), Lease("s", "me", 3)
-    box.keep([(lease, kept)])
-    assert list(Outbox(tmp_path, "store").left_behind()) == []
-    box.close()
-    [left] = Outbox(tmp_path, "store").left_behind()
-    assert left.entries() == [(lease, kept)]
-    assert list(Outbox(tmp_path, "other").left_behind()) == []
-    left.remove()
-
-
 async def test_a_network_that_swallows_everything_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +217,48 @@ async def test_a_network_that_swallows_everything_is_noticed(
         cable.mend()
         await appended
         assert len(await whole(store)) == 3
+
+
+async def test_a_read_that_takes_too_long_is_given_up_and_is_no_outage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link, "WORK_SECONDS", 2.0)
+    outage = link.Outage("here")
+    reading = link.Link(Address(empty_database()), outage, reads=True)
+    with pytest.raises(StoreError, match="took too long") as caught:
+        await reading.use(lambda db: db.rows("SELECT pg_sleep(30)"))
+    assert not isinstance(caught.value, StoreAway)
+    assert not outage.is_on
+    assert await reading.use(lambda db: db.rows("SELECT 1")) == [(1,)]
+    await reading.aclose()
+
+
+async def test_a_database_that_can_only_be_read_counts_as_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.5)
+    server = own_server()
+    try:
+        async with opened(server.address(), tmp_path) as store:
+            lease = await begin(store)
+            with psycopg.connect(server.address(), autocommit=True) as connection:
+                connection.execute("ALTER ROLE CURRENT_USER SET default_transaction_read_only = on")
+                connection.execute(OTHERS_END)
+                appended = asyncio.create_task(store.append(lease, batch(1)))
+                await until(lambda: store.outage.is_long)
+                with pytest.raises(StoreAway):
+                    await store.create_session(record("never"))
+                connection.execute("ALTER ROLE CURRENT_USER RESET default_transaction_read_only")
+            await appended
+            assert not store.outage.is_on
+    finally:
+        await asyncio.to_thread(server.remove)
+
+
+OTHERS_END = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 
 
 async def test_an_owner_that_is_back_has_what_nobody_has_taken(tmp_path: Path) -> None:
@@ -328,6 +335,26 @@ async def test_no_lease_has_run_out_before_the_server_was_up_for_as_long_as_it_l
             connection.execute(ran_out, (0,))
         assert await store.owned(expired=True) == [("s", ME)]
         await acquire(store, owner=YOU)
+
+
+async def test_no_host_is_gone_before_the_server_was_up_for_as_long_as_its_word_lasts(
+    tmp_path: Path,
+) -> None:
+    address = empty_database()
+    ran_out = """
+    UPDATE dragoman.hosts SET expires_at = now() - interval '1 hour',
+        seen_at = now() - interval '1 hour' - make_interval(days => %s)
+    """
+    host = HostRecord(id=ME.id, home="home", name="one", owner=ME)
+    async with opened(address, tmp_path) as store:
+        await store.announce(host, seconds=60)
+        for days, alive in ((1000, True), (0, False)):
+            with psycopg.connect(address, autocommit=True) as connection:
+                connection.execute(ran_out, (days,))
+            assert [each.alive for each in await store.hosts()] == [alive]
+        await store.announce(host, seconds=1e9)
+        await store.depart(ME.id)
+        assert [each.alive for each in await store.hosts()] == [False]
 
 
 async def test_what_is_not_there_at_the_beginning_is_one_clear_line(tmp_path: Path) -> None:

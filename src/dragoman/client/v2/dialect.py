@@ -248,6 +248,7 @@ class V2:
             raise lost.result()
 
     def cancel(self, session_id: str) -> None:
+        self._conversations.of(session_id).foreground.stops()
         request = v2.CancelSessionNotification(session_id=session_id)
         self._peer.notify("session/cancel", codec.encode(request))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.schema import v2
+from dragoman.schema import codec, v2
 from dragoman.schema.base import Unknown
 from dragoman.session.content import Diff, ToolContent, UnknownItem
 
@@ -22,7 +22,12 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 
 
 def diffs(wire: v2.Diff) -> list[ToolContent]:
-    """An item for each change; a patch that belongs to none of them goes to the first."""
+    """An item for each change; a patch that belongs to none of them goes to the first.
+
+    There is always one: a diff that does not say what is changed is something nobody understands.
+    """
+    if not wire.changes:
+        return [UnknownItem("diff", codec.encode(wire).decode())]
     sections = _sections(wire.patch)
     items: list[ToolContent] = []
     for change in wire.changes:

@@ -16,7 +16,8 @@ IDLE = "idle"
 
 
 class Prompted:
-    """A prompt under way; `alone` if nothing else was when it was sent."""
+    """A prompt under way; `alone` if nothing else was when it was sent, else the agent may have
+    been at work already."""
 
     def __init__(
         self, content: list[Content], finish: Callable[[Finished], None], *, alone: bool
@@ -26,15 +27,29 @@ class Prompted:
         self.taken = False
         """It stands in the conversation: the agent has acknowledged it."""
         self.worked = False
-        """The agent has been seen at work since then."""
+        """The agent has been seen at work: since then, or before that since it was sent."""
+        self.stopping = False
+        """The agent was asked to stop: it may say how it stopped without ever having begun."""
         self.early: tuple[frozenset[str], Finished] | None = None
         """The work ended before the acknowledgement came; with the messages told until then."""
+        self.awaited: str | None = None
+        """Its name in the conversation: with an early end, that is its own once this is told."""
         self._told: dict[str, str] = {}
         self._text = "".join(part.text for part in content)
 
     @property
     def told(self) -> frozenset[str]:
         return frozenset(self._told)
+
+    def end(self, message_id: str | None) -> Finished | None:
+        """The early end, if it is its own, now that it is called this."""
+        if self.early is None:
+            return None
+        told, finished = self.early
+        is_its = message_id is None or message_id in told
+        # Told after it, but nothing else was there that could have ended.
+        is_its |= self.alone and self.worked and message_id in self._told
+        return finished if is_its else None
 
     def hears(self, message_id: str, text: str, *, whole: bool) -> bool:
         """A user's message told before the acknowledgement; whether it is this prompt, so far."""
@@ -52,6 +67,7 @@ class Foreground:
         """A call that opens the session is under way: until its answer, states are of before."""
         self.background: list[dict[str, Any]] = []
         """What the agent says runs beside it all."""
+        self._says_when_it_works = False
         self._shown = IDLE
         self._shown_background: list[dict[str, Any]] = []
         self._prompts: list[Prompted] = []
@@ -61,6 +77,7 @@ class Foreground:
 
     def prompted(self, content: list[Content], finish: Callable[[Finished], None]) -> Prompted:
         prompt = Prompted(content, finish, alone=self.state == IDLE and not self._prompts)
+        prompt.worked = self.state != IDLE
         self._prompts.append(prompt)
         return prompt
 
@@ -68,11 +85,18 @@ class Foreground:
         """The prompt was taken, and is called `message_id` if the agent says so."""
         told = prompt.told
         self._own |= {message_id} if message_id is not None else told
-        if prompt.early is not None and (message_id is None or message_id in prompt.early[0]):
-            self._finish(prompt, prompt.early[1])
+        if (finished := prompt.end(message_id)) is not None:
+            self._finish(prompt, finished)
             return
+        if prompt.alone and prompt.worked:
+            prompt.awaited = message_id
         prompt.taken = True
         prompt.worked = self.state != IDLE
+
+    def stops(self) -> None:
+        """The agent is asked to stop what it does."""
+        for prompt in self._prompts:
+            prompt.stopping = True
 
     def withdraw(self, prompt: Prompted) -> None:
         """Nobody waits for its end any more, or it has come."""
@@ -89,14 +113,26 @@ class Foreground:
         """Whether a user's message, or a piece of one, is a prompt of ours: that stands in the
         thread already."""
         if message_id in self._own:
+            self._told_late(message_id)
             return True
         waiting = (prompt for prompt in self._prompts if not prompt.taken)
         return any(prompt.hears(message_id, text, whole=whole) for prompt in waiting)
 
+    def _told_late(self, message_id: str) -> None:
+        """All of a turn was told before its prompt."""
+        for prompt in list(self._prompts):
+            if prompt.early is not None and prompt.awaited == message_id:
+                self._finish(prompt, prompt.early[1])
+
     def works(self) -> None:
-        """Something came that shows the agent at work."""
+        """Something came that shows the agent at work, unless it says itself when it is: then it
+        may be of what runs in the background."""
+        if not self._says_when_it_works:
+            self._begun()
+
+    def _begun(self) -> None:
         for prompt in self._prompts:
-            prompt.worked |= prompt.taken
+            prompt.worked = True
 
     def changes(self, state: str, finished: Finished | None, *, snapshot: bool) -> None:
         """The agent's state is `state`; `finished` is what an idle one says of the work before it,
@@ -107,15 +143,20 @@ class Foreground:
             self._begins()
             return
         for prompt in list(self._prompts):
-            if not prompt.taken:
-                is_its = bool(prompt.told) or prompt.alone
-                prompt.early = (prompt.told, finished or _USUAL) if is_its else None
-            elif prompt.worked or (finished is not None and not snapshot):
-                # Who never says that it works says at least why it stopped.
+            # Who never says that it works says at least why it stopped.
+            tells = finished is not None and not snapshot and not self._says_when_it_works
+            if not (prompt.worked or prompt.stopping or tells):
+                continue
+            if prompt.taken:
                 self._finish(prompt, finished or _USUAL)
+            elif prompt.alone or prompt.told:
+                prompt.early = prompt.early or (prompt.told, finished or _USUAL)
+            else:
+                prompt.worked = False  # that was at something else
 
     def _begins(self) -> None:
-        self.works()
+        self._says_when_it_works = True
+        self._begun()
         for prompt in self._prompts:
             prompt.early = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -12,6 +12,7 @@ from msgspec import UNSET
 from dragoman.client.dialect import Finished, Host
 from dragoman.client.v2 import inward, upserts
 from dragoman.client.v2.foreground import Foreground
+from dragoman.client.v2.unread import unread
 from dragoman.errors import (
     DragomanError,
     InternalError,
@@ -25,8 +26,10 @@ from dragoman.host.elicitation import ElicitationRequest
 from dragoman.host.permissions import Subject
 from dragoman.schema import codec, v2
 from dragoman.session import events as e
+from dragoman.session.content import ToolContent
 
 logger = logging.getLogger("dragoman.client")
+T = TypeVar("T")
 
 _WORK = frozenset(
     (
@@ -50,6 +53,14 @@ class _Peek(msgspec.Struct, rename="camel"):
 
 class _PeekUpdate(msgspec.Struct, rename="camel"):
     session_update: str = ""
+
+
+class _PeekSubject(msgspec.Struct, rename="camel"):
+    tool_call: msgspec.Raw
+
+
+class _PeekPermission(msgspec.Struct):
+    subject: _PeekSubject
 
 
 class Conversation(msgspec.Struct):
@@ -114,6 +125,8 @@ class Serving:
             self._state(told.session_id, told.update)
             return
         for event in self._events(told.session_id, told.update):
+            if isinstance(event, e.ToolCallUpdated):
+                event.more = [*event.more, *_unread(params, told.update)]
             self._host.on_event(told.session_id, event, size)
             size = 0  # it came in once
 
@@ -160,13 +173,10 @@ class Serving:
         return handler(self, params)
 
     async def request_permission(
-        self, p: v2.RequestPermissionRequest
+        self, p: v2.RequestPermissionRequest, raw: msgspec.Raw
     ) -> v2.RequestPermissionResponse:
         options = [inward.permission_option(option) for option in p.options]
-        tool_call = None
-        if isinstance(p.subject, v2.ToolCallPermissionSubject):
-            tool_call = inward.tool_call_update(p.subject.tool_call)
-        subject = subject_of(p)
+        tool_call, subject = tool_call_of(p, raw), subject_of(p)
         answer = await self._host.request_permission(p.session_id, tool_call, options, subject)
         if answer.option_id is None:
             return v2.RequestPermissionResponse(outcome=v2.CancelledPermissionOutcome())
@@ -207,20 +217,44 @@ def _typed(
     params_type: type[Any], serve: Callable[[Serving, Any], Coroutine[Any, Any, Any]]
 ) -> Handler:
     async def handle(serving: Serving, raw: msgspec.Raw) -> bytes:
-        try:
-            params = codec.decode(raw, params_type)
-        except InvalidMessage as error:
-            raise InvalidParams(str(error)) from error
-        return codec.encode(await serve(serving, params))
+        return codec.encode(await serve(serving, _params(raw, params_type)))
 
     return handle
 
 
+def _params(raw: msgspec.Raw, params_type: type[T]) -> T:
+    try:
+        return codec.decode(raw, params_type)
+    except InvalidMessage as error:
+        raise InvalidParams(str(error)) from error
+
+
+async def _permission(serving: Serving, raw: msgspec.Raw) -> bytes:
+    asked = _params(raw, v2.RequestPermissionRequest)
+    return codec.encode(await serving.request_permission(asked, raw))
+
+
 _REQUESTS: dict[str, Handler] = {
-    "session/request_permission": _typed(v2.RequestPermissionRequest, Serving.request_permission),
+    "session/request_permission": _permission,
     "elicitation/create": _typed(v2.CreateElicitationRequest, Serving.create_elicitation),
     "mcp/message": _typed(v2.MessageMcpRequest, Serving.mcp_message),
 }
+
+
+def _unread(params: msgspec.Raw, wire: v2.SessionUpdate) -> list[ToolContent]:
+    if not isinstance(wire, v2.SessionToolCallUpdate | v2.ToolCallContentChunk):
+        return []
+    return unread(msgspec.json.decode(params, type=_Peek).update, wire)
+
+
+def tool_call_of(wire: v2.RequestPermissionRequest, raw: msgspec.Raw) -> e.ToolCallUpdated | None:
+    """The tool call a request is about, with what could not be read of it in `raw`."""
+    if not isinstance(wire.subject, v2.ToolCallPermissionSubject):
+        return None
+    call = wire.subject.tool_call
+    event = inward.tool_call_update(call)
+    event.more = unread(msgspec.json.decode(raw, type=_PeekPermission).subject.tool_call, call)
+    return event
 
 
 def subject_of(wire: v2.RequestPermissionRequest) -> Subject:

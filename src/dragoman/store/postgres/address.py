@@ -30,13 +30,29 @@ class Address:
             given = conninfo_to_dict(address)
         except psycopg.Error:
             # What the driver says of it may quote the password.
-            reason = "is not understood; it should be postgresql://user@host:port/database"
-            raise StoreError("the address of the PostgreSQL store", reason) from None
+            raise _not_understood() from None
+        if _is_torn(given):
+            raise _not_understood("; percent-encode the password")
         self.conninfo = make_conninfo("", **(_DEFAULTS | given))
         self.shown = _shown(given)
 
     def __repr__(self) -> str:
         return f"Address({self.shown!r})"
+
+
+def _not_understood(advice: str = "") -> StoreError:
+    reason = "is not understood; it should be postgresql://user@host:port/database"
+    return StoreError("the address of the PostgreSQL store", reason + advice)
+
+
+def _is_torn(given: dict[str, Any]) -> bool:
+    """Whether a piece of the password may be where something else belongs: one with a `/` or an
+    `@` in it ends too early."""
+    others = (str(given.get(name) or "") for name in ("host", "hostaddr", "port", "dbname"))
+    ports = str(given.get("port") or "").split(",")
+    return any("@" in each for each in others) or any(
+        each and not (each.isascii() and each.isdigit()) for each in ports
+    )
 
 
 def _shown(given: dict[str, Any]) -> str:

@@ -21,10 +21,15 @@ from dragoman.store.postgres.words import storable, vector
 from dragoman.store.records import Batch, Lease, Said
 
 # In one order for everybody, so that nobody waits for one who waits for him.
-_STANDING = """
-SELECT s.id, s.key, s.last_seq, l.epoch, l.owner_id
-FROM sessions s LEFT JOIN leases l ON l.session = s.key
-WHERE s.id = ANY(%s) AND NOT s.deleted ORDER BY s.key FOR NO KEY UPDATE OF s
+_LOCKED = """
+SELECT id, key, last_seq FROM sessions
+WHERE id = ANY(%s) AND NOT deleted ORDER BY key FOR NO KEY UPDATE
+"""
+# A statement of its own, behind the lock: one that waits for a lock sees other tables as they were
+# before it waited, and so would not see who took the session meanwhile.
+_OWNERS = """
+SELECT l.session, l.epoch, l.owner_id FROM leases l JOIN sessions s ON s.key = l.session
+WHERE s.id = ANY(%s) AND NOT s.deleted
 """
 _ADD_EVENTS = """
 WITH added AS (
@@ -66,15 +71,20 @@ class Standing(msgspec.Struct):
 
 
 async def standings(db: Database, session_ids: Sequence[str]) -> dict[str, Standing]:
-    """By id, and locked until the commit; sessions that are not there are left out."""
-    rows = await db.rows(_STANDING, ([storable(each) for each in session_ids],))
-    return {row[0]: Standing(*row) for row in rows}
+    """By id, and locked until the commit; sessions that are not there are left out. To be called
+    within `together`."""
+    ids = [storable(each) for each in session_ids]
+    locked, owned = await db.ask(_LOCKED, (ids,)), await db.ask(_OWNERS, (ids,))
+    sessions = await locked.fetchall()
+    owners = {key: owner for key, *owner in await owned.fetchall()}
+    return {row[0]: Standing(*row, *owners.get(row[1], (None, None))) for row in sessions}
 
 
 async def fenced(db: Database, lease: Lease) -> Standing:
     """The session of a lease that still counts. Raises UnknownSession, LeaseLost."""
-    standing = (await standings(db, [lease.session_id])).get(lease.session_id)
-    if standing is None:
+    async with db.together():
+        found = await standings(db, [lease.session_id])
+    if (standing := found.get(lease.session_id)) is None:
         raise UnknownSession(lease.session_id)
     standing.check(lease)
     return standing

@@ -1,10 +1,11 @@
-"""Whether what is stored in PostgreSQL fits together, as far as its tables can tell."""
+"""Whether what is stored in PostgreSQL fits together, as far as its tables can tell. Only reads."""
 
 from __future__ import annotations
 
+from dragoman.errors import StoreError
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.tables import migrate
+from dragoman.store.postgres.tables import STEPS, must_not_be_later, version
 
 _COUNTS = "SELECT count(*), coalesce(sum(last_seq), 0)::bigint FROM sessions WHERE NOT deleted"
 _DENSE = """
@@ -27,11 +28,20 @@ async def check(address: str) -> tuple[str, int, int, list[str]]:
     where = Address(address)
     db = await Database.connect(where)
     try:
-        await migrate(db)
+        await _must_be_ours(db)
         [(sessions, events)] = await db.rows(_COUNTS)
         return where.shown, sessions, events, await faults(db)
     finally:
         await db.close()
+
+
+async def _must_be_ours(db: Database) -> None:
+    seen = await version(db)
+    must_not_be_later(db.place, seen)
+    if not seen:
+        raise StoreError(db.place, "there is no store in this database")
+    if seen < len(STEPS):
+        raise StoreError(db.place, "it is of an earlier version; whatever opens it brings it up")
 
 
 async def faults(db: Database) -> list[str]:

@@ -108,10 +108,9 @@ async def save_snapshot(db: Database, lease: Lease, saved: Snapshot) -> None:
 
 async def copy_events(db: Database, source: str, lease: Lease) -> int:
     """The sequence stays the same, so what refers to it still does."""
-    target, origin = await fenced(db, lease), await key_of(db, source)
+    target, origin = await fenced(db, lease), await key_of(db, source, lock=True)
     if target.last_seq:
         raise SequenceGap(db.place, target.last_seq + 1, 1)
-    # What the origin's owner adds meanwhile is not part of it.
     [(last,)] = await db.rows("SELECT last_seq FROM sessions WHERE key = %s", (origin,))
     await db.run(_COPY_SAID, (target.key, origin, last))
     await db.run(_COPY_SNAPSHOT, (target.key, origin, last))

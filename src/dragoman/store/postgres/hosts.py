@@ -1,4 +1,8 @@
-"""The hosts that take sessions from each other, in SQL, by the database's clock."""
+"""The hosts that take sessions from each other, in SQL, by the database's clock.
+
+None is gone before the server was up for as long as its word lasts: nobody could give it while the
+server was away.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,8 @@ DELETE FROM hosts WHERE id <> %s AND expires_at <= now()
 """
 _DEPART = "UPDATE hosts SET expires_at = to_timestamp(0) WHERE id = %s"
 _HOSTS = """
-SELECT h.body, extract(epoch FROM h.seen_at)::float8, h.expires_at > now(),
+SELECT h.body, extract(epoch FROM h.seen_at)::float8,
+    h.expires_at > now() OR pg_postmaster_start_time() + (h.expires_at - h.seen_at) > now(),
     (SELECT count(*) FROM leases l WHERE l.owner_id = h.id)
 FROM hosts h
 """

@@ -69,7 +69,8 @@ async def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
 async def take(db: Database, leases: Sequence[Lease]) -> list[Command]:
     """A lease that does not count any more gets nothing: that is for the later owner."""
     await db.run(_FORGET_WAITING, (limits.KEEP_WAITING_SECONDS,))
-    found = await standings(db, [lease.session_id for lease in leases])
+    async with db.together():
+        found = await standings(db, [lease.session_id for lease in leases])
     held = {(each.id, each.epoch, each.owner_id): each.key for each in found.values()}
     asked = ((lease.session_id, lease.epoch, lease.owner_id) for lease in leases)
     keys = [key for each in asked if (key := held.get(each)) is not None]

@@ -43,6 +43,8 @@ class Append:
         self.size = sum(map(len, sent.batch.events))
         self.kept = False
         """Whether it is in the outbox, or comes from there."""
+        self.is_stuck = False
+        """Whether it can neither be delivered nor be set aside."""
 
 
 AnyJob: TypeAlias = Job[Any] | Append

@@ -64,12 +64,20 @@ class Outage:
 
 
 class Link:
-    """One connection for one thing at a time, in the order of the calls; `db` is its first."""
+    """One connection for one thing at a time, in the order of the calls; `db` is its first.
 
-    def __init__(self, address: Address, outage: Outage, db: Database | None = None) -> None:
+    One that `reads` gives up what takes too long: a connection that is cut instead would be taken
+    for an outage, and the same asked again, for ever.
+    """
+
+    def __init__(
+        self, address: Address, outage: Outage, db: Database | None = None, *, reads: bool = False
+    ) -> None:
         self._address = address
         self._outage = outage
         self._db = db
+        self._reads = reads
+        self._is_proven = db is not None
         self._lock = asyncio.Lock()
         self._next_try = 0.0
         self._pause = _FIRST_PAUSE
@@ -97,10 +105,12 @@ class Link:
             db = await self._connected()
             try:
                 with db.within(WORK_SECONDS):
-                    return await work(db)
+                    result = await work(db)
             except StoreAway as error:
                 await self._lose(error)
                 raise
+            self._prove()
+            return result
 
     @property
     def pid(self) -> int | None:
@@ -118,15 +128,31 @@ class Link:
             if self._outage.is_on and time.monotonic() < self._next_try:
                 raise self._outage.error()
             try:
-                self._db = await Database.connect(self._address)
+                self._db = await self._connect()
             except StoreError as error:
                 # It let us in before: a database that is being restored says no for a while.
                 away = StoreAway(error.place, error.reason)
                 self._put_off(away)
                 raise away from error
-            self._pause = _FIRST_PAUSE
-            self._outage.ends()
+            self._is_proven = False
         return self._db
+
+    async def _connect(self) -> Database:
+        db = await Database.connect(self._address)
+        try:
+            if self._reads:
+                await db.run(f"SET statement_timeout = {int(WORK_SECONDS * 900)}")
+        except BaseException:
+            await db.close()
+            raise
+        return db
+
+    def _prove(self) -> None:
+        """Only what a connection is for shows that the database is back: a copy that cannot be
+        written lets us in too."""
+        if not self._is_proven:
+            self._is_proven, self._pause = True, _FIRST_PAUSE
+            self._outage.ends()
 
     def _put_off(self, error: StoreAway) -> None:
         """With some chance in it: hundreds of hosts must not come back in the same moment."""

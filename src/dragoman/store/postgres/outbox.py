@@ -90,22 +90,30 @@ class Left:
 
     def __init__(self, file: _Locked) -> None:
         self._file = file
+        self._damaged = file.path.with_suffix(".damaged")
+        self._log = file.path.with_suffix(".damaged-wal")
 
     def entries(self) -> list[tuple[Lease, Batch]]:
         """Raises StoreError, msgspec.MsgspecError."""
+        # The log has what was added last, and SQLite removes one that it does not understand.
+        with suppress(OSError):
+            os.link(f"{self._file.path}-wal", self._log)
         with closing(Database(prepare(self._file.path.parent, self._file.path.name))) as db:
             db.run(_TABLE)
             rows = db.rows(_ALL)
         return [(_lease.decode(lease), _batch.decode(batch)) for lease, batch in rows]
 
     def set_aside(self) -> Path:
-        """Where it is now, and stays."""
-        path = self._file.path.with_suffix(".damaged")
-        os.rename(self._file.path, path)
+        """Where it is now, and stays, with its log."""
+        os.rename(self._file.path, self._damaged)
+        with suppress(FileNotFoundError):
+            os.rename(f"{self._file.path}-wal", self._log)
         self._file.remove()
-        return path
+        return self._damaged
 
     def remove(self) -> None:
+        with suppress(OSError):
+            os.unlink(self._log)
         self._file.remove()
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from dragoman.errors import StoreError
+from dragoman.errors import StoreCorrupt, StoreError
 from dragoman.store.postgres import events, hosts, inbox, owners, sessions
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
@@ -58,8 +58,8 @@ class PostgresStore:
     def __init__(self, address: Address, db: Database, outbox: Outbox) -> None:
         self.outage = Outage(address.shown)
         self._writing = Link(address, self.outage, db)
-        self._reading = Link(address, self.outage)
-        self._following = Link(address, self.outage)
+        self._reading = Link(address, self.outage, reads=True)
+        self._following = Link(address, self.outage, reads=True)
         self._writer = Writer(self._writing, self.outage, outbox)
         self._reader = Reader(self._following)
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
@@ -82,8 +82,14 @@ class PostgresStore:
     async def _deliver(self, left: Left) -> None:
         try:
             entries = left.entries()
-        except (StoreError, msgspec.MsgspecError) as error:
+        except (StoreCorrupt, msgspec.MsgspecError) as error:
             logger.error("what was kept in %s cannot be read: %s", left.set_aside(), error)
+            return
+        except (StoreError, OSError) as error:
+            left.close()
+            logger.error(
+                "what was kept cannot be read now, and stays for the next start: %s", error
+            )
             return
         try:
             await self._writer.deliver(entries)

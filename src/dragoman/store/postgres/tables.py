@@ -130,16 +130,15 @@ async def migrate(db: Database) -> str:
 
     Raises StoreError when a later version made them.
     """
-    if await _version(db) != len(STEPS):
+    if await version(db) != len(STEPS):
         async with db.transaction():
             await db.run(_LOCK)
-            await _take_steps(db, await _version(db))
+            await _take_steps(db, await version(db))
     return (await db.rows("SELECT store FROM steps"))[0][0]
 
 
 async def _take_steps(db: Database, seen: int) -> None:
-    if seen > len(STEPS):
-        raise StoreError(db.place, f"it was made by a later version of Dragoman (step {seen})")
+    must_not_be_later(db.place, seen)
     if not seen:
         await db.run(_MAKE_SCHEMA)
     for step in STEPS[seen:]:
@@ -147,7 +146,13 @@ async def _take_steps(db: Database, seen: int) -> None:
     await db.run("UPDATE steps SET taken = %s", (len(STEPS),))
 
 
-async def _version(db: Database) -> int:
+def must_not_be_later(place: str, seen: int) -> None:
+    """Raises StoreError."""
+    if seen > len(STEPS):
+        raise StoreError(place, f"it was made by a later version of Dragoman (step {seen})")
+
+
+async def version(db: Database) -> int:
     """How many steps were taken; 0 where there is nothing yet."""
     if await db.row(_IS_THERE) is None:
         return 0

@@ -25,7 +25,7 @@ from dragoman.errors import (
 )
 from dragoman.store.failures import Refused
 from dragoman.store.postgres.appending import TELL, Sent, append_all
-from dragoman.store.postgres.database import LOCK_SECONDS, Database
+from dragoman.store.postgres.database import LOCK_SECONDS, SCHEMA, Database
 from dragoman.store.postgres.failures import AGAIN, BLOCKED
 from dragoman.store.postgres.jobs import AnyJob, Append, Doubt, Job, has_succeeded, settle
 from dragoman.store.postgres.link import Link, Outage
@@ -44,12 +44,21 @@ _LOSSES = 3
 """A job in which the connection is lost so often is given up: it may be what takes too long."""
 _XID = "SELECT pg_current_xact_id()::text"
 _STATUS = "SELECT pg_xact_status(%s::text::xid8)"
-# A host that was stopped in the middle of a commit, and holds what all the others wait for.
+# A host that was stopped in the middle of a commit, and holds what all the others wait for. One
+# that stopped between two statements which it sends together is not idle for the server; of other
+# programs only one that is idle can be told from one that works.
 _CUT_OFF = f"""
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
-    AND wait_event_type = 'Client' AND backend_xid IS NOT NULL
-    AND xact_start < now() - interval '{LOCK_SECONDS} seconds'
+SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
+WHERE a.datname = current_database() AND a.usename = current_user AND a.pid <> pg_backend_pid()
+    AND a.wait_event_type = 'Client' AND a.backend_xid IS NOT NULL
+    AND (a.state = 'idle in transaction'
+        OR a.application_name = current_setting('application_name'))
+    AND a.xact_start < now() - interval '{LOCK_SECONDS} seconds'
+    AND EXISTS (
+        SELECT 1 FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+        WHERE l.pid = a.pid AND l.granted AND l.mode <> 'AccessShareLock'
+            AND c.relnamespace = '{SCHEMA}'::regnamespace
+    )
 """
 
 
@@ -87,7 +96,8 @@ class Writer:
         return await future
 
     async def deliver(self, entries: Sequence[tuple[Lease, Batch]]) -> None:
-        """What a process left behind that is gone; what nobody may have any more is set aside."""
+        """What a process left behind that is gone; what nobody may have any more is set aside.
+        Raises StoreError when some of it is nowhere else yet."""
         loop = asyncio.get_running_loop()
         appends = [Append(Sent(*entry, again=True), loop.create_future()) for entry in entries]
         for append in appends:
@@ -97,6 +107,9 @@ class Writer:
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, _REFUSALS):
                 raise result
+        if any(append.is_stuck for append in appends):
+            reason = "what was kept while the database was away could not be set aside"
+            raise StoreError(self._outage.place, reason)
 
     async def aclose(self) -> None:
         """Everything that was submitted is committed first, if the database is there in time; if
@@ -250,7 +263,7 @@ class Writer:
         try:
             self._outbox.set_aside(append.sent.lease, append.sent.batch)
         except OSError as failure:
-            self._must_stay = True
+            self._must_stay = append.is_stuck = True
             logger.error("%s; and it could not be set aside: %s", error, failure)
 
     async def _make_way(self, error: Exception, db: Database) -> None:
