@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.serving import STREAM, Sent, Served, also_served, sent_events, served
+from support.serving import SECONDS, STREAM, Sent, Served, also_served, sent_events, served
 
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import say
@@ -69,11 +69,19 @@ async def test_a_stream_tells_what_was_and_what_comes(tmp_path: Path) -> None:
         assert [sent.id for sent in told] == [str(n) for n in range(1, len(told) + 1)]
 
 
+async def stored_to_its_end(web: Served, path: str) -> None:
+    """A turn is over a moment before all of it is stored."""
+    async with asyncio.timeout(SECONDS):
+        while (await web.call("GET", path))["events"][-1]["type"] != "turn_ended":
+            await asyncio.sleep(0.02)
+
+
 async def test_pages_of_json_have_a_cursor(tmp_path: Path) -> None:
     async with served(tmp_path, {"scripted": talking(20)}) as web:
         session_id = await web.new_session()
         await web.done(session_id)
         path = f"/api/sessions/{session_id}/events"
+        await stored_to_its_end(web, path)
         first = await web.call("GET", f"{path}?limit=5")
         second = await web.call("GET", f"{path}?after=5&limit=5")
         assert [event["seq"] for event in first["events"]] == [1, 2, 3, 4, 5]
