@@ -72,7 +72,7 @@ async def test_a_stream_tells_what_was_and_what_comes(tmp_path: Path) -> None:
 async def stored_to_its_end(web: Served, path: str) -> None:
     """A turn is over a moment before all of it is stored."""
     async with asyncio.timeout(SECONDS):
-        while (await web.call("GET", path))["events"][-1]["type"] != "turn_ended":
+        while (await web.call("GET", path))["events"][-1]["type"] != "turn_ended":  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
