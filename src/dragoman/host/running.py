@@ -83,7 +83,9 @@ class RunningCommand:
         if self._process is None or self._output is None:
             return  # it did not start
         await self._process.stop(exit_within=0, term_within=grace)
-        self._end(TerminalExit(signal="SIGKILL"))  # unless the end was seen, as it should be
+        # Who waited for it may run before `on_exit` does, which knows no more than we do.
+        status = self._process.status
+        self._end(_exit_of(self._process) if status else TerminalExit(signal="SIGKILL"))
         self._output.drain()
 
     @property
