@@ -15,7 +15,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 from support.bridges import HELLO, TOKEN, WELCOME, InMemory, bridged
 from support.clients import until
-from support.peers import soon, tidy_loop
+from support.peers import settled, soon, tidy_loop
 from support.raw_http import raw, request
 
 from dragoman.bridge import app, connections
@@ -211,25 +211,27 @@ async def test_each_connection_has_a_process_that_ends_with_it() -> None:
 async def test_beyond_the_limit_nobody_is_let_in_until_somebody_leaves(scheme: str) -> None:
     memory = InMemory()
 
-    async def connect(agent: RemoteAgent) -> Transport:
+    async def connect(agent: RemoteAgent) -> tuple[Transport, Transport]:
         transport = await Route(agent).connect()
         transport.send(HELLO + b"\n")
-        if scheme == "http":
-            (await memory.agent()).send(WELCOME + b"\n")
-            await soon(transport.receive())
-        return transport
+        theirs = await memory.agent()
+        theirs.send(WELCOME + b"\n")
+        await soon(transport.receive())
+        return transport, theirs
 
     async with tidy_loop(), bridged(memory.start, limit=1) as web:
-        first = await connect(web.agent(scheme))
+        first, behind = await connect(web.agent(scheme))
         refused = await Route(web.agent("http")).connect()
         refused.send(HELLO + b"\n")
         error = await lost(refused)
         assert isinstance(error, Unreachable)
         assert error.again
         await asyncio.gather(first.aclose(), refused.aclose())
-        await until(lambda: web.log[-1][0] in ("DELETE", "GET"))
-        await asyncio.sleep(0.1)
-        await (await connect(web.agent(scheme))).aclose()
+        while await soon(behind.receive()):
+            pass
+        await settled()  # its place is free right behind its end
+        again, _ = await connect(web.agent(scheme))
+        await again.aclose()
 
 
 @pytest.mark.parametrize("scheme", ["ws", "http"])

@@ -99,7 +99,7 @@ async def test_terminals_of_the_agents_own_are_shown_as_such(tmp_path: Path) -> 
                 toolCallId="t",
                 title="ls",
                 content=content,
-                _meta={"terminal_info": {"terminal_id": "their-1", "cwd": "/work"}},
+                _meta={"terminal_info": {"terminal_id": "their-1", "cwd": "/project"}},
             ),
             notification(
                 "tool_call_update",
@@ -115,7 +115,7 @@ async def test_terminals_of_the_agents_own_are_shown_as_such(tmp_path: Path) -> 
         )
         assert session.state.tool_calls["t"].content == [TerminalItem("their-1")]
         terminal = session.state.terminals["their-1"]
-        assert (terminal.ours, terminal.cwd, terminal.output) == (False, "/work", "a.txt\n")
+        assert (terminal.ours, terminal.cwd, terminal.output) == (False, "/project", "a.txt\n")
         assert (terminal.running, terminal.exit_code) == (False, 0)
 
 

@@ -107,11 +107,11 @@ def test_directories_are_known_by_the_files_in_them() -> None:
 
 def test_a_diff_names_files_from_the_root() -> None:
     journal = recorded(
-        change("/work/src/a.py", b"old\n", b"new\n"),
-        change("/work/new.txt", None, b"x"),
-        change("/workshop/b", b"1", b"2"),
+        change("/project/src/a.py", b"old\n", b"new\n"),
+        change("/project/new.txt", None, b"x"),
+        change("/projects/b", b"1", b"2"),
     )
-    assert journal.diff(root="/work/").splitlines() == [
+    assert journal.diff(root="/project/").splitlines() == [
         "--- a/src/a.py",
         "+++ b/src/a.py",
         "@@ -1 +1 @@",
@@ -122,8 +122,8 @@ def test_a_diff_names_files_from_the_root() -> None:
         "@@ -0,0 +1 @@",
         "+x",
         "\\ No newline at end of file",
-        "--- a/workshop/b",
-        "+++ b/workshop/b",
+        "--- a/projects/b",
+        "+++ b/projects/b",
         "@@ -1 +1 @@",
         "-1",
         "\\ No newline at end of file",

@@ -64,10 +64,10 @@ def test_servers_of_the_settings_come_along() -> None:
 
 def test_an_agent_is_started_in_the_workspace_and_still_found() -> None:
     here = os.path.abspath("./agent")
-    assert started_in(AgentCommand("./agent"), "/work") == AgentCommand(here, cwd="/work")
-    assert started_in(AgentCommand("agent"), "/work").command == "agent"
+    assert started_in(AgentCommand("./agent"), "/project") == AgentCommand(here, cwd="/project")
+    assert started_in(AgentCommand("agent"), "/project").command == "agent"
     elsewhere = AgentCommand("agent", cwd="/elsewhere")
-    assert started_in(elsewhere, "/work") == elsewhere
+    assert started_in(elsewhere, "/project") == elsewhere
 
 
 class Tap:

@@ -62,8 +62,8 @@ def only_call(state: SessionState) -> ToolCall:
 
 
 def test_opening_says_where_and_how_the_session_continues() -> None:
-    state = fold(e.SessionOpened("s", "/work", "replayed", ["/more"], "goose"))
-    assert (state.session_id, state.cwd, state.agent) == ("s", "/work", "goose")
+    state = fold(e.SessionOpened("s", "/project", "replayed", ["/more"], "goose"))
+    assert (state.session_id, state.cwd, state.agent) == ("s", "/project", "goose")
     assert (state.additional_directories, state.continuity) == (["/more"], "replayed")
     assert state.open
     assert state.entries == []

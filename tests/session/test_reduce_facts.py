@@ -134,14 +134,14 @@ def test_records_for_people_leave_the_state_as_it_is(event: e.Event) -> None:
 
 def test_a_terminal_prints_ends_and_stays_on_screen() -> None:
     state = fold(
-        e.TerminalStarted("x", ["echo", "hi"], "/work"),
+        e.TerminalStarted("x", ["echo", "hi"], "/project"),
         e.TerminalOutput("x", "h"),
         e.TerminalOutput("x", "i\n"),
         e.TerminalExited("x", exit_code=0),
         e.TerminalReleased("x"),
     )
     terminal = state.terminals["x"]
-    assert (terminal.argv, terminal.cwd, terminal.output) == (["echo", "hi"], "/work", "hi\n")
+    assert (terminal.argv, terminal.cwd, terminal.output) == (["echo", "hi"], "/project", "hi\n")
     assert (terminal.running, terminal.exit_code, terminal.released) == (False, 0, True)
     assert terminal.ours
 

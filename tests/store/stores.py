@@ -75,7 +75,7 @@ KINDS: dict[str, Callable[[Path], AbstractAsyncContextManager[Store]]] = {
 
 
 def record(session_id: str = "s", **fields: Any) -> SessionRecord:
-    given: dict[str, Any] = {"agent": "demo", "cwd": "/work", "created_at": 1, "updated_at": 1}
+    given: dict[str, Any] = {"agent": "demo", "cwd": "/project", "created_at": 1, "updated_at": 1}
     return SessionRecord(id=session_id, **(given | fields))
 
 
@@ -89,7 +89,7 @@ async def acquire(store: Store, session_id: str = "s", owner: Owner = ME) -> Lea
 
 async def begin(store: Store, session_id: str = "s", owner: Owner = ME) -> Lease:
     """A new session, and the right to write it."""
-    await store.create_session(record(session_id, cwd=f"/work/{session_id}"))
+    await store.create_session(record(session_id, cwd=f"/project/{session_id}"))
     return await acquire(store, session_id, owner)
 
 

@@ -91,7 +91,7 @@ async def test_a_lease_that_was_never_given_is_refused(opens: Opens) -> None:
 async def test_a_bad_batch_among_good_ones_fails_alone(opens: Opens) -> None:
     async with opens() as store:
         one, two = await begin(store, "one"), await begin(store, "two")
-        await store.create_session(record("named", name="taken", cwd="/work/two"))
+        await store.create_session(record("named", name="taken", cwd="/project/two"))
         results = await asyncio.gather(
             store.append(one, batch(1, 2)),
             store.append(two, batch(7)),

@@ -15,7 +15,7 @@ def host(name: str = "one", **fields: object) -> HostRecord:
 
 async def test_a_host_is_known_as_it_tells_of_itself(opens: Opens) -> None:
     async with opens() as store:
-        told = host(address="http://one:1", cwd="/work", agents=["demo"], turns=2, version="9")
+        told = host(address="http://one:1", cwd="/project", agents=["demo"], turns=2, version="9")
         await store.announce(told, seconds=60)
         [found] = await store.hosts()
         assert found.alive

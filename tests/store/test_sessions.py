@@ -11,7 +11,7 @@ from dragoman.store.records import Said, SessionChange, SessionFilter, SessionRe
 FULL = SessionRecord(
     id="a-Z_9",
     agent="demo",
-    cwd="/work",
+    cwd="/project",
     created_at=1.25,
     updated_at=2.5,
     name="mine",
@@ -93,7 +93,7 @@ async def test_none_clears_and_everything_can_change(opens: Opens) -> None:
         assert (changed.name, changed.agent_session_id, changed.title) == (None, None, None)
         assert (changed.renamed, changed.status, changed.archived) == (False, "closed", False)
         assert changed.updated_at == 9.75
-        assert changed.cwd == "/work"
+        assert changed.cwd == "/project"
 
 
 async def test_what_is_not_there_cannot_be_changed(opens: Opens) -> None:

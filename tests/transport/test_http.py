@@ -6,9 +6,11 @@ import asyncio
 import json
 import logging
 import socket
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +54,15 @@ class Play:
     streams: dict[str | None, asyncio.Queue[bytes | None]] = field(
         default_factory=dict[str | None, asyncio.Queue[bytes | None]]
     )
+    times: list[float] = field(default_factory=list[float])
+    """When each request came."""
     url: str = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         body = await request.body()
         self.requests.append((request.method, dict(request.headers), body))
+        self.times.append(time.monotonic())
         answer = self.answers.get(request.method)
         made = None if answer is None else answer(request, body)
         response: ASGIApp = made or self._usual(request, body)
@@ -191,7 +196,7 @@ async def test_the_stream_of_an_idle_session_may_end_and_is_opened_again() -> No
         transport.send(note)
         await play.until(4)
         play.stream("s1").put_nowait(None)
-        await asyncio.sleep(0.2)
+        await play.until(5)
         transport.send(note)
         await play.until(6)
         play.stream("s1").put_nowait(b'data: {"method":"told"}\n\n')
@@ -213,7 +218,10 @@ async def test_the_stream_of_an_acknowledged_prompt_is_opened_again_by_itself() 
     assert received[1:] == [b'{"method":"one"}\n', b'{"method":"two"}\n']
 
 
-async def test_a_stream_that_tells_nothing_is_opened_again_less_and_less_often() -> None:
+async def test_a_stream_that_tells_nothing_is_opened_again_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dragoman.transport.http._LATER", (0.05, 0.1, 0.2, 0.4))
     play = Play()
     async with tidy_loop(), played(play) as transport:
         transport.send(PROMPT)
@@ -222,8 +230,9 @@ async def test_a_stream_that_tells_nothing_is_opened_again_less_and_less_often()
         await soon(transport.receive())
         for _ in range(50):
             play.stream("s1").put_nowait(None)
-        await asyncio.sleep(1.5)
-        assert 6 <= len(play.requests) <= 9
+        await play.until(8)
+    waited = [later - earlier for earlier, later in pairwise(play.times[4:8])]
+    assert all(seconds >= pause for seconds, pause in zip(waited, (0.1, 0.2, 0.4), strict=True))
 
 
 @pytest.mark.parametrize("status", [404, 500])
@@ -239,7 +248,7 @@ async def test_a_session_whose_stream_is_gone_is_the_end_for_whoever_asks_there(
         await soon(transport.receive())
         play.answers["GET"] = lambda request, body: Response(status_code=status)
         play.stream("s1").put_nowait(None)
-        await asyncio.sleep(0.1)
+        await play.until(5)
         transport.send(PROMPT)
         error = await lost(transport)
     assert isinstance(error, RemoteLost)

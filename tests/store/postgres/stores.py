@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 from dragoman.store.postgres.store import PostgresStore, open_postgres
@@ -26,3 +27,12 @@ async def until(happens: Callable[[], bool]) -> None:
 
 def outboxes(directory: Path) -> list[Path]:
     return list((directory / "outbox").rglob("*.db"))
+
+
+def kept(directory: Path) -> int:
+    """How many batches wait there, in the outbox of a process that is still at it."""
+    total = 0
+    for path in outboxes(directory):
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(path)) as db:
+            total += db.execute("SELECT count(*) FROM waiting").fetchone()[0]
+    return total

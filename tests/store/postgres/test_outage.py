@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from store.postgres.stores import opened, outboxes, until
+from store.postgres.stores import kept, opened, outboxes, until
 from store.stores import ME, YOU, acquire, batch, begin, body, record, whole
 from support.cable import Cable, cable_to
 from support.postgres import empty_database, own_server
@@ -175,8 +175,7 @@ async def test_what_a_killed_process_left_is_delivered_by_the_next_one(tmp_path:
         assert await leaver.stdout.readline() == b"ready\n"
         cable.cut()
         leaver.stdin.write(b"go\n")
-        await until(lambda: len(outboxes(tmp_path / "host")) == 1)
-        await asyncio.sleep(0.5)
+        await until(lambda: kept(tmp_path / "host") == 19)
         leaver.send_signal(signal.SIGKILL)
         await leaver.wait()
         leaver.stdin.close()
