@@ -237,6 +237,17 @@ async def test_a_dialog_begins_where_one_writes_and_gives_the_focus_back(tmp_pat
         await expect(page.get_by_label("First prompt")).to_be_focused()
 
 
+async def test_a_key_counts_in_the_first_moment_of_the_page(tmp_path: Path) -> None:
+    async with _gallery(tmp_path) as page:
+        await page.context.add_init_script(
+            "Object.defineProperty(Event.prototype, 'timeStamp', { get: () => 5 })"
+        )
+        await page.reload()
+        await page.locator(".session").first.wait_for()
+        await page.keyboard.press("?")
+        await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+
+
 async def test_the_list_is_filtered_by_what_sessions_do(tmp_path: Path) -> None:
     async with _gallery(tmp_path) as page:
         filters = page.get_by_role("group", name="Filter")

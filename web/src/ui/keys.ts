@@ -30,8 +30,10 @@ export const KEYS: [string, string][] = [
   ['?', 'This list'],
 ]
 
-let lastEscape = 0
-let afterG = 0
+// Times are counted from the load of the page, so that zero would be a moment ago.
+const LONG_AGO = -Infinity
+let lastEscape = LONG_AGO
+let afterG = LONG_AGO
 
 export function listenToKeys(): void {
   window.addEventListener('keydown', (event) => {
@@ -52,7 +54,7 @@ function withControl(event: KeyboardEvent): boolean {
 function escaped(event: KeyboardEvent): boolean {
   if (event.key !== 'Escape' || shell.dialog !== null) return false
   const twice = event.timeStamp - lastEscape < 600
-  lastEscape = twice ? 0 : event.timeStamp
+  lastEscape = twice ? LONG_AGO : event.timeStamp
   const session = currentSession()
   if (twice && session !== null) stop(session)
   return twice
@@ -66,7 +68,7 @@ function allowed(event: KeyboardEvent): boolean {
 
 function letter(event: KeyboardEvent): boolean {
   if (event.timeStamp - afterG < 1000) {
-    afterG = 0
+    afterG = LONG_AGO
     const path = { i: '#/inbox', g: '#/grid', a: '#/agents', p: '#/policies' }[event.key]
     if (path !== undefined) go(path)
     return path !== undefined
