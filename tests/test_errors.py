@@ -11,6 +11,7 @@ from dragoman.errors import (
     AgentExited,
     CallTimeout,
     CancelIgnored,
+    ChainBroken,
     CommandNotFound,
     ConfigError,
     ConnectionClosed,
@@ -143,6 +144,8 @@ def test_any_other_error_is_told_without_its_text(error: BaseException) -> None:
         (CommandNotFound("a"), "could not start 'a': command not found"),
         (FrameTooLarge(8), "a frame is larger than the limit of 8 bytes"),
         (CallTimeout("x", 30), "no reply to x within 30 s"),
+        (CallTimeout("x", 30, "it"), "no reply to x within 30 s: it has not answered"),
+        (ChainBroken("the proxy 'p'", "closed its output"), "the proxy 'p' closed its output"),
         (
             SlowConsumer(8),
             "the reader fell more than 8 bytes behind; later events were not kept",

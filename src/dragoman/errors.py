@@ -6,7 +6,8 @@ DragomanError
 │   ├── AgentExited          the agent's process ended (code or signal, stderr tail)
 │   │   └── NotAnAgent       … before it said anything in ACP
 │   ├── PeerStalled          the other side stopped reading what we send
-│   └── RemoteLost           the connection to an agent elsewhere was cut
+│   ├── RemoteLost           the connection to an agent elsewhere was cut
+│   └── ChainBroken          a proxy before the agent failed, and with it the connection
 ├── StartError               the agent could not be started
 │   ├── CommandNotFound
 │   └── Unreachable          an agent elsewhere could not be reached
@@ -100,8 +101,13 @@ class AgentExited(ConnectionLost):
             return f"exited with code {self.code}"
         return "closed its output"
 
+    @property
+    def story(self) -> str:
+        """How it ended, and the end of what it printed."""
+        return _with_tail(self.ending, self.stderr)
+
     def __str__(self) -> str:
-        return _with_tail(f"the agent {self.command!r} {self.ending}", self.stderr)
+        return f"the agent {self.command!r} {self.story}"
 
 
 class NotAnAgent(AgentExited):
@@ -119,8 +125,9 @@ class NotAnAgent(AgentExited):
         super().__init__(command, code=code, signal=signal, stderr=stderr)
         self.printed = printed
 
-    def __str__(self) -> str:
-        said = f"the agent {self.command!r} ended before it spoke ACP ({self.ending})"
+    @property
+    def story(self) -> str:
+        said = f"ended before it spoke ACP ({self.ending})"
         # A banner on the one says nothing of the failure on the other.
         return _with_tail(said, f"{self.printed.rstrip()}\n{self.stderr}")
 
@@ -146,6 +153,19 @@ class RemoteLost(ConnectionLost):
 
     def __str__(self) -> str:
         return f"the connection to {self.place} was lost: {self.reason}"
+
+
+class ChainBroken(ConnectionLost):
+    """One in a chain failed, and so the whole of it ended; `component` says which, and `reason`
+    is the end of the sentence."""
+
+    def __init__(self, component: str, reason: str) -> None:
+        super().__init__(component, reason)
+        self.component = component
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.component} {self.reason}"
 
 
 class StartError(DragomanError):
@@ -464,15 +484,17 @@ class RevertConflict(DragomanError):
 
 
 class CallTimeout(DragomanError):
-    """No reply within the time the caller allowed."""
+    """No reply within the time the caller allowed; of several, `silent` is who did not answer."""
 
-    def __init__(self, method: str, seconds: float) -> None:
-        super().__init__(method, seconds)
+    def __init__(self, method: str, seconds: float, silent: str = "") -> None:
+        super().__init__(method, seconds, silent)
         self.method = method
         self.seconds = seconds
+        self.silent = silent
 
     def __str__(self) -> str:
-        return f"no reply to {self.method} within {self.seconds:g} s"
+        said = f"no reply to {self.method} within {self.seconds:g} s"
+        return f"{said}: {self.silent} has not answered" if self.silent else said
 
 
 class SlowConsumer(DragomanError):

@@ -31,10 +31,10 @@ from dragoman.transport.base import Transport
 from dragoman.wire import messages
 from dragoman.wire.answers import Answers
 from dragoman.wire.calls import Calls
+from dragoman.wire.cancelling import CANCEL_REQUEST, cancelled_id, encode_cancel
 from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
 from dragoman.wire.messages import Failure, Id, Malformed, Notification, Reply, Request
-
-CANCEL_REQUEST = "$/cancel_request"
+from dragoman.wire.noise import Noise
 
 OnNotification: TypeAlias = Callable[[str, msgspec.Raw], Coroutine[Any, Any, None] | None]
 """Handles a notification. What it awaits delays everything behind it on the wire."""
@@ -59,18 +59,6 @@ class Limits(msgspec.Struct, frozen=True):
     waits: int = 4096
     """Likewise, for methods that wait for a person or a process and so are not counted above."""
     unsent_bytes: int = 64 * 1024 * 1024
-
-
-class Noise(msgspec.Struct):
-    """What arrived that was no message: how many lines, and the first few of them."""
-
-    lines: int = 0
-    sample: str = ""
-
-    def add(self, frame: bytes) -> None:
-        self.lines += 1
-        if len(self.sample) < 2000:
-            self.sample += frame[:500].decode("utf-8", "replace") + "\n"
 
 
 class Peer:
@@ -166,7 +154,7 @@ class Peer:
             raise CallTimeout(method, timeout) from None
         finally:
             if self._calls.settle(key) is not None and self._error is None:
-                self.notify(CANCEL_REQUEST, b'{"requestId":%b}' % key)
+                self._send(encode_cancel(key))
 
     def notify(self, method: str, params: bytes) -> None:
         """Send a notification. Raises what ended the connection if it has ended."""
@@ -368,11 +356,8 @@ class Peer:
             self._send(frame)
 
     def _cancel_answer(self, params: msgspec.Raw) -> None:
-        try:
-            wanted = msgspec.json.decode(params, type=_CancelParams).request_id
-        except msgspec.DecodeError:
-            return
-        for task in self._answering.cancel(bytes(wanted)):
+        wanted = cancelled_id(params)
+        for task in self._answering.cancel(wanted) if wanted is not None else ():
             task.cancel()
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────
@@ -410,10 +395,6 @@ class _Call(msgspec.Struct, frozen=True):
     def fail(self, error: BaseException) -> None:
         if not self.future.done():
             self.future.set_exception(error)
-
-
-class _CancelParams(msgspec.Struct):
-    request_id: msgspec.Raw = msgspec.field(name="requestId")
 
 
 if sys.version_info >= (3, 12):

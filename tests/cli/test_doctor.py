@@ -171,7 +171,7 @@ def test_arguments_and_environment_stay_secret(dragoman: Dragoman) -> None:
         (("nobody",), "there is no agent 'nobody'; known are: demo, claude"),
         (("demo", "--agent-command", "x"), "by name or by --agent-command, not both"),
         (("demo", "--timeout", "0"), "--timeout"),
-        (("--agent-command", "wss://example.com"), "example.com runs elsewhere"),
+        (("--agent-command", "wss://"), "--agent-command: an address must begin with ws://"),
     ],
 )
 def test_what_cannot_be_examined_is_a_usage_error(

@@ -1,4 +1,4 @@
-"""Ctrl-C: a real signal to the real process."""
+"""Ctrl-C, a real signal to the real process; and `cancel`, which comes from another one."""
 
 from __future__ import annotations
 
@@ -70,6 +70,21 @@ def test_ctrl_c_cancels_the_turn_and_is_130(dragoman: Dragoman) -> None:
     assert process.returncode == 130
     assert out == b"stopped in order\n"
     assert err == b"dragoman: cancelling; Ctrl-C again ends the agent at once\n"
+
+
+def test_another_process_stops_one_tool_call_and_the_turn_goes_on(dragoman: Dragoman) -> None:
+    words = ("--session", "s", "--protocol", "2")
+    with in_a_turn(dragoman, "stoppable", *words) as process:
+        unknown = dragoman("cancel", "s", "--tool-call", "x")
+        assert (unknown.code, unknown.out) == (1, "")
+        assert unknown.err == "dragoman: there is no tool call x in this session\n"
+        stopped = dragoman("cancel", "s", "--tool-call", "c")
+        assert (stopped.code, stopped.out) == (0, "cancelled\n")
+        out, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+    assert out.endswith(b"went on\n")
+    late = dragoman("cancel", "s", "--tool-call", "c")
+    assert (late.code, late.out) == (0, "c does not run\n")
 
 
 def test_the_agent_is_told_with_session_cancel(dragoman: Dragoman) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
 from pathlib import Path
 
 import pytest
+from store.postgres.stores import opened
 from support.command import Dragoman
 from support.postgres import empty_database
+
+from dragoman.store.records import HostRecord
 
 SECRET = "not-for-you"
 
@@ -40,6 +45,28 @@ def test_a_store_is_checked_and_copied(user: Dragoman, tmp_path: Path) -> None:
     assert back.code == 0
     here = user("store", "check", env={"DRAGOMAN_HOME": str(tmp_path / "back")})
     assert here.lines[1:] == checked.lines[1:]
+
+
+def test_the_host_of_a_session_is_listed_where_several_machines_look(
+    user: Dragoman, tmp_path: Path
+) -> None:
+    address = empty_database()
+    env = {"DRAGOMAN_STORE": address}
+    assert user("-a", "memo", "hello", env=env).code == 0
+    home = (user.state / "home-id").read_text()
+    assert json.loads(user("sessions", "list", "--json", env=env).out)[0]["host"] is None
+    asyncio.run(announced(address, tmp_path, HostRecord(id="h", home=home, name="build-1")))
+    header, line = user("sessions", "list", env=env).lines
+    assert "AGENT  HOST     FOLDER" in header
+    assert "memo   build-1  " in line
+    assert json.loads(user("sessions", "list", "--json", env=env).out)[0]["host"] == "build-1"
+    assert user("-a", "memo", "hello").code == 0
+    assert "HOST" not in user("sessions", "list").out
+
+
+async def announced(address: str, directory: Path, host: HostRecord) -> None:
+    async with opened(address, directory) as store:
+        await store.announce(host, seconds=60)
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,34 @@ async def test_a_question_is_settled_before_the_turn_that_ends_with_it(tmp_path:
         await soon(asking)
 
 
+READABLE = {"type": "diff", "path": "a.txt", "newText": "x"}
+UNREADABLE: list[Json] = [
+    {"content": [READABLE, {"type": "diff", "path": "/etc/passwd"}]},
+    {"content": "not even a list"},
+    {"locations": [{"path": "a.txt"}, {"path": 7}]},
+]
+
+
+@pytest.mark.parametrize("part", UNREADABLE)
+@pytest.mark.parametrize("told", ["in the request", "before it"])
+async def test_no_rule_allows_what_has_a_part_that_cannot_be_read(
+    part: Json, told: str, tmp_path: Path
+) -> None:
+    async with scene(tmp_path, policy=Policy(yolo=True)) as s:
+        await s.begin()
+        allowed = s.ask_permission(question(kind="edit", content=[READABLE]))
+        assert (await soon(allowed))["result"] == selected("once")
+        call: Json = {"toolCallId": "odd", "kind": "edit", **part}
+        if told == "before it":
+            s.agent.update("tool_call", title="Do it", **call)
+            call = {"toolCallId": "odd"}
+        asking = s.ask_permission(question(call=call))
+        pending = await s.waiting()
+        assert "unread" in [getattr(item, "kind", "") for item in pending.content]
+        await s.answer("no")
+        await soon(asking)
+
+
 async def test_the_first_answer_counts(tmp_path: Path) -> None:
     async with scene(tmp_path) as s:
         await s.begin()

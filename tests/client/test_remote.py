@@ -14,14 +14,18 @@ from support.clients import next_of, until
 from support.hubs import hub_with, seen_until, stored_events
 from support.peers import soon, tidy_loop
 from support.raw_agent import RawAgent
+from support.second_version import second_agent, state
 from support.server_process import free_port
 
 from dragoman import Client, Session
+from dragoman.bridge.connections import HttpConnection
+from dragoman.bridge.mailbox import Mailbox
 from dragoman.errors import RemoteLost, Unreachable
 from dragoman.session import events as e
-from dragoman.transport import route
+from dragoman.transport import http, route
 from dragoman.transport.base import Transport
 from dragoman.transport.remote import RemoteAgent
+from dragoman.web.failures import Failure
 
 FILES = ("readTextFile", "writeTextFile")
 
@@ -203,6 +207,80 @@ async def test_what_was_stored_stays_and_the_next_prompt_finds_the_agent_again(
     assert messages == ["kept"]
     assert [event.error is None for event in ended] == [False, True]
     assert [event.seq for event in told] == list(range(1, len(told) + 1))
+
+
+class Forgetful:
+    """A bridge whose connections can lose a session, and stay."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._mailbox = HttpConnection.mailbox
+        self._used: list[HttpConnection] = []
+        self._forgetting: list[HttpConnection] = []
+        self.refused = 0
+
+        def mailbox(connection: HttpConnection, session: str | None) -> Mailbox:
+            return self._of(connection, session)
+
+        monkeypatch.setattr(HttpConnection, "mailbox", mailbox)
+        monkeypatch.setattr(http, "_LATER", (0.05, 0.05))
+
+    def _of(self, connection: HttpConnection, session: str | None) -> Mailbox:
+        self._used.append(connection)
+        if session is not None and connection in self._forgetting:
+            self.refused += 1
+            raise Failure(404, "unknown_session", "there is no such session")
+        return self._mailbox(connection, session)
+
+    def forget(self, session: str) -> None:
+        connection = self._used[-1]
+        self._mailbox(connection, session).end()
+        self._forgetting.append(connection)
+
+
+async def test_a_session_that_the_server_forgets_ends_its_turn_and_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, agent = Forgetful(monkeypatch), second_agent()
+    async with (
+        tidy_loop(),
+        wired(agent) as wire,
+        hub_with(tmp_path, wire.agent("http"), protocol=2) as hub,
+    ):
+        live = await hub.create("it", str(tmp_path))
+        await live.prompt("hi")
+        await agent.expect("session/prompt")
+        state(agent, "running")
+        agent.update("agent_message", messageId="m", content=[{"type": "text", "text": "kept"}])
+        await seen_until(hub.watch(live.id), e.AgentMessage)
+        server.forget("s1")
+        ended = (await seen_until(hub.watch(live.id), e.TurnEnded))[-1]
+        assert ended.text.endswith("was lost: it does not know the session any more")
+        await live.prompt("again")
+        await agent.expect("session/prompt")
+        assert len(agent.sent("session/resume")) == 1
+        state(agent, "running")
+        state(agent, "idle", stopReason="end_turn")
+        await seen_until(hub.watch(live.id), e.TurnEnded, times=2)
+        assert [turn.error is None for turn in live.state.turns] == [False, True]
+
+
+async def test_an_idle_session_that_the_server_forgets_harms_nobody_until_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, agent = Forgetful(monkeypatch), second_agent(session__list={"sessions": []})
+    async with (
+        tidy_loop(),
+        wired(agent) as wire,
+        Client.start(wire.agent("http"), protocol=2) as client,
+    ):
+        session = await client.new_session(tmp_path)
+        agent.update("session_info_update", title="its stream is open")
+        await until(lambda: session.state.title)
+        server.forget(session.id)
+        await until(lambda: server.refused == 2)
+        assert [info async for info in client.list_sessions()] == []
+        with pytest.raises(RemoteLost, match="does not know the session any more"):
+            await soon(session.prompt("hi"))
 
 
 async def test_what_cannot_get_better_is_not_tried_again() -> None:

@@ -8,14 +8,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from store.postgres.stores import until
 from support.cable import Cable, cable_to
 from support.hubs import TestLauncher, seen_until, stored_events
+from support.peers import soon
 from support.postgres import empty_database
 
+from dragoman.errors import StoreAway
 from dragoman.hub import commands as c
 from dragoman.hub import recording
 from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
+from dragoman.hub.outages import told_of_outages
 from dragoman.session import events as e
 from dragoman.store.postgres import link, writer
 from dragoman.store.postgres.store import open_postgres
@@ -104,3 +108,96 @@ async def test_a_hub_that_is_closed_meanwhile_leaves_all_of_it_to_the_next(
         cable.mend()
         async with hub_on(cable, tmp_path, ScriptedAgent([say("more")])) as hub:
             assert said(await stored_events(hub, live.id)) == ALL
+
+
+async def test_a_prompt_meanwhile_is_said_to_be_delayed_and_carried_out_once_it_is_back(
+    tmp_path: Path,
+) -> None:
+    agent = ScriptedAgent([say("yes")])
+    async with cable_to(empty_database()) as cable, hub_on(cable, tmp_path, agent) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await live.recording.settled()
+        cable.cut()
+        reply = await soon(hub.send(live.id, c.Prompt("go")))
+        assert reply["delayed"].startswith("the database cannot be reached: what was asked for is")
+        assert "session/prompt" not in [method for method, _ in agent.received]
+        later = await soon(hub.send(live.id, c.Prompt("again")))
+        assert later["queued"]
+        assert later["delayed"]
+        cable.mend()
+        await seen_until(hub.watch(live.id), e.TurnEnded, 2)
+        assert "delayed" not in await soon(hub.send(live.id, c.Prompt("now")))
+        await seen_until(hub.watch(live.id), e.TurnEnded, 3)
+        started = [x for x in await stored_events(hub, live.id) if isinstance(x, e.TurnStarted)]
+        assert [turn.text for turn in started] == ["go", "again", "now"]
+
+
+async def test_what_another_host_asks_for_is_answered_only_when_it_is_on_record(
+    tmp_path: Path,
+) -> None:
+    """Its answer goes through the same database: it cannot come earlier, and must not lie."""
+    agent = ScriptedAgent([say("yes")])
+    async with cable_to(empty_database()) as cable, hub_on(cable, tmp_path, agent) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await live.recording.settled()
+        cable.cut()
+        asked = asyncio.create_task(live.execute(c.Prompt("go"), patiently=True))
+        await until(lambda: hub.store.away is not None)
+        done, _ = await asyncio.wait([asked], timeout=1.0)
+        assert not done
+        cable.mend()
+        assert "delayed" not in await soon(asked)
+
+
+async def test_whoever_looks_is_told_within_seconds_that_it_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.5)
+    talker = Talker()
+    told: list[str] = []
+    async with (
+        cable_to(empty_database()) as cable,
+        hub_on(cable, tmp_path, ScriptedAgent(talker.speak)) as hub,
+        told_of_outages(hub.store, told.append),
+    ):
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Prompt("go"))
+        await talker.has_begun.wait()
+        cable.cut()
+        talker.may_go_on.set()
+        await idle(live)
+        with pytest.raises(StoreAway):
+            await soon(hub.state(live.id))
+        await until(lambda: bool(told))
+        assert told[0].startswith("the database cannot be reached: what runs goes on")
+        cable.mend()
+        await until(lambda: len(told) > 1)
+        assert told[1] == "the database is back"
+
+
+async def test_readers_wait_however_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.1)
+    agent = ScriptedAgent([say("yes")])
+    async with (
+        cable_to(empty_database()) as cable,
+        hub_on(cable, tmp_path / "a", agent) as hub,
+        hub_on(cable, tmp_path / "b", agent) as other,
+    ):
+        live = await hub.create("it", str(tmp_path))
+        await live.recording.settled()
+        readers = [
+            asyncio.create_task(seen_until(pages, e.TurnEnded))
+            for pages in (other.watch(live.id), other.watch_all(0), hub.watch_all(0))
+        ]
+        cable.cut()
+        await until(lambda: other.store.away is not None)
+        other.news.tell_all()
+        with pytest.raises(StoreAway):
+            await soon(other.store.session(live.id))
+        cable.mend()
+        await until(lambda: hub.store.away is None)
+        await soon(hub.send(live.id, c.Prompt("go")))
+        for reader in readers:
+            assert said(await soon(reader)) == "yes"

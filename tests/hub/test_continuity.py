@@ -140,12 +140,12 @@ async def test_an_agent_that_was_started_again_is_noted(tmp_path: Path) -> None:
     ):
         live = await hub.create("it", str(tmp_path))
         await said(hub, live, "one")
-        before = live.running.client.pid
+        before = live.running.client.pids
         await hub.send(live.id, c.Kill())
         await said(hub, live, "two")
         [note] = [json.loads(file.read_text()) for file in notes.iterdir()]
-        assert [child["pid"] for child in note["children"]] == [live.running.client.pid]
-        assert live.running.client.pid != before
+        assert [child["pid"] for child in note["children"]] == live.running.client.pids
+        assert live.running.client.pids != before
 
 
 async def test_an_agent_that_dies_while_a_session_is_made_leaves_none(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.hosting import host_of, hosting, two_hosts
-from support.hubs import TestLauncher, seen_until, stored, stored_events
+from support.hosting import Place, host_of, hosting, two_hosts
+from support.hubs import TestLauncher, seen_until, stored_events
 from support.peers import SECONDS, soon
+from support.postgres import empty_database
 
 from dragoman.errors import (
     CommandRefused,
@@ -27,6 +28,12 @@ from dragoman.store.base import Store
 from dragoman.store.records import HostRecord, SessionFilter
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Hosts promise the same on either store."""
+    return Place(tmp_path, empty_database() if request.param == "postgresql" else None)
 
 
 def scripted(word: str = "yes") -> ScriptedAgent:
@@ -59,10 +66,10 @@ async def a_moment() -> None:
 # ── beginning ─────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_session_begins_on_the_host_that_is_named(tmp_path: Path) -> None:
-    async with two_hosts(tmp_path, scripted("one"), scripted("two")) as (one, two):
+async def test_a_session_begins_on_the_host_that_is_named(place: Place) -> None:
+    async with two_hosts(place, scripted("one"), scripted("two")) as (one, two):
         host = await one.hosts.named("two")
-        session_id = await soon(one.create_on(host, "it", str(tmp_path), name="far"))
+        session_id = await soon(one.create_on(host, "it", place.cwd, name="far"))
         assert list(two.live) == [session_id]
         assert not one.live
         await said(one, session_id)
@@ -72,26 +79,26 @@ async def test_a_session_begins_on_the_host_that_is_named(tmp_path: Path) -> Non
         assert [message.content.text for message in answers] == ["two"]
 
 
-async def test_what_a_host_cannot_begin_leaves_no_trace_and_says_why(tmp_path: Path) -> None:
-    async with two_hosts(tmp_path, scripted(), scripted()) as (one, two):
+async def test_what_a_host_cannot_begin_leaves_no_trace_and_says_why(place: Place) -> None:
+    async with two_hosts(place, scripted(), scripted()) as (one, two):
         host = await host_of(two)
         with pytest.raises(CommandRefused, match="there is no folder /nowhere on two") as caught:
             await soon(one.create_on(host, "it", "/nowhere"))
         assert caught.value.code == "no_workspace"
         with pytest.raises(CommandRefused):
-            await soon(one.create_on(host, "nobody", str(tmp_path)))
+            await soon(one.create_on(host, "nobody", place.cwd))
         assert await one.store.sessions(SessionFilter()) == []
         assert await one.store.calls(host.id) == []
 
 
-async def test_the_least_busy_host_with_the_agent_comes_first(tmp_path: Path) -> None:
-    async with two_hosts(tmp_path, scripted(), scripted()) as (one, two):
+async def test_the_least_busy_host_with_the_agent_comes_first(place: Place) -> None:
+    async with two_hosts(place, scripted(), scripted()) as (one, two):
         assert [host.name for host in await one.hosts.able("it")] == ["one", "two"]
         assert [host.name for host in await two.hosts.able("it")] == ["two", "one"]
-        await one.create("it", str(tmp_path))
+        await one.create("it", place.cwd)
         assert [host.name for host in await one.hosts.able("it")] == ["two", "one"]
         assert await one.hosts.able("another") == []
-        async with hosting(tmp_path, "three", {"another": scripted()}):
+        async with hosting(place, "three", {"another": scripted()}):
             assert [host.name for host in await one.hosts.able("another")] == ["three"]
         assert await one.hosts.able("another") == []
 
@@ -99,9 +106,9 @@ async def test_the_least_busy_host_with_the_agent_comes_first(tmp_path: Path) ->
 # ── asking ────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_session_at_rest_is_woken_where_its_workspace_is(tmp_path: Path) -> None:
-    async with two_hosts(tmp_path, scripted("one"), scripted("two")) as (one, two):
-        live = await two.create("it", str(tmp_path))
+async def test_a_session_at_rest_is_woken_where_its_workspace_is(place: Place) -> None:
+    async with two_hosts(place, scripted("one"), scripted("two")) as (one, two):
+        live = await two.create("it", place.cwd)
         await said(two, live.id)
         await at_rest(two, live.id)
         await said(one, live.id, "again")
@@ -114,9 +121,9 @@ async def test_a_session_at_rest_is_woken_where_its_workspace_is(tmp_path: Path)
         assert await two.store.owner(live.id) is None
 
 
-async def test_what_needs_a_running_session_wakes_nobody(tmp_path: Path) -> None:
-    async with two_hosts(tmp_path, scripted(), scripted()) as (one, two):
-        live = await two.create("it", str(tmp_path))
+async def test_what_needs_a_running_session_wakes_nobody(place: Place) -> None:
+    async with two_hosts(place, scripted(), scripted()) as (one, two):
+        live = await two.create("it", place.cwd)
         await at_rest(two, live.id)
         assert await one.send(live.id, c.Cancel()) == {"cancelled": False}
         await one.rename(live.id, "another name")
@@ -126,9 +133,9 @@ async def test_what_needs_a_running_session_wakes_nobody(tmp_path: Path) -> None
         assert (record.title, record.status) == ("another name", "closed")
 
 
-async def test_a_fork_begins_on_the_host_of_its_parent(tmp_path: Path) -> None:
-    async with two_hosts(tmp_path, scripted(), scripted()) as (one, two):
-        live = await two.create("it", str(tmp_path))
+async def test_a_fork_begins_on_the_host_of_its_parent(place: Place) -> None:
+    async with two_hosts(place, scripted(), scripted()) as (one, two):
+        live = await two.create("it", place.cwd)
         await said(two, live.id, "before")
         with pytest.raises(SessionElsewhere):
             await one.fork(live.id)
@@ -142,10 +149,10 @@ async def test_a_fork_begins_on_the_host_of_its_parent(tmp_path: Path) -> None:
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
 
 
-async def test_a_session_is_deleted_by_the_host_whose_agent_remembers_it(tmp_path: Path) -> None:
+async def test_a_session_is_deleted_by_the_host_whose_agent_remembers_it(place: Place) -> None:
     there = scripted()
-    async with two_hosts(tmp_path, scripted(), there) as (one, two):
-        live = await two.create("it", str(tmp_path))
+    async with two_hosts(place, scripted(), there) as (one, two):
+        live = await two.create("it", place.cwd)
         with pytest.raises(SessionOwned):
             await soon(one.delete(live.id))
         await at_rest(two, live.id)
@@ -159,11 +166,11 @@ async def test_a_session_is_deleted_by_the_host_whose_agent_remembers_it(tmp_pat
 # ── when a host is gone ───────────────────────────────────────────────────────────────────────
 
 
-async def test_a_session_of_a_host_that_is_gone_waits_for_it_or_moves(tmp_path: Path) -> None:
+async def test_a_session_of_a_host_that_is_gone_waits_for_it_or_moves(place: Place) -> None:
     memory = scripted("still here")
-    async with hosting(tmp_path, "one", {"it": memory}) as one:
-        async with hosting(tmp_path, "two", {"it": memory}) as two:
-            live = await two.create("it", str(tmp_path), name="kept")
+    async with hosting(place, "one", {"it": memory}) as one:
+        async with hosting(place, "two", {"it": memory}) as two:
+            live = await two.create("it", place.cwd, name="kept")
             await said(two, live.id)
         record = await one.record(live.id)
         with pytest.raises(CommandRefused, match="the host two, which has the workspace") as caught:
@@ -178,20 +185,20 @@ async def test_a_session_of_a_host_that_is_gone_waits_for_it_or_moves(tmp_path: 
 
 
 async def test_an_agent_without_its_memory_goes_on_only_when_that_is_wanted(
-    tmp_path: Path,
+    place: Place,
 ) -> None:
-    async with hosting(tmp_path, "one", {"it": scripted("stranger")}) as one:
-        async with hosting(tmp_path, "two", {"it": scripted()}) as two:
-            live = await two.create("it", str(tmp_path))
+    async with hosting(place, "one", {"it": scripted("stranger")}) as one:
+        async with hosting(place, "two", {"it": scripted()}) as two:
+            live = await two.create("it", place.cwd)
             await said(two, live.id)
         record = await one.record(live.id)
-        async with hosting(tmp_path, "three", {"it": scripted("stranger")}) as three:
+        async with hosting(place, "three", {"it": scripted("stranger")}) as three:
             for host in (await host_of(one), await host_of(three)):
                 with pytest.raises(Exception, match="continue") as caught:
                     await soon(one.elsewhere.move(record, host, None, "fail"))
                 assert getattr(caught.value, "code", "not_continued") == "not_continued"
             assert (await one.record(live.id)).home == "two"
-            folder = tmp_path / "another place"
+            folder = place.folder / "another place"
             folder.mkdir()
             host = await host_of(three)
             await soon(one.elsewhere.move(record, host, str(folder), "new"))
@@ -204,12 +211,12 @@ async def test_an_agent_without_its_memory_goes_on_only_when_that_is_wanted(
 
 
 async def test_an_agent_s_id_that_means_another_session_there_is_not_continued(
-    tmp_path: Path,
+    place: Place,
 ) -> None:
-    async with hosting(tmp_path, "one", {"it": scripted()}) as one:
-        mine = await one.create("it", str(tmp_path))
-        async with hosting(tmp_path, "two", {"it": scripted()}) as two:
-            live = await two.create("it", str(tmp_path))
+    async with hosting(place, "one", {"it": scripted()}) as one:
+        mine = await one.create("it", place.cwd)
+        async with hosting(place, "two", {"it": scripted()}) as two:
+            live = await two.create("it", place.cwd)
             await said(two, live.id)
             assert live.session.id == mine.session.id
         record, host = await one.record(live.id), await host_of(one)
@@ -223,26 +230,26 @@ async def test_an_agent_s_id_that_means_another_session_there_is_not_continued(
 
 
 async def test_a_session_does_not_move_while_it_runs_nor_where_its_folder_is_not(
-    tmp_path: Path,
+    place: Place,
 ) -> None:
-    async with two_hosts(tmp_path, scripted(), scripted()) as (one, two):
-        live = await two.create("it", str(tmp_path))
+    async with two_hosts(place, scripted(), scripted()) as (one, two):
+        live = await two.create("it", place.cwd)
         with pytest.raises(SessionOwned, match="on two"):
             await one.elsewhere.move(live.record, await host_of(one), None, "fail")
         await at_rest(two, live.id)
         with pytest.raises(CommandRefused, match="there is no folder /nowhere"):
             await one.elsewhere.move(live.record, await host_of(one), "/nowhere", "new")
         record = await one.record(live.id)
-        assert (record.home, record.cwd) == ("two", str(tmp_path))
+        assert (record.home, record.cwd) == ("two", place.cwd)
 
 
 async def test_what_is_asked_of_a_host_that_leaves_is_refused_and_never_done(
-    tmp_path: Path,
+    place: Place,
 ) -> None:
-    async with hosting(tmp_path, "one", {"it": scripted()}) as one, stored(tmp_path) as store:
+    async with hosting(place, "one", {"it": scripted()}) as one, place.store() as store:
         deaf = HostRecord(id="deaf", home="deaf", name="deaf", agents=["it"])
         await store.announce(deaf, seconds=60)
-        asking = asyncio.create_task(one.create_on(deaf, "it", str(tmp_path)))
+        asking = asyncio.create_task(one.create_on(deaf, "it", place.cwd))
         await called(store, "deaf")
         await store.depart("deaf")
         with pytest.raises(CommandRefused) as caught:
@@ -255,8 +262,8 @@ async def test_what_is_asked_of_a_host_that_leaves_is_refused_and_never_done(
 # ── names and homes ───────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_name_is_had_by_one_host(tmp_path: Path) -> None:
-    async with hosting(tmp_path, "one", {"it": scripted()}) as one, stored(tmp_path) as store:
+async def test_a_name_is_had_by_one_host(place: Place) -> None:
+    async with hosting(place, "one", {"it": scripted()}) as one, place.store() as store:
         async with Hub(store, TestLauncher({}), home="other") as other:
             with pytest.raises(UnknownHost, match="another host is called one already"):
                 await other.be_host(Presence(name="one", agents=list))
@@ -269,22 +276,30 @@ async def test_a_name_is_had_by_one_host(tmp_path: Path) -> None:
             await one.hosts.named("six")
 
 
-async def test_a_host_that_starts_again_has_its_name_and_its_sessions(tmp_path: Path) -> None:
+async def test_a_host_that_starts_again_has_its_name_and_its_sessions(place: Place) -> None:
     agent = scripted()
-    async with hosting(tmp_path, "one", {"it": scripted()}) as one:
-        async with hosting(tmp_path, "two", {"it": agent}) as two:
-            live = await two.create("it", str(tmp_path))
-        async with hosting(tmp_path, "two", {"it": agent}) as two:
+    async with hosting(place, "one", {"it": scripted()}) as one:
+        async with hosting(place, "two", {"it": agent}) as two:
+            live = await two.create("it", place.cwd)
+        async with hosting(place, "two", {"it": agent}) as two:
             await said(one, live.id)
             assert list(two.live) == [live.id]
             assert [host.name for host in await one.hosts.all()] == ["one", "two"]
 
 
+async def test_on_a_store_of_several_machines_each_has_a_home_that_stays(tmp_path: Path) -> None:
+    async with Place(tmp_path, empty_database()).store() as store:
+        home = home_of(store, tmp_path / "here")
+        assert home is not None
+        assert home_of(store, tmp_path / "here") == home != home_of(store, tmp_path / "there")
+
+
 async def test_on_a_store_of_this_machine_every_process_may_run_every_session(
     tmp_path: Path,
 ) -> None:
-    async with hosting(tmp_path, "one", {"it": scripted()}) as one, stored(tmp_path) as store:
-        live = await one.create("it", str(tmp_path))
+    place = Place(tmp_path)
+    async with hosting(place, "one", {"it": scripted()}) as one, place.store() as store:
+        live = await one.create("it", place.cwd)
         await at_rest(one, live.id)
         assert home_of(store, tmp_path) is None
         async with Hub(store, TestLauncher({"it": scripted()})) as plain:

@@ -7,12 +7,12 @@ from typing import Literal
 
 import pytest
 
-from dragoman import AgentCommand, Policy
+from dragoman import AgentCommand, Policy, RemoteAgent
 from dragoman.agents.known import UnknownAgent
 from dragoman.agents.settings import Settings, parse_settings
 from dragoman.client.mcp import HttpServer, StdioServer
 from dragoman.errors import Unsupported
-from dragoman.hub.launcher import SettingsLauncher, started_in
+from dragoman.hub.launcher import SettingsLauncher, run_in, started_in
 
 SETTINGS = """{
   "agent_servers": {
@@ -68,6 +68,11 @@ def test_an_agent_is_started_in_the_workspace_and_still_found() -> None:
     assert started_in(AgentCommand("agent"), "/project").command == "agent"
     elsewhere = AgentCommand("agent", cwd="/elsewhere")
     assert started_in(elsewhere, "/project") == elsewhere
+
+
+def test_a_proxy_is_started_in_the_workspace_too_and_one_elsewhere_is_reached() -> None:
+    assert run_in(AgentCommand("p"), "/project") == AgentCommand("p", cwd="/project")
+    assert run_in(RemoteAgent("ws://h"), "/project") == RemoteAgent("ws://h")
 
 
 class Tap:

@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.clients import until
 from support.hubs import TestLauncher, seen_until, stored
 from support.peers import SECONDS, soon
+from support.second_version import stoppable
 
+from dragoman import Policy
 from dragoman.errors import CommandRefused, UnknownSession
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
@@ -23,9 +26,11 @@ from dragoman.testing.steps import say
 
 
 @asynccontextmanager
-async def two_windows(folder: Path, agent: ScriptedAgent) -> AsyncGenerator[tuple[Hub, Hub]]:
+async def two_windows(
+    folder: Path, agent: ScriptedAgent, **options: Any
+) -> AsyncGenerator[tuple[Hub, Hub]]:
     """Two hubs on one store, each with connections of its own, as two processes have."""
-    launcher = TestLauncher({"it": agent})
+    launcher = TestLauncher({"it": agent}, **options)
     async with (
         stored(folder) as ours,
         stored(folder) as theirs,
@@ -101,6 +106,51 @@ async def test_another_window_cancels(tmp_path: Path) -> None:
         assert await other.send(live.id, c.Cancel()) == {"cancelled": True}
         assert live.state.turns[-1].stop_reason == "cancelled"
         assert await other.send(live.id, c.Cancel()) == {"cancelled": False}
+
+
+async def test_another_window_stops_one_tool_call_and_one_terminal(tmp_path: Path) -> None:
+    windows = two_windows(tmp_path, ScriptedAgent(stoppable), protocol=2, policy=Policy(yolo=True))
+    async with windows as (owner, other):
+        live = await owner.create("it", str(tmp_path))
+        await owner.send(live.id, c.Prompt("go on"))
+        await seen_until(other.watch(live.id), e.TerminalStarted)
+        terminal_id = next(iter((await other.state(live.id)).terminals))
+        call, terminal = c.CancelToolCall("c"), c.CancelTerminal(terminal_id)
+        assert await other.send(live.id, call) == {"cancelled": True}
+        assert await other.send(live.id, terminal) == {"cancelled": True}
+        await seen_until(other.watch(live.id), e.TurnEnded)
+        state = await other.state(live.id)
+        assert state.turns[-1].stop_reason == "end_turn"
+        assert state.tool_calls["c"].status == "cancelled"
+        assert state.entries[-1].text == "SIGKILL"
+        # By now both are over, and soon nobody runs the session.
+        for command in (call, terminal):
+            assert await other.send(live.id, command) == {"cancelled": False}
+        await owner.detach(live)
+        assert await other.send(live.id, call) == {"cancelled": False}
+
+
+async def test_what_cannot_be_stopped_alone_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    async def waits(turn: AgentTurn) -> None:
+        turn.tool_call("c", title="Wait")
+        await turn.cancelled.wait()
+
+    async with two_windows(tmp_path, ScriptedAgent(waits)) as (owner, other):
+        live = await owner.create("it", str(tmp_path))
+        await owner.send(live.id, c.Prompt("go on"))
+        await seen_until(other.watch(live.id), e.ToolCallUpdated)
+        refusals: list[tuple[c.Command, str, str]] = [
+            (c.CancelToolCall("c"), "unsupported", "does not support stopping the tool call c"),
+            (c.CancelToolCall("d"), "unknown_tool_call", "there is no tool call d"),
+            (c.CancelTerminal("t"), "unknown_terminal", "there is no terminal t"),
+        ]
+        for window in (owner, other):
+            for command, code, sentence in refusals:
+                with pytest.raises(CommandRefused, match=sentence) as refused:
+                    await window.send(live.id, command)
+                assert refused.value.code == code
+        assert live.session.busy
+        await owner.send(live.id, c.Cancel())
 
 
 async def test_prompts_from_another_window_keep_their_order(tmp_path: Path) -> None:

@@ -181,28 +181,40 @@ async def check(load: Load, hosts: list[HostProcess], store: Store) -> None:
     started: Counter[str] = Counter()
     queued: set[str] = set()
     finished: set[str] = set()
+    bodies: set[bytes] = set()
     interrupted = 0
     for session_id, readers in load.readers.items():
         stored = await everything(store, session_id)
         assert [each.seq for each in stored] == list(range(1, len(stored) + 1))
         for reader in readers:
             assert reader.bodies == [each.body.decode() for each in stored]
+        bodies |= {each.body for each in stored}
         events = [each.decode() for each in stored]
         started += turns_in_order(events)
         finished |= prompts_of_finished_turns(events)
         queued |= {prompt.id for prompt in (await stored_state(store, session_id)).queue}
         interrupted += sum(isinstance(x, e.TurnEnded) and x.error is not None for x in events)
         await a_fenced_writer_is_refused(store, session_id, len(stored))
-    assert set(started.values()) == {1}
+    assert set(started.values()) == {1}, "a turn was run twice"
     # A prompt that was queued when its host went down still waits there, for a person.
     lost = {turn: at for at, turn in load.accepted.values() if turn not in {*started, *queued}}
     assert not lost
     marks = [line for host in hosts for line in host.marks.read_text().splitlines()]
     assert len(marks) == len(set(marks))
     assert finished <= set(marks)
-    assert set(load.answered.values()) == {1}
+    assert set(load.answered.values()) == {1}, "a question was answered twice"
     assert interrupted
-    told = f"{len(started)} turns, {interrupted} interrupted, {len(queued)} queued, {load.told()}"
+    # The host that was cut off went on, and what it did then was refused: by its own account.
+    refused = hosts[0].refused()
+    assert refused, "no writer was fenced off"
+    assert not refused & bodies, "a fenced writer has written"
+    # What a host took while the database was away is on record too, or that host says it is not.
+    for turn in load.delayed.keys() - {*started, *queued}:
+        assert any(turn.encode() in body for body in refused), f"{turn} is nowhere"
+    told = (
+        f"{len(started)} turns, {interrupted} interrupted, {len(queued)} queued, "
+        f"{len(refused)} events of a fenced writer refused, {load.told()}"
+    )
     sys.stdout.write(f"seed {SEED}: {told}\n")
 
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.resources import files
 from typing import Literal
 
 import pytest
 from page.site import Site
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright, expect
+from playwright.async_api import (
+    Browser,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    async_playwright,
+    expect,
+)
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _FLAGS = (
@@ -26,8 +34,43 @@ WAIT = 20_000
 expect.set_options(timeout=WAIT)
 
 
+class Keeper:
+    """One browser for many tests, launched when the first of them wants it."""
+
+    def __init__(self) -> None:
+        self._stack = AsyncExitStack()
+        self._browser: Browser | None = None
+
+    async def browser(self) -> Browser:
+        if self._browser is None or not self._browser.is_connected():
+            self._browser = await self._stack.enter_async_context(_launched())
+        return self._browser
+
+    async def aclose(self) -> None:
+        await self._stack.aclose()
+
+
+kept: list[Keeper] = []
+"""The one of this process, while its tests run."""
+
+
 @asynccontextmanager
 async def browsed() -> AsyncGenerator[Browser]:
+    """A browser without a profile; the next test finds none either."""
+    if not kept:
+        async with _launched() as browser:
+            yield browser
+        return
+    browser = await kept[0].browser()
+    try:
+        yield browser
+    finally:
+        for profile in browser.contexts:
+            await profile.close()
+
+
+@asynccontextmanager
+async def _launched() -> AsyncGenerator[Browser]:
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed")
     if not (files("dragoman") / "web" / "static" / "index.html").is_file():
@@ -68,6 +111,14 @@ async def person(
     assert not wrong, wrong
 
 
+@asynccontextmanager
+async def looking(gallery: Site) -> AsyncGenerator[Page]:
+    """Somebody who only looks at what is there."""
+    async with browsed() as browser, person(browser, gallery) as page:
+        await page.locator(".session").first.wait_for()
+        yield page
+
+
 def watch(page: Page, site: Site, wrong: list[str]) -> None:
     def logged(message: ConsoleMessage) -> None:
         # A server that is restarted is away for a moment: browsers log that by themselves.
@@ -99,12 +150,31 @@ async def prompt(page: Page, text: str) -> None:
 
 async def answer(page: Page, name: str) -> None:
     """Answer the card that is there, and see it go."""
-    card = page.locator(".card.permission").first
-    request = await card.get_attribute("data-request")
-    # Nobody can answer what only just appeared.
-    await page.wait_for_timeout(350)
+    request = await page.locator(".card.permission").first.get_attribute("data-request")
+    card = page.locator(f"[data-request='{request}']")
+    await ready(card)
     await card.get_by_role("button", name=name).first.click()
-    await page.locator(f"[data-request='{request}']").wait_for(state="detached")
+    await card.wait_for(state="detached")
+
+
+async def ready(card: Locator) -> None:
+    """Nobody can answer what only just appeared."""
+    await expect(card).to_have_attribute("data-ready", "")
+
+
+_QUIET = """() => new Promise((resolve) => {
+    let timer
+    const observer = new MutationObserver(() => wait())
+    const done = () => { observer.disconnect(); resolve() }
+    const wait = () => { clearTimeout(timer); timer = setTimeout(done, 100) }
+    observer.observe(document, { subtree: true, childList: true, attributes: true })
+    wait()
+})"""
+
+
+async def settled(page: Page) -> None:
+    """Until nothing is drawn any more."""
+    await page.evaluate(_QUIET)
 
 
 async def finished(page: Page) -> None:

@@ -82,10 +82,12 @@ async def show(page: Page, name: str) -> None:
     await page.evaluate("location.hash = '#/s/fix'")
     await page.locator(".row").first.wait_for()
     await page.keyboard.press("Escape")
+    await page.locator("dialog[open]").wait_for(state="detached")
     await page.keyboard.press("Control+k")
     await page.keyboard.type(PANES.get(name) or DIALOGS[name])
     if name != "palette":
         await page.keyboard.press("Enter")
+        await page.locator(".palette").wait_for(state="detached")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import UNSET
 
+from dragoman.host.matching import Rule
 from dragoman.hub.owner import is_gone, this_process
 from dragoman.hub.states import state_to_go_on
 from dragoman.session import events as e
@@ -17,6 +18,7 @@ from dragoman.store.open import open_store
 from dragoman.store.records import (
     Batch,
     Lease,
+    Said,
     SessionChange,
     SessionRecord,
     Status,
@@ -32,8 +34,14 @@ class Teller:
         self._seq = 0
 
     async def tell(
-        self, events: Sequence[e.Event], *, status: Status | None = None, at: float | None = None
+        self,
+        events: Sequence[e.Event],
+        *,
+        status: Status | None = None,
+        at: float | None = None,
+        said: Sequence[str] = (),
     ) -> None:
+        """Search finds what was `said`, by the agent in the first of the events."""
         first = self._seq + 1
         for event in events:
             self._seq += 1
@@ -42,8 +50,12 @@ class Teller:
             first_seq=first,
             events=[encode_event(event) for event in events],
             change=SessionChange(status=status or UNSET, updated_at=time.time()),
+            said=[Said(first, "agent", text) for text in said],
         )
         await self._store.append(self._lease, batch)
+
+    def remember(self, rule: Rule) -> None:
+        self._store.rules.add(rule)
 
     async def save(self) -> None:
         """Leave a snapshot, as the owner of a session does now and then."""

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import pytest
-from page.browsing import answer, browsed, finished, new_session, person, prompt
+from page.browsing import answer, browsed, finished, looking, new_session, person, prompt, settled
 from page.site import Site, served
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 _SCREENS = ("inbox", "agents", "policies", "grid", "search/demo", "")
@@ -44,11 +44,11 @@ async def _look_around(browser: Browser, site: Site, scheme: Scheme, width: int)
         if width >= 1200:
             for tab in ("Changes", "Terminals", "Raw", "Info"):
                 await page.get_by_role("tab", name=tab).click()
-                await page.wait_for_timeout(400)
+                await settled(page)
                 await _examine(page, f"{tab}, {scheme}")
         for screen in _SCREENS:
             await page.evaluate(f"location.hash = '#/{screen}'")
-            await page.wait_for_timeout(400)
+            await settled(page)
             await _examine(page, f"{screen or 'start'}, {scheme}")
         await page.evaluate(f"location.hash = '#/s/{session}/replay'")
         await page.locator(".replaybar").wait_for()
@@ -58,7 +58,45 @@ async def _look_around(browser: Browser, site: Site, scheme: Scheme, width: int)
             await page.locator("dialog[open]").wait_for()
             await _examine(page, f"{key}, {scheme}")
             await page.keyboard.press("Escape")
-            await page.locator("dialog[open]").wait_for(state="detached")
+            await page.locator("dialog").wait_for(state="detached")
+
+
+@pytest.mark.within(120)
+async def test_no_dialog_and_no_form_has_a_serious_issue(gallery: Site) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: run npm ci in the folder web")
+    async with browsed() as browser, person(browser, gallery, size=(390, 844)) as page:
+        await page.evaluate(AXE.read_text())
+        for screen in ("inbox", "s/chapter", "", "search/parser"):
+            await page.evaluate(f"location.hash = '#/{screen}'")
+            await settled(page)
+            await _examine(page, f"{screen or 'start'} of the gallery")
+        await page.evaluate("location.hash = '#/s/fix'")
+        for action in ("Import", "Fork", "Rename", "Delete", "Pane: Info", "Pane: Changes"):
+            await page.keyboard.press("Control+k")
+            await page.keyboard.type(action)
+            await page.keyboard.press("Enter")
+            await page.locator(".palette").wait_for(state="detached")
+            await settled(page)
+            await _examine(page, action)
+            await page.keyboard.press("Escape")
+            await page.locator("dialog").wait_for(state="detached")
+
+
+async def test_what_moves_and_what_is_read_out_is_little(gallery: Site) -> None:
+    """Who wants no motion has next to none; the thread that streams is in no live region."""
+    async with looking(gallery) as page:
+        await page.emulate_media(reduced_motion="reduce")
+        await page.evaluate("location.hash = '#/s/release'")
+        spinner = page.locator(".plan .spinner").first
+        await expect(spinner).to_have_css("animation-duration", "4s")
+        await expect(page.get_by_role("feed", name="Transcript")).to_be_visible()
+        around = ".rows, .rows *, :has(.rows)"
+        live = "[aria-live]:not([aria-live=off]), [role=log], [role=status], [role=alert]"
+        assert (
+            await page.evaluate(f"document.querySelectorAll(':is({around}):is({live})').length")
+            == 0
+        )
 
 
 async def _examine(page: Page, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from page.browsing import browsed, new_session, person, prompt
@@ -57,6 +58,7 @@ async def test_an_agent_that_wants_a_sign_in_shows_the_ways(tmp_path: Path) -> N
         person(browser, site, refused=409) as page,
     ):
         await page.get_by_role("button", name="New session", exact=True).first.click()
+        await page.get_by_label("Folder").fill(str(tmp_path))
         await page.get_by_role("button", name="Start", exact=True).click()
         dialog = page.get_by_role("dialog", name="Sign in")
         await expect(dialog).to_contain_text("wants you to sign in")
@@ -65,6 +67,8 @@ async def test_an_agent_that_wants_a_sign_in_shows_the_ways(tmp_path: Path) -> N
         await expect(page.locator(".toast")).to_have_text("Signed in.")
         await expect(dialog).to_have_count(0)
         await new_session(page)
+        # Where it shall work was not forgotten over the sign-in.
+        await expect(page.locator(".head .facts")).to_contain_text(tmp_path.name)
         await prompt(page, "Hello")
         await expect(page.locator(".said.agent")).to_contain_text("Welcome.")
 
@@ -97,3 +101,22 @@ async def test_what_is_known_of_signing_in_to_an_agent_is_shown(tmp_path: Path) 
         card = page.locator(".agents .card", has_text="auggie").first
         await card.get_by_role("button", name="Sign in").click()
         await expect(card).to_contain_text("Its own way: set AUGMENT_SESSION_AUTH")
+
+
+async def test_why_an_agent_did_not_start_is_said_where_one_asked_for_it(tmp_path: Path) -> None:
+    broken = {"command": "sh", "args": ["-c", "echo the key is missing >&2; exit 3"]}
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"agent_servers": {"broken": broken}}))
+    async with (
+        served(tmp_path, "--settings", str(settings)) as site,
+        browsed() as browser,
+        person(browser, site, refused=502) as page,
+    ):
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        dialog = page.get_by_role("dialog", name="New session")
+        await dialog.get_by_label("Agent").select_option("broken")
+        await dialog.get_by_role("button", name="Start", exact=True).click()
+        await expect(dialog.get_by_role("alert")).to_contain_text("the key is missing")
+        await dialog.get_by_role("button", name="Dismiss").click()
+        await expect(dialog.get_by_role("alert")).to_have_count(0)
+        await expect(dialog.get_by_label("Agent")).to_have_value("broken")

@@ -67,6 +67,7 @@ async def test_modes_and_options_are_set(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
         await new_session(page)
         mode = page.get_by_label("Mode", exact=True)
+        await mode.locator("option").first.wait_for(state="attached")
         values = await mode.locator("option").evaluate_all("all => all.map((o) => o.value)")
         await mode.select_option(values[-1])
         await page.reload()
@@ -95,6 +96,9 @@ async def test_the_pane_shows_plan_changes_terminals_frames_and_facts(tmp_path: 
         await line.hover()
         await line.get_by_label("Comment on line 1").click()
         await pane.get_by_role("textbox", name="Comment on line").fill("Say it nicer")
+        # A look elsewhere does not lose what was begun.
+        await page.get_by_role("tab", name="Info").click()
+        await page.get_by_role("tab", name="Changes").click()
         await pane.get_by_role("button", name="Add", exact=True).click()
         await expect(page.locator("#composer")).to_have_value(_COMMENT)
         page.on("dialog", lambda dialog: dialog.accept())

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from page.browsing import browsed, person
+from page.browsing import browsed, person, settled
 from page.payloads import payloads
 from page.seeding import told_session
 from page.site import prepared
 from playwright.async_api import Page, expect
 
+from dragoman.host.matching import Rule
 from dragoman.session import events as e
 from dragoman.session.content import (
     Audio,
@@ -62,6 +63,7 @@ async def _show_everywhere(tmp_path: Path, texts: list[str]) -> None:
             assert seen == set(range(max(seen) + 1))
             assert len(seen) > 10 * len(texts)
             assert await page.evaluate("window.ran") is None
+            assert not await page.evaluate("window.hidden_seen")
     finally:
         await site.stop()
 
@@ -75,17 +77,21 @@ async def _see_everything(page: Page) -> set[int]:
     seen: set[int] = set()
     for _ in range(10_000):
         seen |= set(await page.evaluate(_UNFOLD))
+        await page.evaluate(f"window.hidden_seen ||= {_HIDDEN}")
         if await page.evaluate(_SCROLL):
             break
     for tab in ("Plan", "Changes", "Terminals", "Raw", "Info"):
         await page.get_by_role("tab", name=tab).click()
-        await page.wait_for_timeout(100)
+        await settled(page)
     await page.keyboard.press("Control+k")
     await page.locator(".palette li").first.wait_for()
     return seen
 
 
 _TALL = (1440, 4000)
+_HIDDEN = (
+    "/[\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u2069\\ufeff]/.test(document.body.innerText)"
+)
 _UNFOLD = """() => {
     const all = (what) => [...document.querySelectorAll(what)]
     for (const fold of all('.row [data-fold][aria-expanded=false]')) fold.click()
@@ -165,6 +171,77 @@ def _everywhere(text: str) -> list[e.Event]:
     ]
 
 
+_WRITTEN = "so&#x202E;drawkcab [a&#8203;b](https://x.example/&#x202e;) `\u202ecode`"
+
+
+async def test_nothing_hides_or_turns_letters_around(tmp_path: Path) -> None:
+    """However it is written: as it is, as an entity, in a terminal, at the end of a line."""
+    site = prepared(tmp_path)
+    async with told_session(site.home, "sly", site.workspace, title="a\u202eb") as teller:
+        diff = Diff("a.py", "kept\r\nok\rhidden\r\n", old_text="kept\r\n")
+        await teller.tell(
+            [
+                e.TurnStarted("t", [Text("Go")]),
+                e.AgentMessage(Text(_WRITTEN)),
+                e.TerminalStarted("x", ["ls"], "/w"),
+                e.TerminalOutput("x", "gpj.\u202egnp.exe\r\n"),
+                e.ToolCallUpdated("c", title="Edit", content=[diff, TerminalItem("x")]),
+                e.TurnEnded("t", "end_turn"),
+            ]
+        )
+    await site.start()
+    try:
+        async with browsed() as browser, person(browser, site) as page:
+            await page.evaluate("location.hash = '#/s/sly'")
+            await expect(page.locator(".said.agent")).to_contain_text("so⟨U+202E⟩drawkcab")
+            await expect(page.locator(".said.agent a")).to_have_text("a⟨U+200B⟩b")
+            added = page.locator(".line.added .text")
+            await expect(added).to_have_text("ok␍hidden␍")
+            await expect(page.locator(".line.kept .text")).to_have_text("kept")
+            await page.get_by_role("tab", name="Terminals").click()
+            await expect(page.locator(".xterm-rows")).to_contain_text("⟨U+202E⟩gnp.exe")
+            assert not await page.evaluate(_HIDDEN)
+    finally:
+        await site.stop()
+
+
+_SCREENS = ("", "inbox", "agents", "policies", "grid", "search/words", "s/hostile0/replay")
+
+
+async def test_no_payload_runs_on_any_other_screen(tmp_path: Path) -> None:
+    """In titles, search results, decisions, rules, the grid, replay and the dialogs of sessions."""
+    site = prepared(tmp_path)
+    texts = payloads()
+    for at in range(6):
+        some = texts[at::6]
+        async with told_session(site.home, f"hostile{at}", site.workspace, title=some[0]) as it:
+            events = [event for text in some[:6] for event in _everywhere(text)]
+            await it.tell(events, said=[f"words {text}" for text in some], status="idle")
+            for text in some:
+                it.remember(Rule(effect="deny", argv=(text,), id=f"{at}{hash(text)}"))
+    await site.start()
+    try:
+        async with browsed() as browser, person(browser, site, size=_TALL) as page:
+            for screen in _SCREENS:
+                await page.evaluate(f"location.hash = '#/{screen}'")
+                await settled(page)
+            await page.evaluate("location.hash = '#/search/words'")
+            await expect(page.locator(".hit").first).to_be_visible()
+            await page.evaluate("location.hash = '#/policies'")
+            await expect(page.locator(".tablewrap tbody tr")).to_have_count(len(texts))
+            await expect(page.locator(".why .decisions li").first).to_be_visible()
+            for action in ("Rename", "Fork", "Delete"):
+                await page.locator(".session").first.hover()
+                await page.locator(".rowmenu button").first.click()
+                await page.get_by_role("button", name=action, exact=True).first.click()
+                await page.locator("dialog[open]").wait_for()
+                await page.keyboard.press("Escape")
+            assert not await page.evaluate(_HIDDEN)
+            assert await page.evaluate("window.ran") is None
+    finally:
+        await site.stop()
+
+
 async def test_no_payload_runs_in_what_waits_for_an_answer(tmp_path: Path) -> None:
     site = prepared(tmp_path)
     texts = payloads()
@@ -215,7 +292,7 @@ async def test_the_checks_would_notice_a_payload_that_ran(tmp_path: Path) -> Non
             )
             assert await page.evaluate(blocked) == "TypeError"
             await page.evaluate("new Image().src = 'http://outside.example/x.png'")
-            await page.wait_for_timeout(200)
+            await settled(page)
             assert any("Content Security Policy" in text for text in wrong)
     finally:
         await site.stop()

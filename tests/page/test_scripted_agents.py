@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from page.browsing import answer, browsed, finished, new_session, person, prompt
+from page.browsing import answer, browsed, finished, new_session, person, prompt, ready
 from page.site import scripted, served
 from playwright.async_api import expect
 
@@ -23,10 +23,12 @@ async def test_a_form_is_filled_in_and_the_agent_gets_it(tmp_path: Path) -> None
         await form.get_by_label("Colour").select_option("green")
         await form.get_by_label("How many").fill("3")
         await form.get_by_label("Are you sure").check()
+        await ready(form)
         await form.get_by_role("button", name="Send").click()
         said = "accept: {'colour': 'green', 'count': 3, 'sure': True}"
         await expect(page.locator(".said.agent")).to_contain_text(said)
         await prompt(page, "Again")
+        await ready(form)
         await form.get_by_role("button", name="Decline").click()
         await expect(page.locator(".said.agent").last).to_contain_text("decline: None")
 

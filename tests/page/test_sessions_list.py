@@ -63,6 +63,22 @@ async def test_a_session_the_agent_knows_is_imported(tmp_path: Path) -> None:
         await expect(page.locator("dialog")).to_have_count(0)
 
 
+async def test_a_session_that_only_the_agent_knows_is_taken_over(tmp_path: Path) -> None:
+    async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
+        session = await new_session(page)
+        await prompt(page, "/plan something")
+        await finished(page)
+        address = f"{site.url}api/sessions/{session}?local=true"
+        await page.request.delete(address, headers={"Authorization": f"Bearer {site.token}"})
+        await expect(page.locator(".session")).to_have_count(0)
+        await page.get_by_role("button", name="Import", exact=True).first.click()
+        await page.get_by_role("button", name="Ask for its sessions").click()
+        await expect(page.locator(".hit .tag")).to_have_count(0)
+        await page.locator(".hit").click()
+        await page.wait_for_url(lambda url: session not in url)
+        await expect(page.locator(".said.user")).to_contain_text("/plan something")
+
+
 async def test_words_are_found_in_all_sessions(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
         await new_session(page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from page.browsing import browsed, new_session, person, prompt, watch
+from page.browsing import browsed, finished, new_session, person, prompt, ready, watch
 from page.site import served
 from playwright.async_api import expect
 
@@ -25,7 +25,7 @@ async def test_ten_tabs_see_a_turn(tmp_path: Path) -> None:
         await prompt(page, "Write something down")
         for tab in (page, *tabs):
             await expect(tab.locator(".card.permission")).to_have_count(1)
-        await tabs[-1].wait_for_timeout(350)
+        await ready(tabs[-1].locator(".card.permission"))
         await tabs[-1].locator(".card.permission button").last.click()
         for tab in (page, *tabs):
             await expect(tab.locator(".card.permission")).to_contain_text("ls -la")
@@ -44,7 +44,7 @@ async def test_tabs_without_shared_workers_share_through_one_of_them(tmp_path: P
         await expect(other.locator(".card.permission")).to_have_count(1)
         # The one that reads goes; the other takes over where it was.
         await first.goto("about:blank")
-        await other.wait_for_timeout(350)
+        await ready(other.locator(".card.permission"))
         await other.locator(".card.permission button").last.click()
         await expect(other.locator(".card.permission")).to_contain_text("ls -la")
 
@@ -98,3 +98,27 @@ async def test_what_is_renamed_or_deleted_elsewhere_is_seen_here(tmp_path: Path)
         await expect(page.locator(".session .title")).to_have_text(["Called otherwise"])
         await page.request.delete(address, headers=headers)
         await expect(page.locator(".session")).to_have_count(0)
+
+
+async def test_a_session_deleted_elsewhere_says_so_and_leads_away(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path) as site,
+        browsed() as browser,
+        person(browser, site, refused=404) as page,
+    ):
+        session = await new_session(page)
+        await prompt(page, "/plan a word")
+        await page.locator(".said.user").wait_for()
+        await finished(page)
+        await page.fill("#composer", "half a thought")
+        headers = {"Authorization": f"Bearer {site.token}"}
+        await page.request.delete(f"{site.url}api/sessions/{session}", headers=headers)
+        gone = page.get_by_role("alert").filter(has_text="This session was deleted")
+        await expect(gone).to_be_visible()
+        await expect(gone.get_by_role("button", name="Copy your draft")).to_be_visible()
+        await expect(page.locator("#composer")).to_have_count(0)
+        await expect(page.locator(".said.user")).to_contain_text("/plan a word")
+        await gone.get_by_role("link", name="All sessions").click()
+        await expect(page.locator("h1")).to_have_text("Start your first session")
+        await page.evaluate("location.hash = '#/s/nothing'")
+        await expect(page.locator("h1")).to_have_text("There is no such session")

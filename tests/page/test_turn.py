@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, person, prompt
+from page.browsing import answer, browsed, finished, new_session, person, prompt, ready, settled
 from page.site import served
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 
 async def test_a_turn_from_the_prompt_over_permission_and_diff_to_its_end(tmp_path: Path) -> None:
@@ -51,6 +52,32 @@ async def test_two_people_answer_and_the_first_one_wins(tmp_path: Path) -> None:
         assert late.status == 409
         await other.evaluate(f"location.hash = '#/s/{session}'")
         await expect(other.locator(".said.user")).to_contain_text("Write something down")
+
+
+async def test_who_answers_late_is_told_that_it_was_settled(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path) as site,
+        browsed() as browser,
+        person(browser, site) as one,
+        person(browser, site, refused=409) as other,
+    ):
+        settled = asyncio.Event()
+
+        async def hold(route: Route) -> None:
+            await settled.wait()
+            await route.continue_()
+
+        session = await new_session(one)
+        await other.evaluate(f"location.hash = '#/s/{session}'")
+        await other.route("**/permissions/*", hold)
+        await prompt(one, "Write something down")
+        card = other.locator(".card.permission")
+        await ready(card)
+        await card.get_by_role("button", name="Allow").first.click()
+        await answer(one, "Reject")
+        settled.set()
+        await expect(other.get_by_role("alert")).to_contain_text("answered already")
+    assert not (site.workspace / "dragoman-demo.txt").exists()
 
 
 async def test_a_reload_in_mid_turn_shows_the_same(tmp_path: Path) -> None:
@@ -109,11 +136,10 @@ async def test_keys_answer_only_a_card_that_has_the_focus(tmp_path: Path) -> Non
         await new_session(page)
         await prompt(page, "Write something down")
         card = page.locator(".card.permission")
-        await card.wait_for()
-        await page.wait_for_timeout(350)
+        await ready(card)
         await page.locator(".scroller").focus()
         await page.keyboard.press("1")
-        await page.wait_for_timeout(300)
+        await settled(page)
         await expect(card).to_contain_text("dragoman-demo.txt")
         await card.focus()
         await page.keyboard.press("1")

@@ -15,6 +15,7 @@ from dragoman.errors import DragomanError, LeaseLost, StoreError, UnknownSession
 from dragoman.host.matching import Rule
 from dragoman.session.content import Text
 from dragoman.session.events import AgentMessage, TurnStarted
+from dragoman.store import copying
 from dragoman.store.base import Store
 from dragoman.store.checking import check
 from dragoman.store.copying import copy_store
@@ -23,6 +24,7 @@ from dragoman.store.records import (
     Lease,
     SessionChange,
     SessionFilter,
+    SessionRecord,
     Snapshot,
     encode_event,
 )
@@ -186,3 +188,31 @@ async def test_a_database_without_a_store_is_said_to_have_none_and_stays_so(tmp_
     with psycopg.connect(address) as connection:
         found = connection.execute("SELECT to_regnamespace('dragoman')").fetchone()
     assert found == (None,)
+
+
+async def test_sessions_that_are_deleted_or_come_to_the_top_meanwhile_hold_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with both(("sqlite", "sqlite"), tmp_path) as (source, target):
+        for number in range(1, 7):
+            name = f"s{number}"
+            await source.create_session(record(name, cwd=f"/{name}", updated_at=10 - number))
+        # s1 s2 | s3 s4 | s5 s6, as they are listed at first; and after each of these pages:
+        happens = [
+            lambda: source.delete_session("s2"),
+            lambda: source.change_session("s5", SessionChange(updated_at=99)),
+        ]
+        original = source.sessions
+
+        async def sessions(wanted: SessionFilter) -> list[SessionRecord]:
+            found = await original(wanted)
+            if happens:
+                await happens.pop(0)()
+            return found
+
+        monkeypatch.setattr(copying, "_PAGE", 2)
+        monkeypatch.setattr(source, "sessions", sessions)
+        copied = await copy_store(source, target, ME, None)
+        there = {each.id for each in await target.sessions(SessionFilter())}
+        assert there == {"s1", "s3", "s4", "s5", "s6"}
+        assert [remark.split(":")[0] for remark in copied.remarks] == ["s2 was left out"]

@@ -74,6 +74,11 @@ class HostProcess:
         home = {"HOME": str(self._folder), "DRAGOMAN_HOME": str(self._folder / "state")}
         return home | {"PATH": os.environ["PATH"], "DRAGOMAN_STORE": self._store}
 
+    def refused(self) -> set[bytes]:
+        """The events it could not write any more, since another host had taken the session."""
+        files = (self._folder / "state" / "undelivered").glob("*.jsonl")
+        return {line for path in files for line in path.read_bytes().splitlines()}
+
     def kill(self) -> None:
         """As if its power had failed."""
         self.is_up = False

@@ -61,6 +61,8 @@ class Load:
         self.readers: dict[str, list[Reader]] = {}
         self.accepted: dict[str, tuple[str, str]] = {}
         """What was acknowledged: the text, its session and its turn."""
+        self.delayed: dict[str, str] = {}
+        """What was taken while the database was away, and said to be so: the turn, its session."""
         self.answered: Counter[str] = Counter()
         """How many answers to each question were said to count."""
         self.refusals: Counter[str] = Counter()
@@ -80,7 +82,8 @@ class Load:
         return (
             f"{sum(len(reader.bodies) for reader in readers)} events read, "
             f"{sum(reader.breaks for reader in readers)} times cut off, "
-            f"{len(self.accepted)} prompts accepted, {len(self.answered)} questions answered, "
+            f"{len(self.accepted)} prompts accepted, {len(self.delayed)} delayed, "
+            f"{len(self.answered)} questions answered, "
             f"{self.moves} sessions moved, refused {dict(self.refusals)}"
         )
 
@@ -131,9 +134,12 @@ class Load:
             path = f"/api/sessions/{session_id}/prompt"
             response = await self._post(path, {"text": text})
             if response is not None and response.status_code == 202:
-                turn = response.json()["turn"]
-                self.accepted[text] = (session_id, turn)
-                await self._until_ended(turn)
+                told = response.json()
+                if "delayed" in told:
+                    self.delayed[told["turn"]] = session_id
+                else:
+                    self.accepted[text] = (session_id, told["turn"])
+                await self._until_ended(told["turn"])
             else:
                 await self._make_up(session_id, response)
 

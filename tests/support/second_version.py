@@ -15,6 +15,8 @@ from support.raw_agent import Answer, Json, RawAgent
 
 from dragoman.schema import Model, v2
 from dragoman.schema.base import Choice
+from dragoman.testing import AgentTurn
+from dragoman.testing.v2.turn import TurnV2
 
 SESSION: Json = {
     "prompt": {"image": {}, "audio": {}, "embeddedContext": {}},
@@ -42,6 +44,18 @@ def second_agent(capabilities: Json | None = None, **answers: Answer) -> RawAgen
     agent.answers["session/prompt"] = {"messageId": "u1"}
     agent.answers |= {name.replace("__", "/"): answer for name, answer in answers.items()}
     return agent
+
+
+async def stoppable(turn: AgentTurn) -> None:
+    """A call and a terminal that run until they are stopped, each for itself."""
+    assert isinstance(turn, TurnV2)
+    can = v2.ToolCallCapabilities(cancel=v2.ToolCallCancelCapabilities())
+    turn.update(v2.SessionToolCallUpdate(tool_call_id="c", title="Wait", capabilities=can))
+    terminal = await turn.create_terminal("sleep", "60")
+    await turn.stopping("c").wait()
+    turn.tool_call_update("c", status="cancelled")
+    ended = await turn.terminal("wait_for_exit", terminal)
+    turn.say(str(ended["signal"]))
 
 
 def state(agent: RawAgent, state: str, **fields: Any) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import httpx
 from support.peers import tidy_loop
@@ -19,7 +19,9 @@ from dragoman.agents.settings import Settings
 from dragoman.hub.hosting import Presence
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
+from dragoman.store.base import Store
 from dragoman.store.open import open_store
+from dragoman.store.postgres.store import open_postgres
 from dragoman.transport.base import Transport
 from dragoman.web.app import make_app
 from dragoman.web.frames import Frames
@@ -39,9 +41,12 @@ class Connectable(Protocol):
 class FakeLauncher(SettingsLauncher):
     """Agents of this process by name; other names are looked for as usual."""
 
-    def __init__(self, agents: Mapping[str, Connectable], policy: Policy) -> None:
+    def __init__(
+        self, agents: Mapping[str, Connectable], policy: Policy, protocol: Literal[1, 2] = 1
+    ) -> None:
         super().__init__(Settings, policy, new_tap=Frames)
         self._agents = agents
+        self._protocol = protocol
 
     @property
     def default(self) -> str:
@@ -52,7 +57,11 @@ class FakeLauncher(SettingsLauncher):
             return super().client(agent, cwd)
         tap = Frames()
         client = Client.start(
-            self._agents[agent].connect(), name=agent, policy=self._fake_policy, tap=tap
+            self._agents[agent].connect(),
+            name=agent,
+            policy=self._fake_policy,
+            protocol=self._protocol,
+            tap=tap,
         )
         self.taps[client] = tap
         return client
@@ -113,8 +122,12 @@ class Served:
 
     async def until(self, session_id: str, status: str) -> dict[str, Any]:
         """The session, once it has this status and no turn waits to begin."""
+        return await self.once(session_id, lambda found: found["status"] == status)
+
+    async def once(self, session_id: str, shows: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        """The session, once it shows this."""
         async with asyncio.timeout(SECONDS):
-            while (found := await self.detail(session_id))["status"] != status:
+            while not shows(found := await self.detail(session_id)):
                 await _a_moment()
         return found
 
@@ -146,10 +159,14 @@ async def also_served(
     origins: tuple[str, ...] = (),
     page: Path | None = None,
     on_disk: bool = False,
+    database: str | None = None,
     host: str | None = None,
+    protocol: Literal[1, 2] = 1,
 ) -> AsyncGenerator[Served]:
-    """The same beside another one; with `host` it takes sessions from others under that name."""
-    async with _hub(folder, agents or {}, policy, on_disk=on_disk, host=host) as server:
+    """The same beside another one; with `host` it takes sessions from others under that name. The
+    store is in memory, on disk, or in a PostgreSQL `database`."""
+    opening = _opened(folder, on_disk=on_disk, database=database, host=host)
+    async with _hub(folder, agents or {}, policy, opening, host, protocol) as server:
         listener = socket.create_server(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         log: list[tuple[str, str, int]] = []
@@ -172,17 +189,23 @@ async def also_served(
             await serving
 
 
+async def _opened(folder: Path, *, on_disk: bool, database: str | None, host: str | None) -> Store:
+    if database is not None:
+        return await open_postgres(database, folder / "homes" / (host or "one"))
+    return await open_store(folder / "home" if on_disk else None)
+
+
 @asynccontextmanager
 async def _hub(
     folder: Path,
     agents: Mapping[str, Connectable],
     policy: Policy | None,
-    *,
-    on_disk: bool,
+    opening: Awaitable[Store],
     host: str | None,
+    protocol: Literal[1, 2],
 ) -> AsyncGenerator[Server]:
-    store = await open_store(folder / "home" if on_disk else None)
-    launcher = FakeLauncher(agents, policy or Policy(stored=store.rules))
+    store = await opening
+    launcher = FakeLauncher(agents, policy or Policy(stored=store.rules), protocol)
     try:
         async with Hub(store, launcher, home=host, label=host) as hub:
             if host is not None:

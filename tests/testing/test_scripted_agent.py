@@ -215,6 +215,14 @@ async def test_a_deleted_session_is_gone(tmp_path: Path) -> None:
             await client.load_session(session.id, tmp_path)
 
 
+async def test_an_id_is_given_once(tmp_path: Path) -> None:
+    async with session_with(ScriptedAgent(), tmp_path) as (client, first):
+        others = [await client.new_session(tmp_path) for _ in range(2)]
+        await client.delete_session(first.id)
+        last = await client.new_session(tmp_path)
+        assert len({session.id for session in (first, *others, last)}) == 4
+
+
 async def test_commands_come_behind_the_reply_that_names_the_session() -> None:
     heard: list[str] = []
     told = asyncio.Event()

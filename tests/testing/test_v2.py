@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 from support.clients import gathered, started, until
 from support.peers import tidy_loop
-from support.second_version import Judge
+from support.second_version import Judge, stoppable
 
 from dragoman import Client, Policy, Session
 from dragoman.errors import InternalError, InvalidParams, MethodNotFound
-from dragoman.schema import v1, v2
+from dragoman.schema import v1
 from dragoman.session import events as e
 from dragoman.session.content import Diff
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.demo.agent import DemoAgent
 from dragoman.testing.steps import fail, run, say, wait_for_cancel, write_file
-from dragoman.testing.v2.turn import TurnV2
 
 SECOND: dict[str, Any] = {"protocol": 2}
 MODES = (v1.SessionMode(id="ask", name="Ask"), v1.SessionMode(id="auto", name="Auto"))
@@ -91,23 +90,16 @@ async def test_it_can_be_cancelled_and_prompted_again(tmp_path: Path) -> None:
 
 
 async def test_one_call_and_one_terminal_can_be_stopped(tmp_path: Path) -> None:
-    async def script(turn: AgentTurn) -> None:
-        assert isinstance(turn, TurnV2)
-        can = v2.ToolCallCapabilities(cancel=v2.ToolCallCancelCapabilities())
-        turn.update(v2.SessionToolCallUpdate(tool_call_id="c", title="Wait", capabilities=can))
-        terminal = await turn.create_terminal("sleep", "60")
-        await turn.stopping("c").wait()
-        turn.tool_call_update("c", status="cancelled")
-        ended = await turn.terminal("wait_for_exit", terminal)
-        turn.say(str(ended["signal"]))
-
-    async with started(ScriptedAgent(script), policy=Policy(yolo=True), **SECOND) as client:
+    async with started(ScriptedAgent(stoppable), policy=Policy(yolo=True), **SECOND) as client:
         session = await client.new_session(tmp_path)
         turn = session.prompt("go")
         await until(lambda: session.state.terminals)
-        await session.cancel_tool_call("c")
-        await session.cancel_terminal(next(iter(session.state.terminals)))
+        terminal = next(iter(session.state.terminals))
+        assert await session.cancel_tool_call("c")
+        assert await session.cancel_terminal(terminal)
         await gathered(turn)
+        assert not await session.cancel_tool_call("c")
+        assert not await session.cancel_terminal(terminal)
         assert session.state.tool_calls["c"].status == "cancelled"
         assert session.state.entries[-1].text == "SIGKILL"
 

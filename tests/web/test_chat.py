@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from support.clients import until
@@ -108,6 +108,43 @@ async def test_a_tool_that_outlasts_two_questions_is_there_once(
         parts = ended["messages"][-1]["parts"]
         tools = [part["toolCallId"] for part in parts if "toolCallId" in part]
         assert sorted(tools) == ["first", "long", "second"]
+
+
+async def test_a_chat_is_the_same_in_both_versions_of_the_protocol(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        turn.think("Hm.")
+        turn.say("I will look.")
+        turn.tool_call("read", "Read a", kind="read", status="in_progress")
+        turn.tool_call_update("read", status="completed", raw_output="contents")
+        chosen = await turn.request_permission("edit", title="Edit a", kind="edit")
+        turn.tool_call_update("edit", status="completed", raw_output=chosen)
+        turn.plan(("Read", "completed"), ("Write", "in_progress"))
+        turn.say("Done.")
+
+    parts: list[Any] = []
+    versions: tuple[Literal[1, 2], ...] = (1, 2)
+    for version in versions:
+        agents = {"scripted": ScriptedAgent(script)}
+        async with served(tmp_path, agents, protocol=version) as web:
+            ended = await engine(web, 7, chatId="chat-1", prompt="go", answers=[YES])
+            running = (await web.detail("chat-1"))["runningAgent"]
+            assert running["protocolVersion"] == version
+            assert (ended["status"], ended["error"]) == ("ready", None)
+            parts.append(_without_ids(ended["messages"][-1]["parts"]))
+            stored = (await web.call("GET", "/api/chat/chat-1/messages"))["messages"]
+            assert stored[-1]["id"] == ended["messages"][-1]["id"]
+    assert parts[0] == parts[1]
+    assert {part["type"] for part in parts[0]} >= {"text", "reasoning", "dynamic-tool"}
+
+
+def _without_ids(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of version 2 are the agent's, those of version 1 ours; a request has a new one."""
+    left_out = ("id", "providerMetadata", "approval", "callProviderMetadata")
+    kept = [{key: value for key, value in part.items() if key not in left_out} for part in parts]
+    for part in kept:
+        for name in ("requestId", "planId"):
+            part.get("data", {}).pop(name, None)
+    return kept
 
 
 async def test_with_everything_allowed_there_is_one_request(tmp_path: Path) -> None:

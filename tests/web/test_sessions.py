@@ -40,6 +40,7 @@ async def test_a_session_is_made_prompted_and_shown(tmp_path: Path) -> None:
         assert found["usage"] == {"used": 10, "size": 100}
         assert found["plan"]["steps"][0]["content"] == "one"
         assert (found["pending"], found["turn"], found["queue"]) == ([], None, [])
+        assert found["lastTurn"]["stop_reason"] == "end_turn"
         assert found["modes"]["current"] == "ask"
         assert datetime.fromisoformat(found["createdAt"]).utcoffset() is not None
 

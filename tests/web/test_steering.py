@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.clients import until
+from support.second_version import stoppable
 from support.serving import Served, served
 
 from dragoman import Policy
@@ -32,6 +33,50 @@ CONFIG = v1.SessionConfigSelect(
 
 def prompts(agent: ScriptedAgent) -> list[Any]:
     return [params["prompt"] for method, params in agent.received if method == "session/prompt"]
+
+
+# ── one part of a turn ────────────────────────────────────────────────────────────────────────
+
+
+async def test_one_tool_call_and_one_terminal_are_stopped(tmp_path: Path) -> None:
+    agents, policy = {"scripted": ScriptedAgent(stoppable)}, Policy(yolo=True)
+    async with served(tmp_path, agents, policy=policy, protocol=2) as web:
+        session_id = await web.new_session()
+        await web.prompt(session_id)
+        found = await web.once(session_id, lambda found: found["terminals"])
+        [call] = [entry for entry in found["entries"] if entry["type"] == "tool_call"]
+        [terminal] = found["terminals"]
+        assert (call["cancellable"], terminal["cancellable"]) == (True, True)
+        path = f"/api/sessions/{session_id}"
+        stops = [
+            f"{path}/tool_calls/{call['id']}/cancel",
+            f"{path}/terminals/{terminal['id']}/cancel",
+        ]
+        for stop in stops:
+            assert await web.call("POST", stop) == {"cancelled": True}
+        ended = await web.until(session_id, "idle")
+        assert ended["turn"] is None
+        assert ended["entries"][-1]["pieces"] == ["SIGKILL"]
+        for stop in stops:
+            assert await web.call("POST", stop) == {"cancelled": False}
+
+
+async def test_what_cannot_be_stopped_alone_is_told_from_what_is_not_there(tmp_path: Path) -> None:
+    agent = ScriptedAgent([tool_call("c", title="Wait"), wait_for_cancel()])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id = await web.new_session()
+        await web.prompt(session_id)
+        await web.once(session_id, lambda found: len(found["entries"]) == 2)
+        path = f"/api/sessions/{session_id}"
+        refusals = [
+            (f"{path}/tool_calls/c/cancel", (409, "unsupported")),
+            (f"{path}/tool_calls/d/cancel", (404, "unknown_tool_call")),
+            (f"{path}/terminals/t/cancel", (404, "unknown_terminal")),
+            ("/api/sessions/none/tool_calls/c/cancel", (404, "unknown_session")),
+        ]
+        for stop, refusal in refusals:
+            assert await web.refused("POST", stop) == refusal
+        await web.call("POST", f"{path}/cancel")
 
 
 # ── prompts ───────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@ import { store } from './live/store'
 import { takeToken } from './live/token'
 import { loadAhead } from './ui/actions'
 import { App } from './ui/app'
+import { refuseStrayDrops } from './ui/dropping'
 import { listenToKeys } from './ui/keys'
 import { listenToSessions } from './ui/notify'
 import { applyTheme } from './ui/settings'
@@ -14,6 +15,7 @@ store.start()
 loadAhead()
 listenToSessions()
 listenToKeys()
+refuseStrayDrops()
 
 const root = document.getElementById('root')
 if (root !== null) createRoot(root).render(<App />)

@@ -39,3 +39,9 @@ test.each(golden)('a session taken up in the middle goes on as if it had been fo
   expect(thread(state)).toEqual(thread(followed))
   expect([...state.terminals.values()].map((t) => t.output)).toEqual([...followed.terminals.values()].map((t) => t.output))
 })
+
+test('the turn that ended last is known, with its tokens', () => {
+  const usage = { total: 5, input: 3, output: 2 }
+  const { state } = hydrate({ turn: null, lastTurn: { id: 't', status: 'completed', stop_reason: 'end_turn', usage } })
+  expect(state.turns).toEqual([{ id: 't', status: 'completed', stop_reason: 'end_turn', usage, error: null }])
+})

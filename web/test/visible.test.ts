@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { plainOutput, reveal, shellWords, visible } from '../src/core/visible'
+import { markHidden, plainOutput, reveal, shellWords, visible, visibleLine } from '../src/core/visible'
 
 test('characters that turn or hide text are marked', () => {
   expect(visible('a\u202eb')).toBe('a⟨U+202E⟩b')
@@ -27,4 +27,12 @@ test('output of a terminal is plain lines', () => {
 
 test('words that need quotes get them', () => {
   expect(shellWords(['rm', '-rf', 'a b', "it's", ''])).toBe("rm -rf 'a b' 'it'\\''s' ''")
+})
+
+test('a carriage return is a character of its line', () => {
+  expect(visibleLine('ok\rhidden')).toBe('ok␍hidden')
+})
+
+test('a terminal keeps its control sequences, and shows what turns letters around', () => {
+  expect(markHidden('\x1b[1mgpj.\u202egnp\r\n')).toBe('\x1b[1mgpj.⟨U+202E⟩gnp\r\n')
 })

@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from dragoman._version import __version__
-from dragoman.agents.patient import Patient
+from dragoman.agents.patient import Patient, WatchedTransport
 from dragoman.agents.report import Outcome, failed, passed, skipped, warned
 from dragoman.errors import AuthRequired, ConnectionLost, InternalError, MethodNotFound, RemoteError
 from dragoman.safe_text import single_line
@@ -38,11 +37,7 @@ _WORDS = 160
 
 
 async def handshake(patient: Patient) -> Outcome:
-    request = v1.InitializeRequest(
-        protocol_version=1,
-        client_info=v1.Implementation(name="dragoman", title="Dragoman", version=__version__),
-    )
-    raw = await patient.peer.call("initialize", codec.encode(request))
+    raw = await patient.introduce()
     patient.welcome = codec.decode(raw, v1.InitializeResponse)
     patient.raw_welcome = msgspec.json.decode(raw)
     info = patient.welcome.agent_info
@@ -289,7 +284,9 @@ async def unknown_session(patient: Patient) -> Outcome:
     try:
         await patient.prompt("no-such-session", TINY_PROMPT)
     except ConnectionLost:
-        raise
+        if patient.by_line:
+            raise
+        return passed("refused with an HTTP status, which ends a connection")
     except InternalError as error:
         said = single_line(error.message, _WORDS)
         return warned(f"refused like a crash (-32603), where -32002 would say why: {said}")
@@ -299,6 +296,8 @@ async def unknown_session(patient: Patient) -> Outcome:
 
 
 async def broken_line(patient: Patient) -> Outcome:
+    if not patient.by_line:
+        return skipped("over HTTP each message stands alone")
     patient.transport.send(b"this is not JSON\n")
     try:
         await patient.peer.call("doctor/no_such_method", b"{}")
@@ -311,15 +310,16 @@ async def broken_line(patient: Patient) -> Outcome:
 
 async def clean_output(patient: Patient) -> Outcome:
     noise = patient.peer.noise
+    where = "from it" if patient.process is None else "on standard output"
     if noise.lines:
         sample = single_line(noise.sample.strip(), 80)
         count = _count(noise.lines, "line")
-        return warned(f"{count} on standard output, and no message: {sample}")
-    return passed("nothing but messages on standard output")
+        return warned(f"{count} {where}, and no message: {sample}")
+    return passed(f"nothing but messages {where}")
 
 
 async def complaints(patient: Patient) -> Outcome:
-    lines = patient.transport.stderr.strip().split("\n")
+    lines = _process(patient).stderr.strip().split("\n")
     if lines == [""]:
         return passed("nothing on standard error")
     # The last that is a sentence: the end of a trace or a dump says nothing.
@@ -337,7 +337,7 @@ async def requests(patient: Patient) -> Outcome:
 
 
 async def leaving(patient: Patient) -> Outcome:
-    ended = await patient.transport.end_input(EXIT_SECONDS)
+    ended = await _process(patient).end_input(EXIT_SECONDS)
     if ended is None:
         return warned(f"it did not end within {EXIT_SECONDS:g} s of the end of its input")
     if ended.signal is not None:
@@ -355,6 +355,11 @@ async def nothing_left(patient: Patient) -> Outcome:
 
 def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _process(patient: Patient) -> WatchedTransport:
+    assert patient.process is not None
+    return patient.process
 
 
 def _session_id(patient: Patient) -> str:

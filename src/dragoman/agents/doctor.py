@@ -1,4 +1,4 @@
-"""Examines an agent: starts it in a scratch folder, goes through the checks, ends it.
+"""Examines an agent: starts it in a scratch folder, or reaches it, checks it, and ends it.
 
 Each check stands alone: one that fails does not end the examination, unless the agent is gone.
 """
@@ -9,14 +9,17 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeAlias
 
-from dragoman.agents import checks
+from dragoman.agents import checks, door_checks
 from dragoman.agents.patient import Patient
 from dragoman.agents.report import Finding, Outcome, Report, failed, passed, skipped
 from dragoman.errors import DragomanError, MethodNotFound
 from dragoman.schema.base import Unknown
+from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
+from dragoman.transport.ways import name_of
 
 Check: TypeAlias = Callable[[Patient], Awaitable[Outcome]]
 
@@ -50,52 +53,76 @@ _MANNERS: tuple[tuple[str, Check], ...] = (
 _AFTERMATH: tuple[tuple[str, Check], ...] = (
     ("requests", checks.requests),
     ("output", checks.clean_output),
+)
+_PROCESS: tuple[tuple[str, Check], ...] = (
     ("complaints", checks.complaints),
     ("exit", checks.leaving),
     ("nothing left", checks.nothing_left),
 )
 
 
+_ELSEWHERE = "/tmp"
+"""A folder that there is on the other machine too; a scratch folder is only here."""
+
+
 async def examine(
-    command: AgentCommand,
+    agent: AgentCommand | RemoteAgent,
     *,
     name: str,
     seconds: float = 60.0,
     told: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
     """The report on an agent; `told` hears of each finding as it is made, `seconds` bounds each."""
-    report = Report(agent=name, command=command.command)
-    doctor = _Doctor(report, seconds, told)
+    report = Report(agent=name, command=name_of(agent))
+    doctor = _Doctor(report, agent, seconds, told)
     with tempfile.TemporaryDirectory(prefix="dragoman-doctor-") as folder:
-        await doctor.examine(command, folder)
+        await doctor.examine(folder if agent.files == "here" else _ELSEWHERE)
     return report
 
 
 class _Doctor:
-    def __init__(self, report: Report, seconds: float, told: Callable[[Finding], None]) -> None:
+    def __init__(
+        self,
+        report: Report,
+        agent: AgentCommand | RemoteAgent,
+        seconds: float,
+        told: Callable[[Finding], None],
+    ) -> None:
         self._report = report
+        self._agent = agent
         self._seconds = seconds
         self._told = told
 
-    async def examine(self, command: AgentCommand, folder: str) -> None:
-        patient = await self._admit("start", command, folder)
+    async def examine(self, folder: str) -> None:
+        patient = await self._admit(folder)
         if patient is None:
             return
         try:
+            if isinstance(self._agent, RemoteAgent):
+                await self._look_at_the_door(self._agent, patient)
             await self._go_through(patient)
         finally:
             await patient.discharge()
-        await self._come_back(patient, command)
+        await self._come_back(patient)
 
-    async def _admit(self, check: str, command: AgentCommand, folder: str) -> Patient | None:
-        start = time.monotonic()
+    async def _admit(self, folder: str, again: str = "") -> Patient | None:
+        start, is_remote = time.monotonic(), isinstance(self._agent, RemoteAgent)
+        check = f"{'reach' if is_remote else 'start'}{again}"
         try:
-            patient = await Patient.admit(command, folder)
+            async with asyncio.timeout(self._seconds):
+                patient = await Patient.admit(self._agent, folder)
+        except TimeoutError:
+            self._note(check, failed(f"no answer within {self._seconds:g} s"), start)
+            return None
         except DragomanError as error:
             self._note(check, failed(str(error)), start)
             return None
-        self._note(check, passed("the process runs"), start)
+        self._note(check, passed("we are let in" if is_remote else "the process runs"), start)
         return patient
+
+    async def _look_at_the_door(self, agent: RemoteAgent, patient: Patient) -> None:
+        self._note("encryption", door_checks.encryption(agent), time.monotonic())
+        await self._check("strangers", partial(_strangers, agent), patient)
 
     async def _go_through(self, patient: Patient) -> None:
         for name, check in _BASICS:
@@ -109,11 +136,16 @@ class _Doctor:
             await self._check(name, check, patient)
         for name, check in _AFTERMATH:
             await self._check(name, check, patient, needs_connection=False)
+        for name, check in _PROCESS:
+            if patient.process is None:
+                self._note(name, skipped("it runs elsewhere"), time.monotonic())
+            else:
+                await self._check(name, check, patient, needs_connection=False)
 
-    async def _come_back(self, before: Patient, command: AgentCommand) -> None:
+    async def _come_back(self, before: Patient) -> None:
         patient = before
         if before.session is not None and any(checks.offers(before, name) for name, _ in _LATER):
-            again = await self._admit("start again", command, before.cwd)
+            again = await self._admit(before.cwd, " again")
             if again is None:
                 return
             patient = again
@@ -177,3 +209,7 @@ class _Doctor:
         self._report.auth_methods = [
             method.id for method in welcome.auth_methods if not isinstance(method, Unknown)
         ]
+
+
+async def _strangers(agent: RemoteAgent, patient: Patient) -> Outcome:
+    return await door_checks.strangers(agent, patient.cwd)

@@ -11,12 +11,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dragoman.errors import MethodNotFound
+from dragoman._version import __version__
+from dragoman.errors import ConnectionLost, DragomanError, MethodNotFound, StartError
 from dragoman.process import tree
 from dragoman.process.base import ExitStatus
 from dragoman.rpc import Peer
 from dragoman.schema import codec, v1
+from dragoman.transport.base import Transport
+from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.stdio import AgentCommand, StdioTransport
+from dragoman.transport.ways import way_to
 
 T = TypeVar("T")
 
@@ -60,11 +64,16 @@ class _Notification(msgspec.Struct, rename="camel"):
 class Patient:
     """The agent, its connection, and what was seen of it."""
 
-    def __init__(self, transport: WatchedTransport, cwd: str) -> None:
+    def __init__(self, transport: Transport, cwd: str) -> None:
         self.cwd = cwd
         self.transport = transport
+        self.process = transport if isinstance(transport, WatchedTransport) else None
+        """None for one that runs elsewhere: what becomes of its process is not seen here."""
         self.peer = Peer(transport, on_notification=self._notified, on_request=self._requested)
-        self.keeper = _parent(transport.pid)
+        self.by_line = True
+        """Whether messages follow each other on one stream."""
+        self.keeper = 0 if self.process is None else _parent(self.process.pid)
+        self._answer: msgspec.Raw | DragomanError | None = None
         self.welcome = v1.InitializeResponse(protocol_version=0)
         self.raw_welcome: dict[str, Any] = {}
         self.session: v1.NewSessionResponse | None = None
@@ -80,11 +89,44 @@ class Patient:
         """Seconds we waited on purpose, which are not the agent's."""
 
     @classmethod
-    async def admit(cls, command: AgentCommand, cwd: str) -> Patient:
-        """Start the agent. Raises StartError."""
-        patient = cls(await WatchedTransport.start(command), cwd)
+    async def admit(cls, agent: AgentCommand | RemoteAgent, cwd: str) -> Patient:
+        """Start the agent, or be let in where it is. Raises StartError, and ConnectionLost at a
+        door that is shut again at once."""
+        if isinstance(agent, AgentCommand):
+            patient = cls(await WatchedTransport.start(agent), cwd)
+            await patient.peer.__aenter__()
+            return patient
+        patient = cls(await way_to(agent)(), cwd)
+        patient.by_line = agent.url.lower().startswith("ws")
         await patient.peer.__aenter__()
+        try:
+            await patient._knock()
+        except BaseException:
+            await patient.discharge()
+            raise
         return patient
+
+    async def _knock(self) -> None:
+        """Over HTTP only the first message tells whether we are let in. What it is answered with,
+        even an error, is kept for whoever wants to know."""
+        try:
+            self._answer = await self.introduce()
+        except (StartError, ConnectionLost):
+            raise
+        except DragomanError as error:
+            self._answer = error
+
+    async def introduce(self) -> msgspec.Raw:
+        """What it answers to `initialize`, which is sent once."""
+        if isinstance(self._answer, DragomanError):
+            raise self._answer
+        if self._answer is not None:
+            return self._answer
+        request = v1.InitializeRequest(
+            protocol_version=1,
+            client_info=v1.Implementation(name="dragoman", title="Dragoman", version=__version__),
+        )
+        return await self.peer.call("initialize", codec.encode(request))
 
     async def discharge(self) -> None:
         await self.peer.aclose()

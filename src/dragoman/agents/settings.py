@@ -20,6 +20,7 @@ from dragoman.host.home import settings_file
 from dragoman.transport.base import Side
 from dragoman.transport.remote import RemoteAgent, is_header_value
 from dragoman.transport.stdio import AgentCommand
+from dragoman.transport.ways import ProxyTarget, check_proxy
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
@@ -37,6 +38,8 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
     process: Literal["shared", "per-session"] = "shared"
     protocol: Literal[1, 2] = 1
     """The newest version of ACP to speak with it, if it agrees."""
+    proxies: tuple[ProxyTarget, ...] = ()
+    """What stands between us and it, the first being the nearest to us."""
 
     @property
     def target(self) -> AgentCommand | RemoteAgent:
@@ -122,29 +125,53 @@ class _Reader:
 
     def _agent(self, name: str, value: Any, place: str) -> AgentSettings:
         known = {"command", "args", "env", "url", "headers", "files"}
-        known |= {"quirks", "process", "protocol", "type"}
+        known |= {"quirks", "process", "protocol", "proxies", "type"}
         entry = self._object(value, place, known, loose=True)
-        if ("command" in entry) == ("url" in entry):
-            self._fail(place, "either a command (a string) or a url (a string)")
-        files = self._side(entry.get("files"), f"{place}.files")
-        command = None
-        if "command" in entry:
-            command = AgentCommand(
-                self._word(entry["command"], f"{place}.command"),
-                self._strings(entry.get("args", []), f"{place}.args"),
-                self._variables(entry.get("env", {}), f"{place}.env"),
-                files=files or "here",
-            )
+        files, target = self._target(entry, place)
         return AgentSettings(
             name=name,
-            command=command,
-            url=self._url(entry["url"], f"{place}.url") if "url" in entry else None,
+            command=target if isinstance(target, AgentCommand) else None,
+            url=target.url if isinstance(target, RemoteAgent) else None,
             headers=self._headers(entry.get("headers", {}), f"{place}.headers"),
             files=files,
             quirks=self._quirks(entry.get("quirks"), f"{place}.quirks"),
             process=self._process(entry.get("process", "shared"), f"{place}.process"),
             protocol=self._protocol(entry.get("protocol", 1), f"{place}.protocol"),
+            proxies=tuple(
+                self._proxy(value, f"{place}.proxies[{index}]")
+                for index, value in enumerate(
+                    self._list(entry.get("proxies", []), f"{place}.proxies")
+                )
+            ),
         )
+
+    def _target(
+        self, entry: dict[str, Any], place: str
+    ) -> tuple[Side | None, AgentCommand | RemoteAgent]:
+        """What to start or to reach, and where the folders are, if it was said."""
+        if ("command" in entry) == ("url" in entry):
+            self._fail(place, "either a command (a string) or a url (a string)")
+        files = self._side(entry.get("files"), f"{place}.files")
+        if "url" in entry:
+            url = self._url(entry["url"], f"{place}.url")
+            headers = self._headers(entry.get("headers", {}), f"{place}.headers")
+            return files, RemoteAgent(url, headers, files)
+        command = AgentCommand(
+            self._word(entry["command"], f"{place}.command"),
+            self._strings(entry.get("args", []), f"{place}.args"),
+            self._variables(entry.get("env", {}), f"{place}.env"),
+            files=files or "here",
+        )
+        return files, command
+
+    def _proxy(self, value: Any, place: str) -> ProxyTarget:
+        known = {"command", "args", "env", "url", "headers", "files", "type"}
+        _, proxy = self._target(self._object(value, place, known), place)
+        try:
+            check_proxy(proxy)
+        except ValueError:
+            self._fail(f"{place}.url", "a ws:// or wss:// address, as a proxy elsewhere has it")
+        return proxy
 
     def _url(self, value: Any, place: str) -> str:
         url = self._word(value, place)

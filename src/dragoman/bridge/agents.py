@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TypeAlias
 
 from dragoman.errors import AgentExited
-from dragoman.transport.base import Transport
+from dragoman.transport.base import Start, Transport
 from dragoman.web.failures import Failure
 from dragoman.wire.framing import Framer
 
 logger = logging.getLogger("dragoman.bridge")
-
-Start: TypeAlias = Callable[[], Awaitable[Transport]]
 
 
 class BridgedAgent:

@@ -11,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dragoman.bridge.agents import Agents, Start
+from dragoman.bridge.agents import Agents
 from dragoman.bridge.connections import Connections, HttpConnection
 from dragoman.bridge.mailbox import Mailbox
 from dragoman.bridge.sockets import Sockets
+from dragoman.transport.base import Start
 from dragoman.transport.http_routes import (
     CONNECTION_ID,
     EVENT_STREAM,

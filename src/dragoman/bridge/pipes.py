@@ -12,16 +12,16 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from dragoman.errors import ConnectionLost, StartError
+from dragoman.transport.base import Start
 from dragoman.transport.pipes import InputPipe, OutputPipe
-from dragoman.transport.stdio import AgentCommand, StdioTransport
 
 
-async def relay(command: AgentCommand) -> ConnectionLost | StartError | None:
+async def relay(start: Start) -> ConnectionLost | StartError | None:
     """Run the agent until our input ends, a signal comes, or it ends by itself: then why.
 
-    Raises StartError.
+    Raises StartError, and ChainBroken for a proxy before it.
     """
-    agent = await StdioTransport.start(command)
+    agent = await start()
     ours_in, ours_out = OutputPipe(os.dup(0)), InputPipe(os.dup(1))
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -6,14 +6,13 @@ import asyncio
 import signal
 import socket
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from dragoman.bridge.app import PATH, Bridge, make_app
-from dragoman.transport.stdio import AgentCommand, StdioTransport
+from dragoman.transport.base import Start
 from dragoman.web.hosts import Hosts, in_brackets
 from dragoman.web.serving import ANYWHERE, Uvicorn, listen, log_line
 from dragoman.web.token import kept_token, new_token
@@ -22,7 +21,8 @@ from dragoman.web.token import kept_token, new_token
 class Settings(msgspec.Struct, kw_only=True):
     """What `dragoman bridge` was told."""
 
-    command: AgentCommand
+    start: Start
+    """Connects to an agent of its own for each client."""
     host: str
     port: int
     token_file: str | None = None
@@ -50,8 +50,7 @@ async def _serve(
 ) -> None:
     port = listener.getsockname()[1]
     closing = asyncio.Event()
-    start = partial(StdioTransport.start, settings.command)
-    bridge = Bridge(start, limit=settings.limit, closing=closing)
+    bridge = Bridge(settings.start, limit=settings.limit, closing=closing)
     app = make_app(
         bridge,
         token=token,

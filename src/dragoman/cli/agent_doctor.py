@@ -14,6 +14,7 @@ from dragoman.cli import setup
 from dragoman.cli.guard import Exit, UsageError
 from dragoman.cli.style import BOLD, DIM, GREEN, RED, YELLOW, Style, wants_colour
 from dragoman.safe_text import sanitise
+from dragoman.transport.ways import name_of
 
 _MARKS: dict[Grade, tuple[str, str]] = {
     "pass": ("pass", GREEN),
@@ -29,10 +30,10 @@ def run(options: argparse.Namespace) -> int:
     choice = setup.choose_agent(options)
     printer = Printer(Style(colour=wants_colour(sys.stdout)))
     if not options.json:
-        printer.begin(choice.agent.name, choice.command.command)
+        printer.begin(choice.agent.name, name_of(choice.agent.target))
     report = asyncio.run(
         examine(
-            choice.command,
+            choice.agent.target,
             name=choice.agent.name,
             seconds=options.timeout,
             told=_quiet if options.json else printer.finding,
@@ -76,7 +77,7 @@ class Printer:
 def _advice(report: Report, choice: setup.Choice, *, by_name: bool) -> list[str]:
     """What to do next, and what we know about it already."""
     known = choice.known
-    if report.findings[-1].check == "start":
+    if report.findings[-1].check in ("start", "reach"):
         return [f"to install it: {known.install}"] if known and known.install else []
     if report.wants_sign_in:
         own = [f"its own way: {known.sign_in}"] if known else []

@@ -45,9 +45,10 @@ def _add_list(actions: Actions) -> None:
 def _add_doctor(actions: Actions) -> None:
     parser = actions.add(
         "doctor",
-        "start an agent in a scratch folder and check how well it speaks ACP",
+        "start an agent in a scratch folder, or reach it, and check how well it speaks ACP",
         "  dragoman agents doctor goose\n"
-        "  dragoman agents doctor --agent-command './my-agent --acp' --json\n\n"
+        "  dragoman agents doctor --agent-command './my-agent --acp' --json\n"
+        "  dragoman agents doctor --agent-command wss://agents.example/acp\n\n"
         "Two short prompts are sent to the model. The exit code is 1 when a check failed.",
     )
     _add_agent(parser)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.address import add_address_options, check_address, log
 from dragoman.cli.guard import UsageError
+from dragoman.cli.options import add_proxy_option
 
 if TYPE_CHECKING:
-    from dragoman.transport.stdio import AgentCommand
+    from dragoman.transport.base import Start
 
 _MOST = 32
 
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "else demo)",
     )
     which.add_argument("--agent-command", metavar="'CMD ARGS'", help="run this command instead")
+    add_proxy_option(parser.add_argument)
     parser.add_argument("--settings", metavar="PATH", help="the settings file")
     parser.add_argument(
         "--cwd",
@@ -50,14 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    command = _command(options)
+    start = _start(options)
     if options.stdio:
-        return _relay(command)
+        return _relay(start)
     check_address(options)
     import_module("dragoman.bridge.serving").serve(
         _announce,
         log,
-        command=command,
+        start=start,
         host=options.host,
         port=options.port,
         token_file=options.token_file,
@@ -67,20 +69,24 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _command(options: argparse.Namespace) -> AgentCommand:
+def _start(options: argparse.Namespace) -> Start:
+    """How to start the agent, and its proxies with it."""
     from dragoman.cli.setup import choose_agent
-    from dragoman.hub.launcher import started_in
+    from dragoman.hub.launcher import run_in
+    from dragoman.transport.ways import way_to
 
     if not os.path.isdir(options.cwd):
         raise UsageError(f"--cwd {options.cwd}: there is no such directory")
-    return started_in(choose_agent(options).command, os.path.abspath(options.cwd))
+    choice, folder = choose_agent(options), os.path.abspath(options.cwd)
+    proxies = [run_in(proxy, folder) for proxy in choice.agent.proxies]
+    return way_to(run_in(choice.command, folder), proxies)
 
 
-def _relay(command: AgentCommand) -> int:
+def _relay(start: Start) -> int:
     """What the agent printed before it ended is told on standard error, by whoever runs us."""
     import asyncio
 
-    ended = asyncio.run(import_module("dragoman.bridge.pipes").relay(command))
+    ended = asyncio.run(import_module("dragoman.bridge.pipes").relay(start))
     if ended is not None:
         raise ended
     return 0

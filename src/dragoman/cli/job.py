@@ -16,11 +16,12 @@ from dragoman.cli.values import Assignment, assignment
 from dragoman.client.mcp import McpServer
 from dragoman.errors import CommandNotFound, SessionNotContinued
 from dragoman.host.rulebook import Policy
-from dragoman.hub.launcher import started_in
+from dragoman.hub.launcher import run_in
 from dragoman.session.content import Content
 from dragoman.store.records import SessionRecord
 from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
+from dragoman.transport.ways import ProxyTarget
 
 
 class Job(msgspec.Struct, kw_only=True):
@@ -30,6 +31,7 @@ class Job(msgspec.Struct, kw_only=True):
     agent: AgentSettings
     known: KnownAgent | None
     command: AgentCommand | RemoteAgent
+    proxies: list[ProxyTarget]
     mcp_servers: list[McpServer]
     policy: Policy
     cwd: str
@@ -58,13 +60,14 @@ def prepare(options: argparse.Namespace, *, asks: bool) -> Job:
     choice = setup.choose_agent(options)
     cwd, more_folders = setup.folders(options, choice.agent.files)
     command = choice.agent.target
-    if options.agent_command is None and isinstance(command, AgentCommand):
-        command = started_in(command, cwd)
+    if options.agent_command is None:
+        command = run_in(command, cwd)
     return Job(
         options=options,
         agent=choice.agent,
         known=choice.known,
         command=command,
+        proxies=[run_in(proxy, cwd) for proxy in choice.agent.proxies],
         mcp_servers=choice.mcp_servers,
         policy=setup.policy(options),
         cwd=cwd,

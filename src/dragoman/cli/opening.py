@@ -39,6 +39,7 @@ def client_for(
         elicitation=asker,
         quirks=job.agent.quirks,
         protocol=job.agent.protocol,
+        proxies=job.proxies,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from importlib import import_module
 
 from dragoman.cli.streams import terminal_width
@@ -34,6 +35,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         help="run this command as the agent, or reach one at a ws://, wss://, http:// or https:// "
         "address; no settings are needed",
     )
+    add_proxy_option(agent.add_argument)
     agent.add_argument(
         "--files",
         choices=("here", "there"),
@@ -68,6 +70,18 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         help="set a config option first; repeatable",
     )
     _add_permission_options(parser)
+
+
+def add_proxy_option(add: Callable[..., object]) -> None:
+    """What stands between us and the agent; `add` is how a parser, or a group in it, takes it."""
+    add(
+        "--proxy",
+        metavar="'CMD ARGS'",
+        action="append",
+        default=[],
+        help="have everything pass through this ACP proxy, a command or a ws:// or wss:// address, "
+        "before those of the settings; repeatable, the first is the nearest to you",
+    )
 
 
 def add_session_options(parser: argparse.ArgumentParser) -> None:

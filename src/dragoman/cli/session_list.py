@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -17,8 +17,12 @@ from dragoman.cli.hubs import opened_hub, opened_store
 from dragoman.cli.table import room, shortened, table
 from dragoman.cli.words import called
 from dragoman.client.capabilities import SessionInfo
+from dragoman.hub.hosts import known_hosts
 from dragoman.safe_text import single_line
+from dragoman.store.base import Store
 from dragoman.store.records import Hit, SessionFilter, SessionRecord
+
+Hosts: TypeAlias = dict[str, str]
 
 _SHORT_ID = 10
 _FOUND = {"\x01": "", "\x02": ""}
@@ -46,13 +50,23 @@ async def _list(options: argparse.Namespace, folder: str | None) -> None:
     )
     async with opened_store() as store:
         records = await store.sessions(wanted)
+        hosts = None if store.is_local else await _hosts(store)
     if options.json:
-        print_json([session_fields(record) for record in records])
+        print_json([session_fields(record) | _whereabouts(record, hosts) for record in records])
     elif not records:
         print("no sessions")
     else:
-        print("\n".join(_table(records)))
+        print("\n".join(_table(records, hosts)))
         _tell_of_more(records, options.limit)
+
+
+async def _hosts(store: Store) -> Hosts:
+    """The names of hosts by their homes; a store of this machine has none."""
+    return {host.home: host.name for host in await known_hosts(store) if host.home is not None}
+
+
+def _whereabouts(record: SessionRecord, hosts: Hosts | None) -> dict[str, str | None]:
+    return {} if hosts is None else {"host": hosts.get(record.home or "")}
 
 
 def session_fields(record: SessionRecord) -> dict[str, Any]:
@@ -73,7 +87,7 @@ def session_fields(record: SessionRecord) -> dict[str, Any]:
     }
 
 
-def _table(records: list[SessionRecord]) -> list[str]:
+def _table(records: list[SessionRecord], hosts: Hosts | None) -> list[str]:
     now, folder, id_length = time.time(), max(room() // 5, 12), _shortest(records)
     rows = [
         (
@@ -81,12 +95,14 @@ def _table(records: list[SessionRecord]) -> list[str]:
             r.status,
             ago(now - r.updated_at),
             shortened(r.agent, folder),
+            *(() if hosts is None else (shortened(hosts.get(r.home or "", "-"), folder),)),
             shortened(short(r.cwd), folder),
             called(r.name, r.title),
         )
         for r in records
     ]
-    return table(("SESSION", "STATUS", "AGE", "AGENT", "FOLDER", "[NAME] TITLE"), rows)
+    host = () if hosts is None else ("HOST",)
+    return table(("SESSION", "STATUS", "AGE", "AGENT", *host, "FOLDER", "[NAME] TITLE"), rows)
 
 
 def _shortest(records: list[SessionRecord]) -> int:

@@ -28,6 +28,7 @@ from dragoman.hub.launcher import mcp_server
 from dragoman.transport.base import Side
 from dragoman.transport.remote import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
+from dragoman.transport.ways import ProxyTarget, check_proxy
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -53,7 +54,9 @@ class Choice(msgspec.Struct, frozen=True):
 def choose_agent(options: argparse.Namespace) -> Choice:
     """By command, by name, or by default. Raises ConfigError, UnknownAgent or UsageError."""
     choice = _choose(options)
-    agent = choice.agent
+    # Those of this run stand nearest to us.
+    proxies = (*map(_proxy, getattr(options, "proxy", ())), *choice.agent.proxies)
+    agent = msgspec.structs.replace(choice.agent, proxies=proxies)
     files: Side | None = getattr(options, "files", None)
     if files is not None:
         agent = _on_side(agent, files)
@@ -67,7 +70,8 @@ def _on_side(agent: AgentSettings, files: Side) -> AgentSettings:
     command = agent.command
     if command is not None:
         command = msgspec.structs.replace(command, files=files)
-    return msgspec.structs.replace(agent, files=files, command=command)
+    proxies = tuple(msgspec.structs.replace(proxy, files=files) for proxy in agent.proxies)
+    return msgspec.structs.replace(agent, files=files, command=command, proxies=proxies)
 
 
 def _choose(options: argparse.Namespace) -> Choice:
@@ -89,26 +93,41 @@ def _choose(options: argparse.Namespace) -> Choice:
 
 
 def _from_command(line: str) -> AgentSettings:
+    target = _target("--agent-command", line)
+    if isinstance(target, RemoteAgent):
+        return AgentSettings(name=target.name, url=target.url)
+    return AgentSettings(name=os.path.basename(target.command), command=target)
+
+
+def _proxy(line: str) -> ProxyTarget:
+    proxy = _target("--proxy", line)
+    try:
+        check_proxy(proxy)
+    except ValueError as error:
+        raise UsageError(f"--proxy: {error}") from error
+    # Its words may be paths, relative to where they were typed.
+    folder = os.getcwd()
+    return proxy if isinstance(proxy, RemoteAgent) else msgspec.structs.replace(proxy, cwd=folder)
+
+
+def _target(option: str, line: str) -> AgentCommand | RemoteAgent:
+    """A command, or an address. Raises UsageError."""
     if is_remote(line):
-        return _from_address(line)
+        return _address(option, line)
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise UsageError(f"--agent-command cannot be read: {str(error).lower()}") from error
+        raise UsageError(f"{option} cannot be read: {str(error).lower()}") from error
     if not words:
-        raise UsageError("--agent-command is empty")
-    return AgentSettings(
-        name=os.path.basename(words[0]),
-        command=AgentCommand(words[0], tuple(words[1:])),
-    )
+        raise UsageError(f"{option} is empty")
+    return AgentCommand(words[0], tuple(words[1:]))
 
 
-def _from_address(url: str) -> AgentSettings:
+def _address(option: str, url: str) -> RemoteAgent:
     try:
-        agent = RemoteAgent(url)
+        return RemoteAgent(url)
     except ValueError as error:
-        raise UsageError(f"--agent-command: {error}") from error
-    return AgentSettings(name=agent.name, url=url)
+        raise UsageError(f"{option}: {error}") from error
 
 
 def policy(options: argparse.Namespace) -> Policy:

@@ -36,6 +36,7 @@ from dragoman.errors import (
 )
 from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
+from dragoman.hub.outages import told_of_outages
 from dragoman.rpc import Tap
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
@@ -126,7 +127,10 @@ class Run:
     # ── the course of it ──────────────────────────────────────────────────────────────────────
 
     async def _with_agent(self, interrupts: Interrupts) -> int:
-        async with hub_of(self._job, self._client) as hub:
+        async with (
+            hub_of(self._job, self._client) as hub,
+            told_of_outages(hub.store, self._tell),
+        ):
             for _ in range(_RACES):
                 try:
                     return await self._with_hub(hub, interrupts)

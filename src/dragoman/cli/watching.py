@@ -14,6 +14,7 @@ from dragoman.cli.hubs import meant, opened_hub
 from dragoman.cli.terminal import TerminalView
 from dragoman.cli.words import called
 from dragoman.hub.hub import Hub
+from dragoman.hub.outages import told_of_outages
 from dragoman.hub.states import stored_state
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
@@ -32,7 +33,7 @@ def watch(options: argparse.Namespace) -> int:
 
 
 async def _watch(options: argparse.Namespace) -> None:
-    async with opened_hub() as hub:
+    async with opened_hub() as hub, told_of_outages(hub.store, tell):
         record = await meant(hub.store, options)
         if options.json:
             await _print(hub, record, options)

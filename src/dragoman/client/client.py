@@ -42,6 +42,7 @@ from dragoman.rpc import Tap
 from dragoman.transport.base import Side, Transport
 from dragoman.transport.remote import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
+from dragoman.transport.ways import ProxyTarget
 
 logger = logging.getLogger("dragoman.client")
 
@@ -62,6 +63,7 @@ class Client:
         quirks: Quirks | None,
         listen: Listener | None,
         protocol: int = 1,
+        proxies: Sequence[ProxyTarget] = (),
     ) -> None:
         self.name = name
         self.timeouts = timeouts
@@ -70,7 +72,7 @@ class Client:
         self.protocol_version = 0
         self.auth_methods: list[AuthMethod] = []
         self._router = Router()
-        side = agent.files if isinstance(agent, AgentCommand | RemoteAgent) else "here"
+        side = _side(agent, proxies)
         offers = _offers(capabilities, policy, name, side)
         self._connection = Connection(
             agent,
@@ -80,6 +82,7 @@ class Client:
             tap=tap,
             on_lost=self._lost,
             protocol=protocol,
+            proxies=proxies,
         )
         self.openings = Openings(
             self,
@@ -110,6 +113,7 @@ class Client:
         quirks: Quirks | None = None,
         listen: Listener | None = None,
         protocol: int = 1,
+        proxies: Sequence[ProxyTarget] = (),
     ) -> Client:
         """A client for a built-in agent by name, an address, a command to run, or a transport.
 
@@ -118,6 +122,8 @@ class Client:
         `permissions`, or of whoever reads the turn. `tap` sees every frame, `listen` every event.
         `protocol` is the newest version of ACP to speak, 1 or 2; `protocol_version` says which one
         the agent agreed to.
+        `proxies` stand between us and the agent, the first being the nearest to us. Raises
+        ValueError for one at an address that is not a WebSocket's.
         Entering the client starts the agent and shakes hands: that raises StartError,
         ConnectionLost, CallTimeout, RemoteError or VersionMismatch.
         """
@@ -137,6 +143,7 @@ class Client:
             quirks=quirks,
             listen=listen,
             protocol=protocol,
+            proxies=tuple(proxies),
         )
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
@@ -161,9 +168,9 @@ class Client:
         return self._connection.dialect
 
     @property
-    def pid(self) -> int | None:
-        """The agent's process, if it is one that was started here."""
-        return self._connection.pid
+    def pids(self) -> list[int]:
+        """The processes that were started here: the agent's, and before it those of its proxies."""
+        return self._connection.pids
 
     @property
     def connection_error(self) -> DragomanError | None:
@@ -428,6 +435,15 @@ def _offers(
     return msgspec.structs.replace(
         offered, read_files=False, write_files=False, terminals=False, terminal_sign_in=False
     )
+
+
+def _side(
+    agent: AgentCommand | RemoteAgent | Transport, proxies: Sequence[ProxyTarget]
+) -> Side | None:
+    """Where the folders are; what is here is served to one elsewhere only if that was said."""
+    side = agent.files if isinstance(agent, AgentCommand | RemoteAgent) else "here"
+    all_here = all(proxy.files == "here" for proxy in proxies)
+    return side if all_here or side != "here" else None
 
 
 def _found(

@@ -6,21 +6,19 @@ Knows nothing of sessions but that someone routes to them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from dragoman.client.dialect import Dialect, Host, Welcome
 from dragoman.client.handshake import Undecided, shake_hands
 from dragoman.client.options import HostCapabilities, Timeouts
 from dragoman.client.v1.serving import WAITS, Serving
-from dragoman.errors import ConnectionClosed, DragomanError
+from dragoman.errors import CallTimeout, ConnectionClosed, DragomanError
 from dragoman.rpc import Peer, Tap
 from dragoman.transport.base import Transport
+from dragoman.transport.chain import ChainTransport
 from dragoman.transport.remote import RemoteAgent
-from dragoman.transport.stdio import AgentCommand, StdioTransport
-
-if TYPE_CHECKING:
-    from dragoman.transport.route import Route
+from dragoman.transport.stdio import AgentCommand
+from dragoman.transport.ways import ProxyTarget, processes_of, way_to
 
 
 class Connection:
@@ -36,11 +34,13 @@ class Connection:
         tap: Tap | None,
         on_lost: Callable[[DragomanError], None],
         protocol: int = 1,
+        proxies: Sequence[ProxyTarget] = (),
     ) -> None:
-        self.pid: int | None = None
-        """The agent's process, if it is one that we started."""
+        self.pids: list[int] = []
+        """The processes that we started: those of the proxies, and behind them the agent's."""
         self._agent = agent
-        self._route: Route | None = None
+        self._proxies = proxies
+        self._start_transport = way_to(agent, proxies, at_work=self._is_at_work)
         self._host = host
         self._offers = offers
         self._timeouts = timeouts
@@ -70,22 +70,22 @@ class Connection:
         Raises StartError, ConnectionLost, CallTimeout, RemoteError, InvalidMessage or
         VersionMismatch.
         """
-        self._peer = peer = await self._start()
+        transport = await self._start_transport()
+        self.pids = processes_of(transport)
+        self._peer = peer = await self._serve(transport)
         try:
             welcome = await self._shake_hands(peer)
+        except CallTimeout as error:
+            silent = transport.silent if isinstance(transport, ChainTransport) else ""
+            await peer.aclose()
+            raise CallTimeout(error.method, error.seconds, silent) from None
         except BaseException:
             await peer.aclose()
             raise
         self._watching = asyncio.create_task(self._watch(peer))
         return welcome
 
-    async def _start(self) -> Peer:
-        transport = self._agent
-        if isinstance(transport, AgentCommand):
-            transport = await StdioTransport.start(transport)
-        elif isinstance(transport, RemoteAgent):
-            transport = await self._reach(transport)
-        self.pid = transport.pid if isinstance(transport, StdioTransport) else None
+    async def _serve(self, transport: Transport) -> Peer:
         self._serving = serving = Serving(self._host)
         if self._protocol > 1:
             self._serving = serving = Undecided(serving)
@@ -98,11 +98,9 @@ class Connection:
         )
         return await peer.__aenter__()
 
-    async def _reach(self, agent: RemoteAgent) -> Transport:
-        from dragoman.transport.route import Route  # brings networks along
-
-        self._route = self._route or Route(agent)
-        return await self._route.connect()
+    def _is_at_work(self, session_id: str) -> bool:
+        state = self._host.known(session_id)
+        return state is not None and (state.turn is not None or state.activity != "idle")
 
     async def _shake_hands(self, peer: Peer) -> Welcome:
         agreed = await shake_hands(
@@ -124,8 +122,8 @@ class Connection:
         if not isinstance(self._agent, AgentCommand | RemoteAgent):
             raise ConnectionClosed("only an agent started by command can be started again")
         await self.aclose()
-        if isinstance(self._agent, RemoteAgent):
-            from dragoman.transport.route import patiently
+        if any(isinstance(each, RemoteAgent) for each in (self._agent, *self._proxies)):
+            from dragoman.transport.route import patiently  # brings networks along
 
             return await patiently(self.connect)
         return await self.connect()

@@ -34,7 +34,7 @@ from dragoman.host.elicitation import ElicitationAnswer
 from dragoman.host.gate import Gate
 from dragoman.session import events as e
 from dragoman.session.content import Content
-from dragoman.session.state import Pending
+from dragoman.session.state import OVER_STATUSES, Pending
 from dragoman.stream import Stream
 
 if TYPE_CHECKING:
@@ -239,27 +239,34 @@ class Session:
         with suppress(DragomanError):
             self._client.dialect.cancel(self.id)
 
-    async def cancel_tool_call(self, tool_call_id: str) -> None:
-        """Have the agent stop one tool call; the turn goes on.
+    async def cancel_tool_call(self, tool_call_id: str) -> bool:
+        """Have the agent stop one tool call; the turn goes on. False for one that is over already.
 
         Raises Unsupported unless the call is `cancellable`.
         """
         self._require_open()
         call = self.state.tool_call(tool_call_id)
+        if call is not None and call.status in OVER_STATUSES:
+            return False
         if call is None or not call.cancellable:
-            raise Unsupported(f"stopping the tool call {tool_call_id}")
+            raise Unsupported(f"stopping the tool call {tool_call_id} alone")
         await self._client.dialect.cancel_tool_call(self.id, tool_call_id)
+        return True
 
-    async def cancel_terminal(self, terminal_id: str) -> None:
-        """Have the agent stop what runs in a terminal of its own; the turn goes on.
+    async def cancel_terminal(self, terminal_id: str) -> bool:
+        """Have the agent stop what runs in a terminal of its own; the turn goes on. False for one
+        that is over already.
 
         Raises Unsupported unless the terminal is `cancellable`.
         """
         self._require_open()
         terminal = self.state.terminals.get(terminal_id)
+        if terminal is not None and not terminal.running:
+            return False
         if terminal is None or not terminal.cancellable:
-            raise Unsupported(f"stopping the terminal {terminal_id}")
+            raise Unsupported(f"stopping the terminal {terminal_id} alone")
         await self._client.dialect.cancel_terminal(self.id, terminal_id)
+        return True
 
     @property
     def queued(self) -> list[Turn]:

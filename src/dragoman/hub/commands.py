@@ -25,6 +25,18 @@ class Cancel(_Command, frozen=True, tag="cancel"):
     """Stop the running turn. The reply says whether there was one: `cancelled`."""
 
 
+class CancelToolCall(_Command, frozen=True, tag="cancel_tool_call"):
+    """Stop one tool call; the turn goes on. The reply says whether it still ran: `cancelled`."""
+
+    tool_call_id: str
+
+
+class CancelTerminal(_Command, frozen=True, tag="cancel_terminal"):
+    """Stop what runs in a terminal of the agent's own, in the same way."""
+
+    terminal_id: str
+
+
 class Answer(_Command, frozen=True, tag="answer"):
     """Settle a permission request; the first answer wins."""
 
@@ -98,6 +110,8 @@ class Delete(_Command, frozen=True, tag="delete"):
 Command: TypeAlias = (
     Prompt
     | Cancel
+    | CancelToolCall
+    | CancelTerminal
     | Answer
     | AnswerElicitation
     | SetMode

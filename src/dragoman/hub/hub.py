@@ -169,7 +169,7 @@ class Hub:
         """A new session that remembers another. Raises UnknownSession, Unsupported, and
         SessionElsewhere: then `elsewhere.fork` does it."""
         if (live := self.live.get(session_id)) is not None:
-            await live.recording.settled()
+            await live.recording.stored()
         parent = await self.record(session_id)
         if not self.hosts.has(parent):
             raise SessionElsewhere(parent.id, await self.hosts.name_of(parent.home))
@@ -225,7 +225,8 @@ class Hub:
     # ── asking for things ─────────────────────────────────────────────────────────────────────
 
     async def send(self, session_id: str, command: c.Command) -> c.Reply:
-        """Have a session do something, wherever it runs.
+        """Have a session do something, wherever it runs. Where it runs here and the store is away,
+        the reply says what is `delayed`.
 
         Raises CommandRefused when it cannot, UnknownSession, and what opening it raises.
         """
@@ -247,7 +248,7 @@ class Hub:
             return await self.elsewhere.ask(record, command)
         return await self._do(live, command)
 
-    async def _do(self, live: Live, command: c.Command) -> c.Reply:
+    async def _do(self, live: Live, command: c.Command, *, patiently: bool = False) -> c.Reply:
         match command:
             case c.Close():
                 await self._close(live)
@@ -260,17 +261,19 @@ class Hub:
                 sentence = f"session {live.id} runs on {self.owner.label} by now"
                 raise CommandRefused(live.id, "conflict", sentence)
             case _:
-                return await live.execute(command)
+                return await live.execute(command, patiently=patiently)
 
     async def _serve(self, session_id: str, command: c.Command) -> c.Reply:
         """A command from another process."""
         live = self.live.get(session_id)
         if live is None:
             raise CommandRefused(session_id, "failed", "the session does not run here any more")
-        return await self._do(live, command)
+        return await self._do(live, command, patiently=True)
 
     async def _close(self, live: Live) -> None:
         """End it in order, on the agent's side too; the record says that it is closed."""
+        if self.store.away is not None:
+            await self.store.last_position()  # raises, before anything is done by half
         self.lives.let_go(live, partial(self._end, live))
         await self.lives.left(live.id)
 
@@ -287,7 +290,7 @@ class Hub:
 
     async def _kill(self, live: Live) -> c.Reply:
         await live.running.client.kill()
-        await live.recording.settled()
+        await live.recording.stored()
         return {}
 
     async def rename(self, session_id: str, title: str) -> None:
@@ -346,7 +349,7 @@ class Hub:
         """What the session is now, wherever it runs, as far as it is stored. Raises
         UnknownSession."""
         if (live := self.live.get(session_id)) is not None:
-            await live.recording.settled()
+            await live.recording.stored()
             if live.is_stored:
                 return live.state
         await self.record(session_id)
@@ -377,7 +380,7 @@ class Hub:
         if self._orphans is None:
             return
         try:
-            self._orphans.note([client.pid for client in clients if client.pid is not None])
+            self._orphans.note([pid for client in clients for pid in client.pids])
         except OSError as error:
             logger.warning("what runs could not be noted: %s", error)
 
@@ -394,11 +397,12 @@ def _missing(folders: Sequence[str]) -> str | None:
     return next((folder for folder in folders if not os.path.isdir(folder)), None)
 
 
-_NEED_A_LIVE_ONE = (c.Cancel, c.Answer, c.AnswerElicitation, c.Kill)
+_STOPS = (c.Cancel, c.CancelToolCall, c.CancelTerminal)
+_NEED_A_LIVE_ONE = (*_STOPS, c.Answer, c.AnswerElicitation, c.Kill)
 
 
 def _nothing_runs(session_id: str, command: c.Command) -> c.Reply:
-    if isinstance(command, c.Cancel):
+    if isinstance(command, _STOPS):
         return {"cancelled": False}
     if isinstance(command, c.Kill):
         return {}

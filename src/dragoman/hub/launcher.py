@@ -46,12 +46,14 @@ class SettingsLauncher:
     def client(self, agent: str, cwd: str) -> Client:
         """Raises ConfigError and UnknownAgent."""
         tap = None if self._new_tap is None else self._new_tap()
+        found = self._agent(agent)
         client = Client.start(
-            _target(self._agent(agent), cwd),
+            run_in(found.target, cwd),
             name=agent,
             policy=self._policy,
-            quirks=self._agent(agent).quirks,
-            protocol=self._agent(agent).protocol,
+            quirks=found.quirks,
+            protocol=found.protocol,
+            proxies=[run_in(proxy, cwd) for proxy in found.proxies],
             # Who is told of such a way is told what to run.
             capabilities=HostCapabilities(terminal_sign_in=True),
             tap=tap,
@@ -65,6 +67,10 @@ class SettingsLauncher:
 
     def mcp_servers(self, agent: str) -> list[McpServer]:
         return [mcp_server(server) for server in self.settings().mcp_servers]
+
+    def target(self, agent: str) -> AgentCommand | RemoteAgent:
+        """What is started or reached for it. Raises as `client` does."""
+        return self._agent(agent).target
 
     def command(self, agent: str) -> AgentCommand:
         """How the agent is started. Raises as `client` does, and Unsupported for one elsewhere."""
@@ -82,9 +88,9 @@ class SettingsLauncher:
         return AgentSettings(name=name, command=known_command(name))
 
 
-def _target(agent: AgentSettings, cwd: str) -> AgentCommand | RemoteAgent:
-    target = agent.target
-    return started_in(target, cwd) if isinstance(target, AgentCommand) else target
+def run_in(target: AgentCommand | RemoteAgent, folder: str) -> AgentCommand | RemoteAgent:
+    """An agent or a proxy, started in the workspace if it is started here."""
+    return started_in(target, folder) if isinstance(target, AgentCommand) else target
 
 
 def started_in(command: AgentCommand, folder: str) -> AgentCommand:

@@ -16,7 +16,9 @@ from dragoman.errors import (
     DragomanError,
     LeaseLost,
     RevertConflict,
+    SessionGone,
     SessionNotContinued,
+    StoreAway,
     Unsupported,
 )
 from dragoman.host.elicitation import ElicitationAnswer
@@ -109,8 +111,9 @@ class Live:
 
     # ── what is asked of it ───────────────────────────────────────────────────────────────────
 
-    async def execute(self, command: c.Command) -> c.Reply:
-        """Do it. Raises CommandRefused."""
+    async def execute(self, command: c.Command, *, patiently: bool = False) -> c.Reply:
+        """Do it. Raises CommandRefused. While the store is away the reply has a sentence on what is
+        `delayed`; whoever asks `patiently` waits until it is on record, or never will be."""
         self.used_at = time.monotonic()
         try:
             reply = await self._execute(command)
@@ -121,7 +124,10 @@ class Live:
             raise CommandRefused(self.id, "settled", sentence) from error
         except ValueError as error:
             raise CommandRefused(self.id, "invalid", str(error)) from error
-        await self.recording.settled()
+        if patiently:
+            await self.recording.settled()
+        elif not await self.recording.stored():
+            return reply | {"delayed": _DELAYED}
         if self.recording.error is not None:
             raise _refused(self.id, self.recording.error)
         return reply
@@ -140,6 +146,8 @@ class Live:
                 return {"turn": turn.id, "queued": turn in self.session.queued}
             case c.Cancel():
                 return await self._cancel()
+            case c.CancelToolCall() | c.CancelTerminal():
+                return {"cancelled": await self._stop(command)}
             case c.Revert(turn_id, force, paths):
                 undone = await self.session.gate.revert(turn_id, paths=paths, force=force)
                 return {"paths": [str(change.path) for change in undone]}
@@ -206,6 +214,18 @@ class Live:
         await self.session.cancel()
         return {"cancelled": busy}
 
+    async def _stop(self, command: c.CancelToolCall | c.CancelTerminal) -> bool:
+        """One thing of a turn; False for what is over already."""
+        match command:
+            case c.CancelToolCall(call_id):
+                if self.state.tool_call(call_id) is None:
+                    raise _unknown(self.id, "tool call", call_id)
+                return await self.session.cancel_tool_call(call_id)
+            case c.CancelTerminal(terminal_id):
+                if terminal_id not in self.state.terminals:
+                    raise _unknown(self.id, "terminal", terminal_id)
+                return await self.session.cancel_terminal(terminal_id)
+
     def _queued(self, queue_id: str) -> Turn:
         for turn in self.session.queued:
             if turn.id == queue_id:
@@ -222,14 +242,25 @@ class Live:
             await self.session.set_title(title)
 
 
+_DELAYED = (
+    "the database cannot be reached: what was asked for is kept on this host, and goes on when it "
+    "is back, unless another host has taken the session by then"
+)
 _CODES: dict[type[DragomanError], str] = {
     Unsupported: "unsupported",
     SessionNotContinued: "not_continued",
+    SessionGone: "session_gone",
     CancelIgnored: "cancel_ignored",
     LeaseLost: "owner_gone",
     RevertConflict: "conflict",
     AuthRequired: "auth_required",
+    StoreAway: "store_away",
 }
+
+
+def _unknown(session_id: str, kind: str, wanted: str) -> CommandRefused:
+    code = f"unknown_{kind.replace(' ', '_')}"
+    return CommandRefused(session_id, code, f"there is no {kind} {wanted} in this session")
 
 
 def _refused(session_id: str, error: DragomanError) -> CommandRefused:

@@ -31,6 +31,7 @@ MAX_WAITING_BYTES = 64 * 1024 * 1024
 _MAX_BATCH_EVENTS = 5_000
 _SLOW_SECONDS = 0.25
 """A store that has not answered by then is not waited for before it is sent more."""
+_LOOK_SECONDS = 0.5
 SEAL_SECONDS = 20.0
 """How long to wait for a store that is away; whoever closes it has the last word."""
 
@@ -170,6 +171,17 @@ class Recording:
         last = self._last_seq
         while self._writing is not None and (self._stale or self.record.last_seq < last):
             await self._written.wait()
+
+    async def stored(self) -> bool:
+        """The same, but only while the store can be reached; whether it is durable, or refused."""
+        settling = asyncio.create_task(self.settled())
+        try:
+            while not (await asyncio.wait([settling], timeout=_LOOK_SECONDS))[0]:
+                if self._store.away is not None:
+                    return False
+        finally:
+            settling.cancel()
+        return True
 
     async def seal(self) -> None:
         """Take nothing more; what was taken is stored first, or left to a store that is away."""

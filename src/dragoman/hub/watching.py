@@ -7,14 +7,20 @@ from the store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Container, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
 
+from dragoman.errors import StoreAway
 from dragoman.store.base import Store
 from dragoman.store.records import StoredEvent
 
 _TAIL_BYTES = 1024 * 1024
 _PAGE = 1000
+_AGAIN_SECONDS = 0.5
+
+T = TypeVar("T")
 
 
 class Tail:
@@ -99,11 +105,13 @@ async def watch_session(
             near = tail()
             events = None if near is None else near.after(after)
             if events is None:
-                events = await store.events(session_id, after=after, limit=_PAGE)
+                events = await _patiently(
+                    partial(store.events, session_id, after=after, limit=_PAGE)
+                )
             if events:
                 after = events[-1].seq
                 yield events
-            elif near is None and await store.session(session_id) is None:
+            elif near is None and await _patiently(partial(store.session, session_id)) is None:
                 return
             else:
                 await fresh.wait()
@@ -114,9 +122,18 @@ async def watch_all(store: Store, news: News, after: int) -> AsyncIterator[list[
     with news.of(None) as fresh:
         while True:
             fresh.clear()
-            events = await store.all_events(after=after, limit=_PAGE)
+            events = await _patiently(partial(store.all_events, after=after, limit=_PAGE))
             if events:
                 after = events[-1].position
                 yield events
             else:
                 await fresh.wait()
+
+
+async def _patiently(read: Callable[[], Awaitable[T]]) -> T:
+    """Whoever follows waits for a database that is away: it misses nothing."""
+    while True:
+        try:
+            return await read()
+        except StoreAway:
+            await asyncio.sleep(_AGAIN_SECONDS)

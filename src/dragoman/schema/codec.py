@@ -22,11 +22,16 @@ T = TypeVar("T")
 
 def decode(data: bytes | Raw, type_: type[T]) -> T:
     """The value of type `type_` that `data` is, or `InvalidMessage`."""
+    return examine(data, type_)[0]
+
+
+def examine(data: bytes | Raw, type_: type[T]) -> tuple[T, bool]:
+    """The same, and whether it fits as it stands: else parts of it may have been left out."""
     try:
         try:
-            return decoder(type_).decode(data)
+            return decoder(type_).decode(data), True
         except ValidationError:
-            return second_look(data, type_)
+            return second_look(data, type_), False
     except Misfit as misfit:
         raise InvalidMessage(f"{type_.__name__} is wrong at {misfit.path}: {misfit.why}") from None
     except RecursionError:

@@ -26,6 +26,8 @@ TERMINAL_TAIL = 1024 * 1024
 """Characters of a terminal's output kept in state; the events have all of it."""
 
 OPEN_STATUSES = frozenset({"pending", "in_progress"})
+OVER_STATUSES = frozenset({"completed", "failed", "cancelled"})
+"""An agent may have others that are neither."""
 
 
 class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):

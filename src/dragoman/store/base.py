@@ -50,6 +50,11 @@ class Store(Protocol):
         """Whether processes of this machine alone can have it."""
         ...
 
+    @property
+    def away(self) -> str | None:
+        """While the database cannot be reached: what is delayed by that, in a sentence."""
+        ...
+
     async def aclose(self) -> None: ...
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────
@@ -102,7 +107,7 @@ class Store(Protocol):
 
     async def copy_events(self, source: str, lease: Lease) -> int:
         """Give the new, empty session of the lease all events of another, and its snapshot; the
-        last sequence."""
+        last sequence. When it fails the first of them may be there: then it is to be deleted."""
         ...
 
     async def search(self, query: str, *, limit: int = 50) -> list[Hit]:

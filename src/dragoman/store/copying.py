@@ -6,7 +6,9 @@ session that somebody runs, takes or deletes meanwhile is left out.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -41,33 +43,63 @@ async def copy_store(source: Store, target: Store, owner: Owner, home: str | Non
     """`owner` is who copies: it holds each session of the target meanwhile. `home` is where the
     workspaces are of sessions that name no other, in a target that several machines have."""
     copied = Copied()
-    async for record in _records(source):
-        record.home = None if target.is_local else record.home or home
+    async for session_id in _sessions(source):
         try:
+            record = await _at_rest(source, session_id)
+            record.home = None if target.is_local else record.home or home
             await _copy_session(source, target, record, owner, copied)
         except (SessionOwned, LeaseLost, UnknownSession) as error:
-            copied.remarks.append(f"{record.id} was left out: {error}")
-    known = {stored.rule.id for stored in target.rules.load()}
-    for stored in source.rules.load():
-        if stored.rule.id not in known:
-            target.rules.add(stored.rule)
-            copied.rules += 1
+            copied.remarks.append(f"{session_id} was left out: {error}")
+    copied.rules = await asyncio.to_thread(_copy_rules, source, target)
     return copied
 
 
-async def _records(store: Store) -> AsyncIterator[SessionRecord]:
-    before: str | None = None
-    while some := await store.sessions(SessionFilter(limit=_PAGE, before=before)):
-        for record in some:
-            yield record
-        before = some[-1].id
+def _copy_rules(source: Store, target: Store) -> int:
+    known = {stored.rule.id for stored in target.rules.load()}
+    new = [stored.rule for stored in source.rules.load() if stored.rule.id not in known]
+    for rule in new:
+        target.rules.add(rule)
+    return len(new)
+
+
+async def _sessions(store: Store) -> AsyncIterator[str]:
+    """Each once, by its id. The list is gone through until it has nothing new: a session in which
+    something happens meanwhile comes to its top, and would be passed over."""
+    seen: dict[str, None] = {}
+    while new := dict.fromkeys(each for each in await _listed(store) if each not in seen):
+        seen |= new
+        for session_id in new:
+            yield session_id
+
+
+async def _listed(store: Store) -> list[str]:
+    found: list[str] = []
+    while some := await _behind(store, found):
+        found += [record.id for record in some]
+    return found
+
+
+async def _behind(store: Store, found: Sequence[str]) -> list[SessionRecord]:
+    """The next page: behind the last one of those that is still there."""
+    for session_id in reversed(found):
+        with suppress(UnknownSession):
+            return await store.sessions(SessionFilter(limit=_PAGE, before=session_id))
+    return await store.sessions(SessionFilter(limit=_PAGE))
+
+
+async def _at_rest(store: Store, session_id: str) -> SessionRecord:
+    """Raises UnknownSession, SessionOwned."""
+    if (runs := await store.owner(session_id)) is not None:
+        raise SessionOwned(session_id, f"process {runs.pid}")
+    record = await store.session(session_id)
+    if record is None:
+        raise UnknownSession(session_id)
+    return record
 
 
 async def _copy_session(
     source: Store, target: Store, record: SessionRecord, owner: Owner, copied: Copied
 ) -> None:
-    if (runs := await source.owner(record.id)) is not None:
-        raise SessionOwned(record.id, f"process {runs.pid}")
     there = await target.session(record.id)
     if there is not None and not await _is_beginning(source, target, there):
         copied.remarks.append(f"{record.id} was left out: there is another session of that id")

@@ -40,6 +40,10 @@ _SETTLE = (
 )
 _FORGET = "DELETE FROM commands WHERE settled_at < ?"
 _FORGET_WAITING = "DELETE FROM commands WHERE state = 'waiting' AND sent_at < ?"
+# Whoever took it ended before it said what came of it, or nobody ever did.
+_LEFT = """
+FROM commands WHERE (state = 'taken' AND sent_at < ?) OR (state = 'waiting' AND sent_at < ?)
+"""
 _WITHDRAW = "DELETE FROM commands WHERE state = 'waiting' AND id = ?"
 # Taken by one who does not own the session any more: it may have been carried out, or not.
 _OUTCOME = """
@@ -88,6 +92,20 @@ def settle(db: Database, command_id: int, body: bytes) -> None:
     now = time.time()
     db.run(_SETTLE, (body, now, command_id))
     db.run(_FORGET, (now - KEEP_OUTCOMES_SECONDS,))
+
+
+def has_left(db: Database) -> bool:
+    """Whether there are commands that nobody asks for any more, and nobody will settle."""
+    return db.row(f"SELECT 1 {_LEFT} LIMIT 1", _long_ago()) is not None
+
+
+def forget_left(db: Database) -> None:
+    db.run(f"DELETE {_LEFT}", _long_ago())
+
+
+def _long_ago() -> tuple[float, float]:
+    now = time.time()
+    return now - KEEP_OUTCOMES_SECONDS, now - KEEP_WAITING_SECONDS
 
 
 def outcome(db: Database, command_id: int) -> Outcome:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dragoman.errors import StoreError
 from dragoman.host.home import data_directory, store_address
+from dragoman.store import inbox
 from dragoman.store.base import Rules, Store
 from dragoman.store.database import FILE_NAME, Database, prepare
 from dragoman.store.migrations import migrate
@@ -68,7 +69,7 @@ async def open_store(directory: Path | None) -> SqliteStore:
     path = prepare(directory)
     db, rules, home = _current(path), SqliteRules(path), Path(path).parent
     try:
-        is_cut_short = has_deleted(db)
+        is_cut_short, has_left = has_deleted(db), inbox.has_left(db)
         store = SqliteStore(db, path, rules, Mirror(home / "sessions", path))
     except BaseException:
         rules.close()
@@ -76,6 +77,8 @@ async def open_store(directory: Path | None) -> SqliteStore:
         raise
     if is_cut_short:
         await store.purge()
+    if has_left:
+        await store.forget_left()
     return store
 
 

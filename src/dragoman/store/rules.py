@@ -29,6 +29,12 @@ _LOAD = "SELECT body, created_at, used_at FROM rules ORDER BY place"
 _rule = msgspec.json.Decoder(Rule)
 
 
+def must_last(rule: Rule) -> None:
+    """Raises ValueError for one that is not to be stored."""
+    if not rule.id or rule.scope == "once" or rule.anywhere:
+        raise ValueError("a stored rule has an id, lasts, and is no flag")
+
+
 class SqliteRules:
     """Opened when it is first asked; `path` None keeps the rules in memory."""
 
@@ -55,8 +61,7 @@ class SqliteRules:
 
     def add(self, rule: Rule) -> None:
         """Store a rule; one with the same id is replaced."""
-        if not rule.id or rule.scope == "once" or rule.anywhere:
-            raise ValueError("a stored rule has an id, lasts, and is no flag")
+        must_last(rule)
         self._write(ADD_RULE, (rule.id, msgspec.json.encode(rule), self._clock(), None))
 
     def revoke(self, rule_id: str) -> bool:

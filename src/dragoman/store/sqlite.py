@@ -61,6 +61,10 @@ class SqliteStore:
     def is_local(self) -> bool:
         return True
 
+    @property
+    def away(self) -> None:
+        return None
+
     async def aclose(self) -> None:
         await self._writer.aclose()
         await asyncio.to_thread(self._close_rest)
@@ -182,6 +186,10 @@ class SqliteStore:
     async def take(self, leases: Sequence[Lease]) -> list[Command]:
         wanted = await self._read(lambda db: inbox.waiting_for(db, leases))
         return await self._write(lambda db: inbox.take(db, wanted), wipes=True) if wanted else []
+
+    async def forget_left(self) -> None:
+        """The commands of owners that ended before they had settled them."""
+        await self._write(inbox.forget_left, wipes=True)
 
     async def withdraw(self, command_id: int) -> bool:
         return await self._write(lambda db: inbox.withdraw(db, command_id), wipes=True)

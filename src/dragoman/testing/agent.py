@@ -7,6 +7,7 @@ options and commands if it is given some, and does with each prompt what the scr
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -105,6 +106,7 @@ class ScriptedAgent(Served):
         self.protocol_versions = protocol_versions
         self.received: list[tuple[str, Any]] = []
         """Every request and notification that came in, with its params."""
+        self._numbers = count(1)
 
     async def serve(self, transport: Transport) -> None:
         """Be an agent on this transport until the client goes away."""
@@ -151,7 +153,9 @@ class ScriptedAgent(Served):
         return session
 
     def new_session_id(self) -> str:
-        return f"session-{len(self.sessions) + 1}"
+        """One that none has, and none had: what was deleted may still be remembered elsewhere."""
+        names = (f"session-{number}" for number in self._numbers)
+        return next(name for name in names if name not in self.sessions)
 
     def keep(self, session: AgentSession) -> None:
         """Called after every change that a restart should not undo."""

@@ -5,6 +5,7 @@ A transport knows neither frames nor messages. Pipes in memory and processes imp
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol, TypeAlias
 
 from dragoman.errors import ConnectionLost, StartError
@@ -42,3 +43,7 @@ class Transport(Protocol):
     async def aclose(self) -> None:
         """End the connection and what stands behind it, in good order; may be called again."""
         ...
+
+
+Start: TypeAlias = Callable[[], Awaitable[Transport]]
+"""Connects to an agent, anew each time; raises StartError, and ConnectionLost for a proxy."""

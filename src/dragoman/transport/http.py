@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Generator
@@ -27,17 +26,19 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.transport.event_stream import EventStream
+from dragoman.transport.http_client import ENDLESS, PATIENT, body_of, new_client, probe
 from dragoman.transport.http_routes import (
     CONNECTION_ID,
     EVENT_STREAM,
     INITIALIZE,
     JSON,
     SESSION_ID,
+    Exchanges,
     Outline,
     outline,
 )
 from dragoman.transport.route import CONNECT_SECONDS, Route, refusal, unreachable
-from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
+from dragoman.wire.framing import Framer
 
 _LITTLE_QUEUED = 64 * 1024
 _MUCH_AHEAD = 64 * 1024
@@ -46,18 +47,9 @@ _LATER = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Pauses before asking again for the stream of a session: one that is not known there yet, or one
 that ended."""
 _ACCEPTED = range(200, 300)
-_IDLE_SECONDS = 3.0
-"""Node's server closes an idle connection after five: a message must not meet it closing."""
 _CUT = "it was cut"
-_ENDLESS = httpx.Timeout(None, connect=CONNECT_SECONDS)
-"""For streams, and for the first message: its answer comes with it, and the caller has a bound."""
-_PATIENT = httpx.Timeout(120.0, connect=CONNECT_SECONDS)
-"""For a message to be taken; a server may make us wait until we have read what it sent."""
 
 logger = logging.getLogger("dragoman.http")
-# At their lowest levels these log headers, and so would show credentials and cookies.
-for _name in ("httpx", "httpcore", "hpack", "h2"):
-    logging.getLogger(_name).setLevel(logging.WARNING)
 
 
 def connect(route: Route) -> HttpTransport:
@@ -75,7 +67,8 @@ class HttpTransport:
     def __init__(self, route: Route) -> None:
         self._place = route.agent.place
         self._url = route.agent.endpoint
-        self._new_client = partial(_client, route, ssl.create_default_context())
+        self._at_work = route.at_work
+        self._new_client = partial(new_client, route, ssl.create_default_context())
         self._http = self._new_client()
         self._connection_id: str | None = None
         self._outgoing = Framer()
@@ -94,10 +87,7 @@ class HttpTransport:
         """Whether each could be opened; the one without a session is the connection's."""
         self._in_vain: dict[str, int] = {}
         """How often in a row the stream of a session ended without having told anything."""
-        self._asked: dict[bytes, str] = {}
-        """The sessions of requests that wait for an answer of ours."""
-        self._waiting: dict[bytes, str] = {}
-        """The sessions of requests of ours."""
+        self._exchanges = Exchanges()
         self._error: ConnectionLost | StartError | FrameTooLarge | None = None
         self._is_closing = False
         self._shutting: asyncio.Task[None] | None = None
@@ -176,29 +166,23 @@ class HttpTransport:
 
     async def _send(self, frame: bytes) -> None:
         message = outline(frame)
-        session = self._session_of(message)
+        session = self._exchanges.goes_to(message)
         known = True
         if self._connection_id is not None and session is not None:
             known = await self._stream(session)
-            if message.is_request and message.id is not None:
-                self._waiting[message.id] = session
+            self._exchanges.sent(message, session)
         await self._post(frame, message, session)
         if not known and session is not None:
-            self._start(self._ask_again(session))
-
-    def _session_of(self, message: Outline) -> str | None:
-        if message.is_answer and message.id is not None:
-            return self._asked.pop(message.id, None)
-        return message.session
+            self._start(self._open_later(session))
 
     async def _post(self, frame: bytes, message: Outline, session: str | None) -> None:
         headers = self._headers(session) | {"Content-Type": JSON, "Accept": JSON}
-        patience = _ENDLESS if message.method == INITIALIZE else _PATIENT
+        patience = ENDLESS if message.method == INITIALIZE else PATIENT
         async with self._http.stream(
             "POST", self._url, content=frame, headers=headers, timeout=patience
         ) as response:
             self._check(response)
-            body = await _body(response)
+            body = await body_of(response)
             if self._connection_id is None and message.method == INITIALIZE:
                 await self._connected(response)
         if body.startswith(b"{"):
@@ -242,14 +226,27 @@ class HttpTransport:
                 return True
         return False
 
+    async def _open_later(self, session: str) -> None:
+        """The stream of a session that was not known there when something was sent to it. It may
+        be opened by that, and whoever does so has a bound; or else it was forgotten."""
+        with self._ending(_CUT):
+            if not await self._ask_again(session) and self._at_work(session):
+                raise self._forgotten()
+
     async def _reopen(self, session: str) -> None:
         """More may come on a stream that ended, though no answer is awaited there: what a turn
         tells once its prompt was acknowledged."""
         in_vain = self._in_vain[session] = self._in_vain.get(session, -1) + 1
         with self._ending(_CUT):
             first = min(in_vain, len(_LATER) - 1)
-            if not await self._ask_again(session, first) and session in self._waiting.values():
-                raise RemoteLost(self._place, "the stream of a session cannot be had any more")
+            if await self._ask_again(session, first):
+                return
+            if self._exchanges.awaits(session) or self._at_work(session):
+                raise self._forgotten()
+
+    def _forgotten(self) -> RemoteLost:
+        """Nobody would ever hear how what is under way there ends; the session may be resumed."""
+        return RemoteLost(self._place, "it does not know the session any more")
 
     async def _listen(self, session: str | None, opened: asyncio.Future[bool]) -> None:
         try:
@@ -281,7 +278,7 @@ class HttpTransport:
                 yield None
                 return
             self._check(response)
-            _probe(response)
+            probe(response)
             yield response
 
     async def _read(self, response: httpx.Response, session: str | None) -> None:
@@ -297,10 +294,7 @@ class HttpTransport:
         message = outline(frame)
         if session is not None:
             self._in_vain.pop(session, None)
-        if message.is_request and message.id is not None and session is not None:
-            self._asked[message.id] = session
-        if message.is_answer and message.id is not None:
-            self._waiting.pop(message.id, None)
+        self._exchanges.arrived(message, session)
         if message.opened is not None and message.is_answer:
             self._start(self._stream(message.opened))
         if not self._is_closing:
@@ -312,7 +306,7 @@ class HttpTransport:
         """A session's stream may end while nothing is asked there, and is opened again."""
         if session is None:
             raise RemoteLost(self._place, "the other side closed it")
-        if session in self._waiting.values():
+        if self._exchanges.awaits(session):
             raise RemoteLost(self._place, "the other side closed the stream of a session")
         self._start(self._reopen(session))
 
@@ -373,37 +367,3 @@ class HttpTransport:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._http.aclose()
-
-
-def _client(route: Route, context: ssl.SSLContext) -> httpx.AsyncClient:
-    return httpx.AsyncClient(
-        http2=True,
-        headers=route.agent.sent_headers | {"Accept-Encoding": "identity"},
-        cookies=route.cookies,
-        verify=context,
-        timeout=_ENDLESS,
-        limits=httpx.Limits(
-            max_connections=None, max_keepalive_connections=4, keepalive_expiry=_IDLE_SECONDS
-        ),
-        follow_redirects=False,
-    )
-
-
-async def _body(response: httpx.Response) -> bytes:
-    body = bytearray()
-    async for data in response.aiter_raw():
-        body += data
-        if len(body) > MAX_FRAME_BYTES:
-            raise FrameTooLarge(MAX_FRAME_BYTES)
-    return bytes(body)
-
-
-def _probe(response: httpx.Response) -> None:
-    """Have the system look after a connection on which nothing may come for long."""
-    sock = response.extensions["network_stream"].get_extra_info("socket")
-    if sock is None:
-        return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -34,6 +34,37 @@ class Outline(msgspec.Struct, frozen=True):
         return self.method is None and self.id is not None
 
 
+class Exchanges:
+    """Which session each request under way is of, and so its answer."""
+
+    def __init__(self) -> None:
+        self._theirs: dict[bytes, str] = {}
+        self._ours: dict[bytes, str] = {}
+
+    def goes_to(self, message: Outline) -> str | None:
+        """The session that a message of ours is of."""
+        if message.is_answer and message.id is not None:
+            return self._theirs.pop(message.id, None)
+        return message.session
+
+    def sent(self, message: Outline, session: str) -> None:
+        if message.is_request and message.id is not None:
+            self._ours[message.id] = session
+
+    def arrived(self, message: Outline, session: str | None) -> None:
+        """On the stream of this session, or the connection's."""
+        if message.id is None:
+            return
+        if message.is_answer:
+            self._ours.pop(message.id, None)
+        elif session is not None:
+            self._theirs[message.id] = session
+
+    def awaits(self, session: str) -> bool:
+        """Whether a request of ours is not answered yet."""
+        return session in self._ours.values()
+
+
 _ABSENT = msgspec.Raw(b"")
 
 

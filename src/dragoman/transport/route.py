@@ -28,10 +28,17 @@ Result = TypeVar("Result")
 
 class Route:
     """The way to one remote agent. Cookies are kept from one connection to the next, so that a
-    balancer can send us where we were before."""
+    balancer can send us where we were before.
 
-    def __init__(self, agent: RemoteAgent) -> None:
+    `at_work` tells whether more is expected of a session though no request of ours waits there: one
+    that the other side forgets is then the end of the connection, and can be resumed on another.
+    """
+
+    def __init__(
+        self, agent: RemoteAgent, at_work: Callable[[str], bool] = lambda session_id: False
+    ) -> None:
         self.agent = agent
+        self.at_work = at_work
         self.cookies = CookieJar()
 
     async def connect(self) -> Transport:

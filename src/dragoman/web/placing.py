@@ -81,7 +81,7 @@ async def _begin_here(server: Server, agent: str, wanted: Wanted) -> str:
         additional_directories=[folder(path) for path in wanted.additional_directories],
     )
     # With what its agent said about it.
-    await live.recording.settled()
+    await live.recording.stored()
     return live.id
 
 

@@ -30,6 +30,7 @@ from dragoman.hub.hosting import Presence
 from dragoman.hub.hosts import home_of
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
+from dragoman.hub.outages import told_of_outages
 from dragoman.hub.welcome import first_session
 from dragoman.store.open import open_default
 from dragoman.web.app import make_app
@@ -72,14 +73,15 @@ class Settings(msgspec.Struct, kw_only=True):
 
 
 def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: Any) -> None:
-    """Serve until a signal comes; `announce` is told the address, `log` a line for each request.
+    """Serve until a signal comes; `announce` is told the address, `log` a line for each request,
+    and what an operator should know.
 
     Raises ConfigError, StoreError, and DragomanError when the address cannot be had.
     """
     settings = Settings(**told)
     load_settings(settings.settings)  # what is wrong there is said now, and not to the first client
     if settings.headless:
-        asyncio.run(_run_headless(settings, announce))
+        asyncio.run(_run_headless(settings, announce, log))
         return
     token = new_token() if settings.token_file is None else kept_token(Path(settings.token_file))
     listener = listen(settings.host, settings.port)
@@ -99,10 +101,12 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def _run_headless(settings: Settings, announce: Callable[[str], None]) -> None:
+async def _run_headless(
+    settings: Settings, announce: Callable[[str], None], log: Callable[[str], None]
+) -> None:
     """What other hosts call for, and nothing that listens."""
     ending = asyncio.Event()
-    async with _running(settings, "") as (_, name):
+    async with _running(settings, "", log) as (_, name):
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, ending.set)
         announce(f"host {name}, without a page")
@@ -117,7 +121,7 @@ async def _serve(
     log: Callable[[str], None],
 ) -> None:
     port = listener.getsockname()[1]
-    async with _running(settings, _reachable(settings.host, port)) as (server, _):
+    async with _running(settings, _reachable(settings.host, port), log) as (server, _):
         app = make_app(
             server,
             token=token,
@@ -146,7 +150,9 @@ def _reachable(host: str, port: int) -> str:
 
 
 @asynccontextmanager
-async def _running(settings: Settings, reachable: str) -> AsyncGenerator[tuple[Server, str]]:
+async def _running(
+    settings: Settings, reachable: str, log: Callable[[str], None]
+) -> AsyncGenerator[tuple[Server, str]]:
     """A server, and what it is called among hosts."""
     store = await open_default()
     try:
@@ -182,7 +188,8 @@ async def _running(settings: Settings, reachable: str) -> AsyncGenerator[tuple[S
                 cwd=settings.cwd,
                 agent=settings.agent,
             )
-            yield server, name
+            async with told_of_outages(store, lambda sentence: log(noted(sentence))):
+                yield server, name
     finally:
         await store.aclose()
 
@@ -240,7 +247,14 @@ def address(settings: Settings, port: int, token: str) -> str:
     return f"http://{host}:{port}/#token={token}"
 
 
+def noted(sentence: str) -> str:
+    return f"{_now()} {sentence}"
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
 def log_line(method: str, path: str, status: int, seconds: float) -> str:
     """One line a request; no query, no header, no body: they may hold secrets."""
-    when = time.strftime("%Y-%m-%d %H:%M:%S")
-    return f"{when} {method} {path} {status or '-'} {seconds * 1000:.0f} ms"
+    return f"{_now()} {method} {path} {status or '-'} {seconds * 1000:.0f} ms"

@@ -42,6 +42,16 @@ def gone_frame() -> bytes:
     return named_frame("gone", b"{}")
 
 
+class StoreNote(msgspec.Struct):
+    """What is delayed while the store is away; null when it is back."""
+
+    away: str | None
+
+
+def store_frame(away: str | None) -> bytes:
+    return named_frame("store", msgspec.json.encode(StoreNote(away)))
+
+
 def named_frame(name: str, data: bytes) -> bytes:
     """Without an id: it is no event that a reader could resume behind."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data)

@@ -112,6 +112,20 @@ _STEERING = (
     ),
     Route(
         method="POST",
+        path=f"{_SESSION}/tool_calls/{{tool_call_id}}/cancel",
+        handler=steering.cancel_tool_call,
+        summary="Stop one tool call, where the agent offers it; the turn goes on",
+        answer=asked.Cancelled,
+    ),
+    Route(
+        method="POST",
+        path=f"{_SESSION}/terminals/{{terminal_id}}/cancel",
+        handler=steering.cancel_terminal,
+        summary="Stop what runs in a terminal of the agent's own, where it offers it",
+        answer=asked.Cancelled,
+    ),
+    Route(
+        method="POST",
         path=f"{_SESSION}/mode",
         handler=steering.set_mode,
         summary="Switch the mode",

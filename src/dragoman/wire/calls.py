@@ -15,10 +15,11 @@ Waiter = TypeVar("Waiter")
 
 
 class Calls(Generic[Waiter]):
-    """Gives out ids 0, 1, 2, … and gives back the waiter that an answer belongs to, once."""
+    """Gives out ids, one after the other, and gives back the waiter that an answer belongs to,
+    once."""
 
-    def __init__(self) -> None:
-        self._next = 0
+    def __init__(self, first: int = 0) -> None:
+        self._next = first
         self._waiting: dict[Id, Waiter] = {}
 
     def __len__(self) -> int:

@@ -220,18 +220,17 @@ def _is_json(text: bytes) -> bool:
 
 
 def encode_request(key: Id, method: str, params: bytes) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (
-        key,
-        msgspec.json.encode(method),
-        _one_line(params),
-    )
+    return b'{"jsonrpc":"2.0","id":%b,%b}' % (key, encode_members(method, params))
 
 
 def encode_notification(method: str, params: bytes) -> bytes:
-    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (
-        msgspec.json.encode(method),
-        _one_line(params),
-    )
+    return b'{"jsonrpc":"2.0",%b}' % encode_members(method, params)
+
+
+def encode_members(method: str, params: bytes) -> bytes:
+    """What is asked or told, without braces; JSON-RPC has no params that are null."""
+    name, text = msgspec.json.encode(method), _one_line(params)
+    return b'"method":%b' % name if text == b"null" else b'"method":%b,"params":%b' % (name, text)
 
 
 def encode_reply(key: Id, result: bytes) -> bytes:

@@ -6,11 +6,12 @@ import asyncio
 import os
 
 from dragoman.errors import AuthRequired, DragomanError, RemoteError
-from dragoman.schema import v1
+from dragoman.schema import v1, v2
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing import faults as f
 from dragoman.testing.agent import EVERYTHING
 from dragoman.testing.steps import fail, say, stop, tool_call, usage
+from dragoman.testing.v2.turn import TurnV2
 
 NASTY = (
     "\x1b[31mred\x1b]0;title\x07\x1b]8;;http://evil\x1b\\ \u202eevil\u2066 \x9b5m\x00\x08\x7f"
@@ -274,7 +275,18 @@ async def speak_for_ever(turn: AgentTurn) -> None:
         await asyncio.sleep(0.01)
 
 
+async def wait_until_its_call_is_stopped(turn: AgentTurn) -> None:
+    assert isinstance(turn, TurnV2)
+    can = v2.ToolCallCapabilities(cancel=v2.ToolCallCancelCapabilities())
+    turn.update(v2.SessionToolCallUpdate(tool_call_id="c", title="Wait", capabilities=can))
+    turn.say("started\n")
+    await turn.stopping("c").wait()
+    turn.tool_call_update("c", status="cancelled")
+    turn.say("went on\n")
+
+
 cancellable = ScriptedAgent(wait_until_cancelled)
+stoppable = ScriptedAgent(wait_until_its_call_is_stopped)
 stubborn = ScriptedAgent([f.ignore_term(), f.linger(), say("started\n"), f.never_answer()])
 silent = ScriptedAgent([say("started\n"), f.never_answer()])
 deaf = ScriptedAgent(answers={"initialize": f.NEVER})

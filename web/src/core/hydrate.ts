@@ -86,7 +86,7 @@ function joined(pieces: unknown[], apart: boolean): unknown[] {
 }
 
 function turnsOf(told: Told): TurnState[] {
-  const turns = told.turn == null ? list(told.turns) : [told.turn as Json]
+  const turns = told.lastTurn == null ? list(told.turns) : [told.lastTurn as Json]
   return turns.map((turn) => ({
     status: 'prompting', stop_reason: null, usage: null, error: null, ...turn,
   }) as TurnState)

@@ -20,6 +20,7 @@ const SPACES: readonly (readonly [number, number])[] = [
 const FLOWING_CONTROLS: readonly (readonly [number, number])[] = [[0x00, 0x08], [0x0b, 0x1f], [0x7f, 0x9f]]
 const CONTROLS: readonly (readonly [number, number])[] = [[0x00, 0x1f], [0x7f, 0x9f]]
 
+const hidden = oneOf(HIDDEN)
 const flowing = oneOf(HIDDEN, JOINERS, SELECTORS, FLOWING_CONTROLS)
 const decided = oneOf(HIDDEN, JOINERS, SELECTORS, CONTROLS, SPACES)
 const decidedLines = oneOf(HIDDEN, JOINERS, SELECTORS, FLOWING_CONTROLS, SPACES)
@@ -37,6 +38,16 @@ function oneOf(...tables: (readonly (readonly [number, number])[])[]): RegExp {
 /** Flowing text (Markdown, output): lines and tabs stay. */
 export function visible(text: string): string {
   return shown(text.replace(/\r\n?/g, '\n'), flowing)
+}
+
+/** One line of a file: a carriage return is a character of it, and not another line. */
+export function visibleLine(text: string): string {
+  return shown(text, flowing)
+}
+
+/** For a terminal's screen: its control sequences stay, what hides or turns letters around is marked. */
+export function markHidden(text: string): string {
+  return shown(text, hidden)
 }
 
 /** What a person decides on (a path, a command, a title): spaces that are none are marked too. */

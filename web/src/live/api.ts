@@ -73,6 +73,10 @@ export interface NewSession { agent: string; host?: string; cwd?: string; mode?:
 export const sessions = {
   list: (before?: string) =>
     call<{ sessions: Summary[]; next: string | null }>('GET', `/api/sessions${query({ limit: 500, before })}`),
+  exists: async (id: string) => {
+    const { sessions: found, next } = await call<{ sessions: Summary[]; next: string | null }>('GET', `/api/sessions${query({ limit: 500, q: id })}`)
+    return next !== null || found.some((session) => session.id === id)
+  },
   state: (id: string, entries: number, before?: number) =>
     call<Detail>('GET', `${at(id)}${query({ entries, before })}`),
   events: (id: string, after: number, limit?: number, types?: string) =>
@@ -80,8 +84,12 @@ export const sessions = {
   create: (session: NewSession) => call<Summary>('POST', '/api/sessions', session),
   change: (id: string, change: { title?: string; archived?: boolean }) => call<Summary>('PATCH', at(id), change),
   remove: (id: string) => call<unknown>('DELETE', at(id)),
-  prompt: (id: string, prompt: Prompt) => call<{ turn: string; queued: boolean }>('POST', `${at(id)}/prompt`, prompt),
+  prompt: (id: string, prompt: Prompt) => call<{ turn: string; queued: boolean; delayed?: string }>('POST', `${at(id)}/prompt`, prompt),
   cancel: (id: string) => call<Json>('POST', `${at(id)}/cancel`),
+  cancelToolCall: (id: string, toolCall: string) =>
+    call<Json>('POST', `${at(id)}/tool_calls/${encodeURIComponent(toolCall)}/cancel`),
+  cancelTerminal: (id: string, terminal: string) =>
+    call<Json>('POST', `${at(id)}/terminals/${encodeURIComponent(terminal)}/cancel`),
   kill: (id: string) => call<Json>('POST', `${at(id)}/kill`),
   close: (id: string) => call<Json>('POST', `${at(id)}/close`),
   fork: (id: string) => call<Summary>('POST', `${at(id)}/fork`, {}),

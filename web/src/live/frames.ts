@@ -22,6 +22,8 @@ export interface Sink {
   reset(): void
   /** Something about sessions changed that is no event of theirs: a title, or that there is one. */
   listed(): void
+  /** The server cannot reach its database: what is delayed by that; null when it can again. */
+  away(sentence: string | null): void
 }
 
 const MAX_WAIT = 10_000
@@ -89,6 +91,7 @@ export class StreamReader {
       if (id !== null) this.position = id
       if (event === 'reset') this.sink.reset()
       else if (event === 'message') frames.push(decode(data, this.position ?? ''))
+      else if (event === 'store') this.sink.away((JSON.parse(data) as { away: string | null }).away)
       else if (event !== 'position') this.sink.listed()
     }
     if (frames.length) this.sink.frames(frames)
@@ -103,6 +106,6 @@ function decode(data: string, position: string): Frame {
   return { position, session: sessionId, seq, from: event.first_seq ?? seq, event }
 }
 
-function pause(milliseconds: number): Promise<void> {
+export function pause(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds))
 }

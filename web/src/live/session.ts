@@ -4,15 +4,20 @@
 
 import { Changes, reduce } from '../core/fold'
 import { hydrate, index } from '../core/hydrate'
+import type { Values } from '../core/form'
 import type { Entry, SessionState, Terminal } from '../core/state'
 import { newState } from '../core/state'
-import { ApiError, sessions } from './api'
-import type { Frame } from './frames'
+import { ApiError, sessions, type Detail } from './api'
+import { pause, type Frame } from './frames'
 import { Signal } from './signal'
 
 const FIRST_ENTRIES = 40
 const MORE_ENTRIES = 10_000
 const PAGE = 5_000
+const RETRY_MS = 1_000
+
+/** What a queued prompt says, and what it shall say. */
+export interface QueueEdit { before: string; text: string }
 
 export class LiveSession {
   state: SessionState = newState()
@@ -20,16 +25,29 @@ export class LiveSession {
   first = 0
   loaded = false
   error: ApiError | null = null
+  /** Somebody deleted it: what was loaded is all that is left. */
+  gone = false
+  /** It is looked back at: nothing in it can be answered or stopped. */
+  readonly past: boolean = false
   /** Pending requests, their turns, modes and everything else but the thread. */
   readonly facts = new Signal()
   /** Entries were added, or all of them replaced. */
   readonly thread = new Signal()
   /** When each question came here, in milliseconds. */
   readonly arrivals = new Map<string, number>()
+  /** What was filled in of a question and not sent. It is kept here alone: it may be a secret. */
+  readonly filled = new Map<string, Values>()
+  /** Changes of queued prompts that were not saved. */
+  readonly edits = new Map<string, QueueEdit>()
   private readonly rows = new Map<Entry | Terminal, Set<() => void>>()
   private waiting: Frame[] = []
   private scheduled = false
   private loading: Promise<void> | null = null
+  private fetching = 0
+  /** The question after missing events that is not answered yet. */
+  private filling: object | null = null
+  /** Rows were added while older ones were missing. */
+  private grew = false
 
   constructor(readonly id: string) {}
 
@@ -46,25 +64,35 @@ export class LiveSession {
   }
 
   private async fetch(): Promise<void> {
-    try {
-      this.adopt(await sessions.state(this.id, FIRST_ENTRIES))
-      if (this.first > 0) {
-        // The end is drawn before anything else is asked for.
-        await leisure()
-        await this.fetchOlder()
-      }
-    } catch (error) {
-      this.error = error instanceof ApiError ? error : new ApiError(0, 'failed', String(error))
-      this.loading = null
-      this.facts.emit()
-    }
+    const fetching = ++this.fetching
+    const told = await sessions.state(this.id, FIRST_ENTRIES).catch(failureOf)
+    // Somebody asked anew meanwhile: that answer counts.
+    if (fetching !== this.fetching) return
+    if (told instanceof ApiError) return this.failed(told)
+    this.adopt(told)
+    // The end is drawn before anything else is asked for.
+    if (this.first > 0) await leisure()
+    await this.fetchOlder(fetching)
   }
 
-  private async fetchOlder(): Promise<void> {
-    while (this.first > 0) {
-      const told = await sessions.state(this.id, MORE_ENTRIES, this.first)
-      if (told.entries.length === 0) return
-      this.prepend(hydrate({ entries: told.entries }).state.entries, told.firstEntry)
+  private failed(error: ApiError): void {
+    this.error = error
+    // What is shown already goes on being told, and is asked for again.
+    if (!this.loaded) this.loading = null
+    else if (!isFinal(error)) setTimeout(() => { if (this.error === error) void this.reload() }, RETRY_MS)
+    this.facts.emit()
+  }
+
+  private async fetchOlder(fetching: number): Promise<void> {
+    while (this.first > 0 || this.grew) {
+      const told = await sessions.state(this.id, MORE_ENTRIES, this.first || undefined).catch(failureOf)
+      if (fetching !== this.fetching) return
+      if (told instanceof ApiError) {
+        if (isFinal(told)) return
+        await pause(RETRY_MS)
+      } else if (this.first === 0) this.replaceEnd(told)
+      else if (told.entries.length === 0) return
+      else this.prepend(hydrate({ entries: told.entries }).state.entries, told.firstEntry)
     }
   }
 
@@ -74,9 +102,19 @@ export class LiveSession {
     this.first = first
     this.loaded = true
     this.error = null
+    this.grew = false
+    this.noteQuestions()
     this.flush()
     this.thread.emit()
     this.facts.emit()
+  }
+
+  /** What changed a row that was not there yet made a new one of it: so the server tells the end again. */
+  private replaceEnd(told: Detail): void {
+    const older = this.state.entries.slice(0, told.firstEntry)
+    this.adopt(told)
+    this.prepend(older, 0)
+    this.grew = false
   }
 
   private prepend(older: Entry[], first: number): void {
@@ -115,44 +153,64 @@ export class LiveSession {
     this.waiting = []
     for (const [at, frame] of frames.entries()) {
       if (frame.seq <= this.state.last_seq) continue
-      if (frame.from > this.state.last_seq + 1) {
+      // Something is missing, or a joined frame begins with what is known: the events say it one by one.
+      if (frame.from !== this.state.last_seq + 1) {
         this.waiting = frames.slice(at)
         void this.fillGap()
         break
       }
-      this.apply(frame, changes)
+      reduce(this.state, frame.event, changes)
     }
     this.tell(changes)
   }
 
-  private apply(frame: Frame, changes: Changes): void {
-    const before = this.state.pending.size
-    reduce(this.state, frame.event, changes)
-    if (this.state.pending.size > before) {
-      for (const id of this.state.pending.keys()) {
-        if (!this.arrivals.has(id)) this.arrivals.set(id, performance.now())
-      }
+  /** Questions that came, however they did, and those that are settled. */
+  private noteQuestions(): void {
+    const { pending } = this.state
+    for (const id of pending.keys()) if (!this.arrivals.has(id)) this.arrivals.set(id, performance.now())
+    for (const known of [this.arrivals, this.filled]) {
+      for (const id of known.keys()) if (!pending.has(id)) known.delete(id)
     }
+  }
+
+  /** It is not in the list any more: see whether it still exists. */
+  async missed(): Promise<void> {
+    if (this.gone || !this.loaded) return
+    this.gone = !(await sessions.exists(this.id).catch(() => true))
+    if (this.gone) this.facts.emit()
   }
 
   /** Ask for what this tab may have missed. */
   async catchUp(): Promise<void> {
-    if (this.loaded) await this.fillGap()
+    if (this.loaded) await this.fillGap(true)
+    else if (this.error !== null) await this.reload()
   }
 
-  private async fillGap(): Promise<void> {
-    try {
-      const { events } = await sessions.events(this.id, this.state.last_seq, PAGE)
-      const changes = new Changes()
-      for (const event of events) if ((event.seq ?? 0) > this.state.last_seq) reduce(this.state, event, changes)
-      this.tell(changes)
-      if (events.length) this.schedule()
-    } catch {
-      setTimeout(() => this.schedule(), 1000)
+  /** Ask for the events behind the last one, one question at a time; `anew` gives up on an earlier one. */
+  private async fillGap(anew = false): Promise<void> {
+    if (this.filling !== null && !anew) return
+    const { state } = this
+    const question = this.filling = {}
+    const told = await sessions.events(this.id, state.last_seq, PAGE).catch(failureOf)
+    if (question !== this.filling) return
+    this.filling = null
+    // What they would follow was replaced meanwhile: look again at what waits.
+    if (state !== this.state) return this.schedule()
+    if (told instanceof ApiError) {
+      if (!isFinal(told)) setTimeout(() => void this.fillGap(), RETRY_MS)
+      return
     }
+    const changes = new Changes()
+    for (const event of told.events) if ((event.seq ?? 0) > state.last_seq) reduce(state, event, changes)
+    this.tell(changes)
+    if (told.events.length && state.last_seq < told.last) void this.fillGap()
+    else if (told.events.length) this.schedule()
+    else if (this.waiting.length) setTimeout(() => this.schedule(), RETRY_MS)
   }
 
-  private tell(changes: Changes): void {
+  protected tell(changes: Changes): void {
+    if (changes.facts) this.noteQuestions()
+    if (changes.appended && this.first > 0) this.grew = true
     if (changes.appended) this.thread.emit()
     if (changes.facts || changes.appended) this.facts.emit()
     for (const row of [...changes.entries, ...changes.terminals]) {
@@ -169,15 +227,15 @@ export class LiveSession {
       if (listeners.size === 0) this.rows.delete(row)
     }
   }
+}
 
-  /** Fold events in at once: for looking back. */
-  replay(state: SessionState): void {
-    this.state = state
-    this.first = 0
-    this.loaded = true
-    this.thread.emit()
-    this.facts.emit()
-  }
+function failureOf(error: unknown): ApiError {
+  return error instanceof ApiError ? error : new ApiError(0, 'failed', String(error))
+}
+
+/** Asking again would not help: it is gone, or we are not known. */
+function isFinal({ status }: ApiError): boolean {
+  return status === 404 || status === 401 || status === 403
 }
 
 function leisure(): Promise<void> {

@@ -1,5 +1,6 @@
 // All sessions of this tab, outside React: the list as the server tells it, and those that are open.
 
+import type { Event } from '../core/events'
 import type { Pending } from '../core/state'
 import { ApiError, agents, costs, sessions, type AgentInfo, type Amount, type Summary } from './api'
 import type { Frame, Link } from './frames'
@@ -18,6 +19,7 @@ const TELLING: ReadonlySet<string> = new Set([
 const SEEN = 'dragoman.seen'
 const REFRESH_MS = 250
 const COST_MS = 2000
+const HOSTS_MS = 5000
 
 class Store {
   summaries = new Map<string, Summary>()
@@ -26,11 +28,15 @@ class Store {
   /** What was spent since midnight, as far as agents tell it. */
   spent: Amount[] = []
   link: Link = 'connecting'
+  /** What is delayed while the server cannot reach its database. */
+  away: string | null = null
   /** The list, what waits, and the connection. */
   readonly list = new Signal()
-  readonly happened: ((session: Summary, type: string) => void)[] = []
+  readonly happened: ((session: Summary, event: Event) => void)[] = []
   private readonly live = new Map<string, LiveSession>()
-  private seen: Record<string, number> = readSeen()
+  private seen: Record<string, number> = readSeen() ?? {}
+  /** This browser never looked before. */
+  private first = readSeen() === null
   private timer: ReturnType<typeof setTimeout> | null = null
   private costTimer: ReturnType<typeof setTimeout> | null = null
   private asked = 0
@@ -42,14 +48,17 @@ class Store {
       link: (link) => this.linked(link),
       reset: () => this.reset(),
       listed: () => this.soon(),
+      away: (sentence) => {
+        this.away = sentence
+        this.list.emit()
+      },
     })
     document.addEventListener('visibilitychange', () => { if (!document.hidden) this.soon() })
     void this.refresh()
-    void agents.list().then((told) => {
-      this.agents = told.agents
-      this.list.emit()
-    }, () => undefined)
+    void this.askAgents()
     this.costSoon(0)
+    // A host that dies says nothing.
+    setInterval(() => { if (this.anyElsewhere()) this.soon() }, HOSTS_MS)
     // Midnight begins a new day, also on a page that nobody touches.
     setInterval(() => this.costSoon(0), 600_000)
   }
@@ -65,7 +74,7 @@ class Store {
       const summary = this.summaries.get(frame.session)
       if (summary === undefined) continue
       summary.lastSeq = Math.max(summary.lastSeq, frame.seq)
-      for (const listener of this.happened) listener(summary, frame.event.type)
+      for (const listener of this.happened) listener(summary, frame.event)
     }
     if (telling) this.soon()
   }
@@ -75,8 +84,10 @@ class Store {
     if (this.link === 'refused') return
     const returned = link === 'online' && this.link !== 'online' && this.loaded
     this.link = link
+    if (link !== 'online') this.away = null
     if (returned) {
       this.soon()
+      void this.askAgents()
       for (const session of this.live.values()) void session.catchUp()
     }
     this.list.emit()
@@ -92,6 +103,15 @@ class Store {
       this.timer = null
       void this.refresh()
     }, REFRESH_MS)
+  }
+
+  /** Which agents there are; null when that could not be learnt. */
+  async askAgents(): Promise<AgentInfo[] | null> {
+    const told = await agents.list().catch(() => null)
+    if (told === null) return null
+    this.agents = told.agents
+    this.list.emit()
+    return told.agents
   }
 
   private costSoon(wait: number): void {
@@ -119,7 +139,9 @@ class Store {
       this.answered = question
       this.summaries = found
       this.loaded = true
+      this.firstLook()
       for (const summary of found.values()) if (summary.status === 'waiting') void this.open(summary.id).load()
+      if (!next) for (const session of this.live.values()) if (!found.has(session.id)) void session.missed()
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) this.link = 'refused'
     }
@@ -151,15 +173,31 @@ class Store {
     this.list.emit()
   }
 
-  /** Everything that waits for a person, over all sessions. */
+  /** Everything that waits for a person, over all sessions; what came last stands last. */
   waiting(): Waiting[] {
-    const found: Waiting[] = []
+    const found: (Waiting & { arrived: number })[] = []
     for (const session of this.summaries.values()) {
       const live = this.live.get(session.id)
       if (live === undefined || session.archived) continue
-      for (const pending of live.state.pending.values()) found.push({ session, pending })
+      for (const pending of live.state.pending.values()) {
+        found.push({ session, pending, arrived: live.arrivals.get(pending.id) ?? 0 })
+      }
     }
-    return found
+    return found.sort((a, b) => a.arrived - b.arrived || a.session.id.localeCompare(b.session.id))
+  }
+
+  /** Sessions that wait, of which it is not known yet for what. */
+  unclear(): Summary[] {
+    return [...this.summaries.values()].filter(({ id, status, archived }) => status === 'waiting' && !archived && !this.live.get(id)?.loaded)
+  }
+
+  private anyElsewhere(): boolean {
+    return !document.hidden && [...this.summaries.values()].some(({ host }) => host !== null && !host.here)
+  }
+
+  /** A session as far as it was looked at, without asking for it. */
+  known(id: string): LiveSession | undefined {
+    return this.live.get(id)
   }
 
   count(status: Summary['status']): number {
@@ -171,24 +209,35 @@ class Store {
   // ── what was read ────────────────────────────────────────────────────────────────────────────
 
   unread(session: Summary): boolean {
-    const seen = this.seen[session.id]
-    return seen !== undefined && session.lastSeq > seen && session.status !== 'running'
+    return !this.first && session.lastSeq > (this.seen[session.id] ?? 0) && session.status !== 'running'
   }
 
   see(id: string): void {
     const seq = Math.max(this.summaries.get(id)?.lastSeq ?? 0, this.live.get(id)?.state.last_seq ?? 0)
-    if (this.seen[id] === seq) return
-    this.seen = { ...readSeen(), ...this.seen, [id]: seq }
-    localStorage.setItem(SEEN, JSON.stringify(this.seen))
+    if (seq > (this.seen[id] ?? 0)) this.saw({ [id]: seq })
+  }
+
+  /** What was there before this browser ever looked is not news. */
+  private firstLook(): void {
+    if (!this.first) return
+    this.first = false
+    this.saw(Object.fromEntries([...this.summaries.values()].map(({ id, lastSeq }) => [id, lastSeq])))
+  }
+
+  private saw(now: Record<string, number>): void {
+    const seen: Record<string, number> = { ...readSeen() }
+    for (const [id, seq] of [...Object.entries(this.seen), ...Object.entries(now)]) seen[id] = Math.max(seq, seen[id] ?? 0)
+    this.seen = seen
+    localStorage.setItem(SEEN, JSON.stringify(seen))
     this.list.emit()
   }
 }
 
-function readSeen(): Record<string, number> {
+function readSeen(): Record<string, number> | null {
   try {
-    return JSON.parse(localStorage.getItem(SEEN) ?? '{}') as Record<string, number>
+    return JSON.parse(localStorage.getItem(SEEN) ?? 'null') as Record<string, number> | null
   } catch {
-    return {}
+    return null
   }
 }
 

@@ -29,6 +29,7 @@ function pass(message: ToTab, sink: Sink): void {
   if ('frames' in message) sink.frames(message.frames)
   else if ('link' in message) sink.link(message.link)
   else if ('reset' in message) sink.reset()
+  else if ('away' in message) sink.away(message.away)
   else sink.listed()
 }
 
@@ -58,5 +59,6 @@ function telling(tell: (message: ToTab) => void): Sink {
     link: (link) => tell({ link }),
     reset: () => tell({ reset: true }),
     listed: () => tell({ listed: true }),
+    away: (away) => tell({ away }),
   }
 }

@@ -2,6 +2,7 @@
 // types the same checks run.
 
 import DOMPurify from 'dompurify'
+import { reveal, visible } from '../core/visible'
 
 const TAGS = [
   'a', 'b', 'blockquote', 'br', 'code', 'del', 'div', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr',
@@ -18,7 +19,19 @@ DOMPurify.setConfig({
   ALLOW_ARIA_ATTR: false,
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
   ADD_ATTR: ['target'],
+  // The expression above is asked about every attribute but these, which name no address.
+  ADD_URI_SAFE_ATTR: ['align', 'rel', 'start', 'target'],
   RETURN_TRUSTED_TYPE: true,
+})
+
+// Markdown may write a character as an entity; what it becomes is text like any other.
+DOMPurify.addHook('uponSanitizeElement', (node) => {
+  if (node.nodeType !== Node.TEXT_NODE) return
+  const text = visible(node.textContent ?? '')
+  if (text !== node.textContent) node.textContent = text
+})
+DOMPurify.addHook('uponSanitizeAttribute', (_, attribute) => {
+  if (attribute.attrName === 'title') attribute.attrValue = reveal(attribute.attrValue)
 })
 
 /** HTML that was rendered from an agent's Markdown, sanitised. */

@@ -3,7 +3,7 @@
 
 import { StreamReader, type Frame, type Link } from './frames'
 
-export type ToTab = { frames: Frame[] } | { link: Link } | { reset: true } | { listed: true }
+export type ToTab = { frames: Frame[] } | { link: Link } | { reset: true } | { listed: true } | { away: string | null }
 export type FromTab = { hello: string } | { bye: true }
 
 declare const self: { onconnect: (event: MessageEvent) => void }
@@ -12,6 +12,7 @@ const ports = new Set<MessagePort>()
 let reader: StreamReader | null = null
 let known: string | null = null
 let link: Link = 'connecting'
+let away: string | null = null
 
 function tell(message: ToTab): void {
   for (const port of ports) port.postMessage(message)
@@ -24,10 +25,15 @@ function read(token: string): void {
     frames: (frames) => tell({ frames }),
     link: (now) => {
       link = now
+      if (now !== 'online') away = null
       tell({ link: now })
     },
     reset: () => tell({ reset: true }),
     listed: () => tell({ listed: true }),
+    away: (now) => {
+      away = now
+      tell({ away: now })
+    },
   })
 }
 
@@ -35,7 +41,7 @@ function heard(port: MessagePort, message: FromTab): void {
   if ('bye' in message) return void ports.delete(port)
   ports.add(port)
   if (message.hello !== known || link === 'refused') read(message.hello)
-  else port.postMessage({ link } satisfies ToTab)
+  else for (const message of [{ link }, { away }] satisfies ToTab[]) port.postMessage(message)
 }
 
 self.onconnect = ({ ports: [port] }) => {

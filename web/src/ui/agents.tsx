@@ -1,6 +1,6 @@
 // The agents that can be started: what state they are in, a check-up, and signing in.
 
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { agents as api, type AgentInfo, type DoctorReport } from '../live/api'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
@@ -11,10 +11,17 @@ import { SignInWays } from './sign_in'
 
 export function Agents() {
   useSignal(store.list)
+  const [failed, setFailed] = useState(false)
+  const ask = () => void store.askAgents().then((told) => setFailed(told === null))
+  // One may have been installed since.
+  useEffect(ask, [])
   return (
     <main className="screen" aria-label="Agents">
       <h1>Agents</h1>
       <p className="lead">Any program that speaks the Agent Client Protocol. Add yours to <code>settings.json</code>, or install a known one.</p>
+      {store.agents.length === 0 && (failed
+        ? <p className="notice warning"><Icon name="alert" /> <span>The agents could not be asked for.</span> <button type="button" onClick={ask}>Try again</button></p>
+        : <p className="quiet">Looking…</p>)}
       <ul className="agents">{store.agents.map((agent) => <Agent key={agent.name} agent={agent} />)}</ul>
     </main>
   )

@@ -1,6 +1,6 @@
 // The window: the line on top, sessions on the left, and the screen one is on.
 
-import { lazy, Suspense } from 'react'
+import { lazy, Suspense, useEffect } from 'react'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
 import { setToken } from '../live/token'
@@ -13,6 +13,7 @@ import { ImportSession, NewSession } from './new_session'
 import { Palette } from './palette'
 import { Policies } from './policies'
 import { useRoute, type Route } from './route'
+import { Said } from './said'
 import { Search } from './search'
 import { Delete, Fork, Rename } from './session_dialogs'
 import { SessionScreen } from './session_screen'
@@ -38,9 +39,7 @@ export function App() {
       <Suspense fallback={<main className="screen" />}><Screen route={route} /></Suspense>
       <BottomTabs route={route} />
       <CurrentDialog />
-      {shell.toast && <div className={`toast ${shell.toast.bad ? 'bad' : ''}`} role={shell.toast.bad ? 'alert' : 'status'}>{shell.toast.text}</div>}
-      <div className="hidden" aria-live="polite">{shell.polite}</div>
-      <div className="hidden" aria-live="assertive">{shell.urgent}</div>
+      {shell.dialog === null && <Said />}
     </div>
   )
 }
@@ -70,9 +69,15 @@ function CurrentDialog() {
     default: break
   }
   const session = store.summaries.get(dialog.session)
-  if (session === undefined) return null
+  if (session === undefined) return <Nothing />
   if (dialog.name === 'rename') return <Rename session={session} />
   return dialog.name === 'fork' ? <Fork session={session} /> : <Delete session={session} />
+}
+
+/** A dialog about a session that is not there: the keys are not to wait for it. */
+function Nothing() {
+  useEffect(() => shell.set({ dialog: null }), [])
+  return null
 }
 
 const TABS: [string, string, IconName, Route['screen'][]][] = [
@@ -87,10 +92,15 @@ function BottomTabs({ route }: { route: Route }) {
   return (
     <nav className="bottomtabs" aria-label="Screens">
       {TABS.map(([path, word, icon, screens]) => (
-        <a key={path} href={path} aria-current={screens.includes(route.screen) ? 'page' : undefined} onClick={() => shell.set({ drawer: path === '#/' ? !shell.drawer : false })}>
+        <a key={path} href={path} aria-current={screens.includes(route.screen) ? 'page' : undefined} onClick={(event) => {
+          // The list lies over what one is in.
+          if (path === '#/') event.preventDefault()
+          shell.set({ drawer: path === '#/' ? !shell.drawer : false })
+        }}>
           <Icon name={icon} /> {word}{path === '#/inbox' && waiting > 0 && <span className="badge">{waiting}</span>}
         </a>
       ))}
+      <button type="button" onClick={() => shell.open({ name: 'palette' })}><Icon name="dots" /> More</button>
     </nav>
   )
 }

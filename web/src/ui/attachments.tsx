@@ -1,8 +1,8 @@
 // Files to send along: uploaded as soon as they are chosen, dropped or pasted.
 
-import { useState } from 'react'
 import { bytes } from '../core/format'
 import { upload, type Upload } from '../live/api'
+import { Signal, useSignal } from '../live/signal'
 import { Icon, Spinner } from './icons'
 import { Plain } from './plain'
 import { shell } from './shell'
@@ -21,17 +21,29 @@ export interface Attachments {
 }
 
 let keys = 0
+// They stay with their session while one looks elsewhere.
+const kept = new Map<string, Attachment[]>()
+const changed = new Signal()
 
-export function useAttachments(): Attachments {
-  const [items, setItems] = useState<Attachment[]>([])
-  const remove = (key: number) => setItems((now) => now.filter((item) => item.key !== key))
+export function useAttachments(session: string): Attachments {
+  useSignal(changed)
+  return attachmentsOf(session)
+}
+
+export function attachmentsOf(session: string): Attachments {
+  const items = kept.get(session) ?? []
+  const change = (next: (now: Attachment[]) => Attachment[]) => {
+    kept.set(session, next(kept.get(session) ?? []))
+    changed.emit()
+  }
+  const remove = (key: number) => change((now) => now.filter((item) => item.key !== key))
   const put = async (file: File) => {
     if (file.size > MAX_BYTES) return shell.say(`${file.name} is larger than 10 MB. Mention it with @ instead.`, true)
     const key = ++keys
-    setItems((now) => [...now, { key, name: file.name || 'pasted file', size: file.size, done: null }])
+    change((now) => [...now, { key, name: file.name || 'pasted file', size: file.size, done: null }])
     try {
       const done = await upload(file)
-      setItems((now) => now.map((item) => (item.key === key ? { ...item, done } : item)))
+      change((now) => now.map((item) => (item.key === key ? { ...item, done } : item)))
     } catch (error) {
       remove(key)
       shell.fail(error)
@@ -42,8 +54,8 @@ export function useAttachments(): Attachments {
     busy: items.some((item) => item.done === null),
     add: (files) => { for (const file of files) void put(file) },
     remove,
-    clear: () => setItems([]),
-    restore: (items) => setItems((now) => [...items, ...now]),
+    clear: () => change(() => []),
+    restore: (items) => change((now) => [...items, ...now]),
   }
 }
 

@@ -15,6 +15,7 @@ import { useAsked } from './asked'
 import { DiffView } from './diff_view'
 import { addToDraft } from './drafts'
 import { Icon } from './icons'
+import { useKept } from './kept'
 import { Plain } from './plain'
 import { shell } from './shell'
 
@@ -74,7 +75,7 @@ function turnsOf({ state }: LiveSession): [string, string][] {
 }
 
 function Change({ session, change, undo }: { session: LiveSession; change: FileChange; undo: () => void }) {
-  const [line, setLine] = useState<DiffRow | null>(null)
+  const [comment, setComment] = useKept<Begun | null>(`comment:${session.id}:${change.path}`, null)
   const { cwd } = session.state
   const { path, existed, before, after } = change
   const diff = useMemo((): Diff => ({ type: 'diff', path, old_text: existed ? before ?? '' : null, new_text: after ?? '' }), [path, existed, before, after])
@@ -84,24 +85,28 @@ function Change({ session, change, undo }: { session: LiveSession; change: FileC
       {change.source === 'agent' && <p className="quiet"><Icon name="info" /> As the agent told it; Dragoman did not write it.</p>}
       {after === null && before === null
         ? <pre className="patch"><Plain text={change.diff} lines /></pre>
-        : <DiffView diff={diff} cwd={cwd} onLine={setLine} />}
-      {line !== null && <Comment row={line} path={name} session={session.id} done={() => setLine(null)} />}
+        : <DiffView diff={diff} cwd={cwd} onLine={(row) => setComment({ row, text: '' })} />}
+      {comment !== null && <Comment comment={comment} path={name} session={session.id} change={setComment} />}
       {change.source === 'host' && <button type="button" className="ghost small" onClick={undo}><Icon name="undo" /> Revert file</button>}
     </section>
   )
 }
 
-function Comment({ row, path, session, done }: { row: DiffRow; path: string; session: string; done: () => void }) {
-  const [text, setText] = useState('')
+/** A comment that is being written. */
+interface Begun { row: DiffRow; text: string }
+
+interface CommentProps { comment: Begun; path: string; session: string; change: (comment: Begun | null) => void }
+
+function Comment({ comment: { row, text }, path, session, change }: CommentProps) {
   const add = () => {
     if (text.trim()) addToDraft(session, `${path}:${row.new ?? row.old ?? ''}\n> ${row.text.trim()}\n${text.trim()}`)
-    done()
+    change(null)
   }
   return (
     <form className="comment" onSubmit={(event) => { event.preventDefault(); add() }}>
-      <label>Comment on line {row.new ?? row.old}<input autoFocus value={text} onChange={(e) => setText(e.target.value)} placeholder="Becomes part of your next prompt" /></label>
+      <label>Comment on line {row.new ?? row.old}<input autoFocus value={text} onChange={(e) => change({ row, text: e.target.value })} placeholder="Becomes part of your next prompt" /></label>
       <button type="submit">Add</button>
-      <button type="button" className="ghost" onClick={done}>Cancel</button>
+      <button type="button" className="ghost" onClick={() => change(null)}>Cancel</button>
     </form>
   )
 }
@@ -114,7 +119,7 @@ async function revert(session: LiveSession, { words, ...what }: Undo, done: () =
     told((await sessions.revert(session.id, what)).paths)
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'conflict') return shell.fail(error)
-    if (!window.confirm(`${error.message}\n\nPut it back all the same?`)) return
+    if (!window.confirm(`${reveal(error.message, true)}\n\nPut it back all the same?`)) return
     try {
       told((await sessions.revert(session.id, { ...what, force: true })).paths)
     } catch (refused) {

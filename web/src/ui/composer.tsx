@@ -1,6 +1,6 @@
 // Where one writes: text with commands and mentions, files, what waits in the queue, and stop.
 
-import { useEffect, useId, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent } from 'react'
+import { useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from 'react'
 import { completed, completingAt, type Completing } from '../core/completion'
 import { runningTurn } from '../core/state'
 import { sessions, type Prompt } from '../live/api'
@@ -8,7 +8,7 @@ import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
 import { AttachmentList, useAttachments, type Attachments } from './attachments'
 import { CompletionList, useSuggestions, type Suggestion } from './completion_list'
-import { draft, keepDraft } from './drafts'
+import { draft, giveBack, keepDraft } from './drafts'
 import { Icon } from './icons'
 import { Pickers } from './pickers'
 import { QueueView } from './queue_view'
@@ -21,7 +21,7 @@ export function Composer({ session, main = false }: { session: LiveSession; main
   const [text, setText] = useDraft(session.id)
   const [at, setAt] = useState<Completing | null>(null)
   const [chosen, setChosen] = useState(0)
-  const attachments = useAttachments()
+  const attachments = useAttachments(session.id)
   const field = useRef<HTMLTextAreaElement>(null)
   const listId = useId()
   const items = useSuggestions(session.id, at, session.state.commands)
@@ -40,8 +40,10 @@ export function Composer({ session, main = false }: { session: LiveSession; main
     const { items: sent } = attachments
     setText('')
     attachments.clear()
-    if ((await attemptSignedIn(session.state.agent, sessions.prompt(session.id, prompt))) !== null) return
-    setText(text)
+    const accepted = await attemptSignedIn(session.state.agent, sessions.prompt(session.id, prompt))
+    if (accepted?.delayed) shell.say(accepted.delayed)
+    if (accepted !== null) return
+    giveBack(session.id, text)
     attachments.restore(sent)
   }
   const pick = (item: Suggestion) => {
@@ -80,7 +82,7 @@ export function Composer({ session, main = false }: { session: LiveSession; main
     setChosen(0)
   }
   return (
-    <form className="composer" aria-label="Prompt" onSubmit={(e) => { e.preventDefault(); void send() }} {...dropping(attachments)}>
+    <form className="composer" aria-label="Prompt" onSubmit={(e) => { e.preventDefault(); void send() }}>
       <QueueView session={session} />
       <div className="box">
         <CompletionList id={listId} items={items} chosen={chosen} slash={at?.kind === 'command'} pick={pick} />
@@ -90,7 +92,7 @@ export function Composer({ session, main = false }: { session: LiveSession; main
           id={main ? 'composer' : undefined}
           rows={1}
           value={text}
-          placeholder={busy ? 'Queue a prompt for when this turn ends…' : 'Ask for something. / for commands, @ for files.'}
+          placeholder={busy ? 'Queue a prompt for after this turn…' : 'Ask for something: / commands, @ files'}
           aria-label="Prompt"
           role="combobox"
           aria-autocomplete="list"
@@ -109,7 +111,7 @@ export function Composer({ session, main = false }: { session: LiveSession; main
           <span className="space" />
           <StopButton session={session} />
           <button type="submit" className="primary" disabled={!ready} title="Send (Enter)">
-            <Icon name="send" /> {busy ? 'Queue' : 'Send'}
+            <Icon name="send" /> <span className="word">{busy ? 'Queue' : 'Send'}</span>
           </button>
         </div>
       </div>
@@ -155,16 +157,6 @@ function pasted(event: ClipboardEvent, attachments: Attachments): void {
   if (event.clipboardData.files.length === 0) return
   event.preventDefault()
   attachments.add(event.clipboardData.files)
-}
-
-function dropping(attachments: Attachments) {
-  return {
-    onDragOver: (event: DragEvent) => event.preventDefault(),
-    onDrop: (event: DragEvent) => {
-      event.preventDefault()
-      attachments.add(event.dataTransfer.files)
-    },
-  }
 }
 
 function AttachButton({ attachments }: { attachments: Attachments }) {

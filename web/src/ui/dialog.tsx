@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, type ReactNode } from 'react'
 import { Icon } from './icons'
+import { Said } from './said'
 import { shell } from './shell'
 
 export function Modal({ title, children, className = '' }: { title: string; children: ReactNode; className?: string }) {
@@ -29,6 +30,7 @@ export function Modal({ title, children, className = '' }: { title: string; chil
         <button type="button" className="ghost" aria-label="Close" onClick={close}><Icon name="cross" /></button>
       </header>
       {children}
+      <Said />
     </dialog>
   )
 }

@@ -4,7 +4,7 @@ import { memo, useMemo, useState } from 'react'
 import type { Diff } from '../core/content'
 import { diffRows, type DiffRow, type FileDiff } from '../core/diff'
 import { within } from '../core/format'
-import { visible } from '../core/visible'
+import { visibleLine } from '../core/visible'
 import { Icon } from './icons'
 import { Plain } from './plain'
 
@@ -48,6 +48,11 @@ export const DiffView = memo(function DiffView({ diff, cwd, whole = false, onLin
 const SIGNS = { '+': 'added', '-': 'removed', ' ': 'kept', '@': 'gap' } as const
 const SAID = { '+': 'added', '-': 'removed', ' ': '', '@': '' } as const
 
+/** How a line ends is of interest where it changes. */
+function lineOf(row: DiffRow): string {
+  return visibleLine(row.sign === ' ' ? row.text.replace(/\r$/, '') : row.text)
+}
+
 export function DiffTable({ rows, onLine }: { rows: DiffRow[]; onLine?: ((row: DiffRow) => void) | undefined }) {
   return (
     <div className="difftable" role="group" aria-label="Changed lines" tabIndex={0}>
@@ -56,7 +61,7 @@ export function DiffTable({ rows, onLine }: { rows: DiffRow[]; onLine?: ((row: D
           <div key={at} className={`line ${SIGNS[row.sign]}`}>
             <span className="number">{row.new ?? row.old ?? ''}</span>
             <span className="sign" aria-label={SAID[row.sign]}>{row.sign === '-' ? '−' : row.sign === '@' ? '⋯' : row.sign}</span>
-            <span className="text">{visible(row.text) || ' '}</span>
+            <span className="text">{lineOf(row) || ' '}</span>
             {onLine && row.sign !== '@' && (
               <button type="button" className="ghost note" aria-label={`Comment on line ${row.new ?? row.old ?? ''}`} onClick={() => onLine(row)}>
                 <Icon name="plus" />

@@ -21,9 +21,21 @@ export function keepDraft(session: string, text: string): void {
   sessionStorage.setItem(KEY, JSON.stringify(drafts))
 }
 
-/** Put something into a session's composer from elsewhere on the page. */
+/** Put something into a session's composer from elsewhere on the page, behind what stands there. */
 export function addToDraft(session: string, text: string): void {
-  const before = draft(session)
-  keepDraft(session, before ? `${before.trimEnd()}\n\n${text}` : text)
+  change(session, joined(draft(session), text))
+}
+
+/** Put back what could not be sent, before what was written since. */
+export function giveBack(session: string, text: string): void {
+  change(session, joined(text, draft(session)))
+}
+
+function joined(first: string, second: string): string {
+  return first && second ? `${first.trimEnd()}\n\n${second}` : first || second
+}
+
+function change(session: string, text: string): void {
+  keepDraft(session, text)
   window.dispatchEvent(new CustomEvent('draft', { detail: session }))
 }

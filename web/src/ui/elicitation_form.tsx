@@ -4,37 +4,48 @@ import { useMemo, useState, type FormEvent } from 'react'
 import type { Json } from '../core/content'
 import { answerOf, fieldsOf, type Field, type Values } from '../core/form'
 import type { PendingElicitation } from '../core/state'
+import { reveal } from '../core/visible'
 import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { Icon } from './icons'
 import { Plain } from './plain'
-import { attempt } from './shell'
+import { useReady } from './ready'
+import { attemptAnswer } from './shell'
 
-export function ElicitationForm({ session, pending }: { session: LiveSession; pending: PendingElicitation }) {
+interface Props { session: LiveSession; pending: PendingElicitation; place: number }
+
+export function ElicitationForm({ session, pending, place }: Props) {
   const fields = useMemo(() => fieldsOf(pending.schema), [pending.schema])
-  const [values, setValues] = useState<Values>({})
+  const [values, setValues] = useState<Values>(session.filled.get(pending.id) ?? {})
   const [sent, setSent] = useState(false)
+  const closed = sent || session.past
+  const ready = useReady(session, pending.id, place)
+  const fill = (next: Values) => {
+    session.filled.set(pending.id, next)
+    setValues(next)
+  }
   const reply = async (action: string, content?: Json) => {
+    if (!ready) return
     setSent(true)
-    if ((await attempt(sessions.elicit(session.id, pending.id, action, content))) === null) setSent(false)
+    if ((await attemptAnswer(sessions.elicit(session.id, pending.id, action, content))) === null) setSent(false)
   }
   const submit = (event: FormEvent) => {
     event.preventDefault()
     void reply('accept', pending.mode === 'url' ? undefined : answerOf(fields, values))
   }
   return (
-    <section className="card elicitation" tabIndex={0} aria-label="Question from the agent" data-request={pending.id}>
+    <section className="card elicitation" tabIndex={0} aria-label="Question from the agent" data-request={pending.id} data-ready={ready ? '' : undefined}>
       <header><Icon name="info" /> <strong>The agent asks</strong></header>
       <p className="title"><Plain text={pending.message} lines /></p>
       <form onSubmit={submit}>
         {pending.url !== null && <Address url={pending.url} />}
         {fields.map((field) => (
-          <FormField key={field.name} field={field} value={values[field.name] ?? field.initial} onChange={(value) => setValues({ ...values, [field.name]: value })} />
+          <FormField key={field.name} field={field} value={values[field.name] ?? field.initial} onChange={(value) => fill({ ...values, [field.name]: value })} />
         ))}
         <div className="options">
-          <button type="submit" className="allow" disabled={sent}>{pending.mode === 'url' ? 'Done there' : 'Send'}</button>
-          <button type="button" className="reject" disabled={sent} onClick={() => void reply('decline')}>Decline</button>
-          <button type="button" disabled={sent} onClick={() => void reply('cancel')}>Cancel</button>
+          <button type="submit" className="allow" disabled={closed}>{pending.mode === 'url' ? 'Done there' : 'Send'}</button>
+          <button type="button" className="reject" disabled={closed} onClick={() => void reply('decline')}>Decline</button>
+          <button type="button" disabled={closed} onClick={() => void reply('cancel')}>Cancel</button>
         </div>
       </form>
     </section>
@@ -80,7 +91,7 @@ function Input({ field, value, onChange }: { field: Field; value: string; onChan
     return (
       <select required={field.required} value={value} onChange={(e) => onChange(e.target.value)}>
         <option value="">Choose…</option>
-        {field.choices.map((choice) => <option key={choice.value} value={choice.value}>{choice.label}</option>)}
+        {field.choices.map((choice) => <option key={choice.value} value={choice.value}>{reveal(choice.label)}</option>)}
       </select>
     )
   }

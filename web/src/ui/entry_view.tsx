@@ -3,6 +3,7 @@
 import { memo, useSyncExternalStore } from 'react'
 import { clock, duration } from '../core/format'
 import { contentOf, entryText, type Entry, type Spoken } from '../core/state'
+import { reveal } from '../core/visible'
 import type { LiveSession } from '../live/session'
 import { ContentView, Unknown } from './content_view'
 import { copy } from './copy'
@@ -87,15 +88,21 @@ function Thought({ session, entry, place }: { session: LiveSession; entry: Spoke
   )
 }
 
+const COMPACTED: Record<string, string> = {
+  in_progress: 'The context is being shortened', completed: 'The context was shortened', cancelled: 'The context was not shortened',
+}
+
 function Compaction({ session, entry }: { session: LiveSession; entry: Extract<Entry, { type: 'compaction' }> }) {
   const [open, toggle] = useFold(`${session.id}:compaction:${entry.id}`, false)
-  const busy = entry.status === 'in_progress'
+  const failed = entry.status === 'failed' || entry.error !== null
+  const words = failed ? 'The context could not be shortened' : COMPACTED[entry.status] ?? `The context: ${reveal(entry.status)}`
+  const icon = entry.status === 'in_progress' ? <Spinner /> : <Icon name={failed ? 'alert' : 'archive'} />
   return (
     <div className="compaction">
-      <button type="button" className="ghost" data-fold="" aria-expanded={open} onClick={toggle} disabled={entry.summary.length === 0}>
-        {busy ? <Spinner /> : <Icon name="archive" />} {busy ? 'The context is being shortened' : 'The context was shortened'}
-        {entry.error !== null && <span className="removed"> <Plain text={entry.error} /></span>}
-      </button>
+      {entry.summary.length === 0
+        ? <p className="quiet">{icon} {words}</p>
+        : <button type="button" className="ghost" data-fold="" aria-expanded={open} onClick={toggle}><Icon name="chevron" className={open ? 'turned' : ''} /> {icon} {words}</button>}
+      {entry.error !== null && <p className="removed"><Plain text={entry.error} lines /></p>}
       {open && entry.summary.map((part, at) => <ContentView key={at} content={part} />)}
     </div>
   )

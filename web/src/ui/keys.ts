@@ -88,7 +88,7 @@ const LETTERS: Record<string, () => void> = {
   n: () => shell.open({ name: 'new' }),
   f: () => {
     const session = currentSession()
-    if (session !== null) shell.open({ name: 'fork', session: session.id })
+    if (session !== null && store.summaries.has(session.id)) shell.open({ name: 'fork', session: session.id })
   },
   m: () => document.getElementById('mode')?.focus(),
   c: () => document.getElementById('composer')?.focus(),

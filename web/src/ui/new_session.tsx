@@ -4,6 +4,7 @@ import { useState, type FormEvent } from 'react'
 import { agents as api, hosts as listHosts, sessions, type AgentSession } from '../live/api'
 import { ago } from '../core/format'
 import { reveal } from '../core/visible'
+import { useSignal } from '../live/signal'
 import { store } from '../live/store'
 import { useAsked } from './asked'
 import { Modal } from './dialog'
@@ -13,13 +14,16 @@ import { Plain } from './plain'
 import { go, paths } from './route'
 import { attemptSignedIn, shell } from './shell'
 
+// What was chosen for a session that could not begin, because of a sign-in for example.
+let unfinished: { agent: string; folder: string; mode: string; model: string; host: string } | null = null
+
 export function NewSession({ cwd }: { cwd: string | undefined }) {
-  const [agent, setAgent] = useState(defaultAgent())
-  const [folder, setFolder] = useState(cwd ?? recentFolders()[0] ?? '')
-  const [mode, setMode] = useState('')
-  const [model, setModel] = useState('')
+  const [agent, setAgent] = useAgent(unfinished?.agent)
+  const [folder, setFolder] = useState(cwd ?? unfinished?.folder ?? recentFolders()[0] ?? '')
+  const [mode, setMode] = useState(unfinished?.mode ?? '')
+  const [model, setModel] = useState(unfinished?.model ?? '')
   const [busy, setBusy] = useState(false)
-  const [host, setHost] = useState('')
+  const [host, setHost] = useState(unfinished?.host ?? '')
   const hosts = useAsked('hosts', 0, listHosts).value?.hosts.filter((each) => each.alive) ?? []
   const offer = offerOf(agent)
   const choose = (name: string) => {
@@ -34,6 +38,7 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
     const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config }
     const session = await attemptSignedIn(agent, sessions.create(wish))
     setBusy(false)
+    unfinished = session === null ? { agent, folder, mode, model, host } : null
     if (session === null) return
     shell.set({ dialog: null, drawer: false, writing: session.id })
     store.add(session)
@@ -56,12 +61,12 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
             </select>
           </label>
         )}
-        <details className="more">
+        <details className="more" open={Boolean(mode || model)}>
           <summary>Mode and model</summary>
           <Chosen label="Mode" choices={offer?.modes ?? []} value={mode} onChange={setMode} />
           <Chosen label="Model" choices={offer?.models ?? []} value={model} onChange={setModel} />
         </details>
-        <div className="options"><button type="submit" className="primary" disabled={busy}>{busy && <Spinner />} {busy ? 'Starting the agent…' : 'Start'}</button></div>
+        <div className="options"><button type="submit" className="primary" disabled={busy || store.agents.length === 0}>{busy && <Spinner />} {busy ? 'Starting the agent…' : 'Start'}</button></div>
       </form>
     </Modal>
   )
@@ -85,6 +90,13 @@ function Chosen({ label, choices, value, onChange }: ChosenProps) {
   )
 }
 
+/** The default, which may be learnt while the dialog is open already, until another one is chosen. */
+function useAgent(before?: string): [string, (name: string) => void] {
+  useSignal(store.list)
+  const [chosen, choose] = useState(before)
+  return [chosen ?? defaultAgent(), choose]
+}
+
 function defaultAgent(): string {
   return (store.agents.find((agent) => agent.isDefault) ?? store.agents[0])?.name ?? 'demo'
 }
@@ -99,15 +111,15 @@ function AgentSelect({ value, onChange }: { value: string; onChange: (name: stri
   const missing = store.agents.filter((agent) => agent.state === 'missing')
   return (
     <select value={value} onChange={(e) => onChange(e.target.value)}>
-      {usable.map((agent) => <option key={agent.name} value={agent.name}>{agent.title || agent.name}</option>)}
+      {usable.map((agent) => <option key={agent.name} value={agent.name}>{reveal(agent.title || agent.name)}</option>)}
       {usable.length === 0 && <option value="demo">demo</option>}
-      {missing.length > 0 && <optgroup label="Not installed">{missing.map((agent) => <option key={agent.name} value={agent.name} disabled>{agent.title || agent.name}</option>)}</optgroup>}
+      {missing.length > 0 && <optgroup label="Not installed">{missing.map((agent) => <option key={agent.name} value={agent.name} disabled>{reveal(agent.title || agent.name)}</option>)}</optgroup>}
     </select>
   )
 }
 
 export function ImportSession() {
-  const [agent, setAgent] = useState(defaultAgent())
+  const [agent, setAgent] = useAgent()
   const [found, setFound] = useState<AgentSession[] | null>(null)
   const [busy, setBusy] = useState('')
   const look = async (event: FormEvent) => {

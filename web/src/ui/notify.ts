@@ -1,5 +1,6 @@
 // Being told: in the title, in the live regions, and on the desktop if one asked for it.
 
+import type { TurnEnded } from '../core/events'
 import { titleOf } from '../core/listing'
 import { reveal } from '../core/visible'
 import type { Summary } from '../live/api'
@@ -13,7 +14,7 @@ const told = new Set<string>()
 export function listenToSessions(): void {
   store.list.subscribe(() => {
     const waiting = store.waiting()
-    document.title = waiting.length ? `(${waiting.length}) Dragoman` : 'Dragoman'
+    entitle(waiting.length)
     for (const { session, pending } of waiting) {
       const key = `${session.id}:${pending.id}`
       if (told.has(key)) continue
@@ -22,28 +23,51 @@ export function listenToSessions(): void {
       needsYou(session, reveal(what).slice(0, 120))
     }
   })
-  store.happened.push((session, type) => {
-    if (type === 'turn_ended') finished(session)
+  store.happened.push((session, event) => {
+    if (event.type === 'turn_ended') ended(session, event)
+  })
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) finishedUnseen = false
+    entitle(store.waiting().length)
   })
 }
 
+let finishedUnseen = false
+
+/** How many wait; or that something has finished since one looked away. */
+function entitle(waiting: number): void {
+  document.title = waiting ? `(${waiting}) Dragoman` : finishedUnseen ? '✓ Dragoman' : 'Dragoman'
+}
+
 function needsYou(session: Summary, what: string): void {
-  shell.set({ urgent: `Needs you: ${what}` })
+  shell.announce('urgent', `Needs you: ${what}`)
   desktop(session, `Needs you: ${what}`)
 }
 
-function finished(session: Summary): void {
+function ended(session: Summary, event: TurnEnded): void {
   const route = currentRoute()
   const here = route.screen === 'session' && route.id === session.id
-  shell.set({ polite: here ? 'Finished.' : `${reveal(titleOf(session))}: finished.` })
-  desktop(session, 'Finished')
+  const how = howItEnded(event)
+  shell.announce('polite', here ? `${how}.` : `${reveal(titleOf(session))}: ${how.toLowerCase()}.`)
+  if (document.hidden) finishedUnseen = true
+  entitle(store.waiting().length)
+  desktop(session, how)
+}
+
+function howItEnded({ error, stop_reason }: TurnEnded): string {
+  if (error != null) return `Failed: ${reveal(error).slice(0, 120)}`
+  return stop_reason === 'cancelled' ? 'Stopped' : 'Finished'
 }
 
 function desktop(session: Summary, what: string): void {
   if (!settings().notify || !document.hidden || !('Notification' in window) || Notification.permission !== 'granted') return
-  const note = new Notification(reveal(titleOf(session)), { body: what, tag: session.id })
-  note.onclick = () => {
-    window.focus()
-    go(paths.session(session.id))
+  try {
+    const note = new Notification(reveal(titleOf(session)), { body: what, tag: session.id })
+    note.onclick = () => {
+      window.focus()
+      go(paths.session(session.id))
+    }
+  } catch {
+    // Some browsers have notifications only for pages that were installed.
   }
 }

@@ -7,6 +7,7 @@ import { actions, type Action } from './actions'
 import { Icon, type IconName } from './icons'
 import { Plain } from './plain'
 import { go, paths } from './route'
+import { Said } from './said'
 import { shell } from './shell'
 
 interface Item { key: string; icon: IconName; label: string; note: string; run: () => void }
@@ -54,6 +55,7 @@ export function Palette() {
         ))}
         {items.length === 0 && <li className="empty">Nothing is called that.</li>}
       </ul>
+      <Said />
     </dialog>
   )
 }

@@ -2,7 +2,8 @@
 // and what was decided lately, with the reason.
 
 import { useEffect, useState } from 'react'
-import { ago, moment } from '../core/format'
+import type { Event } from '../core/events'
+import { ago, moment, plural } from '../core/format'
 import { reveal, shellWords } from '../core/visible'
 import { titleOf } from '../core/listing'
 import { policies, type Policy, type Rule, type Summary } from '../live/api'
@@ -14,20 +15,20 @@ import { historyOf } from './history'
 import { Icon } from './icons'
 import { Plain } from './plain'
 import { paths } from './route'
-import { attempt, shell } from './shell'
+import { attempt } from './shell'
 
 export function Policies() {
-  const [rules, setRules] = useState<Policy[] | null>(null)
-  useEffect(() => {
-    policies.list().then((told) => setRules(told.policies), (error: unknown) => shell.fail(error))
-  }, [])
+  const version = useDecisions()
+  const { value, failure, again } = useAsked('rules', version, policies.list)
+  const rules = value?.policies ?? null
   const revoke = async (rule: Policy) => {
-    if ((await attempt(policies.revoke(rule.id))) !== null) setRules((now) => now?.filter((r) => r.id !== rule.id) ?? null)
+    if ((await attempt(policies.revoke(rule.id))) !== null) again()
   }
   return (
     <main className="screen" aria-label="Policies">
       <h1>Policies</h1>
       <p className="lead">Without a rule, an agent may read inside its workspace and must ask for everything else. Deny beats ask, ask beats allow. Rules come from your “always” answers.</p>
+      {rules === null && <p className="quiet">{failure ? <Plain text={failure} /> : 'Looking…'}</p>}
       {rules?.length === 0 && <div className="empty big"><Icon name="shield" /><p>No rules yet. Answer a permission with “always” and the rule it writes is listed here, with a button to take it back.</p></div>}
       {rules !== null && rules.length > 0 && (
         <div className="tablewrap" tabIndex={0} role="region" aria-label="Rules">
@@ -47,41 +48,61 @@ export function Policies() {
           </table>
         </div>
       )}
-      <Why />
+      <Why version={version} />
     </main>
   )
 }
 
 const SESSIONS = 8
+const MORE_SESSIONS = 32
 const SHOWN = 40
 
 interface Settled extends Decided { session: Summary }
 
+/** Grows whenever something was decided somewhere. */
+function useDecisions(): number {
+  const [version, setVersion] = useState(0)
+  useEffect(() => {
+    const listener = (_: Summary, event: Event) => {
+      if (event.type === 'access' || event.type === 'permission_settled') setVersion((now) => now + 1)
+    }
+    store.happened.push(listener)
+    return () => void store.happened.splice(store.happened.indexOf(listener), 1)
+  }, [])
+  return version
+}
+
 /** The last decisions in the sessions used last, with their reasons. */
-function Why() {
+function Why({ version }: { version: number }) {
   useSignal(store.list)
-  // Something may have been decided when a session began or ceased to wait.
-  const version = store.count('waiting') * 1000 + store.count('running')
-  const recent = [...store.summaries.values()].sort((a, b) => b.updatedAt.localeCompare(a.updatedAt)).slice(0, SESSIONS)
-  const { value } = useAsked('decisions', version, () => Promise.all(recent.map(decidedIn)))
-  const decided = (value ?? []).flat().sort((a, b) => b.at - a.at).slice(0, SHOWN)
+  const [sessions, setSessions] = useState(SESSIONS)
+  const all = [...store.summaries.values()].sort((a, b) => b.updatedAt.localeCompare(a.updatedAt))
+  const recent = all.slice(0, sessions)
+  const { value } = useAsked(`decisions of ${recent.length}`, version, () => Promise.all(recent.map(decidedIn)))
+  const decided = (value ?? []).flatMap((each) => each ?? []).sort((a, b) => b.at - a.at).slice(0, SHOWN)
+  const unknown = value?.filter((each) => each === null).length ?? 0
+  const where = all.length > recent.length ? `the ${recent.length} sessions used last` : 'your sessions'
   return (
     <section className="why" aria-label="Why was this allowed?">
       <h2>Why was this allowed?</h2>
-      {decided.length === 0 && <p className="quiet">{value === null ? 'Looking…' : 'Nothing was decided yet. Every decision is listed here with its reason and its rule.'}</p>}
+      {value === null && <p className="quiet">Looking…</p>}
+      {value !== null && decided.length === 0 && <p className="quiet">Nothing was decided in {where}. Every decision is listed here with its reason and its rule.</p>}
+      {unknown > 0 && <p className="notice warning"><Icon name="alert" /> <span>What was decided in {plural(unknown, 'session')} could not be asked for.</span></p>}
       <ul className="decisions">
         {decided.map((each) => (
           <DecisionRow key={`${each.session.id}:${each.seq}`} decided={each}> <small><a href={paths.session(each.session.id)}><Plain text={titleOf(each.session)} /></a></small></DecisionRow>
         ))}
       </ul>
-      <p className="quiet">The Info pane of a session has all of its decisions. <code>dragoman policy explain</code> says which rule would decide on any request.</p>
+      {all.length > recent.length && <p><button type="button" onClick={() => setSessions(sessions + MORE_SESSIONS)}>Look further back</button></p>}
+      <p className="quiet">The last {SHOWN} decisions in {where}. The Info pane of a session has all of its own; <code>dragoman policy explain</code> says which rule would decide on any request.</p>
     </section>
   )
 }
 
-async function decidedIn(session: Summary): Promise<Settled[]> {
-  const past = await historyOf(session.id).catch(() => [])
-  return decisionsIn(past, session.cwd).map((each) => ({ ...each, session }))
+/** None are an answer; null is that there was none. */
+async function decidedIn(session: Summary): Promise<Settled[] | null> {
+  const past = await historyOf(session.id).catch(() => null)
+  return past && decisionsIn(past, session.cwd).map((each) => ({ ...each, session }))
 }
 
 function what(rule: Rule) {

@@ -1,13 +1,11 @@
 // A stored session on a time line: its events folded up to a moment one chooses.
 
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useState } from 'react'
 import type { Event } from '../core/events'
-import { reduce } from '../core/fold'
 import { moment } from '../core/format'
 import { titleOf } from '../core/listing'
-import { newState } from '../core/state'
 import { sessions } from '../live/api'
-import { LiveSession } from '../live/session'
+import { PastSession } from '../live/past'
 import { store } from '../live/store'
 import { Icon } from './icons'
 import { Plain } from './plain'
@@ -23,10 +21,9 @@ export function Replay({ id }: { id: string }) {
   const [events, setEvents] = useState<Event[]>([])
   const [at, setAt] = useState(0)
   const [speed, setSpeed] = useState(0)
-  const [session] = useState(() => new LiveSession(id))
-  const folded = useRef(0)
+  const [session] = useState(() => new PastSession(id))
   useEffect(() => void fetchAll(id).then((all) => { setEvents(all); setAt(all.length) }, (error: unknown) => shell.fail(error)), [id])
-  useEffect(() => show(session, events, at, folded), [session, events, at])
+  useEffect(() => session.show(events, at), [session, events, at])
   useEffect(() => {
     if (speed === 0) return
     if (at >= events.length) return setSpeed(0)
@@ -57,14 +54,6 @@ export function Replay({ id }: { id: string }) {
       </div>
     </main>
   )
-}
-
-function show(session: LiveSession, events: Event[], at: number, folded: { current: number }): void {
-  const back = at < folded.current || folded.current === 0
-  const state = back ? newState() : session.state
-  for (const event of events.slice(back ? 0 : folded.current, at)) reduce(state, event)
-  folded.current = at
-  session.replay(state)
 }
 
 async function fetchAll(id: string): Promise<Event[]> {

@@ -3,6 +3,7 @@
 import { FitAddon } from '@xterm/addon-fit'
 import { Terminal } from '@xterm/xterm'
 import '@xterm/xterm/css/xterm.css'
+import { markHidden } from '../core/visible'
 
 const FEWEST = 2
 const MOST = 14
@@ -29,6 +30,9 @@ export class Screen {
     })
     this.xterm.loadAddon(this.fit)
     this.xterm.open(host)
+    // Nothing is typed here: keys are the page's, and Tab leads on.
+    this.xterm.attachCustomKeyEventHandler(() => false)
+    if (this.xterm.textarea) this.xterm.textarea.tabIndex = -1
     this.observer = new ResizeObserver(() => this.resize())
     this.observer.observe(host)
     this.resize()
@@ -40,8 +44,12 @@ export class Screen {
     if (from < 0) this.xterm.reset()
     this.rows = Math.min(MOST, Math.max(FEWEST, output.split('\n', MOST + 1).length))
     this.resize()
-    this.xterm.write(output.slice(Math.max(0, from)))
+    this.xterm.write(markHidden(output.slice(Math.max(0, from))))
     this.written = dropped + output.length
+  }
+
+  scroll(lines: number): void {
+    this.xterm.scrollLines(lines)
   }
 
   private resize(): void {

@@ -1,12 +1,15 @@
-// What was said in any session.
+// What was said in any session, and which are called like that.
 
 import { useEffect, useState } from 'react'
+import { shownSessions } from '../core/listing'
 import { visible } from '../core/visible'
 import { search, type SearchHit } from '../live/api'
+import { useSignal } from '../live/signal'
 import { store } from '../live/store'
 import { Plain } from './plain'
 import { go, paths } from './route'
 import { shell } from './shell'
+import { Shelf } from './shelf'
 
 export function Search({ query }: { query: string }) {
   const [hits, setHits] = useState<SearchHit[] | null>(null)
@@ -18,6 +21,8 @@ export function Search({ query }: { query: string }) {
     search(query, abort.signal).then((told) => setHits(told.hits), (error: unknown) => { if (!abort.signal.aborted) shell.fail(error) })
     return () => abort.abort()
   }, [query])
+  useSignal(store.list)
+  const called = query ? shownSessions(store.summaries.values(), 'all', query).slice(0, MOST_CALLED) : []
   return (
     <main className="screen" aria-label="Search">
       <h1>Search</h1>
@@ -25,11 +30,14 @@ export function Search({ query }: { query: string }) {
         <input type="search" aria-label="Search all sessions" value={text} onChange={(e) => setText(e.target.value)} autoFocus />
         <button type="submit" className="primary">Search</button>
       </form>
-      {hits?.length === 0 && <p className="empty">Nothing was said about that.</p>}
+      {called.length > 0 && <Shelf name="Called that" sessions={called} />}
+      {hits?.length === 0 && <p className="empty">{called.length ? 'Nothing else was said about that.' : 'Nothing was said about that. Titles, prompts and answers are searched, in all sessions.'}</p>}
       <ul className="hits">{hits?.map((hit, at) => <Hit key={at} hit={hit} />)}</ul>
     </main>
   )
 }
+
+const MOST_CALLED = 5
 
 function Hit({ hit }: { hit: SearchHit }) {
   const open = async () => {

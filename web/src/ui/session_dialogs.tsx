@@ -5,10 +5,11 @@ import { titleOf } from '../core/listing'
 import { sessions, type Summary } from '../live/api'
 import { store } from '../live/store'
 import { Modal } from './dialog'
+import { giveBack } from './drafts'
 import { Spinner } from './icons'
 import { Plain } from './plain'
 import { currentRoute, go, paths } from './route'
-import { attempt, shell } from './shell'
+import { attempt, attemptSignedIn, shell } from './shell'
 
 export function Rename({ session }: { session: Summary }) {
   const [title, setTitle] = useState(titleOf(session))
@@ -36,13 +37,15 @@ export function Fork({ session }: { session: Summary }) {
   const fork = async (event: FormEvent) => {
     event.preventDefault()
     setBusy(true)
-    const made = await attempt(sessions.fork(session.id))
+    const made = await attemptSignedIn(session.agent, sessions.fork(session.id))
     setBusy(false)
     if (made === null) return
     store.add(made)
     shell.set({ dialog: null })
     go(paths.session(made.id))
-    if (text.trim()) void attempt(sessions.prompt(made.id, { text: text.trim() }))
+    if (!text.trim()) return
+    const begun = await attemptSignedIn(session.agent, sessions.prompt(made.id, { text: text.trim() }))
+    if (begun === null) giveBack(made.id, text.trim())
   }
   return (
     <Modal title="Fork session">

@@ -3,12 +3,15 @@
 import { useEffect } from 'react'
 import { baseName } from '../core/format'
 import { titleOf } from '../core/listing'
+import { reveal } from '../core/visible'
 import { ApiError, sessions, type Summary } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
 import { useAsked } from './asked'
 import { Composer } from './composer'
+import { dropping } from './dropping'
+import { Gone, Missing } from './gone'
 import { Icon } from './icons'
 import { Meter } from './meter'
 import { remember } from './offers'
@@ -31,27 +34,18 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
   const host = store.summaries.get(id)?.host
   const lost = host && !host.alive ? host : null
   if (session.error !== null && !session.loaded) return <Missing session={session} />
+  const pane = shell.pane && !session.gone
   return (
-    <div className={`sessionscreen ${shell.pane ? 'withpane' : ''}`}>
-      <main className="thread" aria-label="Session">
+    <div className={`sessionscreen ${pane ? 'withpane' : ''}`}>
+      <main className="thread" aria-label="Session" {...(session.gone ? {} : dropping(id))}>
         <Head session={session} />
         <Transcript key={id} session={session} entry={entry} find={shell.find} />
         {session.loaded && session.state.entries.length === 0 && <Hints session={session} />}
-        {lost && <Stranded session={session} host={lost.name} />}
-        <Composer session={session} main />
+        {lost && !session.gone && <Stranded session={session} host={lost.name} />}
+        {session.gone ? <Gone session={session} /> : <Composer session={session} main />}
       </main>
-      {shell.pane && <SidePane session={session} />}
+      {pane && <SidePane session={session} />}
     </div>
-  )
-}
-
-function Missing({ session }: { session: LiveSession }) {
-  return (
-    <main className="screen">
-      <h1>This session cannot be shown</h1>
-      <p><Plain text={session.error?.message ?? ''} /></p>
-      <button type="button" onClick={() => void session.reload()}>Try again</button>
-    </main>
   )
 }
 
@@ -63,8 +57,8 @@ function Head({ session }: { session: LiveSession }) {
     <header className="head">
       <h1><Plain text={summary ? titleOf(summary) : state.title ?? 'Session'} /></h1>
       <div className="facts">
-        {summary && <StatusMark status={summary.status} />}
-        <span title={state.cwd}><Icon name="folder" /> <Plain text={baseName(state.cwd)} /></span>
+        {summary && <StatusMark session={summary} />}
+        <span title={reveal(state.cwd)}><Icon name="folder" /> <Plain text={baseName(state.cwd)} /></span>
         <span><Icon name="bot" /> <Plain text={state.agent || (summary?.agent ?? '')} /></span>
         {state.usage && <Meter usage={state.usage} />}
         {summary && <Place session={summary} />}
@@ -72,10 +66,18 @@ function Head({ session }: { session: LiveSession }) {
       </div>
       <div className="headtools">
         <button type="button" className="ghost" title="Find in transcript (Ctrl F)" aria-label="Find in transcript" onClick={() => shell.set({ find: !shell.find })}><Icon name="search" /></button>
-        <button type="button" className="ghost" title="Fork (f)" aria-label="Fork session" onClick={() => shell.open({ name: 'fork', session: session.id })}><Icon name="fork" /></button>
-        <button type="button" className="ghost" title="Side pane" aria-label="Side pane" aria-pressed={shell.pane} onClick={() => shell.set({ pane: !shell.pane })}><Icon name="pane" /></button>
+        {!session.gone && <HeadActions session={session} />}
       </div>
     </header>
+  )
+}
+
+function HeadActions({ session }: { session: LiveSession }) {
+  return (
+    <>
+      <button type="button" className="ghost" title="Fork (f)" aria-label="Fork session" onClick={() => shell.open({ name: 'fork', session: session.id })}><Icon name="fork" /></button>
+      <button type="button" className="ghost" title="Side pane" aria-label="Side pane" aria-pressed={shell.pane} onClick={() => shell.set({ pane: !shell.pane })}><Icon name="pane" /></button>
+    </>
   )
 }
 
@@ -94,7 +96,7 @@ function Stranded({ session, host }: { session: LiveSession; host: string }) {
       store.add(await sessions.move(session.id, to, false))
     } catch (error) {
       const forgotten = error instanceof ApiError && error.code === 'not_continued'
-      if (!forgotten || !window.confirm(`${error.message}\n\nGo on all the same, without the agent’s memory?`)) return shell.fail(error)
+      if (!forgotten || !window.confirm(`${reveal(error.message, true)}\n\nGo on all the same, without the agent’s memory?`)) return shell.fail(error)
       const moved = await attempt(sessions.move(session.id, to, true))
       if (moved !== null) store.add(moved)
     }

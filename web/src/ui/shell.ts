@@ -39,11 +39,19 @@ class Shell {
   say(text: string, bad = false): void {
     this.toast = { text, bad }
     clearTimeout(this.timer)
-    this.timer = setTimeout(() => {
-      this.toast = null
-      this.signal.emit()
-    }, bad ? 10_000 : 5000)
+    this.timer = setTimeout(() => this.hush(), bad ? 30_000 : 5000)
     this.signal.emit()
+  }
+
+  hush(): void {
+    this.toast = null
+    this.signal.emit()
+  }
+
+  /** Have screen readers say something, also if it is what they said last. */
+  announce(how: 'polite' | 'urgent', text: string): void {
+    this.set({ [how]: '' })
+    setTimeout(() => this.set({ [how]: text }), 50)
   }
 
   fail(error: unknown): void {
@@ -69,6 +77,17 @@ export async function attemptSignedIn<T>(agent: string, work: Promise<T>): Promi
     return await work
   } catch (error) {
     if (error instanceof ApiError && error.code === 'auth_required') shell.open({ name: 'signin', agent })
+    else shell.fail(error)
+    return null
+  }
+}
+
+/** The same for an answer, which somebody may have given before. */
+export async function attemptAnswer<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'settled') shell.say('This was answered already, elsewhere or by someone else.', true)
     else shell.fail(error)
     return null
   }

@@ -1,7 +1,8 @@
 // All sessions, by project; what needs a person stands out.
 
-import { useRef, useState } from 'react'
+import { useRef, useState, type MouseEvent } from 'react'
 import { ago, plural } from '../core/format'
+import { reveal } from '../core/visible'
 import { byProject, shownSessions, titleOf, type Filter, type Group } from '../core/listing'
 import { sessions as api, type Summary } from '../live/api'
 import { useSignal } from '../live/signal'
@@ -62,9 +63,9 @@ function Empty({ filter, query }: { filter: Filter; query: string }) {
 function ProjectGroup({ group }: { group: Group }) {
   return (
     <section className="group">
-      <h2 title={group.cwd}>
+      <h2 title={reveal(group.cwd)}>
         <Icon name="folder" /> <span className="name"><Plain text={group.name} /></span>
-        <button type="button" className="ghost" aria-label={`New session in ${group.name}`} title="New session here" onClick={() => shell.open({ name: 'new', cwd: group.cwd })}><Icon name="plus" /></button>
+        <button type="button" className="ghost" aria-label={`New session in ${reveal(group.name)}`} title="New session here" onClick={() => shell.open({ name: 'new', cwd: group.cwd })}><Icon name="plus" /></button>
       </h2>
       <ul>{group.sessions.map((session) => <SessionRow key={session.id} session={session} />)}</ul>
     </section>
@@ -75,12 +76,14 @@ function SessionRow({ session }: { session: Summary }) {
   const route = useRoute()
   const here = route.screen === 'session' && route.id === session.id
   const unread = store.unread(session) && !here
+  const asked = store.known(session.id)?.state.pending.size ?? 0
   return (
     <li className={`session ${here ? 'here' : ''} ${unread ? 'unread' : ''}`}>
       <a href={paths.session(session.id)} aria-current={here ? 'page' : undefined} onClick={() => shell.set({ drawer: false })}>
-        <StatusMark status={session.status} quiet />
+        <StatusMark session={session} quiet />
         <span className="title"><Plain text={titleOf(session)} /></span>
         <span className="meta">
+          {asked > 0 && <span className="badge" title={`${plural(asked, 'question')} for you`}>{asked}<span className="hidden"> waiting</span></span>}
           {unread && <span className="dot" title="New since you looked"><span className="hidden">unread</span></span>}
           <span>{ago(session.updatedAt)}</span>
         </span>
@@ -90,17 +93,30 @@ function SessionRow({ session }: { session: Summary }) {
   )
 }
 
+// As high as the menu is, with what stands below the list on a narrow screen.
+const MENU_PX = 240
+
 function RowMenu({ session }: { session: Summary }) {
-  const [open, setOpen] = useState(false)
+  const [open, setOpen] = useState<'up' | 'down' | null>(null)
+  const opener = useRef<HTMLButtonElement>(null)
+  // Back to where it was opened: a dialog gives the focus to what had it before.
+  const shut = () => {
+    opener.current?.focus()
+    setOpen(null)
+  }
   const choose = (work: () => void) => () => {
-    setOpen(false)
+    shut()
     work()
   }
+  const toggle = (event: MouseEvent) => {
+    const below = window.innerHeight - event.currentTarget.getBoundingClientRect().bottom
+    setOpen(open !== null ? null : below < MENU_PX ? 'up' : 'down')
+  }
   return (
-    <span className="rowmenu" onBlur={(event) => { if (!event.currentTarget.contains(event.relatedTarget)) setOpen(false) }} onKeyDown={(e) => { if (e.key === 'Escape') setOpen(false) }}>
-      <button type="button" className="ghost" aria-label={`Actions for ${titleOf(session)}`} aria-expanded={open} onClick={() => setOpen(!open)}><Icon name="dots" /></button>
+    <span className={`rowmenu ${open ? 'open' : ''}`} onBlur={(event) => { if (!event.currentTarget.contains(event.relatedTarget)) setOpen(null) }} onKeyDown={(e) => { if (e.key === 'Escape') shut() }}>
+      <button ref={opener} type="button" className="ghost" aria-label={`Actions for ${reveal(titleOf(session))}`} aria-expanded={open !== null} onClick={toggle}><Icon name="dots" /></button>
       {open && (
-        <span className="menu">
+        <span className={`menu ${open}`}>
           <button type="button" onClick={choose(() => shell.open({ name: 'rename', session: session.id }))}><Icon name="edit" /> Rename</button>
           <button type="button" onClick={choose(() => shell.open({ name: 'fork', session: session.id }))}><Icon name="fork" /> Fork</button>
           <button type="button" onClick={choose(() => void archive(session))}><Icon name="archive" /> {session.archived ? 'Bring back' : 'Archive'}</button>

@@ -1,9 +1,13 @@
 // A status is an icon and a word, never a colour alone.
 
-import type { Status } from '../live/api'
+import type { Status, Summary } from '../live/api'
+import { store } from '../live/store'
 import { Icon, Spinner } from './icons'
 
-const WORDS: Record<Status, string> = {
+type Mark = Status | 'failed'
+
+const WORDS: Record<Mark, string> = {
+  failed: 'failed',
   idle: 'ready',
   running: 'running',
   waiting: 'needs you',
@@ -11,7 +15,8 @@ const WORDS: Record<Status, string> = {
   closed: 'closed',
 }
 
-export function StatusMark({ status, quiet = false }: { status: Status; quiet?: boolean }) {
+export function StatusMark({ session, quiet = false }: { session: Summary; quiet?: boolean }) {
+  const status = markOf(session)
   return (
     <span className={`status ${status}`} title={WORDS[status]}>
       {drawing(status)}
@@ -20,9 +25,15 @@ export function StatusMark({ status, quiet = false }: { status: Status; quiet?: 
   )
 }
 
-function drawing(status: Status) {
+/** A last turn that failed is no success, although another can begin. */
+function markOf({ id, status }: Summary): Mark {
+  const last = status === 'idle' ? store.known(id)?.state.turns.at(-1) : undefined
+  return last?.status === 'completed' && last.error !== null ? 'failed' : status
+}
+
+function drawing(status: Mark) {
   if (status === 'running') return <Spinner />
   if (status === 'waiting') return <Icon name="alert" />
-  if (status === 'interrupted') return <Icon name="cross" />
+  if (status === 'interrupted' || status === 'failed') return <Icon name="cross" />
   return <Icon name={status === 'closed' ? 'archive' : 'check'} />
 }

@@ -1,4 +1,5 @@
-// Stop asks the agent to end its turn. One that does not listen can be killed after a grace.
+// Stop asks the agent to end its turn. One that does not listen can be killed after a grace. Some
+// agents can also stop one thing they do.
 
 import { useEffect, useState } from 'react'
 import { runningTurn } from '../core/state'
@@ -32,4 +33,26 @@ export function StopButton({ session }: { session: LiveSession }) {
 
 export function stop(session: LiveSession): void {
   if (runningTurn(session.state) !== null) void attempt(sessions.cancel(session.id))
+}
+
+interface One { session: LiveSession; what: string; stop: () => Promise<unknown> }
+
+/** For what the agent says can be stopped for itself; the turn goes on. */
+export function StopOne({ session, what, stop }: One) {
+  const [asked, setAsked] = useState(false)
+  useEffect(() => {
+    if (!asked) return
+    const timer = setTimeout(() => setAsked(false), GRACE_MS)
+    return () => clearTimeout(timer)
+  }, [asked])
+  if (session.past) return null
+  const ask = async () => {
+    setAsked(true)
+    if ((await attempt(stop())) === null) setAsked(false)
+  }
+  return (
+    <button type="button" className="ghost small stopone" disabled={asked} aria-label={`Stop ${what}`} title={`Stop ${what}; the turn goes on`} onClick={() => void ask()}>
+      <Icon name="stop" /> {asked ? 'Stopping…' : 'Stop'}
+    </button>
+  )
 }

@@ -1,13 +1,15 @@
 // A terminal, read-only. Its last lines are plain text; the whole is drawn by xterm, which is loaded
 // when the first one is opened and exists only while it can be seen.
 
-import { useEffect, useRef, useState, useSyncExternalStore } from 'react'
+import { useEffect, useRef, useState, useSyncExternalStore, type KeyboardEvent } from 'react'
 import type { Terminal } from '../core/state'
 import { plainOutput, shellWords } from '../core/visible'
+import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { Icon, Spinner } from './icons'
 import { Plain } from './plain'
 import type { Screen } from './screen'
+import { StopOne } from './stop_button'
 
 const TAIL_LINES = 8
 const TAIL_CHARS = 8000
@@ -25,6 +27,7 @@ export function TerminalView({ session, terminal, open = false }: { session: Liv
         <Icon name="run" />
         <code className="argv">{terminal.argv.length || terminal.command ? <Plain text={terminal.command || shellWords(terminal.argv)} /> : 'terminal of the agent'}</code>
         <Ending terminal={terminal} />
+        {terminal.cancellable && terminal.running && <StopOne session={session} what="this terminal" stop={() => sessions.cancelTerminal(session.id, terminal.id)} />}
         <button type="button" className="ghost small" aria-expanded={whole} onClick={() => setWhole(!whole)}>{whole ? 'Fold' : 'Open'}</button>
       </figcaption>
       {whole ? <Drawn terminal={terminal} version={version} /> : <Tail output={terminal.output} />}
@@ -41,9 +44,11 @@ export function Ending({ terminal }: { terminal: Terminal }) {
 }
 
 function Tail({ output }: { output: string }) {
-  const lines = plainOutput(output.slice(-TAIL_CHARS)).trimEnd().split('\n')
-  const text = lines.slice(-TAIL_LINES).join('\n')
-  return <pre className="tail" tabIndex={0} aria-label="Last lines of output">{text || 'No output yet.'}</pre>
+  return <pre className="tail" tabIndex={0} aria-label="Last lines of output">{tailOf(output) || 'No output yet.'}</pre>
+}
+
+function tailOf(output: string): string {
+  return plainOutput(output.slice(-TAIL_CHARS)).trimEnd().split('\n').slice(-TAIL_LINES).join('\n')
 }
 
 function Drawn({ terminal, version }: { terminal: Terminal; version: number }) {
@@ -67,5 +72,16 @@ function Drawn({ terminal, version }: { terminal: Terminal; version: number }) {
   useEffect(() => {
     if (ready) screen.current?.show(terminal.output, terminal.dropped)
   }, [ready, terminal, version])
-  return <div className="xterm-host" ref={host} aria-label="Terminal output" role="group" />
+  const onKey = (event: KeyboardEvent) => {
+    const lines = { ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10 }[event.key]
+    if (lines === undefined || event.ctrlKey || event.metaKey || event.altKey) return
+    event.preventDefault()
+    screen.current?.scroll(lines)
+  }
+  return (
+    <div className="xterm-frame" role="group" aria-label="Terminal output" tabIndex={0} onKeyDown={onKey}>
+      <div className="xterm-host" ref={host} aria-hidden="true" />
+      <pre className="hidden">{tailOf(terminal.output)}</pre>
+    </div>
+  )
 }

@@ -6,17 +6,21 @@ import { diffRows } from '../core/diff'
 import { within } from '../core/format'
 import type { ToolCall } from '../core/state'
 import { visible } from '../core/visible'
+import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { DiffCounts } from './diff_view'
 import { useFold } from './folds'
 import { Icon, Spinner, type IconName } from './icons'
 import { Plain } from './plain'
+import { StopOne } from './stop_button'
 import { ToolContentView } from './tool_content'
 
 const KINDS: Record<string, IconName> = {
   read: 'read', edit: 'edit', delete: 'trash', move: 'move', search: 'find', execute: 'run',
   think: 'think', fetch: 'globe', switch_mode: 'switch',
 }
+
+const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
 
 export function ToolCallView({ session, call }: { session: LiveSession; call: ToolCall }) {
   const telling = call.content.some((item) => item.type !== 'content') || call.status === 'failed'
@@ -26,13 +30,17 @@ export function ToolCallView({ session, call }: { session: LiveSession; call: To
   const { cwd } = session.state
   return (
     <div className={`tool ${call.status}`}>
-      <button type="button" className="toolhead" data-fold="" aria-expanded={open} onClick={toggle}>
-        <Icon name="chevron" className={open ? 'turned' : ''} />
-        <Icon name={KINDS[call.kind] ?? 'tool'} />
-        <span className="title"><Plain text={call.title || call.name || call.id} /></span>
-        <Totals call={call} />
-        <ToolStatus status={call.status} />
-      </button>
+      <div className="toolline">
+        <button type="button" className="toolhead" data-fold="" aria-expanded={open} onClick={toggle}>
+          <Icon name="chevron" className={open ? 'turned' : ''} />
+          <Icon name={KINDS[call.kind] ?? 'tool'} />
+          <span className="hidden"><Plain text={call.kind.replaceAll('_', ' ')} />:</span>
+          <span className="title"><Plain text={call.title || call.name || call.id} /></span>
+          <Totals call={call} />
+          <ToolStatus status={call.status} />
+        </button>
+        {call.cancellable && !OVER.has(call.status) && <StopOne session={session} what="this tool call" stop={() => sessions.cancelToolCall(session.id, call.id)} />}
+      </div>
       {open && (
         <div className="toolbody">
           <Locations call={call} cwd={cwd} />

@@ -46,9 +46,17 @@ function Spent() {
 }
 
 function LinkState() {
-  if (store.link === 'online') return null
+  if (store.link === 'online') return store.away === null ? null : <Away sentence={store.away} />
   const words = { connecting: 'Connecting…', offline: 'Offline, trying again…', refused: 'Signed out' }
   return <span className="status waiting counter" role="status"><Icon name="alert" /> {words[store.link]}</span>
+}
+
+function Away({ sentence }: { sentence: string }) {
+  return (
+    <span className="status waiting counter" role="status" title={sentence}>
+      <Icon name="alert" /> Database away<span className="hidden">: {sentence}</span>
+    </span>
+  )
 }
 
 const NEXT: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' }

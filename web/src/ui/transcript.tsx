@@ -87,14 +87,17 @@ export function Transcript({ session, entry = null, find = false }: Props) {
 function Row({ session, at, pending }: { session: LiveSession; at: number; pending: Pending[] }) {
   const entry = session.state.entries[at]
   if (entry !== undefined) return <EntryView session={session} entry={entry} place={session.first + at} />
-  const asked = pending[at - session.state.entries.length]
+  const place = at - session.state.entries.length
+  const asked = pending[place]
   if (asked === undefined) return null
-  return <PendingView session={session} pending={asked} cwd={session.state.cwd} />
+  return <PendingView session={session} pending={asked} cwd={session.state.cwd} place={place} />
 }
 
-export function PendingView({ session, pending, cwd }: { session: LiveSession; pending: Pending; cwd: string }) {
-  if (pending.kind === 'permission') return <PermissionCard session={session} pending={pending} cwd={cwd} />
-  return <ElicitationForm session={session} pending={pending} />
+interface PendingProps { session: LiveSession; pending: Pending; cwd: string; place: number }
+
+export function PendingView({ session, pending, cwd, place }: PendingProps) {
+  if (pending.kind === 'permission') return <PermissionCard session={session} pending={pending} cwd={cwd} place={place} />
+  return <ElicitationForm session={session} pending={pending} place={place} />
 }
 
 // A line of the thread, and how many characters it has at the width most people read at.

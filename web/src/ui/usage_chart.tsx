@@ -13,17 +13,20 @@ export function UsageChart({ session }: { session: LiveSession }) {
   const points = thinned(useHistory(session).filter((event): event is UsageChanged => event.type === 'usage'))
   if (points.length < 2) return null
   const [from, to] = [points[0]?.at ?? 0, points.at(-1)?.at ?? 1]
-  const dearest = Math.max(...points.map((point) => point.cost?.amount ?? 0))
-  const line = (share: (point: UsageChanged) => number) => points
+  const cost = points.findLast((point) => point.cost != null)?.cost
+  // What was not told is no zero: it is left out. Money of another kind is another line, not this one.
+  const full = points.filter((point) => point.size > 0)
+  const paid = points.filter((point) => point.cost?.currency === cost?.currency && point.cost != null)
+  const dearest = Math.max(...paid.map((point) => point.cost?.amount ?? 0))
+  const line = (known: UsageChanged[], share: (point: UsageChanged) => number) => known
     .map((point) => `${(((point.at ?? 0) - from) / Math.max(1e-9, to - from) * WIDTH).toFixed(2)},${(HEIGHT - 2 - share(point) * (HEIGHT - 4)).toFixed(2)}`)
     .join(' ')
-  const cost = points.findLast((point) => point.cost != null)?.cost
   return (
     <figure className="chart">
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label="Context used and cost over time">
         <line x1="0" x2={WIDTH} y1={HEIGHT - 2 - 0.8 * (HEIGHT - 4)} y2={HEIGHT - 2 - 0.8 * (HEIGHT - 4)} className="limit" />
-        <polyline className="context" points={line((point) => (point.size ? point.used / point.size : 0))} />
-        {dearest > 0 && <polyline className="cost" points={line((point) => (point.cost?.amount ?? 0) / dearest)} />}
+        <polyline className="context" points={line(full, (point) => Math.min(1, point.used / point.size))} />
+        {dearest > 0 && <polyline className="cost" points={line(paid, (point) => (point.cost?.amount ?? 0) / dearest)} />}
       </svg>
       <figcaption>
         <span className="key context" /> Context; the dashes mark 80 %.

@@ -45,6 +45,7 @@ from dragoman.errors import (
 )
 from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
+from dragoman.hub.outages import told_of_outages
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
@@ -119,6 +120,8 @@ class Conversation:
             status.doing(f"starting {name}")
             try:
                 self._hub = await stack.enter_async_context(hub_of(self._job, self._start))
+                told = told_of_outages(self._hub.store, self.say)
+                await stack.enter_async_context(told)
                 await self._open(self._hub, stack, status)
             except CommandNotFound as error:
                 raise self._job.with_hint(error) from error

@@ -7,21 +7,17 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from dragoman.client.dialect import Host
+from dragoman.client.serving import Told, checked, mcp_failure, typed, unreadable
+from dragoman.client.unread import unread_of_call
 from dragoman.client.v1 import inward
-from dragoman.errors import (
-    DragomanError,
-    InvalidMessage,
-    InvalidParams,
-    MethodNotFound,
-    to_wire,
-)
+from dragoman.errors import InvalidMessage, MethodNotFound
 from dragoman.host.elicitation import ElicitationRequest
 from dragoman.host.terminals import TerminalCommand, TerminalExit
 from dragoman.schema import codec, v1
 from dragoman.session import events as e
+from dragoman.session.content import ToolContent
 
 logger = logging.getLogger("dragoman.client")
 
@@ -50,13 +46,8 @@ WAITS = frozenset(
 """Requests that stay open for a person or a process, and so do not count as load."""
 
 
-class _Peek(msgspec.Struct, rename="camel"):
-    session_id: str
-    update: msgspec.Raw
-
-
-class _PeekUpdate(msgspec.Struct, rename="camel"):
-    session_update: str = ""
+class _PeekPermission(msgspec.Struct, rename="camel"):
+    tool_call: msgspec.Raw
 
 
 _UPDATES = frozenset({"session/update", "session_update"})
@@ -93,26 +84,22 @@ class Serving:
 
     def _session_update(self, params: msgspec.Raw) -> None:
         try:
-            notification = codec.decode(params, v1.SessionNotification)
+            notification, fits = codec.examine(params, v1.SessionNotification)
         except InvalidMessage as error:
-            self._keep_unreadable(params, error)
+            self._keep(unreadable(params, error))
             return
         event = inward.update(notification.update)
-        self._host.on_event(notification.session_id, event, len(memoryview(params)))
+        if not fits and isinstance(event, e.ToolCallUpdated):
+            event.more = _unread(msgspec.json.decode(params, type=Told).update, event)
+        self._host.on_event(notification.session_id, event, len(params))
         if event.meta is not None:
             for extra in _terminal_events(event.meta):
                 self._host.on_event(notification.session_id, extra, 0)
 
-    def _keep_unreadable(self, params: msgspec.Raw, error: InvalidMessage) -> None:
-        """An update that cannot be read is still part of the record."""
-        logger.debug("an update could not be read: %s", error)
-        try:
-            peek = msgspec.json.decode(params, type=_Peek)
-            kind = msgspec.json.decode(peek.update, type=_PeekUpdate).session_update
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return
-        raw = bytes(peek.update).decode()
-        self._host.on_event(peek.session_id, e.UnknownUpdate(kind, raw), len(raw))
+    def _keep(self, found: tuple[str, e.UnknownUpdate] | None) -> None:
+        if found is not None:
+            session_id, event = found
+            self._host.on_event(session_id, event, len(event.raw))
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────
 
@@ -135,9 +122,11 @@ class Serving:
         return v1.WriteTextFileResponse()
 
     async def request_permission(
-        self, p: v1.RequestPermissionRequest
+        self, p: v1.RequestPermissionRequest, raw: msgspec.Raw
     ) -> v1.RequestPermissionResponse:
         tool_call = inward.tool_call_update(p.tool_call)
+        told = msgspec.json.decode(raw, type=_PeekPermission).tool_call
+        tool_call.more = _unread(told, tool_call)
         options = [inward.permission_option(option) for option in p.options]
         answer = await self._host.request_permission(p.session_id, tool_call, options)
         if answer.option_id is None:
@@ -197,53 +186,45 @@ class Serving:
 
     async def mcp_message(self, p: Any) -> Any:
         if "connectionId" in p:  # older drafts: the result is the MCP result itself
-            draft = _checked(msgspec.Raw(msgspec.json.encode(p)), _McpDraftMessage)
+            draft = checked(msgspec.Raw(msgspec.json.encode(p)), _McpDraftMessage)
             return await self._host.mcp_server(draft.connection_id)(draft.method, draft.params)
-        request = _checked(msgspec.Raw(msgspec.json.encode(p)), v1.MessageMcpRequest)
+        request = checked(msgspec.Raw(msgspec.json.encode(p)), v1.MessageMcpRequest)
         handle = self._host.mcp_server(request.server_id)
         try:
             return v1.MessageMcpResponse(result=await handle(request.method, request.params))
         except Exception as error:
-            if not isinstance(error, DragomanError):
-                logger.exception("an MCP server of ours failed")
-            code, message, data = to_wire(error)
-            wire = v1.McpError(code=code, message=message, data=UNSET if data is None else data)
-            return v1.MessageMcpResponse(error=wire)
+            code, message, data = mcp_failure(error)
+            return v1.MessageMcpResponse(error=v1.McpError(code=code, message=message, data=data))
 
 
 Handler = Callable[[Serving, msgspec.Raw], Coroutine[Any, Any, bytes]]
 
 
-def _typed(
-    params_type: type[Any], serve: Callable[[Serving, Any], Coroutine[Any, Any, Any]]
-) -> Handler:
-    async def handle(serving: Serving, raw: msgspec.Raw) -> bytes:
-        return codec.encode(await serve(serving, _checked(raw, params_type)))
-
-    return handle
-
-
-def _checked(raw: msgspec.Raw, params_type: type[Any]) -> Any:
-    try:
-        return codec.decode(raw, params_type)
-    except InvalidMessage as error:
-        raise InvalidParams(str(error)) from error
+async def _permission(serving: Serving, raw: msgspec.Raw) -> bytes:
+    asked = checked(raw, v1.RequestPermissionRequest)
+    return codec.encode(await serving.request_permission(asked, raw))
 
 
 _REQUESTS: dict[str, Handler] = {
-    "fs/read_text_file": _typed(v1.ReadTextFileRequest, Serving.read_text_file),
-    "fs/write_text_file": _typed(v1.WriteTextFileRequest, Serving.write_text_file),
-    "session/request_permission": _typed(v1.RequestPermissionRequest, Serving.request_permission),
-    "elicitation/create": _typed(v1.CreateElicitationRequest, Serving.create_elicitation),
-    "terminal/create": _typed(v1.CreateTerminalRequest, Serving.create_terminal),
-    "terminal/output": _typed(v1.TerminalOutputRequest, Serving.terminal_output),
-    "terminal/wait_for_exit": _typed(v1.WaitForTerminalExitRequest, Serving.wait_for_exit),
-    "terminal/kill": _typed(v1.KillTerminalRequest, Serving.kill_terminal),
-    "terminal/release": _typed(v1.ReleaseTerminalRequest, Serving.release_terminal),
-    "mcp/message": _typed(dict[str, Any], Serving.mcp_message),
-    "mcp/connect": _typed(_McpConnect, Serving.mcp_connect),
-    "mcp/disconnect": _typed(dict[str, Any], Serving.mcp_disconnect),
+    "fs/read_text_file": typed(v1.ReadTextFileRequest, Serving.read_text_file),
+    "fs/write_text_file": typed(v1.WriteTextFileRequest, Serving.write_text_file),
+    "session/request_permission": _permission,
+    "elicitation/create": typed(v1.CreateElicitationRequest, Serving.create_elicitation),
+    "terminal/create": typed(v1.CreateTerminalRequest, Serving.create_terminal),
+    "terminal/output": typed(v1.TerminalOutputRequest, Serving.terminal_output),
+    "terminal/wait_for_exit": typed(v1.WaitForTerminalExitRequest, Serving.wait_for_exit),
+    "terminal/kill": typed(v1.KillTerminalRequest, Serving.kill_terminal),
+    "terminal/release": typed(v1.ReleaseTerminalRequest, Serving.release_terminal),
+    "mcp/message": typed(dict[str, Any], Serving.mcp_message),
+    "mcp/connect": typed(_McpConnect, Serving.mcp_connect),
+    "mcp/disconnect": typed(dict[str, Any], Serving.mcp_disconnect),
 }
+
+
+def _unread(raw: msgspec.Raw, event: e.ToolCallUpdated) -> list[ToolContent]:
+    items = event.content if isinstance(event.content, list) else []
+    places = event.locations if isinstance(event.locations, list) else []
+    return unread_of_call(raw, len(items) + len(places))
 
 
 def _terminal_events(meta: dict[str, Any]) -> list[e.Event]:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from dragoman.client.dialect import Finished, Host
+from dragoman.client.serving import Told, checked, mcp_failure, typed, unreadable
+from dragoman.client.unread import unread_of_call, unread_of_piece
 from dragoman.client.v2 import inward, upserts
 from dragoman.client.v2.foreground import Foreground
-from dragoman.client.v2.unread import unread
 from dragoman.errors import (
     DragomanError,
     InternalError,
     InvalidMessage,
-    InvalidParams,
     MethodNotFound,
     from_wire,
-    to_wire,
 )
 from dragoman.host.elicitation import ElicitationRequest
 from dragoman.host.permissions import Subject
@@ -29,7 +27,6 @@ from dragoman.session import events as e
 from dragoman.session.content import ToolContent
 
 logger = logging.getLogger("dragoman.client")
-T = TypeVar("T")
 
 _WORK = frozenset(
     (
@@ -44,15 +41,6 @@ _WORK = frozenset(
 )
 """What shows that the agent is at work on a prompt."""
 _CHUNKS = frozenset((v2.AgentMessageChunk, v2.AgentThoughtChunk))
-
-
-class _Peek(msgspec.Struct, rename="camel"):
-    session_id: str
-    update: msgspec.Raw
-
-
-class _PeekUpdate(msgspec.Struct, rename="camel"):
-    session_update: str = ""
 
 
 class _PeekSubject(msgspec.Struct, rename="camel"):
@@ -112,11 +100,11 @@ class Serving:
 
     def _session_update(self, params: msgspec.Raw) -> None:
         try:
-            told = codec.decode(params, v2.UpdateSessionNotification)
+            told, fits = codec.examine(params, v2.UpdateSessionNotification)
         except InvalidMessage as error:
-            self._keep_unreadable(params, error)
+            self._keep(unreadable(params, error))
             return
-        size = len(memoryview(params))
+        size = len(params)
         if type(told.update) in _CHUNKS:  # nearly every update is one, and there is little to it
             self.conversations.of(told.session_id).foreground.works()
             self._host.on_event(told.session_id, inward.update(told.update), size)
@@ -125,21 +113,15 @@ class Serving:
             self._state(told.session_id, told.update)
             return
         for event in self._events(told.session_id, told.update):
-            if isinstance(event, e.ToolCallUpdated):
+            if not fits and isinstance(event, e.ToolCallUpdated):
                 event.more = [*event.more, *_unread(params, told.update)]
             self._host.on_event(told.session_id, event, size)
             size = 0  # it came in once
 
-    def _keep_unreadable(self, params: msgspec.Raw, error: InvalidMessage) -> None:
-        """An update that cannot be read is still part of the record."""
-        logger.debug("an update could not be read: %s", error)
-        try:
-            peek = msgspec.json.decode(params, type=_Peek)
-            kind = msgspec.json.decode(peek.update, type=_PeekUpdate).session_update
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return
-        raw = bytes(peek.update).decode()
-        self._host.on_event(peek.session_id, e.UnknownUpdate(kind, raw), len(raw))
+    def _keep(self, found: tuple[str, e.UnknownUpdate] | None) -> None:
+        if found is not None:
+            session_id, event = found
+            self._host.on_event(session_id, event, len(event.raw))
 
     def _events(self, session_id: str, wire: v2.SessionUpdate) -> list[e.Event]:
         conversation = self.conversations.of(session_id)
@@ -203,48 +185,42 @@ class Serving:
         try:
             return v2.MessageMcpResponse(result=await handle(p.method, p.params))
         except Exception as error:
-            if not isinstance(error, DragomanError):
-                logger.exception("an MCP server of ours failed")
-            code, message, data = to_wire(error)
-            wire = v2.McpError(code=code, message=message, data=UNSET if data is None else data)
-            return v2.MessageMcpResponse(error=wire)
+            code, message, data = mcp_failure(error)
+            return v2.MessageMcpResponse(error=v2.McpError(code=code, message=message, data=data))
 
 
 Handler = Callable[[Serving, msgspec.Raw], Coroutine[Any, Any, bytes]]
 
 
-def _typed(
-    params_type: type[Any], serve: Callable[[Serving, Any], Coroutine[Any, Any, Any]]
-) -> Handler:
-    async def handle(serving: Serving, raw: msgspec.Raw) -> bytes:
-        return codec.encode(await serve(serving, _params(raw, params_type)))
-
-    return handle
-
-
-def _params(raw: msgspec.Raw, params_type: type[T]) -> T:
-    try:
-        return codec.decode(raw, params_type)
-    except InvalidMessage as error:
-        raise InvalidParams(str(error)) from error
-
-
 async def _permission(serving: Serving, raw: msgspec.Raw) -> bytes:
-    asked = _params(raw, v2.RequestPermissionRequest)
+    asked = checked(raw, v2.RequestPermissionRequest)
     return codec.encode(await serving.request_permission(asked, raw))
 
 
 _REQUESTS: dict[str, Handler] = {
     "session/request_permission": _permission,
-    "elicitation/create": _typed(v2.CreateElicitationRequest, Serving.create_elicitation),
-    "mcp/message": _typed(v2.MessageMcpRequest, Serving.mcp_message),
+    "elicitation/create": typed(v2.CreateElicitationRequest, Serving.create_elicitation),
+    "mcp/message": typed(v2.MessageMcpRequest, Serving.mcp_message),
 }
 
 
 def _unread(params: msgspec.Raw, wire: v2.SessionUpdate) -> list[ToolContent]:
-    if not isinstance(wire, v2.SessionToolCallUpdate | v2.ToolCallContentChunk):
-        return []
-    return unread(msgspec.json.decode(params, type=_Peek).update, wire)
+    match wire:
+        case v2.SessionToolCallUpdate():
+            return unread_of_call(msgspec.json.decode(params, type=Told).update, _read(wire))
+        case v2.ToolCallContentChunk():
+            raw = msgspec.json.decode(params, type=Told).update
+            return unread_of_piece(raw, _read_content([wire.content]))
+        case _:
+            return []
+
+
+def _read(wire: v2.ToolCallUpdate) -> int:
+    return _read_content(wire.content or []) + len(wire.locations or [])
+
+
+def _read_content(items: list[v2.ToolCallContent]) -> int:
+    return sum(1 + len(item.changes) if isinstance(item, v2.Diff) else 1 for item in items)
 
 
 def tool_call_of(wire: v2.RequestPermissionRequest, raw: msgspec.Raw) -> e.ToolCallUpdated | None:
@@ -253,7 +229,8 @@ def tool_call_of(wire: v2.RequestPermissionRequest, raw: msgspec.Raw) -> e.ToolC
         return None
     call = wire.subject.tool_call
     event = inward.tool_call_update(call)
-    event.more = unread(msgspec.json.decode(raw, type=_PeekPermission).subject.tool_call, call)
+    told = msgspec.json.decode(raw, type=_PeekPermission).subject.tool_call
+    event.more = unread_of_call(told, _read(call))
     return event
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dragoman.errors import SequenceGap
+from dragoman.errors import SequenceGap, UnknownSession
 from dragoman.store import events as limits
 from dragoman.store.postgres.appending import fenced
 from dragoman.store.postgres.database import Database
@@ -48,20 +48,29 @@ _SAVE = """
 INSERT INTO snapshots (session, seq, body) VALUES (%s, %s, %s)
 ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body
 """
+# As many as one transaction should have: whoever appends anywhere waits for it.
+_NEXT = """
+SELECT max(seq) FROM (
+    SELECT seq, sum(octet_length(body)) OVER (ORDER BY seq) AS size
+    FROM events WHERE session = %s AND seq > %s AND seq <= %s ORDER BY seq LIMIT %s
+) AS measured WHERE size <= %s OR seq = %s
+"""
 _COPY_EVENTS = """
 WITH added AS (UPDATE head SET position = position + %s RETURNING position - %s AS before)
 INSERT INTO events (position, session, seq, body)
 SELECT added.before + row_number() OVER (ORDER BY e.seq), %s, e.seq, e.body
-FROM added, events e WHERE e.session = %s AND e.seq <= %s
+FROM added, events e WHERE e.session = %s AND e.seq > %s AND e.seq <= %s
 """
 _COPY_SAID = """
 INSERT INTO said (session, seq, kind, text, words)
-SELECT %s, seq, kind, text, words FROM said WHERE session = %s AND seq <= %s
+SELECT %s, seq, kind, text, words FROM said WHERE session = %s AND seq > %s AND seq <= %s
 """
 _COPY_SNAPSHOT = """
 INSERT INTO snapshots (session, seq, body)
 SELECT %s, seq, body FROM snapshots WHERE session = %s AND seq <= %s
+ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body
 """
+COPY_EVENTS = 2000
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -106,14 +115,29 @@ async def save_snapshot(db: Database, lease: Lease, saved: Snapshot) -> None:
     await db.run(_SAVE, ((await fenced(db, lease)).key, saved.seq, saved.body))
 
 
-async def copy_events(db: Database, source: str, lease: Lease) -> int:
-    """The sequence stays the same, so what refers to it still does."""
-    target, origin = await fenced(db, lease), await key_of(db, source, lock=True)
+async def begin_copy(db: Database, source: str, lease: Lease) -> int:
+    """How far to copy: what the source is given from now on is its own. Nobody waits for that, and
+    the state that is copied first counts once the events are there that lead to it."""
+    target, origin = await fenced(db, lease), await key_of(db, source)
     if target.last_seq:
         raise SequenceGap(db.place, target.last_seq + 1, 1)
     [(last,)] = await db.rows("SELECT last_seq FROM sessions WHERE key = %s", (origin,))
-    await db.run(_COPY_SAID, (target.key, origin, last))
     await db.run(_COPY_SNAPSHOT, (target.key, origin, last))
-    await db.run("UPDATE sessions SET last_seq = %s WHERE key = %s", (last, target.key))
-    await db.run(_COPY_EVENTS, (last, last, target.key, origin, last))
     return last
+
+
+async def copy_some(db: Database, source: str, lease: Lease, last: int) -> bool:
+    """The next events on the way to the last; whether there are more. The sequence stays the same,
+    so what refers to it still does. Raises UnknownSession when the source is deleted meanwhile."""
+    target, origin = await fenced(db, lease), await key_of(db, source)
+    after = target.last_seq
+    asked = (origin, after, last, COPY_EVENTS, limits.MAX_BYTES, after + 1)
+    upto = (await db.rows(_NEXT, asked))[0][0] if after < last else after
+    if upto is None:
+        raise UnknownSession(source)
+    await db.run(_COPY_SAID, (target.key, origin, after, upto))
+    await db.run("UPDATE sessions SET last_seq = %s WHERE key = %s", (upto, target.key))
+    count = upto - after
+    if await db.run(_COPY_EVENTS, (count, count, target.key, origin, after, upto)) != count:
+        raise UnknownSession(source)
+    return upto < last

@@ -41,6 +41,11 @@ _FORGET_WAITING = """
 DELETE FROM commands
 WHERE state = 'waiting' AND sent_at < clock_timestamp() - make_interval(secs => %s)
 """
+# Whoever took it ended before it said what came of it, or nobody ever did.
+_LEFT = """
+FROM commands WHERE (state = 'taken' AND sent_at < clock_timestamp() - make_interval(secs => %s))
+    OR (state = 'waiting' AND sent_at < clock_timestamp() - make_interval(secs => %s))
+"""
 _WITHDRAW = "DELETE FROM commands WHERE state = 'waiting' AND id = %s"
 # Taken by one who does not own the session any more: it may have been carried out, or not.
 _OUTCOME = """
@@ -84,6 +89,19 @@ async def withdraw(db: Database, command_id: int) -> bool:
 async def settle(db: Database, command_id: int, body: bytes) -> None:
     await db.run(_SETTLE, (body, command_id))
     await db.run(_FORGET, (limits.KEEP_OUTCOMES_SECONDS,))
+
+
+async def has_left(db: Database) -> bool:
+    """Whether there are commands that nobody asks for any more, and nobody will settle."""
+    return await db.row(f"SELECT 1 {_LEFT} LIMIT 1", _long_ago()) is not None
+
+
+async def forget_left(db: Database) -> None:
+    await db.run(f"DELETE {_LEFT}", _long_ago())
+
+
+def _long_ago() -> tuple[float, float]:
+    return limits.KEEP_OUTCOMES_SECONDS, limits.KEEP_WAITING_SECONDS
 
 
 async def outcome(db: Database, command_id: int) -> Outcome:

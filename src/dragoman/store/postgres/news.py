@@ -26,13 +26,13 @@ _LONGEST_PAUSE = 2.0
 
 class News:
     """`is_own` tells by the server's process whether we wrote it ourselves. `heard_of_rules` is
-    called when rules may have changed, with whether the next change will be heard of too."""
+    called when rules may have changed."""
 
     def __init__(
         self,
         address: Address,
         is_own: Callable[[int], bool],
-        heard_of_rules: Callable[[bool], None],
+        heard_of_rules: Callable[[], None],
     ) -> None:
         self._address = address
         self._is_own = is_own
@@ -73,7 +73,6 @@ class News:
                     pause = 0.1
                     await self._hear(db)
                 finally:
-                    self._heard_of_rules(False)
                     await db.close()
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
@@ -81,7 +80,7 @@ class News:
     async def _hear(self, db: Database) -> None:
         """Until the connection is lost. Raises StoreError."""
         await db.run(f"LISTEN {CHANNEL}")
-        self._heard_of_rules(True)
+        self._heard_of_rules()
         while True:
             # Also after LISTEN: what was written before nobody told us.
             self.tell()
@@ -93,7 +92,7 @@ class News:
         try:
             async for notice in db.connection.notifies(timeout=POLL_SECONDS):
                 if notice.payload == RULES:
-                    self._heard_of_rules(True)
+                    self._heard_of_rules()
                 if self._soon is None and not self._is_own(notice.pid):
                     loop = asyncio.get_running_loop()
                     self._soon = loop.call_later(_TOGETHER_SECONDS, self.tell)

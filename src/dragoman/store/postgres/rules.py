@@ -1,8 +1,6 @@
-"""The rules that "always" answers made, in the database. For any thread; nothing here is awaited.
+"""The rules that "always" answers made, in SQL; and as a program has them that has no store open.
 
-Policies ask for the list at every decision, so it is kept until a change is heard of. While the
-database is away the rules last known hold: whoever could change them cannot reach it either, or
-will be heard when it is back.
+Such a program waits for the database at each decision. A host has them at hand: `kept_rules`.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import CHANNEL, SCHEMA
 from dragoman.store.postgres.failures import connect_error, lost, store_error
 from dragoman.store.postgres.news import RULES
+from dragoman.store.rules import must_last
 
 logger = logging.getLogger("dragoman.store")
 
@@ -32,37 +31,33 @@ _Connection = psycopg.Connection[TupleRow]
 
 _SETTINGS = f"SET search_path = {SCHEMA}; SET statement_timeout = '10s'"
 _ANY = f"SELECT to_regclass('{SCHEMA}.rules') IS NOT NULL"
-_LOAD = "SELECT body, created_at, used_at FROM rules ORDER BY place"
-_REMOVE = "DELETE FROM rules WHERE id = %s"
-_INSERT = "INSERT INTO rules (id, body, created_at) VALUES (%s, %s, %s)"
+LOAD = "SELECT body, created_at, used_at FROM rules ORDER BY place"
+REMOVE = "DELETE FROM rules WHERE id = %s"
+INSERT = "INSERT INTO rules (id, body, created_at) VALUES (%s, %s, %s)"
 USED = "UPDATE rules SET used_at = %s WHERE id = %s"
-_TELL = f"SELECT pg_notify('{CHANNEL}', '{RULES}')"
+TELL_OF_RULES = f"SELECT pg_notify('{CHANNEL}', '{RULES}')"
 
 _rule = msgspec.json.Decoder(Rule)
 
 
-class PostgresRules:
-    """Opened when it is first asked. `is_away` says whether the store has lost the database, and
-    `note` writes the use of a rule some time; without a store it is written at once."""
+def stored_rule(place: str, row: tuple[Any, ...]) -> StoredRule:
+    """Raises StoreCorrupt."""
+    body, created_at, used_at = row
+    try:
+        return StoredRule(_rule.decode(body), created_at, used_at)
+    except msgspec.DecodeError as error:
+        raise StoreCorrupt(place, f"a rule cannot be read: {error}") from error
 
-    def __init__(
-        self,
-        address: Address,
-        *,
-        is_away: Callable[[], bool] = lambda: False,
-        note: Callable[[str, float], None] | None = None,
-    ) -> None:
+
+class PostgresRules:
+    """Connected when it is first asked, for any thread; nothing here is awaited. While the database
+    is away the rules last known hold, and none can be added."""
+
+    def __init__(self, address: Address) -> None:
         self._address = address
-        self._is_away = is_away
-        self._note = note
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
         self._known: tuple[StoredRule, ...] | None = None
-        self._is_watched = self._is_current = False
-
-    def heard(self, is_watched: bool) -> None:
-        """They may have changed; whether the next change will be heard of too."""
-        self._is_watched, self._is_current = is_watched, False
 
     def list(self) -> Sequence[Rule]:
         """The rules alone, in the order in which they were made."""
@@ -71,49 +66,34 @@ class PostgresRules:
     def load(self) -> tuple[StoredRule, ...]:
         """All that is stored, expired rules too."""
         with self._lock:
-            known = self._known
-            if known is not None and (self._is_current or self._is_away()):
-                return known
-            # Before it is read: what is heard of meanwhile makes it old again.
-            self._is_current = self._is_watched
             try:
                 self._known = self._do(self._read)
             except StoreAway:
-                self._is_current = False
-                if known is None:
+                if self._known is None:
                     raise
-                return known
-            except StoreError:
-                self._is_current = False
-                raise
             return self._known
 
     def add(self, rule: Rule) -> None:
         """Store a rule; one with the same id is replaced."""
-        if not rule.id or rule.scope == "once" or rule.anywhere:
-            raise ValueError("a stored rule has an id, lasts, and is no flag")
+        must_last(rule)
         body, now = msgspec.json.encode(rule), time.time()
 
         def write(connection: _Connection) -> None:
-            connection.execute(_REMOVE, (rule.id,))
-            connection.execute(_INSERT, (rule.id, body, now))
+            connection.execute(REMOVE, (rule.id,))
+            connection.execute(INSERT, (rule.id, body, now))
 
         self._write(write)
 
     def revoke(self, rule_id: str) -> bool:
         """Forget a rule; whether there was one."""
-        return self._write(lambda connection: connection.execute(_REMOVE, (rule_id,)).rowcount > 0)
+        return self._write(lambda connection: connection.execute(REMOVE, (rule_id,)).rowcount > 0)
 
     def used(self, rule_id: str) -> None:
         """Remember that the rule has just decided something. Not worth an error: it is for people
         who wonder whether a rule is still of use."""
-        now = time.time()
-        if self._note is not None:
-            self._note(rule_id, now)
-            return
         try:
             with self._lock:
-                self._do(lambda connection: connection.execute(USED, (now, rule_id)))
+                self._do(lambda connection: connection.execute(USED, (time.time(), rule_id)))
         except StoreError as error:
             logger.warning("the use of a rule could not be noted: %s", error)
 
@@ -124,27 +104,16 @@ class PostgresRules:
     def _read(self, connection: _Connection) -> tuple[StoredRule, ...]:
         if connection.execute(_ANY).fetchone() != (True,):
             return ()
-        return tuple(self._stored(row) for row in connection.execute(_LOAD))
-
-    def _stored(self, row: tuple[Any, ...]) -> StoredRule:
-        body, created_at, used_at = row
-        try:
-            return StoredRule(_rule.decode(body), created_at, used_at)
-        except msgspec.DecodeError as error:
-            raise StoreCorrupt(self._address.shown, f"a rule cannot be read: {error}") from error
+        return tuple(stored_rule(self._address.shown, row) for row in connection.execute(LOAD))
 
     def _write(self, work: Callable[[_Connection], T]) -> T:
+        def told(connection: _Connection) -> T:
+            with connection.transaction():
+                result = work(connection)
+                connection.execute(TELL_OF_RULES)
+                return result
+
         with self._lock:
-            if self._is_away():
-                raise StoreAway(self._address.shown, "the database cannot be reached")
-            self._is_current = False
-
-            def told(connection: _Connection) -> T:
-                with connection.transaction():
-                    result = work(connection)
-                    connection.execute(_TELL)
-                    return result
-
             return self._do(told)
 
     def _do(self, work: Callable[[_Connection], T]) -> T:

@@ -5,11 +5,8 @@ What is in the tables is the business of the modules beside this one; here they 
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -21,14 +18,14 @@ from dragoman.store.postgres import events, hosts, inbox, owners, sessions
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.events import Wanted
+from dragoman.store.postgres.kept_rules import KeptRules
 from dragoman.store.postgres.link import Link, Outage
 from dragoman.store.postgres.news import News
 from dragoman.store.postgres.outbox import Left, Outbox
 from dragoman.store.postgres.reader import Reader
-from dragoman.store.postgres.rules import USED, PostgresRules
 from dragoman.store.postgres.search import search
 from dragoman.store.postgres.tables import migrate
-from dragoman.store.postgres.writer import Job, Writer
+from dragoman.store.postgres.writer import Writer
 from dragoman.store.records import (
     Batch,
     Command,
@@ -48,6 +45,10 @@ logger = logging.getLogger("dragoman.store")
 
 T = TypeVar("T")
 
+_DELAYED = (
+    "the database cannot be reached: what runs goes on, but is stored and shown only when it is "
+    "back; until then nothing else is begun"
+)
 _NEVER = 2**62
 """No event has such a number; a cursor may have any."""
 
@@ -62,8 +63,7 @@ class PostgresStore:
         self._following = Link(address, self.outage, reads=True)
         self._writer = Writer(self._writing, self.outage, outbox)
         self._reader = Reader(self._following)
-        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
-        self._rules = PostgresRules(address, is_away=lambda: self.outage.is_on, note=self._note)
+        self._rules = KeptRules(self._reading, self._writer, self.outage)
         self._news = News(address, lambda pid: pid == self._writing.pid, self._rules.heard)
         self._writer.on_news = self._news.tell
         self._writer.on_back = self._renew_first
@@ -78,6 +78,9 @@ class PostgresStore:
             await self._purge()
         if await self._writing.use(owners.has_forgettable):
             await self._writer.write(owners.forget)
+        if await self._writing.use(inbox.has_left):
+            await self._writer.write(inbox.forget_left)
+        await self._rules.read()
 
     async def _deliver(self, left: Left) -> None:
         try:
@@ -99,19 +102,23 @@ class PostgresStore:
         left.remove()
 
     @property
-    def rules(self) -> PostgresRules:
+    def rules(self) -> KeptRules:
         return self._rules
 
     @property
     def is_local(self) -> bool:
         return False
 
+    @property
+    def away(self) -> str | None:
+        return _DELAYED if self.outage.is_on else None
+
     async def aclose(self) -> None:
         await self._writer.aclose()
         await self._news.aclose()
+        await self._rules.aclose()
         for link in (self._writing, self._reading, self._following):
             await link.aclose()
-        await asyncio.to_thread(self._rules.close)
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────
 
@@ -160,7 +167,12 @@ class PostgresStore:
         await self._writer.write(partial(events.save_snapshot, lease=lease, saved=snapshot))
 
     async def copy_events(self, source: str, lease: Lease) -> int:
-        return await self._writer.write(partial(events.copy_events, source=source, lease=lease))
+        """A long one bit by bit, so that nobody else has to wait for it."""
+        last = await self._writer.write(partial(events.begin_copy, source=source, lease=lease))
+        job = partial(events.copy_some, source=source, lease=lease, last=last)
+        while await self._writer.write(job):
+            pass
+        return last
 
     async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
         return await self._read(partial(search, text=query, limit=limit))
@@ -237,23 +249,6 @@ class PostgresStore:
 
     async def _read(self, work: Callable[[Database], Awaitable[T]]) -> T:
         return await self._reading.use(work)
-
-    def _note(self, rule_id: str, now: float) -> None:
-        """From any thread, for some time later."""
-        if threading.get_ident() == self._thread:
-            self._note_here(rule_id, now)
-            return
-        with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._note_here, rule_id, now)
-
-    def _note_here(self, rule_id: str, now: float) -> None:
-        async def write(db: Database) -> None:
-            await db.run(USED, (now, rule_id))
-
-        with suppress(StoreError):
-            future: asyncio.Future[None] = self._loop.create_future()
-            future.add_done_callback(lambda done: done.cancelled() or done.exception())
-            self._writer.submit(Job(write, future))
 
 
 async def open_postgres(address: str, directory: Path) -> PostgresStore:

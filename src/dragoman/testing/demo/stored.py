@@ -105,12 +105,12 @@ def _home() -> str:
 
 def _bounded(history: list[msgspec.Raw]) -> list[msgspec.Raw]:
     """Without the oldest turns, if they are too much."""
-    size = sum(len(memoryview(update)) for update in history)
+    size = sum(len(update) for update in history)
     start = 0
     while size > MAX_HISTORY_BYTES and start < len(history):
-        size -= len(memoryview(history[start]))
+        size -= len(history[start])
         start += 1
         while start < len(history) and _TURN not in bytes(history[start]):
-            size -= len(memoryview(history[start]))
+            size -= len(history[start])
             start += 1
     return history[start:]

@@ -120,8 +120,8 @@ async def sign_out(server: Server, name: str) -> None:
 
 
 async def doctor(server: Server, name: str) -> DoctorReport:
-    command = server.launcher.command(name)
-    report = await examine(command, name=name, seconds=_DOCTOR_SECONDS)
+    agent = server.launcher.target(name)
+    report = await examine(agent, name=name, seconds=_DOCTOR_SECONDS)
     grades = ("pass", "warn", "fail", "skip")
     return DoctorReport(
         **msgspec.structs.asdict(report),

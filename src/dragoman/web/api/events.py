@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response
 
+from dragoman.hub.outages import outages
 from dragoman.store.archive import exported
 from dragoman.store.records import StoredEvent
 from dragoman.web.by_type import events_of_types
@@ -34,6 +35,7 @@ from dragoman.web.sse import (
     at_frame,
     gone_frame,
     reset_frame,
+    store_frame,
 )
 from dragoman.web.stream import Pace, Stream, merged, with_beats
 
@@ -98,9 +100,16 @@ async def all_events(server: Server, query: AllEventsQuery, request: Request) ->
         told = _told_from(after, last, start=last)
     pace = Pace()
     listed = server.roster.frames(await server.roster.begin())
-    both = merged(server.hub.watch_all(min(after, last)), listed)
-    live = _live(server, both, "all", pace, query.coalesce)
+    told_too = () if server.hub.store.is_local else (_outages(server),)
+    happens = merged(server.hub.watch_all(min(after, last)), listed, *told_too)
+    live = _live(server, happens, "all", pace, query.coalesce)
     return _stream(_told_first(told, live), pace)
+
+
+async def _outages(server: Server) -> AsyncGenerator[bytes]:
+    """For whoever looks at a page on which nothing happens any more."""
+    async for away in outages(server.hub.store):
+        yield store_frame(away)
 
 
 # ── streams ───────────────────────────────────────────────────────────────────────────────────

@@ -109,7 +109,7 @@ async def summary(server: Server, session_id: str) -> Summary:
 
 async def summary_of(server: Server, live: Live) -> Summary:
     """Of a session that was just opened: with what its agent said about it."""
-    await live.recording.settled()
+    await live.recording.stored()
     return await summary(server, live.id)
 
 
@@ -157,6 +157,7 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
         continuity=state.continuity,
         pending=list(state.pending.values()),
         turn=state.turn,
+        last_turn=state.turns[-1] if state.turns else None,
         modes=state.modes,
         config_options=state.config_options,
         commands=state.commands,

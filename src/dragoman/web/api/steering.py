@@ -32,11 +32,21 @@ from dragoman.web.shapes.steering import (
 async def prompt(server: Server, session_id: str, body: PromptBody) -> Accepted:
     content = await prompt_content(server, session_id, body)
     reply = await server.hub.send(session_id, c.Prompt(content))
-    return Accepted(turn=reply["turn"], queued=reply["queued"])
+    return Accepted(turn=reply["turn"], queued=reply["queued"], delayed=reply.get("delayed"))
 
 
 async def cancel(server: Server, session_id: str) -> Cancelled:
     reply = await server.hub.send(session_id, c.Cancel())
+    return Cancelled(cancelled=reply["cancelled"])
+
+
+async def cancel_tool_call(server: Server, session_id: str, tool_call_id: str) -> Cancelled:
+    reply = await server.hub.send(session_id, c.CancelToolCall(tool_call_id))
+    return Cancelled(cancelled=reply["cancelled"])
+
+
+async def cancel_terminal(server: Server, session_id: str, terminal_id: str) -> Cancelled:
+    reply = await server.hub.send(session_id, c.CancelTerminal(terminal_id))
     return Cancelled(cancelled=reply["cancelled"])
 
 
@@ -110,13 +120,17 @@ async def list_queue(server: Server, session_id: str) -> Queue:
 
 async def change_queue(server: Server, session_id: str, body: QueueBody) -> Queue:
     content = await prompt_content(server, session_id, body)
-    if body.id is None:
-        await server.hub.send(session_id, c.Prompt(content))
-    else:
-        await server.hub.send(session_id, c.EditQueued(body.id, content))
-    return await list_queue(server, session_id)
+    command = c.Prompt(content) if body.id is None else c.EditQueued(body.id, content)
+    return await _queue_after(server, session_id, command)
 
 
 async def drop_queued(server: Server, session_id: str, query: IdQuery) -> Queue:
-    await server.hub.send(session_id, c.DropQueued(query.id))
+    return await _queue_after(server, session_id, c.DropQueued(query.id))
+
+
+async def _queue_after(server: Server, session_id: str, command: c.Command) -> Queue:
+    reply = await server.hub.send(session_id, command)
+    if (delayed := reply.get("delayed")) is not None:
+        # It was done here, and cannot be shown: what the queue is now, the database has to say.
+        raise CommandRefused(session_id, "unsure", delayed)
     return await list_queue(server, session_id)

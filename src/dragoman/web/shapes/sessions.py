@@ -70,6 +70,8 @@ class Detail(Summary):
     continuity: Continuity
     pending: list[Pending]
     turn: TurnState | None
+    last_turn: TurnState | None
+    """The running one, or else the one that ended last, with the tokens its agent told."""
     modes: Modes | None
     config_options: list[ConfigOption]
     commands: list[Command]

@@ -19,15 +19,17 @@ class PromptBody(Shape):
     content: list[dict[str, Any]] = msgspec.field(default_factory=list[dict[str, Any]])
 
 
-class Accepted(Shape):
-    """The prompt's turn; `queued` behind another one."""
+class Accepted(Shape, omit_defaults=True):
+    """The prompt's turn; `queued` behind another one. `delayed` says why it does not begin yet,
+    while the database cannot be reached."""
 
     turn: str
     queued: bool
+    delayed: str | None = None
 
 
 class Cancelled(Shape):
-    """Whether there was a turn to cancel."""
+    """Whether there was something to cancel: a turn, or a part of one that still ran."""
 
     cancelled: bool
 

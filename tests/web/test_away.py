@@ -1,0 +1,96 @@
+"""The database is away: who asks over HTTP is told so at once, and what is delayed by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from store.postgres.stores import until
+from support.cable import cable_to
+from support.peers import soon
+from support.postgres import empty_database
+from support.serving import STREAM, Served, sent_events, served
+
+from dragoman.store.postgres import link
+from dragoman.testing import ScriptedAgent
+from dragoman.testing.steps import say
+
+
+def agents() -> dict[str, ScriptedAgent]:
+    return {"scripted": ScriptedAgent([say("hello")])}
+
+
+async def prompted(web: Served, session_id: str) -> dict[str, object]:
+    path = f"/api/sessions/{session_id}/prompt"
+    response = await soon(web.http.post(path, json={"text": "go"}))
+    assert response.status_code == 202, response.text
+    return response.json()
+
+
+async def test_a_prompt_is_taken_and_said_to_be_delayed(tmp_path: Path) -> None:
+    async with (
+        cable_to(empty_database()) as cable,
+        served(tmp_path, agents(), database=cable.address) as web,
+    ):
+        session_id = await web.new_session()
+        cable.cut()
+        reply = await prompted(web, session_id)
+        assert "the database cannot be reached" in str(reply["delayed"])
+        queued = f"/api/sessions/{session_id}/queue"
+        assert await soon(web.refused("POST", queued, {"text": "next"})) == (409, "unsure")
+        cable.mend()
+        ended: list[str] = []
+        async with web.http.stream(
+            "GET", f"/api/sessions/{session_id}/events", headers=STREAM
+        ) as response:
+            async for sent in sent_events(response):
+                if sent.json["type"] == "turn_ended":
+                    ended.append(sent.json["turn_id"])
+                if len(ended) == 2:
+                    break
+        assert ended[0] == reply["turn"]
+        assert set(await prompted(web, session_id)) == {"turn", "queued"}
+
+
+async def test_the_stream_of_all_sessions_says_that_it_is_away_and_that_it_is_back(
+    tmp_path: Path,
+) -> None:
+    async with (
+        cable_to(empty_database()) as cable,
+        served(tmp_path, agents(), database=cable.address) as web,
+    ):
+        session_id = await web.new_session()
+        async with web.http.stream("GET", "/api/events", headers=STREAM) as response:
+            told = (sent async for sent in sent_events(response) if sent.event == "store")
+            cable.cut()
+            await prompted(web, session_id)
+            away = (await soon(anext(told))).json["away"]
+            assert away.startswith("the database cannot be reached: what runs goes on")
+            cable.mend()
+            assert (await soon(anext(told))).json == {"away": None}
+
+
+async def test_what_cannot_wait_is_refused_with_a_word_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.2)
+    async with (
+        cable_to(empty_database()) as cable,
+        served(tmp_path, agents(), database=cable.address) as web,
+    ):
+        session_id = await web.new_session()
+        cable.cut()
+        path = f"/api/sessions/{session_id}"
+        for refused in (
+            web.refused("GET", "/api/sessions"),
+            web.refused("POST", "/api/sessions", {"cwd": str(tmp_path)}),
+            web.refused("GET", "/api/search?q=hello"),
+            web.refused("PATCH", path, {"title": "another"}),
+            web.refused("POST", f"{path}/close"),
+            web.refused("DELETE", path),
+        ):
+            assert await soon(refused) == (503, "store_away")
+        cable.mend()
+        await until(lambda: web.server.hub.store.away is None)
+        assert list(web.server.hub.live) == [session_id]
+        assert (await web.done(session_id))["title"] == "go"

@@ -1,0 +1,26 @@
+// A stored session that is looked back at: what it was after some of its events. Nothing in it can be
+// answered or stopped.
+
+import type { Event } from '../core/events'
+import { Changes, reduce } from '../core/fold'
+import { newState } from '../core/state'
+import { LiveSession } from './session'
+
+export class PastSession extends LiveSession {
+  override readonly past = true
+  private folded = 0
+
+  /** Show it after the first `count` of its events. Going on changes rows; going back begins anew. */
+  show(events: Event[], count: number): void {
+    const anew = !this.loaded || count < this.folded
+    if (anew) this.state = newState()
+    const changes = new Changes()
+    for (const event of events.slice(anew ? 0 : this.folded, count)) reduce(this.state, event, changes)
+    this.folded = count
+    this.loaded = true
+    this.tell(changes)
+    if (!anew) return
+    this.thread.emit()
+    this.facts.emit()
+  }
+}

@@ -1,0 +1,33 @@
+// Some sessions under a heading, a line each.
+
+import type { ReactNode } from 'react'
+import { ago, baseName } from '../core/format'
+import { titleOf } from '../core/listing'
+import { reveal } from '../core/visible'
+import type { Summary } from '../live/api'
+import { Plain } from './plain'
+import { paths } from './route'
+import { StatusMark } from './status'
+
+interface ShelfProps { name: string; sessions: Summary[]; note?: (session: Summary) => string; more?: ReactNode }
+
+export function Shelf({ name, sessions, note = () => '', more }: ShelfProps) {
+  if (sessions.length === 0) return null
+  return (
+    <section className="shelf" aria-label={name}>
+      <h2>{name} {more}</h2>
+      <ul>
+        {sessions.map((session) => (
+          <li key={session.id}>
+            <a href={paths.session(session.id)}>
+              <StatusMark session={session} quiet />
+              <span className="title"><strong><Plain text={titleOf(session)} /></strong>{note(session) && <small><Plain text={note(session)} /></small>}</span>
+              <small title={reveal(session.cwd)}><Plain text={baseName(session.cwd)} /> · <Plain text={session.agent} /></small>
+              <small className="when">{ago(session.updatedAt)}</small>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
