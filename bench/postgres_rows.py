@@ -24,7 +24,9 @@ _LIVE = 1000
 _SECONDS = 10
 _SESSIONS = 500
 _TIMEOUT_SECONDS = 1200.0
+_LONG = 100_000
 _FIRST = "the first mark"
+_LAST = "the last 1,000"
 _NOTE = (
     "PostgreSQL: the distribution's, with its own settings but 64 MB of buffers, on the same cores "
     "as the eight hosts that write and the one that reads; every commit is on the disk."
@@ -56,7 +58,16 @@ def postgres(bench: Bench) -> list[Row]:
         Row(f"event {what}, CPU of a host", "{:.1f} µs", _cells(flood, "cpu_us")),
         Row(f"{seen}, median", "{:.0f} ms", _cells(pace, "p50_ms")),
         Row(f"{seen}, p99", "{:.0f} ms", _cells(pace, "p99_ms"), lag),
+        _first_page(),
     ]
+
+
+def _first_page() -> Row:
+    """A long session is read for the cost of its pages, not for that of all the rest."""
+    samples = interleave({OURS: lambda: _alone("pages", _SESSIONS, _LONG)}, 1)[OURS]
+    cells = {**_cells(samples, "first"), _LAST: _cells(samples, "last")[OURS]}
+    what = f"first 1,000 of {_LONG:,} events of a session read from PostgreSQL, wall"
+    return Row(what, "{:.1f} ms", cells, at_most_times(2, _LAST))
 
 
 def postgres_growth(bench: Bench) -> list[Row]:

@@ -1,7 +1,8 @@
 """A host on a PostgreSQL store: writes events, follows what others write, or shows how that grows.
 
-Arguments: the address, then `flood SECONDS SESSIONS`, `pace SECONDS SESSIONS`, `follow SECONDS` or
-`growth SESSIONS MARK …`. Says "ready", waits for a line of input, and prints the figures as JSON.
+Arguments: the address, then `flood SECONDS SESSIONS`, `pace SECONDS SESSIONS`, `follow SECONDS`,
+`growth SESSIONS MARK …` or `pages SESSIONS EVENTS`. Says "ready", waits for a line of input, and
+prints the figures as JSON.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 from itertools import count, cycle
 from pathlib import Path
 
+from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.store import PostgresStore, open_postgres
 from dragoman.store.records import Batch, Lease, Owner, Said, SessionChange, SessionRecord
 
@@ -178,6 +181,23 @@ async def growth(store: PostgresStore, sessions: int, *marks: int) -> dict[str, 
     return figures
 
 
+async def pages(store: PostgresStore, sessions: int, events: int) -> dict[str, float]:
+    """What the first thousand events of a long session take to read, and the last, among many
+    short ones."""
+    (long, *short), figures = await begin(store, sessions), dict[str, float]()
+    go()
+    await Spread(store, short).write(len(short) * _IN_A_ROW)
+    await Spread(store, [long]).write(events)
+    # As a server does by itself after a while: only then it knows that one of them is long.
+    db = await Database.connect(Address(sys.argv[1]))
+    await db.run("ANALYZE")
+    await db.close()
+    for page, after in (("first", 0), ("last", events - 1000)):
+        read = [await _timed(store.events(long.session_id, after=after)) for _ in range(_SAMPLES)]
+        figures[page] = min(read) * 1e3
+    return figures
+
+
 async def _timed(work: Awaitable[object]) -> float:
     begun = time.perf_counter()
     await work
@@ -189,6 +209,7 @@ WORK: dict[str, Callable[..., Awaitable[dict[str, float]]]] = {
     "pace": pace,
     "follow": follow,
     "growth": growth,
+    "pages": pages,
 }
 
 

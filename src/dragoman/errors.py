@@ -144,12 +144,14 @@ class PeerStalled(ConnectionLost):
 
 
 class RemoteLost(ConnectionLost):
-    """The connection to a remote agent ended though nobody closed it; `reason` says how."""
+    """The connection to a remote agent ended though nobody closed it; `reason` says how, `refused`
+    whether it says that it does not want us."""
 
-    def __init__(self, place: str, reason: str) -> None:
+    def __init__(self, place: str, reason: str, *, refused: bool = False) -> None:
         super().__init__(place, reason)
         self.place = place
         self.reason = reason
+        self.refused = refused
 
     def __str__(self) -> str:
         return f"the connection to {self.place} was lost: {self.reason}"
@@ -188,12 +190,16 @@ class CommandNotFound(StartError):
 
 
 class Unreachable(StartError):
-    """A remote agent could not be reached; `again` tells whether trying again may help."""
+    """A remote agent could not be reached; `again` tells whether trying again may help, `refused`
+    whether it wants to see other credentials."""
 
-    def __init__(self, place: str, reason: str, *, again: bool = False) -> None:
+    def __init__(
+        self, place: str, reason: str, *, again: bool = False, refused: bool = False
+    ) -> None:
         super().__init__(place, reason)
         self.place = place
         self.again = again
+        self.refused = refused
 
     def __str__(self) -> str:
         return f"could not reach {self.place}: {self.reason}"

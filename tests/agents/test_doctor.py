@@ -210,6 +210,8 @@ async def door(status: int = 200) -> AsyncGenerator[str]:
         (200, {}, "warn", "it asked for no header"),
         (200, {"X-Key": "k"}, "warn", "without our headers too"),
         (403, {"X-Key": "k"}, "pass", "is not let in"),
+        (401, {"X-Key": "k"}, "pass", "is not let in"),
+        (404, {"X-Key": "k"}, "skip", "who else is let in: could not reach"),
         (503, {"X-Key": "k"}, "skip", "it cannot serve us now (503)"),
     ],
 )
@@ -221,11 +223,27 @@ async def test_a_door_that_is_open_to_strangers_is_a_warning(
     assert (outcome.grade, words in outcome.text) == (grade, True), outcome.text
 
 
-async def test_a_door_that_is_shut_again_at_once_is_not_open() -> None:
+@pytest.mark.parametrize(
+    ("close", "grade", "words"),
+    [
+        (frame((1008).to_bytes(2) + b"who are you?", 0x8), "pass", "is not let in"),
+        (frame((1011).to_bytes(2) + b"it crashed", 0x8), "skip", "failed (it crashed)"),
+        (frame((1000).to_bytes(2), 0x8), "skip", "closed it"),
+        (None, "skip", "it was cut"),
+    ],
+    ids=["policy", "a crash", "no reason", "cut"],
+)
+async def test_a_door_that_is_shut_again_is_known_to_be_shut_only_when_it_says_why(
+    close: bytes | None, grade: str, words: str
+) -> None:
     async with tidy_loop(), socket_server() as server:
         agent = RemoteAgent(server.url, {"X-Key": "k"})
         checking = asyncio.create_task(door_checks.strangers(agent, "/tmp"))
         stranger = await server.connection()
         assert "X-Key" not in server.requests[0].headers
-        stranger.writer.write(frame((1008).to_bytes(2), 0x8))
-        assert (await soon(checking)).grade == "pass"
+        if close is None:
+            stranger.writer.transport.abort()
+        else:
+            stranger.writer.write(close)
+        outcome = await soon(checking)
+    assert (outcome.grade, words in outcome.text) == (grade, True), outcome.text

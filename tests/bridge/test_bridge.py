@@ -24,6 +24,7 @@ from dragoman.transport.base import Transport
 from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.route import Route
 from dragoman.transport.stdio import AgentCommand, StdioTransport
+from dragoman.transport.ways import way_to
 from dragoman.web.guard import Guard
 from dragoman.web.hosts import Hosts
 from dragoman.web.route import Route as WebRoute
@@ -277,6 +278,28 @@ async def test_an_agent_that_exits_before_it_speaks_is_an_answer_over_http() -> 
             answer = await http.post(f"http://127.0.0.1:{web.port}/acp", content=HELLO)
     assert answer.status_code == 502
     assert answer.json()["error"]["message"] == "the agent exited with code 3"
+
+
+@pytest.mark.parametrize(
+    ("proxy", "agent", "told"),
+    [
+        ("sys.exit(3)", ECHO, "a proxy before the agent ended"),
+        (ECHO, "sys.exit(3)", "the agent exited with code 3"),
+        (ECHO, "print('x' * 5000)", "it ended"),
+    ],
+)
+async def test_who_of_a_chain_ended_is_said_but_not_its_name(
+    proxy: str, agent: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.transport.chain.MAX_FRAME_BYTES", 1000)
+    hello = 'import sys; print(\'{"jsonrpc":"2.0","method":"x"}\', flush=True);'
+    ends = [python(code if code == ECHO else hello + code) for code in (agent, proxy)]
+    async with tidy_loop(), bridged(way_to(ends[0], ends[1:])) as web:
+        transport = await Route(web.agent("ws")).connect()
+        error = await lost(transport)
+        await transport.aclose()
+    assert isinstance(error, RemoteLost)
+    assert error.reason == f"the other side failed ({told})"
 
 
 async def test_banners_and_broken_lines_of_an_agent_stay_here() -> None:

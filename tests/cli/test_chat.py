@@ -326,6 +326,8 @@ def test_another_window_asks_in_a_chat_and_a_chat_does_not_take_what_another_run
             terminal.wait_for("1. from outside")
             with chat(user, "--session", "fix") as second:
                 assert "another process runs session s-" in second.wait_for("exit code 2")
+            with chat(user, "--session", "fix", "--proxy", "cat") as third:
+                assert ", without this proxy; `dragoman watch" in third.wait_for("exit code 2")
             (user.workspace / "go").touch()
             out, _ = other.communicate(b"", timeout=60)
             assert (other.returncode, out) == (0, b"2. from outside\n")

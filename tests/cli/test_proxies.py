@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import sys
 
 import pytest
@@ -81,6 +82,25 @@ def test_a_proxy_that_fails_is_named_in_one_sentence(
     assert done.err.count(told) == 1
     assert done.err.startswith("dragoman: the proxy ")
     assert "Traceback" not in done.err
+
+
+def test_a_proxy_is_not_left_out_in_silence_when_another_process_runs_the_session(
+    user: Dragoman,
+) -> None:
+    words = ("--session", "s", "-o", "simple")
+    with user.started(*words, "wait", stdin=subprocess.DEVNULL) as other:
+        assert other.stdout is not None
+        assert b"started" in other.stdout.readline()
+        refused = user(*words, "--proxy", PROXY, "a secret")
+        told = "another process runs this session, without this proxy: leave --proxy out, or wait"
+        assert (refused.code, refused.out) == (2, "")
+        assert refused.err.startswith(f"dragoman: {told}")
+        user("cancel", "s")
+        other.wait(30)
+    assert "a secret" not in user("sessions", "show", "s").out
+    done = user(*words, "--proxy", PROXY, "now", env={"SIGNED": "here"})
+    assert done.code == 0, done.err
+    assert done.out.endswith(". now(here)\n")
 
 
 def test_no_value_of_a_proxy_is_printed(dragoman: Dragoman) -> None:

@@ -143,6 +143,14 @@ async def test_no_rule_allows_what_has_a_part_that_cannot_be_read(
         await soon(asking)
 
 
+async def test_a_request_that_fits_was_read_whatever_else_it_holds(tmp_path: Path) -> None:
+    async with scene(tmp_path, policy=Policy(yolo=True)) as s:
+        await s.begin()
+        more = {**READABLE, "changes": ["another version has these"]}
+        allowed = s.ask_permission(question(kind="edit", content=[more]))
+        assert (await soon(allowed))["result"] == selected("once")
+
+
 async def test_the_first_answer_counts(tmp_path: Path) -> None:
     async with scene(tmp_path) as s:
         await s.begin()

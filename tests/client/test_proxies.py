@@ -90,6 +90,27 @@ async def test_the_host_refuses_through_a_proxy_what_it_refuses_without(tmp_path
         assert not outside.exists()
 
 
+async def test_a_proxy_may_answer_the_agent_in_your_place_but_gets_around_no_rule_of_the_host(
+    tmp_path: Path,
+) -> None:
+    """Permission for what an agent does by itself is asked through the proxies, and so can be
+    given by one, unseen; what the host executes it still decides by its own rules."""
+    outside = tmp_path.parent / "outside.txt"
+
+    async def script(turn: AgentTurn) -> None:
+        turn.tool_call("t", "rm -rf /", kind="delete")
+        turn.say(str(await turn.request_permission("t", title="rm -rf /", kind="delete")))
+        with pytest.raises(RemoteError):
+            await turn.write_text_file(str(outside), "x")
+
+    options: dict[str, Any] = {"proxies": [proxy("permits")], "policy": Policy(write=True)}
+    async with opened(ScriptedAgent(script), tmp_path, **options) as (_, session):
+        heard = [event async for event in session.prompt("go")]
+        assert said(session).startswith("allow")
+        assert not any(isinstance(event, e.PermissionRequested) for event in heard)
+        assert not outside.exists()
+
+
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("protocol", [1, 2])
 async def test_a_turn_is_cancelled_through_proxies(
@@ -185,8 +206,11 @@ async def failing(*proxies: AgentCommand | RemoteAgent) -> str:
     return str(caught.value)
 
 
-async def test_a_proxy_that_cannot_be_started_is_named() -> None:
-    told = await failing(proxy(), AgentCommand("/no/such/proxy"))
+async def test_a_proxy_that_cannot_be_started_is_named(tmp_path: Path) -> None:
+    """The one before it runs already, which no client knows of, and is ended."""
+    first = AgentCommand("sh", ("-c", "echo $$ >pid; exec cat"), cwd=str(tmp_path))
+    told = await failing(first, AgentCommand("/no/such/proxy"))
+    assert not alive(int(await asyncio.to_thread((tmp_path / "pid").read_text)))
     assert told == "the proxy '/no/such/proxy' (2 of 2) could not be started: no such file"
 
 
@@ -203,6 +227,12 @@ async def test_an_agent_where_a_proxy_should_be_is_named() -> None:
     assert await failing(proxy("agent")) == f"the proxy {sys.executable!r} {reason}"
     demo = AgentCommand(sys.executable, ("-m", "dragoman", "demo-agent"))
     assert (await failing(proxy(), demo)).endswith(f"(2 of 2) {reason}")
+
+
+async def test_a_proxy_that_answers_its_greeting_with_something_else_is_named() -> None:
+    told = await failing(proxy(), proxy("agrees"))
+    reason = "answered proxy/initialize without a protocolVersion: it is no ACP proxy"
+    assert told == f"the proxy {sys.executable!r} (2 of 2) {reason}"
 
 
 async def test_a_component_that_says_nothing_is_named() -> None:
@@ -270,6 +300,15 @@ async def test_an_agent_that_crashes_is_named_and_its_last_words_arrive(tmp_path
         assert (await next_of(turn, e.AgentMessage)).text == "argh"
         with pytest.raises(AgentExited, match="exited with code 3"):
             await soon(turn)
+
+
+async def test_all_that_an_agent_said_last_arrives_through_a_slow_proxy(tmp_path: Path) -> None:
+    agent = AgentCommand(sys.executable, ("-S", MORTAL, "both"))
+    async with tidy_loop(), Client.start(agent, proxies=[proxy("slow")]) as client:
+        session = await client.new_session(tmp_path)
+        assert (await soon(session.prompt("finish"))).stop_reason == "end_turn"
+        numbers = "".join(f"{number} " for number in range(20))
+        assert said(session) == f"{numbers}{client.pids[-1]}"
 
 
 async def test_a_session_goes_on_when_the_whole_chain_is_started_again(tmp_path: Path) -> None:

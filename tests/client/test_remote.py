@@ -264,6 +264,90 @@ async def test_a_session_that_the_server_forgets_ends_its_turn_and_is_resumed(
         assert [turn.error is None for turn in live.state.turns] == [False, True]
 
 
+class Ending:
+    """A bridge whose connections may end the stream of a session as soon as it is open."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._mailbox = HttpConnection.mailbox
+        self._used: list[HttpConnection] = []
+        self._ending: list[HttpConnection] = []
+        self.ended = 0
+
+        def mailbox(connection: HttpConnection, session: str | None) -> Mailbox:
+            return self._of(connection, session)
+
+        monkeypatch.setattr(HttpConnection, "mailbox", mailbox)
+        monkeypatch.setattr(http, "_LATER", (0.01, 0.01))
+
+    def _of(self, connection: HttpConnection, session: str | None) -> Mailbox:
+        self._used.append(connection)
+        box = self._mailbox(connection, session)
+        if session is not None and connection in self._ending:
+            self.ended += 1
+            box.end()
+        return box
+
+    def begin(self, session: str) -> None:
+        self._ending.append(self._used[-1])
+        self._mailbox(self._used[-1], session).end()
+
+    def stop(self) -> None:
+        self._ending.clear()
+
+
+async def test_a_turn_whose_stream_ends_again_and_again_ends_and_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, agent = Ending(monkeypatch), second_agent()
+    async with (
+        tidy_loop(),
+        wired(agent) as wire,
+        hub_with(tmp_path, wire.agent("http"), protocol=2) as hub,
+    ):
+        live = await hub.create("it", str(tmp_path))
+        await live.prompt("hi")
+        await agent.expect("session/prompt")
+        state(agent, "running")
+        agent.update("agent_message", messageId="m", content=[{"type": "text", "text": "kept"}])
+        await seen_until(hub.watch(live.id), e.AgentMessage)
+        server.begin("s1")
+        ended = (await seen_until(hub.watch(live.id), e.TurnEnded))[-1]
+        assert ended.text.endswith("was lost: the stream of a session ends again and again")
+        await live.prompt("again")
+        await agent.expect("session/prompt")
+        state(agent, "running")
+        state(agent, "idle", stopReason="end_turn")
+        await seen_until(hub.watch(live.id), e.TurnEnded, times=2)
+        assert [turn.error is None for turn in live.state.turns] == [False, True]
+
+
+@pytest.mark.parametrize("at_work", [True, False], ids=["ended after a while", "idle"])
+async def test_a_stream_that_may_well_end_ends_as_often_as_it_likes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_work: bool
+) -> None:
+    """One that was open for a while before it ended, or one that nobody waits for."""
+    server, agent = Ending(monkeypatch), second_agent()
+    if at_work:
+        monkeypatch.setattr(http, "_SHORT_SECONDS", 0.0)
+    async with (
+        tidy_loop(),
+        wired(agent) as wire,
+        Client.start(wire.agent("http"), protocol=2) as client,
+    ):
+        session = await client.new_session(tmp_path)
+        if at_work:
+            state(agent, "running")
+            await until(lambda: session.state.activity == "running")
+        else:
+            agent.update("session_info_update", title="its stream is open")
+            await until(lambda: session.state.title)
+        server.begin(session.id)
+        await until(lambda: server.ended > 10)
+        server.stop()
+        agent.update("session_info_update", title="and told")
+        await until(lambda: session.state.title == "and told")
+
+
 async def test_an_idle_session_that_the_server_forgets_harms_nobody_until_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from dragoman.errors import (
     CancelIgnored,
     ConnectionLost,
     InternalError,
+    InvalidParams,
     Unsupported,
     VersionMismatch,
 )
@@ -355,6 +356,36 @@ async def test_only_what_the_agent_offers_to_stop_is_stopped(tmp_path: Path) -> 
                 await stop
         assert agent.sent("tool_call/cancel") == [{"sessionId": "s1", "toolCallId": "c"}]
         assert agent.sent("terminal/cancel") == [{"sessionId": "s1", "terminalId": "t"}]
+        state(agent, "idle", stopReason="end_turn")
+        await gathered(turn)
+
+
+@pytest.mark.parametrize("what", ["tool_call", "terminal"])
+@pytest.mark.parametrize("ends", [True, False], ids=["it ends", "it runs"])
+async def test_what_ends_before_the_agent_hears_that_it_shall_is_over_and_no_error(
+    tmp_path: Path, what: str, ends: bool
+) -> None:
+    agent = second_agent()
+    fields: Any = {"toolCallId": "c"} if what == "tool_call" else {"terminalId": "t"}
+    over: Any = {"status": "completed"} if what == "tool_call" else {"exitStatus": {"exitCode": 0}}
+
+    def refuse(_: Any) -> Any:
+        if ends:
+            agent.update(f"{what}_update", **fields, **over)
+        raise Refusal(-32602, "there is nothing to cancel")
+
+    agent.answers[f"{what}/cancel"] = refuse
+    async with opened(agent, tmp_path, **SECOND) as (_, session):
+        turn = await prompted(agent, session)
+        state(agent, "running")
+        agent.update(f"{what}_update", **fields, capabilities={"cancel": {}})
+        await until(lambda: session.state.terminals or session.state.tool_call("c"))
+        stop = session.cancel_tool_call if what == "tool_call" else session.cancel_terminal
+        if ends:
+            assert not await stop(*fields.values())
+        else:
+            with pytest.raises(InvalidParams):
+                await stop(*fields.values())
         state(agent, "idle", stopReason="end_turn")
         await gathered(turn)
 

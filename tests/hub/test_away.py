@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,7 +23,9 @@ from dragoman.hub.live import Live
 from dragoman.hub.outages import told_of_outages
 from dragoman.session import events as e
 from dragoman.store.postgres import link, writer
+from dragoman.store.postgres.outbox import Outbox
 from dragoman.store.postgres.store import open_postgres
+from dragoman.store.records import Batch, Lease
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
 from dragoman.testing.turn import AgentTurn
@@ -130,6 +133,34 @@ async def test_a_prompt_meanwhile_is_said_to_be_delayed_and_carried_out_once_it_
         await seen_until(hub.watch(live.id), e.TurnEnded, 3)
         started = [x for x in await stored_events(hub, live.id) if isinstance(x, e.TurnStarted)]
         assert [turn.text for turn in started] == ["go", "again", "now"]
+
+
+async def test_a_prompt_is_said_to_be_kept_only_once_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, may_keep = Outbox.keep, threading.Event()
+
+    def keep(box: Outbox, sent: list[tuple[Lease, Batch]]) -> None:
+        may_keep.wait(30)
+        original(box, sent)
+
+    monkeypatch.setattr(Outbox, "keep", keep)
+    agent = ScriptedAgent([say("yes")])
+    async with cable_to(empty_database()) as cable, hub_on(cable, tmp_path, agent) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await live.recording.settled()
+        cable.cut()
+        try:
+            asked = asyncio.create_task(hub.send(live.id, c.Prompt("go")))
+            await until(lambda: hub.store.away is not None)
+            done, _ = await asyncio.wait([asked], timeout=1.5)
+            assert not done
+        finally:
+            may_keep.set()
+        assert (await soon(asked))["delayed"]
+        assert hub.store.has_kept(live.id, live.state.last_seq)
+        cable.mend()
+        await seen_until(hub.watch(live.id), e.TurnEnded)
 
 
 async def test_what_another_host_asks_for_is_answered_only_when_it_is_on_record(

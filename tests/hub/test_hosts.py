@@ -16,16 +16,19 @@ from dragoman.errors import (
     SessionElsewhere,
     SessionNotContinued,
     SessionOwned,
+    StoreError,
     UnknownHost,
 )
 from dragoman.hub import commands as c
 from dragoman.hub.hosting import Presence
 from dragoman.hub.hosts import home_of
 from dragoman.hub.hub import Hub
+from dragoman.hub.inbox import ask_owner
+from dragoman.hub.opening import new_record
 from dragoman.session import events as e
 from dragoman.session.state import UserEntry
 from dragoman.store.base import Store
-from dragoman.store.records import HostRecord, SessionFilter
+from dragoman.store.records import HostRecord, Lease, SessionFilter
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
 
@@ -147,6 +150,31 @@ async def test_a_fork_begins_on_the_host_of_its_parent(place: Place) -> None:
         assert words == ["before", "after"]
         events = await stored_events(one, fork_id)
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_a_fork_that_fails_says_why_and_goes_though_nobody_asks_any_more(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with two_hosts(place, scripted(), scripted()) as (one, two):
+        live = await two.create("it", place.cwd)
+        await said(two, live.id)
+        record = new_record("two", "it", place.cwd)
+        record.parent = live.id
+        await one.store.create_session(record)
+        original = two.store.copy_events
+
+        async def copied_by_half(source: str, lease: Lease) -> int:
+            await original(source, lease)
+            raise StoreError("here", "the disk failed")
+
+        monkeypatch.setattr(two.store, "copy_events", copied_by_half)
+        to = two.owner.id
+        with pytest.raises(CommandRefused, match="the disk failed"):
+            await soon(ask_owner(one.store, one.news, record.id, c.Open(host=to), to=to))
+        async with asyncio.timeout(SECONDS):
+            while await one.store.session(record.id) is not None:
+                await a_moment()
+        assert await one.store.session(live.id) is not None
 
 
 async def test_a_session_is_deleted_by_the_host_whose_agent_remembers_it(place: Place) -> None:

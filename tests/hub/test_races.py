@@ -180,7 +180,7 @@ async def test_an_answer_does_not_wait_for_the_end_of_a_flood(tmp_path: Path) ->
     async def floods(turn: AgentTurn) -> None:
         while not turn.cancelled.is_set():
             turn.say("x")
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)
 
     async with hub_with(tmp_path, ScriptedAgent(floods)) as hub:
         live = await hub.create("it", str(tmp_path))

@@ -115,13 +115,13 @@ async def test_another_window_stops_one_tool_call_and_one_terminal(tmp_path: Pat
         await owner.send(live.id, c.Prompt("go on"))
         await seen_until(other.watch(live.id), e.TerminalStarted)
         terminal_id = next(iter((await other.state(live.id)).terminals))
-        call, terminal = c.CancelToolCall("c"), c.CancelTerminal(terminal_id)
+        call, terminal = c.CancelToolCall("call/1"), c.CancelTerminal(terminal_id)
         assert await other.send(live.id, call) == {"cancelled": True}
         assert await other.send(live.id, terminal) == {"cancelled": True}
         await seen_until(other.watch(live.id), e.TurnEnded)
         state = await other.state(live.id)
         assert state.turns[-1].stop_reason == "end_turn"
-        assert state.tool_calls["c"].status == "cancelled"
+        assert state.tool_calls["call/1"].status == "cancelled"
         assert state.entries[-1].text == "SIGKILL"
         # By now both are over, and soon nobody runs the session.
         for command in (call, terminal):

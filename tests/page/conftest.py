@@ -33,6 +33,8 @@ def gallery(page_loop: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory)
     """A server with the sessions of the gallery; nobody may change them."""
     folder = tmp_path_factory.mktemp("gallery")
     site = prepared(folder)
+    for name in ("parser", "handbook"):
+        (folder / name).mkdir()
     page_loop.run(fill(site.home, folder))
     page_loop.run(site.start())
     yield site

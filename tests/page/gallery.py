@@ -102,10 +102,8 @@ def _sound(seconds: int = 3, rate: int = 8000) -> str:
 
 
 async def fill(home: Path, folder: Path) -> None:
-    """The sessions, each in a folder of its own name."""
+    """The sessions, each in a folder of its own name, whether that is there or not."""
     app, docs = folder / "parser", folder / "handbook"
-    for path in (app, docs):
-        path.mkdir(exist_ok=True)
     async with told_session(home, "fix", app, title="Fix the parser for empty parts") as teller:
         await teller.tell([*_opening(app), *_finished_turn(app)], status="idle")
     async with told_session(home, "chapter", docs, title="Write the chapter on cancelling") as it:

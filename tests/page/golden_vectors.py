@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from dragoman.session import events as e
 from dragoman.session.content import (
+    UNREAD,
     Content,
     ContentItem,
     Diff,
@@ -26,6 +27,7 @@ from dragoman.session.content import (
     Text,
     ToolContent,
     UnknownContent,
+    UnknownItem,
 )
 from dragoman.session.facts import (
     Command,
@@ -57,6 +59,7 @@ def vectors() -> bytes:
     """Every sequence with its events and its final state, as JSON."""
     cases = [_case(f"random {seed}", _random_events(seed)) for seed in range(_SEQUENCES)]
     cases.append(_case("a whole turn", _whole_turn()))
+    cases += [_case(f"cut short: {how}", _cut_short(end)) for how, end in _ENDINGS.items()]
     return msgspec.json.encode(cases) + b"\n"
 
 
@@ -154,7 +157,7 @@ def _tool_call(dice: random.Random) -> e.Event:
     return e.ToolCallUpdated(
         _id(dice, "call"),
         meta=dice.choice([None, None, {"a": dice.randrange(3)}, {"b": [1]}, {"a": None}]),
-        more=[_tool_content(dice)] if dice.random() < 0.2 else [],
+        more=_more(dice),
         cancellable=dice.choice([UNSET, UNSET, True, False]),
         forgets_meta=dice.random() < 0.1,
         **_patch(
@@ -171,6 +174,11 @@ def _tool_call(dice: random.Random) -> e.Event:
     )
 
 
+def _more(dice: random.Random) -> list[ToolContent]:
+    unread = UnknownItem(UNREAD, str(dice.randrange(99)))
+    return dice.choice([[], [], [], [_tool_content(dice)], [unread], [unread, _tool_content(dice)]])
+
+
 def _plan(dice: random.Random) -> e.Event:
     steps = [PlanStep(_words(dice), status=dice.choice(["pending", "completed"]))]
     return e.PlanUpdated(steps=steps * dice.randrange(3), plan_id=dice.choice(["", "", "p1", "p2"]))
@@ -184,8 +192,13 @@ def _compaction(dice: random.Random) -> e.Event:
 
 
 def _subagent(dice: random.Random) -> e.Event:
-    fields = _patch(dice, title="child", description="d", state={"k": 1}, cwd="/w")
+    fields = _patch(dice, title="child", description="d", state=_doing(dice), cwd="/w")
     return e.SubagentUpdated(_id(dice, "sub"), **fields)
+
+
+def _doing(dice: random.Random) -> dict[str, Any]:
+    running = {"state": "running"}
+    return dice.choice([{"k": 1}, running, {"state": "requires_action"}, {"state": "idle"}])
 
 
 def _peer_message(dice: random.Random) -> e.Event:
@@ -232,7 +245,9 @@ def _mode(dice: random.Random) -> e.Event:
 def _activity(dice: random.Random) -> e.Event:
     return e.ActivityChanged(
         activity=dice.choice([UNSET, "running", "idle"]),
-        background=dice.choice([UNSET, [], [{"type": "terminal"}]]),
+        background=dice.choice(
+            [UNSET, [], [{"type": "terminal"}], [{"type": "subagent", "sessionId": "sub0"}]]
+        ),
     )
 
 
@@ -323,6 +338,37 @@ def _whole_turn() -> list[e.Event]:
         e.TurnEnded("t1", "end_turn", TokenUsage(30, 20, 10)),
         e.AgentMessage(Text("A word after the end.")),
     ]
+    return _numbered(events)
+
+
+_ENDINGS: dict[str, e.Event] = {
+    "cancelled": e.TurnEnded("t1", "cancelled"),
+    "failed": e.TurnEnded("t1", error="the agent died"),
+    "opened again": e.SessionOpened("agent-1", "/w", "continued", agent="demo"),
+    "not at all": e.TurnEnded("t1", "end_turn"),
+}
+
+
+def _cut_short(end: e.Event) -> list[e.Event]:
+    """With all that can be at work when a turn ends, and an agent that repeats itself."""
+    running_on = [{"type": "subagent", "sessionId": "on"}]
+    events: list[e.Event] = [
+        e.TurnStarted("t1", [Text("Go")]),
+        e.CompactionUpdated("k1", "in_progress"),
+        e.CompactionUpdated("k2", "completed"),
+        *(e.SubagentUpdated(name, state={"state": "running"}) for name in ("one", "on")),
+        e.SubagentUpdated("asks", state={"state": "requires_action"}),
+        e.SubagentUpdated("done", state={"state": "idle", "stopReason": "end_turn"}),
+        e.SubagentUpdated("untold"),
+        e.ActivityChanged("running", background=running_on),
+        e.ToolCallUpdated("c", content=[ContentItem(Text("kept"))], status="in_progress"),
+        *(e.ToolCallUpdated("c", more=[UnknownItem(UNREAD, str(n))]) for n in range(3)),
+        msgspec.structs.replace(end),
+    ]
+    return _numbered(events)
+
+
+def _numbered(events: list[e.Event]) -> list[e.Event]:
     for seq, event in enumerate(events, 1):
         event.seq, event.at = seq, 5.0 + seq
     return events

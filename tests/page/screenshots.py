@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import asynccontextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from page.browsing import browsed, person
 from page.gallery import fill
-from page.site import prepared
+from page.site import Site, prepared
 from playwright.async_api import Page
 
 WIDTHS = {"wide": (1440, 900), "middle": (1024, 768), "narrow": (390, 844)}
@@ -48,22 +49,32 @@ DOCUMENTED: tuple[Picture, ...] = (
 )
 
 
+HOME = Path("/home/ada")
+"""Whose sessions they are; nobody has to have it, for what happened there is only told."""
+
+
 async def take(folder: Path, wanted: Iterable[Picture]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        site = prepared(Path(scratch))
-        await fill(site.home, Path(scratch))
-        await site.start()
-        try:
-            async with browsed() as browser:
-                for (width, scheme), pictures in groupby(wanted, key=lambda each: each[2:]):
-                    size = WIDTHS[width]
-                    async with person(browser, site, size=size, scheme=scheme) as page:
-                        for file, name, *_ in pictures:
-                            await show(page, name)
-                            await page.wait_for_timeout(400)
-                            await page.screenshot(path=folder / f"{file}.png")
-        finally:
-            await site.stop()
+        async with shown(Path(scratch)) as site, browsed() as browser:
+            for (width, scheme), pictures in groupby(wanted, key=lambda each: each[2:]):
+                size = WIDTHS[width]
+                async with person(browser, site, size=size, scheme=scheme) as page:
+                    for file, name, *_ in pictures:
+                        await show(page, name)
+                        await page.wait_for_timeout(400)
+                        await page.screenshot(path=folder / f"{file}.png")
+
+
+@asynccontextmanager
+async def shown(scratch: Path) -> AsyncGenerator[Site]:
+    """What the pictures are of."""
+    site = prepared(scratch)
+    await fill(site.home, HOME)
+    await site.start()
+    try:
+        yield site
+    finally:
+        await site.stop()
 
 
 def everything() -> Iterator[Picture]:

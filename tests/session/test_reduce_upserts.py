@@ -9,9 +9,15 @@ from msgspec import UNSET
 
 from dragoman.session import events as e
 from dragoman.session.coalesce import coalesce
-from dragoman.session.content import ContentItem, Diff, Text
+from dragoman.session.content import UNREAD, ContentItem, Diff, Text, UnknownItem
 from dragoman.session.reduce import reduce
-from dragoman.session.state import AgentEntry, SessionState, ThoughtEntry, ToolCall
+from dragoman.session.state import (
+    AgentEntry,
+    CompactionEntry,
+    SessionState,
+    ThoughtEntry,
+    ToolCall,
+)
 
 
 def folded(*events: e.Event) -> SessionState:
@@ -76,6 +82,14 @@ def test_more_content_stands_behind_what_is_there_until_it_is_replaced() -> None
     assert call_of({"more": [item("a")]}, {"content": None}).content == []
 
 
+def test_what_could_not_be_read_stands_in_a_call_once_as_it_was_told_last() -> None:
+    one, two, three = (UnknownItem(UNREAD, str(number)) for number in range(3))
+    other = UnknownItem("novelty", "{}")
+    call = call_of({"content": [item("a"), other]}, {"more": [one]}, {"more": [two, item("b")]})
+    assert call.content == [item("a"), other, two, item("b")]
+    assert call_of({"more": [one, two]}, {"more": [three]}).content == [three]
+
+
 def test_whether_a_call_can_be_stopped_is_kept_until_it_changes() -> None:
     assert call_of({"cancellable": True}, {"title": "x"}).cancellable
     assert not call_of({"cancellable": True}, {"cancellable": False}).cancellable
@@ -116,6 +130,51 @@ def test_what_an_agent_does_on_its_own_is_known_until_it_changes() -> None:
     reduce(state, e.ActivityChanged("running"))
     reduce(state, e.SessionOpened("s", "/w", "continued"))
     assert (state.activity, state.background) == ("idle", [])
+
+
+RUNNING = {"state": "running"}
+STOPPED = {"state": "idle", "stopReason": "cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "doing"),
+    [
+        (e.TurnEnded("t", "cancelled"), "cancelled", STOPPED),
+        (e.TurnEnded("t", error="the agent died"), "cancelled", STOPPED),
+        (e.TurnEnded("t", "end_turn"), "in_progress", RUNNING),
+    ],
+    ids=["cancelled", "failed", "done"],
+)
+def test_what_was_at_work_in_a_turn_that_is_cut_short_is_over(
+    end: e.Event, status: str, doing: dict[str, Any]
+) -> None:
+    state = folded(
+        e.TurnStarted("t", [Text("go")]),
+        e.CompactionUpdated("k", "in_progress"),
+        e.CompactionUpdated("done", "completed"),
+        e.SubagentUpdated("child", state=RUNNING),
+        e.SubagentUpdated("silent"),
+        end,
+    )
+    found = {
+        entry.id: entry.status for entry in state.entries if isinstance(entry, CompactionEntry)
+    }
+    assert found == {"k": status, "done": "completed"}
+    assert (state.subagents["child"].state, state.subagents["silent"].state) == (doing, None)
+
+
+def test_a_subagent_runs_on_while_the_agent_says_so_and_until_it_is_opened_anew() -> None:
+    state = folded(
+        e.TurnStarted("t", [Text("go")]),
+        e.SubagentUpdated("child", state=RUNNING),
+        e.SubagentUpdated("asking", state={"state": "requires_action"}),
+        e.ActivityChanged(background=[{"type": "subagent", "sessionId": "child"}]),
+        e.TurnEnded("t", "cancelled"),
+    )
+    assert state.subagents["child"].state == RUNNING
+    assert state.subagents["asking"].state == STOPPED
+    reduce(state, e.SessionOpened("s", "/w", "continued"))
+    assert state.subagents["child"].state == STOPPED
 
 
 def test_a_change_names_every_file_it_touches() -> None:

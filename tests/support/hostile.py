@@ -21,6 +21,7 @@ def _cancel(key: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%b}}' % key
 
 
+LONG = b"x" * 2048
 _TWO_MILLION_VALUES = b"[" + b"[]," * 1_000_000 + b"0]"
 
 ANSWERED: dict[str, bytes] = {
@@ -45,6 +46,7 @@ ANSWERED: dict[str, bytes] = {
     "request with an id that is null": b'{"jsonrpc":"2.0","id":null,"method":"x"}',
     "request with an id that is true": b'{"jsonrpc":"2.0","id":true,"method":"x"}',
     "request with an id that is an object": b'{"jsonrpc":"2.0","id":{"a":[]},"method":"x"}',
+    "request with an id of two kibibytes": b'{"jsonrpc":"2.0","id":"%b","method":"x"}' % LONG,
     "request with a result": b'{"jsonrpc":"2.0","id":"h","method":"x","result":1}',
     "request that ends in CRLF": _request(b"1") + b"\r",
 }
@@ -81,6 +83,7 @@ IGNORED: dict[str, bytes] = {
     "reply with an id that is true": _reply(b"true"),
     "reply with an id that is null": _reply(b"null"),
     "reply with an id beyond reason": _reply(b"9" * 5000),
+    "reply with an id of two kibibytes": _reply(b'"%b"' % LONG),
     "error with an id that is null": b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700}}',
     "error that is text, for an unknown id": b'{"jsonrpc":"2.0","id":99,"error":"text"}',
     "cancellation of an unknown request": _cancel(b"99"),

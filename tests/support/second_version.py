@@ -47,13 +47,14 @@ def second_agent(capabilities: Json | None = None, **answers: Answer) -> RawAgen
 
 
 async def stoppable(turn: AgentTurn) -> None:
-    """A call and a terminal that run until they are stopped, each for itself."""
+    """A call and a terminal that run until they are stopped, each for itself. The call's id is one
+    that could be no part of a path."""
     assert isinstance(turn, TurnV2)
     can = v2.ToolCallCapabilities(cancel=v2.ToolCallCancelCapabilities())
-    turn.update(v2.SessionToolCallUpdate(tool_call_id="c", title="Wait", capabilities=can))
+    turn.update(v2.SessionToolCallUpdate(tool_call_id="call/1", title="Wait", capabilities=can))
     terminal = await turn.create_terminal("sleep", "60")
-    await turn.stopping("c").wait()
-    turn.tool_call_update("c", status="cancelled")
+    await turn.stopping("call/1").wait()
+    turn.tool_call_update("call/1", status="cancelled")
     ended = await turn.terminal("wait_for_exit", terminal)
     turn.say(str(ended["signal"]))
 

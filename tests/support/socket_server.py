@@ -9,11 +9,13 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import pytest
 from support.peers import SECONDS
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
+from dragoman.transport import websocket
 from dragoman.transport.base import Transport
 from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.route import Route
@@ -148,7 +150,10 @@ async def socket_server(
 async def by_websocket() -> AsyncGenerator[tuple[Transport, SocketSide]]:
     async with socket_server() as server:
         ours = await Route(RemoteAgent(server.url)).connect()
-        try:
-            yield ours, await server.connection()
-        finally:
-            await ours.aclose()
+        with pytest.MonkeyPatch.context() as patch:
+            # Few who test with it read on until they are told goodbye.
+            patch.setattr(websocket, "_CLOSE_SECONDS", 0.05)
+            try:
+                yield ours, await server.connection()
+            finally:
+                await ours.aclose()

@@ -95,12 +95,12 @@ async def test_one_call_and_one_terminal_can_be_stopped(tmp_path: Path) -> None:
         turn = session.prompt("go")
         await until(lambda: session.state.terminals)
         terminal = next(iter(session.state.terminals))
-        assert await session.cancel_tool_call("c")
+        assert await session.cancel_tool_call("call/1")
         assert await session.cancel_terminal(terminal)
         await gathered(turn)
-        assert not await session.cancel_tool_call("c")
+        assert not await session.cancel_tool_call("call/1")
         assert not await session.cancel_terminal(terminal)
-        assert session.state.tool_calls["c"].status == "cancelled"
+        assert session.state.tool_calls["call/1"].status == "cancelled"
         assert session.state.entries[-1].text == "SIGKILL"
 
 

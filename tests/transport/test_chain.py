@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from support.clients import until
+from support.json_values import nested
 from support.peers import Wire, ignore, settled, soon, tidy_loop
 from support.proxies import proxy
 
@@ -20,6 +22,7 @@ from dragoman.transport.chain import ChainTransport, Component
 from dragoman.transport.memory import MemoryTransport, memory_pair
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.ways import way_to
+from dragoman.wire.messages import MAX_DEPTH
 
 KIBIBYTE = 1024
 MEBIBYTE = 1 << 20
@@ -28,9 +31,14 @@ MEBIBYTE = 1 << 20
 class Hand(Wire):
     """A component that the test plays."""
 
-    def __init__(self, transport: MemoryTransport) -> None:
-        super().__init__(transport)
-        self.drain = transport.drain
+    def __init__(self, theirs: MemoryTransport, ours: MemoryTransport) -> None:
+        super().__init__(ours)
+        self.drain = ours.drain
+        self._theirs = theirs
+
+    @property
+    def unread(self) -> int:
+        return self._theirs.pending
 
 
 @asynccontextmanager
@@ -49,7 +57,7 @@ async def by_hand() -> AsyncGenerator[tuple[ChainTransport, Hand, Hand]]:
             ]
         )
         try:
-            yield chain, Hand(pairs[0][1]), Hand(pairs[1][1])
+            yield chain, Hand(*pairs[0]), Hand(*pairs[1])
         finally:
             await soon(chain.aclose())
 
@@ -110,10 +118,9 @@ async def test_a_client_that_does_not_read_holds_the_agent_back() -> None:
     large = note("x" * 64 * KIBIBYTE)
     async with by_hand() as (chain, first, agent):
 
-        async def pass_on() -> None:
+        async def pass_all_on() -> None:
             while True:
-                message = await first.read_json()
-                first.write(json.dumps(message["params"]).encode())
+                await pass_on(first)
                 await first.drain()
 
         async def flood() -> None:
@@ -121,7 +128,7 @@ async def test_a_client_that_does_not_read_holds_the_agent_back() -> None:
                 agent.write(large)
                 await agent.drain()
 
-        passing, flooding = asyncio.create_task(pass_on()), asyncio.create_task(flood())
+        passing, flooding = asyncio.create_task(pass_all_on()), asyncio.create_task(flood())
         await asyncio.wait([flooding], timeout=0.3)
         assert not flooding.done()
         received = 0
@@ -171,6 +178,62 @@ async def test_one_that_stops_reading_is_named_and_ends_the_chain(
         assert str(failure).startswith("the proxy 'p' stopped reading its input (")
 
 
+async def test_what_flows_towards_the_client_does_not_count_as_unread_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever says it waits; the proxy has two neighbours and one input."""
+    monkeypatch.setattr("dragoman.transport.chain._UNSENT_BYTES", MEBIBYTE)
+    large = note("x" * 700 * KIBIBYTE)
+    async with by_hand() as (chain, first, agent):
+        for _ in range(2):
+            agent.write(large)
+            await until(lambda: first.unread > 700 * KIBIBYTE)
+            chain.send(large + b"\n")
+            assert 700 * KIBIBYTE < chain.pending < 701 * KIBIBYTE
+            taken = [await first.read_json() for _ in range(2)]
+            assert [it["method"] for it in taken] == ["proxy/successor", "note"]
+            assert chain.pending == 0
+        await settled()  # the agent is held back no longer
+        chain.send(large + b"\n")
+        agent.write(large)
+        await until(lambda: first.unread > 1400 * KIBIBYTE)
+        chain.send(large + b"\n")
+        assert await soon(chain.receive()) == b""
+        assert "stopped reading its input (14" in str(await chain.failure(spoke=True, printed=""))
+
+
+async def test_an_endless_line_of_the_client_ends_the_chain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dragoman.transport.chain.MAX_FRAME_BYTES", 1000)
+    async with by_hand() as (chain, first, _):
+        chain.send(note("before") + b"\n" + b"x" * 900)
+        chain.send(b"x" * 101)
+        chain.send(b"x" * 900 + b"\n" + note("after") + b"\n")
+        assert b"before" in await first.read()
+        assert await soon(chain.receive()) == b""
+        failure = await chain.failure(spoke=True, printed="")
+        told = "the client sent a frame that is larger than the limit of 1000 bytes"
+        assert str(failure) == told
+        with pytest.raises(EOFError):
+            await first.read()
+
+
+async def test_what_nests_as_deep_as_it_may_passes_and_what_nests_deeper_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("DEBUG", "dragoman.chain")
+    deep = b'{"method":"note","params":%b}' % nested(MAX_DEPTH - 1)
+    async with by_hand() as (chain, first, agent):
+        chain.send(deep + b"\n")
+        passed = b'{"method":"proxy/successor","params":%b}'
+        first.write(passed % (b'{"method":"note","params":%b}' % nested(MAX_DEPTH)), passed % deep)
+        assert nested(MAX_DEPTH - 1) in await agent.read()
+    [line] = [record.message for record in caplog.records]
+    assert line.startswith("skipped a line of ")
+    assert line.endswith(" bytes from the proxy 'p': nested deeper than 129 levels")
+
+
 # ── the end ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -205,11 +268,65 @@ async def test_the_last_words_of_the_agent_pass_the_proxy() -> None:
     async with by_hand() as (chain, first, agent):
         agent.write(note("last words"))
         await agent.end()
-        told = (await first.read_json())["params"]
-        first.write(json.dumps(told).encode())
+        await pass_on(first)
         assert b"last words" in await soon(chain.receive())
         assert await soon(chain.receive()) == b""
         assert isinstance(await chain.failure(spoke=True, printed=""), ConnectionClosed)
+
+
+async def test_the_last_words_of_the_agent_pass_a_proxy_that_reads_late() -> None:
+    async with by_hand() as (chain, first, agent):
+        agent.write(note("last words"))
+        await agent.end()
+        await asyncio.sleep(0.6)
+        await pass_on(first)
+        assert b"last words" in await soon(chain.receive())
+
+
+async def test_the_last_words_of_the_agent_pass_a_proxy_that_takes_its_time() -> None:
+    async with by_hand() as (chain, first, agent):
+        agent.write(*(note(number) for number in range(5)))
+        await agent.end()
+        told = [(await first.read_json())["params"] for _ in range(5)]
+        for message in told:
+            await asyncio.sleep(0.15)
+            first.write(json.dumps(message).encode())
+        await soon(until_end(chain, count=5))
+
+
+async def test_the_last_answer_of_the_agent_passes_a_proxy_that_thinks_about_it() -> None:
+    async with by_hand() as (chain, first, agent):
+        chain.send(b'{"id":"c","method":"ask"}\n')
+        asked = await first.read_json()
+        first.write(b'{"id":"p","method":"proxy/successor","params":{"method":"ask"}}')
+        agent.write(b'{"id":%d,"result":"yes"}' % (await agent.read_json())["id"])
+        await agent.end()
+        assert (await first.read_json())["result"] == "yes"
+        await asyncio.sleep(0.6)
+        first.write(b'{"id":%d,"result":"yes"}' % asked["id"])
+        assert json.loads(await soon(chain.receive()))["result"] == "yes"
+        assert await soon(chain.receive()) == b""
+
+
+async def test_a_proxy_that_never_passes_the_last_words_on_does_not_keep_the_chain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dragoman.transport.chain._LAST_WORDS_SECONDS", 0.5)
+    async with by_hand() as (chain, _, agent):
+        agent.write(note("never read"))
+        await agent.end()
+        assert await soon(chain.receive()) == b""
+
+
+async def until_end(chain: ChainTransport, count: int) -> None:
+    heard = b""
+    while data := await chain.receive():
+        heard += data
+    assert heard.count(b"\n") == count
+
+
+async def pass_on(wire: Hand) -> None:
+    wire.write(json.dumps((await wire.read_json())["params"]).encode())
 
 
 async def test_half_a_line_at_the_end_is_noise() -> None:

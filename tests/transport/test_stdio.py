@@ -75,6 +75,15 @@ async def test_bytes_come_back_in_the_order_sent() -> None:
         assert await exactly(transport, len(expected)) == expected
 
 
+async def test_what_the_kernel_holds_is_unread_though_nothing_is_queued() -> None:
+    async with agent(f"os.read(0, 5_000); os.write(1, b'-'); {SLEEP}") as transport:
+        transport.send(b"x" * 20_000)
+        assert transport.pending == 0
+        await transport.receive()
+        assert transport.unread == 15_000
+    assert transport.unread == 0
+
+
 async def test_large_messages_pass_both_ways_with_back_pressure() -> None:
     data = os.urandom(8 * MEBIBYTE)
     async with agent(ECHO) as transport:

@@ -14,6 +14,7 @@ from support.serving import STREAM, Served, sent_events, served
 from dragoman.store.postgres import link
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
+from dragoman.testing.turn import AgentTurn
 
 
 def agents() -> dict[str, ScriptedAgent]:
@@ -36,8 +37,12 @@ async def test_a_prompt_is_taken_and_said_to_be_delayed(tmp_path: Path) -> None:
         cable.cut()
         reply = await prompted(web, session_id)
         assert "the database cannot be reached" in str(reply["delayed"])
-        queued = f"/api/sessions/{session_id}/queue"
-        assert await soon(web.refused("POST", queued, {"text": "next"})) == (409, "unsure")
+        path = f"/api/sessions/{session_id}/queue"
+        response = await soon(web.http.post(path, json={"text": "next"}))
+        assert response.status_code == 200, response.text
+        [queued] = response.json()["queue"]
+        assert queued["content"] == [{"type": "text", "text": "next"}]
+        assert response.json()["delayed"] == reply["delayed"]
         cable.mend()
         ended: list[str] = []
         async with web.http.stream(
@@ -50,6 +55,32 @@ async def test_a_prompt_is_taken_and_said_to_be_delayed(tmp_path: Path) -> None:
                     break
         assert ended[0] == reply["turn"]
         assert set(await prompted(web, session_id)) == {"turn", "queued"}
+
+
+async def test_other_things_are_done_and_said_to_be_delayed(tmp_path: Path) -> None:
+    async def waits(turn: AgentTurn) -> None:
+        turn.say("hello")
+        await turn.cancelled.wait()
+
+    async with (
+        cable_to(empty_database()) as cable,
+        served(tmp_path, {"scripted": ScriptedAgent(waits)}, database=cable.address) as web,
+    ):
+        session_id = await web.new_session()
+        await prompted(web, session_id)
+        waiting = await prompted(web, session_id)
+        cable.cut()
+        path = f"/api/sessions/{session_id}"
+        dropped = await soon(web.http.delete(f"{path}/queue?id={waiting['turn']}"))
+        assert (dropped.status_code, dropped.json()["queue"]) == (200, [])
+        cancelled = await soon(web.http.post(f"{path}/cancel"))
+        assert (cancelled.status_code, cancelled.json()["cancelled"]) == (200, True)
+        for response in (dropped, cancelled):
+            assert "is kept on this host" in response.json()["delayed"]
+        cable.mend()
+        live = web.server.hub.live[session_id]
+        await soon(live.recording.settled())
+        assert live.is_stored
 
 
 async def test_the_stream_of_all_sessions_says_that_it_is_away_and_that_it_is_back(

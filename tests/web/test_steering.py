@@ -47,18 +47,15 @@ async def test_one_tool_call_and_one_terminal_are_stopped(tmp_path: Path) -> Non
         [call] = [entry for entry in found["entries"] if entry["type"] == "tool_call"]
         [terminal] = found["terminals"]
         assert (call["cancellable"], terminal["cancellable"]) == (True, True)
-        path = f"/api/sessions/{session_id}"
-        stops = [
-            f"{path}/tool_calls/{call['id']}/cancel",
-            f"{path}/terminals/{terminal['id']}/cancel",
-        ]
+        path = f"/api/sessions/{session_id}/cancel"
+        stops = [{"toolCallId": call["id"]}, {"terminalId": terminal["id"]}]
         for stop in stops:
-            assert await web.call("POST", stop) == {"cancelled": True}
+            assert await web.call("POST", path, stop) == {"cancelled": True}
         ended = await web.until(session_id, "idle")
         assert ended["turn"] is None
         assert ended["entries"][-1]["pieces"] == ["SIGKILL"]
         for stop in stops:
-            assert await web.call("POST", stop) == {"cancelled": False}
+            assert await web.call("POST", path, stop) == {"cancelled": False}
 
 
 async def test_what_cannot_be_stopped_alone_is_told_from_what_is_not_there(tmp_path: Path) -> None:
@@ -67,16 +64,30 @@ async def test_what_cannot_be_stopped_alone_is_told_from_what_is_not_there(tmp_p
         session_id = await web.new_session()
         await web.prompt(session_id)
         await web.once(session_id, lambda found: len(found["entries"]) == 2)
-        path = f"/api/sessions/{session_id}"
+        path = f"/api/sessions/{session_id}/cancel"
         refusals = [
-            (f"{path}/tool_calls/c/cancel", (409, "unsupported")),
-            (f"{path}/tool_calls/d/cancel", (404, "unknown_tool_call")),
-            (f"{path}/terminals/t/cancel", (404, "unknown_terminal")),
-            ("/api/sessions/none/tool_calls/c/cancel", (404, "unknown_session")),
+            ({"toolCallId": "c"}, (409, "unsupported")),
+            ({"toolCallId": "d"}, (404, "unknown_tool_call")),
+            ({"terminalId": "t"}, (404, "unknown_terminal")),
         ]
         for stop, refusal in refusals:
-            assert await web.refused("POST", stop) == refusal
-        await web.call("POST", f"{path}/cancel")
+            assert await web.refused("POST", path, stop) == refusal
+        nowhere = await web.refused("POST", "/api/sessions/none/cancel", {"toolCallId": "c"})
+        assert nowhere == (404, "unknown_session")
+        await web.call("POST", path)
+
+
+@pytest.mark.parametrize(
+    "body", [{"toolCallId": "c", "terminalId": "t"}, {"toolCall": "c"}, {"toolCallId": 1}, []]
+)
+async def test_what_is_not_understood_does_not_stop_the_turn(tmp_path: Path, body: Any) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([wait_for_cancel()])}) as web:
+        session_id = await web.new_session()
+        await web.prompt(session_id)
+        path = f"/api/sessions/{session_id}/cancel"
+        assert await web.refused("POST", path, body) == (400, "invalid")
+        assert (await web.detail(session_id))["status"] == "running"
+        assert await web.call("POST", path) == {"cancelled": True}
 
 
 # ── prompts ───────────────────────────────────────────────────────────────────────────────────

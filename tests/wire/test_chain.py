@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 
-from dragoman.wire.chain import CLIENT, MOST_OPEN, Chain, NotAProxy
-from dragoman.wire.messages import decode
+from dragoman.wire.chain import CLIENT, DEEPEST, MOST_OPEN, Chain, NotAProxy
+from dragoman.wire.messages import MAX_DEPTH, Malformed, decode
 
 PROXY, AGENT = 1, 2
 FIRST = 1_000_000_000
+MEBIBYTE = 1 << 20
 IDS = ["0", "1.0", '"a"', "null", "true", '{"a":[1]}', "12345678901234567890123"]
 
 
@@ -179,16 +181,56 @@ def test_a_proxy_of_the_older_names_is_spoken_to_in_them() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "answer", [{"error": {"code": -32601, "message": "no"}}, {"result": {"ok": True}}]
-)
-def test_one_that_knows_neither_name_is_no_proxy(answer: dict[str, Any]) -> None:
+UNKNOWN = {"code": -32601, "message": "no"}
+NO_WELCOMES: list[Any] = [{"ok": True}, "protocolVersion", {"a": {"protocolVersion": 1}}, None]
+
+
+def test_one_that_knows_neither_name_is_no_proxy() -> None:
     talk = Talk()
     talk.say(CLIENT, request("hi", "initialize", {}))
-    talk.say(PROXY, {"id": FIRST, "error": {"code": -32601, "message": "no"}})
+    talk.say(PROXY, {"id": FIRST, "error": UNKNOWN})
     with pytest.raises(NotAProxy) as caught:
-        talk.say(PROXY, {"id": FIRST + 1} | answer)
-    assert caught.value.place == PROXY
+        talk.say(PROXY, {"id": FIRST + 1, "error": UNKNOWN})
+    assert (caught.value.place, caught.value.reason) == (PROXY, "does not know proxy/initialize")
+
+
+@pytest.mark.parametrize("result", NO_WELCOMES)
+@pytest.mark.parametrize("name", ["proxy/initialize", "_proxy/initialize"])
+def test_one_that_answers_its_greeting_with_something_else_is_no_proxy(
+    name: str, result: Any
+) -> None:
+    talk = Talk(last=3)
+    talk.say(CLIENT, request("hi", "initialize", {}))
+    _, greeted = talk.one(1, {"id": 0} | wrapped("initialize", {}))
+    if greeted["method"] != name:
+        _, greeted = talk.one(2, {"id": FIRST, "error": UNKNOWN})
+    with pytest.raises(NotAProxy) as caught:
+        talk.say(2, {"id": greeted["id"], "result": result})
+    assert caught.value.place == 2
+    assert caught.value.reason == f"answered {name} without a protocolVersion"
+
+
+@pytest.mark.parametrize("result", NO_WELCOMES)
+def test_a_proxy_is_not_to_blame_for_what_its_agent_answers(result: Any) -> None:
+    talk = Talk()
+    talk.say(CLIENT, request("hi", "initialize", {}))
+    talk.say(PROXY, {"id": 0} | wrapped("initialize", {}))
+    assert talk.one(AGENT, {"id": FIRST, "result": result}) == (PROXY, {"id": 0, "result": result})
+    told = talk.one(PROXY, {"id": FIRST, "result": result})
+    assert told == (CLIENT, {"id": "hi", "result": result})
+
+
+def test_only_the_first_greeting_of_a_place_is_repeated_in_other_words() -> None:
+    """The params of each would have to be kept."""
+    talk = Talk()
+    for number in range(3):
+        talk.say(CLIENT, request(number, "initialize", {"n": number}))
+    refused = {"id": FIRST + 1, "error": UNKNOWN}
+    assert talk.one(PROXY, refused) == (CLIENT, {"id": 1, "error": UNKNOWN})
+    again = request(FIRST + 3, "_proxy/initialize", {"n": 0})
+    assert talk.one(PROXY, {"id": FIRST, "error": UNKNOWN}) == (PROXY, again)
+    refused = {"id": FIRST + 2, "error": UNKNOWN}
+    assert talk.one(PROXY, refused) == (CLIENT, {"id": 2, "error": UNKNOWN})
 
 
 def test_a_proxy_may_refuse_for_another_reason() -> None:
@@ -255,6 +297,43 @@ def test_too_many_open_requests_of_one_are_refused_until_some_are_answered() -> 
     assert len(talk.say(CLIENT, request(0, "x"))) == 1, "the others are not held up by it"
     talk.say(PROXY, {"id": FIRST, "result": {}})
     assert talk.one(AGENT, request("more", "x"))[0] == PROXY
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"id":1,"method":"proxy/successor","params":{"method":"initialize","params":"%b"}}',
+        b'{"id":1,"method":"proxy/successor","params":{"method":"%b"}}',
+        b'{"id":"%b","method":"x"}',
+    ],
+    ids=["greetings", "methods", "ids"],
+)
+def test_what_is_kept_of_open_requests_is_little(message: bytes) -> None:
+    chain = Chain(3)
+    tracemalloc.start()
+    for _ in range(50):
+        chain.heard(PROXY, decode(message % (b"x" * MEBIBYTE)))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 4 * MEBIBYTE
+
+
+def test_what_nests_as_deep_as_it_may_is_passed_on_by_a_proxy() -> None:
+    deep = b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1)
+    chain = Chain(AGENT)
+    [(_, wrapped)] = chain.heard(AGENT, decode(b'{"method":"x","params":%b}' % deep))
+    assert isinstance(decode(wrapped), Malformed)
+    [(to, sent)] = chain.heard(PROXY, decode(wrapped, DEEPEST))
+    assert (to, deep in sent) == (AGENT, True)
+
+
+def test_it_is_known_who_owes_an_answer() -> None:
+    talk = Talk()
+    talk.say(CLIENT, request(0, "x"))
+    talk.say(AGENT, request(0, "of no account"))
+    assert [talk.chain.owes(place) for place in (PROXY, AGENT)] == [True, False]
+    talk.say(PROXY, {"id": FIRST, "result": {}})
+    assert not talk.chain.owes(PROXY)
 
 
 # ── giving up ─────────────────────────────────────────────────────────────────────────────────

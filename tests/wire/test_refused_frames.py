@@ -12,10 +12,12 @@ from support.json_values import nested
 
 from dragoman.wire.messages import (
     MAX_DEPTH,
+    MAX_ID_BYTES,
     MAX_VALUES,
     Malformed,
     Message,
     Notification,
+    Request,
     decode,
     is_whole,
 )
@@ -55,6 +57,41 @@ def test_a_reply_nested_deeper_fails_its_call(levels: int) -> None:
 def test_a_notification_nested_deeper_is_noise() -> None:
     frame = b'{"jsonrpc":"2.0","method":"x","params":%b}' % nested(1000)
     assert malformed(frame) == Malformed("nested deeper than 128 levels", is_json=False)
+
+
+def test_more_levels_are_allowed_where_that_is_asked_for() -> None:
+    frame = request_nested(MAX_DEPTH + 1)
+    assert isinstance(decode(frame, MAX_DEPTH + 1), Request)
+    odd = b"\xef\xbb\xbf" + frame.replace(b"[]", b"[NaN]")
+    assert isinstance(decode(odd, MAX_DEPTH + 1), Request)
+    for levels in (MAX_DEPTH + 2, 100_000):
+        refused = decode(request_nested(levels), MAX_DEPTH + 1)
+        assert refused == Malformed("nested deeper than 129 levels", is_json=False, id=b"5")
+
+
+# ── long ids ──────────────────────────────────────────────────────────────────────────────────
+
+LONGEST = b'"%b"' % (b"x" * (MAX_ID_BYTES - 2))
+TOO_LONG = b'"%b"' % (b"x" * (MAX_ID_BYTES - 1))
+
+
+def test_an_id_may_have_a_kibibyte() -> None:
+    assert request(b'{"id":%b,"method":"x"}' % LONGEST).id == LONGEST
+    assert reply(b'{"id":%b,"result":1}' % LONGEST).id == LONGEST
+
+
+def test_a_request_with_a_longer_id_is_to_be_refused_with_that_id() -> None:
+    message = malformed(b'{"id":%b,"method":"x"}' % TOO_LONG)
+    assert (message.id, message.reason) == (TOO_LONG, "marked with an id of more than 1024 bytes")
+
+
+def test_a_reply_with_a_longer_id_is_one_that_nobody_waits_for() -> None:
+    message = failure(b'{"id":%b,"result":1}' % TOO_LONG)
+    assert (message.id, message.code) == (TOO_LONG, -32603)
+    assert malformed(b'{"id":%b,"msg":"a line of a log"}' % TOO_LONG).id is None
+
+
+# ── many values ───────────────────────────────────────────────────────────────────────────────
 
 
 def full_of(values: int) -> bytes:

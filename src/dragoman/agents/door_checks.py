@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from dragoman.agents.patient import Patient
 from dragoman.agents.report import Outcome, passed, skipped, warned
-from dragoman.errors import ConnectionLost, Unreachable
+from dragoman.errors import ConnectionLost, RemoteLost, Unreachable
 from dragoman.transport.remote import RemoteAgent
 
 
@@ -29,10 +29,10 @@ async def strangers(agent: RemoteAgent, cwd: str) -> Outcome:
         return warned("whoever reaches it is let in: it asked for no header")
     try:
         other = await Patient.admit(RemoteAgent(agent.place), cwd)
-    except (Unreachable, ConnectionLost) as refused:
-        if isinstance(refused, Unreachable) and refused.again:
-            return skipped(f"it was not seen who else is let in: {refused.reason}")
-        return passed("whoever comes without our headers is not let in")
+    except (Unreachable, ConnectionLost) as error:
+        if isinstance(error, Unreachable | RemoteLost) and error.refused:
+            return passed("whoever comes without our headers is not let in")
+        return skipped(f"it was not seen who else is let in: {error}")
     await other.discharge()
     return warned("whoever reaches it is let in, without our headers too")
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
-from dragoman.errors import AgentExited
+from dragoman.errors import AgentExited, ChainBroken
 from dragoman.transport.base import Start, Transport
 from dragoman.web.failures import Failure
 from dragoman.wire.framing import Framer
@@ -42,7 +42,13 @@ class BridgedAgent:
     async def why_ended(self) -> str:
         """For the other side, which needs not know what the agent printed."""
         failure = await self._transport.failure(spoke=True, printed="")
-        return f"the agent {failure.ending}" if isinstance(failure, AgentExited) else "it ended"
+        match failure:
+            case AgentExited():
+                return f"the agent {failure.ending}"
+            case ChainBroken() if failure.component.startswith("the proxy "):
+                return "a proxy before the agent ended"
+            case _:
+                return "it ended"
 
     async def aclose(self) -> None:
         await self._transport.aclose()

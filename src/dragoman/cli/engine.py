@@ -65,6 +65,8 @@ async def hub_of(job: Job, start: Callable[[], Client]) -> AsyncGenerator[Hub]:
             error.place, f"{error.reason}; --no-store runs without a record"
         ) from error
     unused: list[str] = []
+    if directory is not None:
+        job.rules.use(store.rules)
     try:
         launcher = JobLauncher(start, job.mcp_servers)
         # Who answers questions is a provider of the client, if there is someone.

@@ -12,6 +12,7 @@ from dragoman.agents.known import KnownAgent, UnknownAgent
 from dragoman.agents.settings import AgentSettings
 from dragoman.cli import prompt, setup
 from dragoman.cli.guard import UsageError
+from dragoman.cli.rules import StoredRules
 from dragoman.cli.values import Assignment, assignment
 from dragoman.client.mcp import McpServer
 from dragoman.errors import CommandNotFound, SessionNotContinued
@@ -33,6 +34,7 @@ class Job(msgspec.Struct, kw_only=True):
     command: AgentCommand | RemoteAgent
     proxies: list[ProxyTarget]
     mcp_servers: list[McpServer]
+    rules: StoredRules
     policy: Policy
     cwd: str
     more_folders: list[str]
@@ -53,7 +55,7 @@ class Job(msgspec.Struct, kw_only=True):
         return CommandNotFound(error.command, f"{error.reason}; to install: {self.known.install}")
 
 
-def prepare(options: argparse.Namespace, *, asks: bool) -> Job:
+def prepare(options: argparse.Namespace, *, asks: bool, rules: StoredRules | None = None) -> Job:
     """All but a prompt. Raises UsageError, ConfigError or UnknownAgent."""
     if options.no_store and options.session is not None:
         raise UsageError("--session needs a record to find the name in: leave --no-store out")
@@ -62,6 +64,7 @@ def prepare(options: argparse.Namespace, *, asks: bool) -> Job:
     command = choice.agent.target
     if options.agent_command is None:
         command = run_in(command, cwd)
+    rules = rules or StoredRules()
     return Job(
         options=options,
         agent=choice.agent,
@@ -69,7 +72,8 @@ def prepare(options: argparse.Namespace, *, asks: bool) -> Job:
         command=command,
         proxies=[run_in(proxy, cwd) for proxy in choice.agent.proxies],
         mcp_servers=choice.mcp_servers,
-        policy=setup.policy(options),
+        rules=rules,
+        policy=setup.policy(options, rules),
         cwd=cwd,
         more_folders=more_folders,
         assignments=[assignment(text) for text in options.set],
@@ -103,7 +107,7 @@ def for_session(job: Job, record: SessionRecord) -> Job:
         return job
     if not os.path.isdir(record.cwd) and job.agent.files != "there":
         raise SessionNotContinued(record.id, f"its folder {record.cwd} is not there any more")
-    again = prepare(_options_for(job, record), asks=job.asks)
+    again = prepare(_options_for(job, record), asks=job.asks, rules=job.rules)
     again.prompt = job.prompt
     return again
 

@@ -1,6 +1,7 @@
 """The stored permission rules, opened when they are first needed.
 
-Most runs decide nothing by them, and where nothing was ever stored nothing is made.
+Most runs decide nothing by them, and where nothing was ever stored nothing is made. Where a store
+is open they are its own: those of a database are at hand there, and no decision waits for it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ class StoredRules:
         self._directory = directory or data_directory()
         self._address = store_address() if directory is None else None
         self._opened: Rules | None = None
+
+    def use(self, opened: Rules) -> None:
+        """Those of a store that was opened meanwhile, from now on."""
+        self._opened = opened
 
     def list(self) -> Sequence[Rule]:
         rules = self._if_any()

@@ -130,7 +130,7 @@ def _address(option: str, url: str) -> RemoteAgent:
         raise UsageError(f"{option}: {error}") from error
 
 
-def policy(options: argparse.Namespace) -> Policy:
+def policy(options: argparse.Namespace, stored: StoredRules) -> Policy:
     """The rules of this run: its flags, its file, and what was answered with always before.
 
     Raises ConfigError for a file that cannot be read or understood.
@@ -140,7 +140,7 @@ def policy(options: argparse.Namespace) -> Policy:
         write=options.write,
         execute=options.exec,
         yolo=options.yolo,
-        stored=StoredRules(),
+        stored=stored,
     )
 
 

@@ -233,6 +233,11 @@ class Run:
             raise UsageError(
                 "another process runs this session: its frames and lists are seen there alone"
             )
+        if self._job.options.proxy:
+            raise UsageError(
+                "another process runs this session, without this proxy: leave --proxy out, or wait "
+                "until it has ended"
+            )
         asker, answers = self._asker, None
         if asker is not None:
             answers = Answers(hub, record.id, record.agent, asker, self._tell)

@@ -24,8 +24,13 @@ Serving = TypeVar("Serving")
 
 def checked(raw: msgspec.Raw, params_type: type[Params]) -> Params:
     """The parameters of a request. Raises InvalidParams."""
+    return examined(raw, params_type)[0]
+
+
+def examined(raw: msgspec.Raw, params_type: type[Params]) -> tuple[Params, bool]:
+    """The same, and whether they fit as they stand."""
     try:
-        return codec.decode(raw, params_type)
+        return codec.examine(raw, params_type)
     except InvalidMessage as error:
         raise InvalidParams(str(error)) from error
 

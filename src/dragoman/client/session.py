@@ -25,6 +25,7 @@ from dragoman.errors import (
     CancelIgnored,
     DragomanError,
     NoProgress,
+    RemoteError,
     SessionBusy,
     SessionGone,
     Unsupported,
@@ -250,7 +251,12 @@ class Session:
             return False
         if call is None or not call.cancellable:
             raise Unsupported(f"stopping the tool call {tool_call_id} alone")
-        await self._client.dialect.cancel_tool_call(self.id, tool_call_id)
+        try:
+            await self._client.dialect.cancel_tool_call(self.id, tool_call_id)
+        except RemoteError:
+            if call.status not in OVER_STATUSES:
+                raise
+            return False  # it ended before the agent heard of this
         return True
 
     async def cancel_terminal(self, terminal_id: str) -> bool:
@@ -265,7 +271,12 @@ class Session:
             return False
         if terminal is None or not terminal.cancellable:
             raise Unsupported(f"stopping the terminal {terminal_id} alone")
-        await self._client.dialect.cancel_terminal(self.id, terminal_id)
+        try:
+            await self._client.dialect.cancel_terminal(self.id, terminal_id)
+        except RemoteError:
+            if terminal.running:
+                raise
+            return False
         return True
 
     @property

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from dragoman.session.content import ToolContent, UnknownItem
+from dragoman.session.content import UNREAD, ToolContent, UnknownItem
 
 T = TypeVar("T")
 
@@ -55,4 +55,4 @@ def _count(items: list[_Item]) -> int:
 
 
 def _whole(raw: msgspec.Raw) -> UnknownItem:
-    return UnknownItem("unread", bytes(raw).decode(errors="replace"))
+    return UnknownItem(UNREAD, bytes(raw).decode(errors="replace"))

@@ -156,9 +156,8 @@ class Opener:
             known = await self._known_here(record, on_reset)
             async with self._here(record, move):
                 if _is_new_fork(record):
-                    history, begin = await self._forked(record, lease)
-                else:
-                    begin = _continued(known, record, on_reset)
+                    return await self._begin_fork(record, lease)
+                begin = _continued(known, record, on_reset)
                 return await self._begin(record, lease, history, begin)
         except BaseException:
             await _to_its_end(self._give_back(taking))
@@ -202,13 +201,19 @@ class Opener:
                 await self._store.change_session(record.id, before)
             raise
 
-    async def _forked(self, record: SessionRecord, lease: Lease) -> tuple[SessionState, Begin]:
-        """The history of a fork that another host has left to us, and how it begins."""
-        parent = await self._store.session(record.parent or "")
-        if parent is None or parent.agent_session_id is None:
-            raise SessionNotContinued(record.id, "the session it was forked from is gone")
-        history = await self._copied(parent, record, lease)
-        return history, _as_fork(parent.agent_session_id)
+    async def _begin_fork(self, record: SessionRecord, lease: Lease) -> Live:
+        """One that another host has left to us. When it fails, what was copied until then must not
+        be taken for a session: it is left, and deleted when that is put right. Not at once, since
+        whoever waits for it could not be told why."""
+        try:
+            parent = await self._store.session(record.parent or "")
+            if parent is None or parent.agent_session_id is None:
+                raise SessionNotContinued(record.id, "the session it was forked from is gone")
+            history = await self._copied(parent, record, lease)
+            return await self._begin(record, lease, history, _as_fork(parent.agent_session_id))
+        except BaseException:
+            self.left.add(lease.session_id)
+            raise
 
     async def _copied(
         self, parent: SessionRecord, record: SessionRecord, lease: Lease

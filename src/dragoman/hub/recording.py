@@ -173,15 +173,19 @@ class Recording:
             await self._written.wait()
 
     async def stored(self) -> bool:
-        """The same, but only while the store can be reached; whether it is durable, or refused."""
-        settling = asyncio.create_task(self.settled())
+        """The same, but while the store cannot be reached only until it is on this host's disk;
+        whether it is durable, or refused."""
+        last, settling = self._last_seq, asyncio.create_task(self.settled())
         try:
             while not (await asyncio.wait([settling], timeout=_LOOK_SECONDS))[0]:
-                if self._store.away is not None:
+                if self._store.away is not None and self._is_kept(last):
                     return False
         finally:
             settling.cancel()
         return True
+
+    def _is_kept(self, seq: int) -> bool:
+        return self.record.last_seq >= seq or self._store.has_kept(self.record.id, seq)
 
     async def seal(self) -> None:
         """Take nothing more; what was taken is stored first, or left to a store that is away."""

@@ -136,6 +136,10 @@ class TerminalItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="te
         return ""
 
 
+UNREAD = "unread"
+"""The kind of an item that stands for what could not be read: a tool call shows the last one."""
+
+
 class UnknownItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="unknown"):
     """Tool content of a type this version does not know; `raw` is its JSON."""
 

@@ -6,14 +6,15 @@ never raises: whatever an agent sends in whatever order, there is a next state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
 from dragoman.session import events as e
-from dragoman.session.content import Content, Text
+from dragoman.session.content import UNREAD, Content, Text, ToolContent, UnknownItem
 from dragoman.session.facts import Modes
 from dragoman.session.state import (
     OPEN_STATUSES,
@@ -41,6 +42,7 @@ from dragoman.session.state import (
 
 _LAST_USER = "last user entry"
 _PROMPT = "last prompt"
+_AT_WORK = ("running", "requires_action")
 
 Spoken = UserEntry | AgentEntry | ThoughtEntry
 Indexed = TypeVar("Indexed", ToolCall, PlanEntry, CompactionEntry, PeerMessageEntry)
@@ -68,6 +70,7 @@ def _session_opened(state: SessionState, event: e.SessionOpened) -> None:
     state.continuity = event.continuity
     state.open = True
     state.activity, state.background = "idle", []
+    _stop_subagents(state)
     if event.continuity == "reset":
         _append(state, event, ResetEntry())
 
@@ -99,6 +102,8 @@ def _turn_ended(state: SessionState, event: e.TurnEnded) -> None:
     cancelled = turn.status == "cancelling" or event.stop_reason == "cancelled"
     if cancelled or event.error is not None:
         _cancel_tool_calls(state, turn.id)
+        _cancel_compactions(state, turn.id)
+        _stop_subagents(state)
     turn.status = "completed"
     turn.stop_reason = event.stop_reason
     turn.usage = event.usage
@@ -106,12 +111,29 @@ def _turn_ended(state: SessionState, event: e.TurnEnded) -> None:
 
 
 def _cancel_tool_calls(state: SessionState, turn_id: str) -> None:
-    """Only the running turn's tail is walked: older turns ended with their own."""
-    for entry in reversed(state.entries):
-        if entry.turn_id != turn_id:
-            break
+    for entry in _tail(state, turn_id):
         if isinstance(entry, ToolCall) and entry.status in OPEN_STATUSES:
             entry.status = "cancelled"
+
+
+def _cancel_compactions(state: SessionState, turn_id: str) -> None:
+    for entry in _tail(state, turn_id):
+        if isinstance(entry, CompactionEntry) and entry.status == "in_progress":
+            entry.status = "cancelled"
+
+
+def _tail(state: SessionState, turn_id: str) -> Iterator[AnyEntry]:
+    """Only the running turn's is walked: older turns ended with their own."""
+    return takewhile(lambda entry: entry.turn_id == turn_id, reversed(state.entries))
+
+
+def _stop_subagents(state: SessionState) -> None:
+    """But for those that the agent says run on."""
+    running_on = [work.get("sessionId") for work in state.background]
+    for child in state.subagents.values():
+        doing = None if child.state is None else child.state.get("state")
+        if doing in _AT_WORK and child.session_id not in running_on:
+            child.state = {"state": "idle", "stopReason": "cancelled"}
 
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────
@@ -209,8 +231,10 @@ def _tool_call(state: SessionState, event: e.ToolCallUpdated) -> None:
         call.status = event.status or "pending"
     if event.content is not UNSET:
         call.content = list(event.content or ())
-    if event.more:
-        call.content += event.more
+    for item in event.more:
+        if _is_unread(item):  # each is a whole update, and an agent may send them without end
+            call.content = [known for known in call.content if not _is_unread(known)]
+        call.content.append(item)
     if event.locations is not UNSET:
         call.locations = event.locations or []
     _patch(call, event, "name", "raw_input", "raw_output", "cancellable")
@@ -218,6 +242,10 @@ def _tool_call(state: SessionState, event: e.ToolCallUpdated) -> None:
         call.meta = None
     if event.meta is not None:
         call.meta = _with_meta(call.meta, event.meta)
+
+
+def _is_unread(item: ToolContent) -> bool:
+    return isinstance(item, UnknownItem) and item.kind == UNREAD
 
 
 def _with_meta(known: dict[str, Any] | None, more: dict[str, Any]) -> dict[str, Any]:

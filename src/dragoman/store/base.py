@@ -87,6 +87,11 @@ class Store(Protocol):
         """
         ...
 
+    def has_kept(self, session_id: str, seq: int) -> bool:
+        """Whether an event that is not durable yet, since the database is away, is on this host's
+        disk until then."""
+        ...
+
     async def events(
         self, session_id: str, *, after: int = 0, limit: int = 1000
     ) -> list[StoredEvent]:

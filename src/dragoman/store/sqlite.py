@@ -128,6 +128,9 @@ class SqliteStore:
         self._writer.submit(Append(lease, batch, future, touched))
         return await future
 
+    def has_kept(self, session_id: str, seq: int) -> bool:
+        return False
+
     async def events(
         self, session_id: str, *, after: int = 0, limit: int = 1000
     ) -> list[StoredEvent]:

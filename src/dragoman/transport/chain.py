@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
+from collections import deque
 from collections.abc import Iterable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Literal, Self, TypeAlias
 
 import msgspec
@@ -31,15 +31,18 @@ from dragoman.transport.base import Start, Transport
 from dragoman.transport.memory import memory_pair
 from dragoman.transport.stdio import StdioTransport
 from dragoman.wire import messages
-from dragoman.wire.chain import CLIENT, Chain, NotAProxy
+from dragoman.wire.chain import CLIENT, DEEPEST, Chain, NotAProxy
 from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
 from dragoman.wire.messages import Malformed
 from dragoman.wire.noise import Noise
 
 # As for one agent: what is not read by then will not be read.
 _UNSENT_BYTES = 64 * 1024 * 1024
-# For what the last words of a component say to be passed on by the proxies before it.
-_LAST_WORDS_SECONDS = 0.3
+# For what the last words of a component say to be passed on by the proxies before it: they are
+# looked at from time to time, and have done so when nothing changed so many times in a row.
+_LOOK_SECONDS = 0.05
+_QUIET_LOOKS = 6
+_LAST_WORDS_SECONDS = 5.0
 
 logger = logging.getLogger("dragoman.chain")
 
@@ -87,6 +90,33 @@ def _reason(error: DragomanError) -> str:
             return f"failed: {error}"
 
 
+class _Queue:
+    """How much of what waits to be taken flows towards the agent: what flows the other way is in
+    the same queue, and waits its turn."""
+
+    def __init__(self) -> None:
+        self._parts: deque[tuple[int, bool]] = deque()
+        self._size = 0
+
+    def put(self, size: int, *, inward: bool) -> None:
+        self._size += size
+        if self._parts and self._parts[-1][1] == inward:
+            size += self._parts.pop()[0]
+        self._parts.append((size, inward))
+
+    def inward(self, pending: int) -> int:
+        """`pending` is how much of all is left."""
+        taken = self._size - pending
+        while self._parts and taken > 0:
+            size, inward = self._parts.popleft()
+            part = min(size, taken)
+            taken -= part
+            self._size -= part
+            if part < size:
+                self._parts.appendleft((size - part, inward))
+        return sum(size for size, inward in self._parts if inward)
+
+
 class _Link:
     """A component that runs."""
 
@@ -96,6 +126,30 @@ class _Link:
         self.framer = Framer(MAX_FRAME_BYTES)
         self.noise = Noise()
         self.spoke = False
+        self.heard = 0
+        """How many bytes it has said."""
+        self._queue = _Queue()
+
+    @property
+    def deepest(self) -> int:
+        return DEEPEST if self.component.role == "proxy" else messages.MAX_DEPTH
+
+    @property
+    def pending(self) -> int:
+        """What flows towards the agent and was not taken yet."""
+        return self._queue.inward(self.transport.pending)
+
+    @property
+    def unread(self) -> int:
+        """All that was not taken yet, as far as that can be seen."""
+        there = self.transport
+        return there.unread if isinstance(there, StdioTransport) else there.pending
+
+    def send(self, data: bytes, *, inward: bool) -> None:
+        self.transport.send(data)
+        self._queue.put(len(data), inward=inward)
+        if inward and (pending := self.pending) > _UNSENT_BYTES:
+            raise PeerStalled(pending)
 
     async def ending(self) -> Ending:
         failure = await self.transport.failure(spoke=self.spoke, printed=self.noise.sample)
@@ -113,7 +167,7 @@ class ChainTransport:
     def __init__(self, links: Sequence[_Link]) -> None:
         self._links = links
         self._chain = Chain(len(links))
-        self._framer = Framer(sys.maxsize)
+        self._framer = Framer(MAX_FRAME_BYTES)
         self._outside, self._inside = memory_pair()
         self._error: Ending | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -152,15 +206,19 @@ class ChainTransport:
         return await self._outside.receive()
 
     def send(self, data: bytes) -> None:
-        if self._error is None:
+        if self._error is not None:
+            return
+        try:
             self._take(CLIENT, self._framer.feed(data))
+        except FrameTooLarge as error:
+            self._end(ChainBroken("the client", _reason(error)))
 
     async def drain(self) -> None:
         await self._links[0].transport.drain()
 
     @property
     def pending(self) -> int:
-        return 0 if self._error is not None else self._links[0].transport.pending
+        return 0 if self._error is not None else self._links[0].pending
 
     async def failure(self, *, spoke: bool, printed: str) -> Ending:
         return self._error or ConnectionClosed()
@@ -180,6 +238,7 @@ class ChainTransport:
         link = self._links[place - 1]
         try:
             while data := await link.transport.receive():
+                link.heard += len(data)
                 self._take(place, link.framer.feed(data))
                 await self._at(place - 1).drain()
             error = await self._ended(place, link)
@@ -198,8 +257,28 @@ class ChainTransport:
             link.noise.add(rest)
         error = await link.ending()
         if place > 1:
-            await asyncio.sleep(_LAST_WORDS_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                    await self._passed_on(place)
         return error
+
+    async def _passed_on(self, place: int) -> None:
+        """Wait until the proxies before this one have passed on what it said last.
+
+        They have when they read all of it and were quiet for a moment; but while they owe an answer
+        and this one owes none, they have all that they need to give it.
+        """
+        before = self._links[: place - 1]
+        quiet, seen = 0, [(0, 0)]
+        while quiet < _QUIET_LOOKS or self._is_answer_due(place):
+            await asyncio.sleep(_LOOK_SECONDS)
+            last, seen = seen, [(link.unread, link.heard) for link in before]
+            is_quiet = seen == last and not any(unread for unread, _ in seen)
+            quiet = quiet + 1 if is_quiet else 0
+
+    def _is_answer_due(self, place: int) -> bool:
+        owes = self._chain.owes
+        return not owes(place) and any(owes(proxy) for proxy in range(1, place))
 
     def _take(self, place: int, frames: Iterable[bytes]) -> None:
         """Route what was said, and send what follows, all of one place in one piece.
@@ -213,17 +292,20 @@ class ChainTransport:
                     outgoing.setdefault(to, []).append(sent)
         finally:
             for to, batch in outgoing.items():
-                self._send(to, b"\n".join(batch) + b"\n")
+                self._send(place, to, b"\n".join(batch) + b"\n")
 
     def _routed(self, place: int, frame: bytes) -> list[tuple[int, bytes]]:
-        message = messages.decode(frame)
-        if place != CLIENT:
-            self._note(self._links[place - 1], message, frame)
+        if place == CLIENT:
+            message = messages.decode(frame)
+        else:
+            link = self._links[place - 1]
+            message = messages.decode(frame, link.deepest)
+            self._note(link, message, frame)
         try:
             return self._chain.heard(place, message)
         except NotAProxy as refusal:
             component = self._links[refusal.place - 1].component
-            self._end(component.named("does not know proxy/initialize: it is no ACP proxy"))
+            self._end(component.named(f"{refusal.reason}: it is no ACP proxy"))
             return []
 
     def _note(self, link: _Link, message: messages.Message, frame: bytes) -> None:
@@ -231,12 +313,19 @@ class ChainTransport:
             link.spoke = True
         elif frame.strip():
             link.noise.add(frame)
+            said = "skipped a line of %d bytes from %s: %s"
+            logger.debug(said, len(frame), link.component, message.reason)
 
-    def _send(self, to: int, data: bytes) -> None:
-        there = self._at(to)
-        there.send(data)
-        if to != CLIENT and there.pending > _UNSENT_BYTES:
-            self._end(self._links[to - 1].component.broken(PeerStalled(there.pending)))
+    def _send(self, place: int, to: int, data: bytes) -> None:
+        if to == CLIENT:
+            self._inside.send(data)
+            return
+        link = self._links[to - 1]
+        try:
+            # Whoever speaks towards the client waits until it is taken; all else has a limit.
+            link.send(data, inward=to >= place)
+        except PeerStalled as stalled:
+            self._end(link.component.broken(stalled))
 
     def _at(self, place: int) -> Transport:
         return self._inside if place == CLIENT else self._links[place - 1].transport

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -46,6 +47,8 @@ _CLOSE_SECONDS = 2.0
 _LATER = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Pauses before asking again for the stream of a session: one that is not known there yet, or one
 that ended."""
+_SHORT_SECONDS = 2.0
+"""Within which a stream ends at once; some end whatever is silent for a while, and that is well."""
 _ACCEPTED = range(200, 300)
 _CUT = "it was cut"
 
@@ -86,7 +89,7 @@ class HttpTransport:
         self._streams: dict[str | None, asyncio.Future[bool]] = {}
         """Whether each could be opened; the one without a session is the connection's."""
         self._in_vain: dict[str, int] = {}
-        """How often in a row the stream of a session ended without having told anything."""
+        """How often in a row the stream of a session ended at once without having told anything."""
         self._exchanges = Exchanges()
         self._error: ConnectionLost | StartError | FrameTooLarge | None = None
         self._is_closing = False
@@ -236,13 +239,20 @@ class HttpTransport:
     async def _reopen(self, session: str) -> None:
         """More may come on a stream that ended, though no answer is awaited there: what a turn
         tells once its prompt was acknowledged."""
-        in_vain = self._in_vain[session] = self._in_vain.get(session, -1) + 1
+        in_vain, longest = self._in_vain.get(session, -1) + 1, len(_LATER) - 1
         with self._ending(_CUT):
-            first = min(in_vain, len(_LATER) - 1)
-            if await self._ask_again(session, first):
+            if not self._is_needed(session):
+                in_vain = min(in_vain, longest)
+            elif in_vain > len(_LATER):
+                raise RemoteLost(self._place, "the stream of a session ends again and again")
+            self._in_vain[session] = in_vain
+            if await self._ask_again(session, min(in_vain, longest)):
                 return
-            if self._exchanges.awaits(session) or self._at_work(session):
+            if self._is_needed(session):
                 raise self._forgotten()
+
+    def _is_needed(self, session: str) -> bool:
+        return self._exchanges.awaits(session) or self._at_work(session)
 
     def _forgotten(self) -> RemoteLost:
         """Nobody would ever hear how what is under way there ends; the session may be resumed."""
@@ -254,8 +264,9 @@ class HttpTransport:
                 async with self._opened_stream(session) as response:
                     if response is not None:
                         opened.set_result(True)
+                        begun = time.monotonic()
                         await self._read(response, session)
-                        self._ended(session)
+                        self._ended(session, time.monotonic() - begun)
         finally:
             del self._streams[session]
             if not opened.done():
@@ -302,12 +313,14 @@ class HttpTransport:
             self._ahead_bytes += len(frame) + 1
             self._readable.set()
 
-    def _ended(self, session: str | None) -> None:
+    def _ended(self, session: str | None, lasted: float) -> None:
         """A session's stream may end while nothing is asked there, and is opened again."""
         if session is None:
             raise RemoteLost(self._place, "the other side closed it")
         if self._exchanges.awaits(session):
             raise RemoteLost(self._place, "the other side closed the stream of a session")
+        if lasted >= _SHORT_SECONDS:
+            self._in_vain.pop(session, None)
         self._start(self._reopen(session))
 
     # ── the end ───────────────────────────────────────────────────────────────────────────────

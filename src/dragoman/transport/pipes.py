@@ -7,7 +7,10 @@ holds the other side back and memory stays bounded.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
+import sys
+import termios
 from collections.abc import Callable
 
 from dragoman.process import forks
@@ -129,6 +132,17 @@ class InputPipe(_Pipe):
     @property
     def pending(self) -> int:
         return len(self._queue)
+
+    @property
+    def unread(self) -> int:
+        """With what the kernel holds of it, where that can be asked."""
+        if self._fd < 0:
+            return 0
+        try:
+            held = fcntl.ioctl(self._fd, termios.FIONREAD, bytes(4))
+        except OSError:
+            return self.pending
+        return self.pending + int.from_bytes(held, sys.byteorder)
 
     def send(self, data: bytes) -> None:
         """Queue bytes; after the end they are dropped."""

@@ -109,7 +109,8 @@ def refusal(place: str, status: int, location: str | None = None) -> Unreachable
         return Unreachable(place, reason)
     match status:
         case 401 | 403:
-            return Unreachable(place, f"it wants other credentials than the headers ({status})")
+            reason = f"it wants other credentials than the headers ({status})"
+            return Unreachable(place, reason, refused=True)
         case 404 | 405 | 426:
             return Unreachable(place, f"there is no agent at this path ({status})")
         case 421:

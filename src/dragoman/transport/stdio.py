@@ -105,6 +105,11 @@ class StdioTransport:
     def pending(self) -> int:
         return self._input.pending
 
+    @property
+    def unread(self) -> int:
+        """What was sent and not read, as far as the kernel can tell: little of it is queued."""
+        return self._input.unread
+
     async def failure(self, *, spoke: bool, printed: str) -> ConnectionLost | StartError:
         """Why the agent's output ended."""
         if self._closing:

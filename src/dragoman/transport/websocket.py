@@ -38,11 +38,11 @@ _LITTLE_UNSENT = 256 * 1024
 _READ_SIZE = 64 * 1024
 _LARGEST_HEAD = 64 * 1024
 
-_NORMAL, _GOING_AWAY, _BROKEN = 1000, 1001, 1002
+_NORMAL, _GOING_AWAY, _BROKEN, _POLICY = 1000, 1001, 1002, 1008
 _MEANINGS: Final = {
     _GOING_AWAY: "the other side is going away",
     1005: "the other side closed it",
-    1008: "the other side refuses it",
+    _POLICY: "the other side refuses it",
     1009: "a message was too large for the other side",
     1011: "the other side failed",
     1012: "the other side is starting again",
@@ -150,6 +150,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         self._is_paused = False
         self._is_closing = False
         self._reason = ""
+        self._is_refused = False
         self._is_over = asyncio.Event()
         self._readable: asyncio.Future[None] | None = None
         self._room = asyncio.Event()
@@ -250,6 +251,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
 
     def _closed(self, code: int, reason: str) -> None:
         said = _MEANINGS.get(code, f"the other side closed it with code {code}")
+        self._is_refused = code == _POLICY and not self._reason
         self._end(f"{said} ({reason[:200]})" if reason else said)
         if not self._is_closing:
             self._write(frames.close(_NORMAL))
@@ -324,7 +326,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
     async def failure(self, *, spoke: bool, printed: str) -> ConnectionLost | StartError:
         if self._is_closing:
             return ConnectionClosed()
-        return RemoteLost(self._place, self._reason)
+        return RemoteLost(self._place, self._reason, refused=self._is_refused)
 
     async def aclose(self) -> None:
         """Say goodbye and wait for the answer, but not for long; when cancelled, not at all."""

@@ -16,6 +16,7 @@ from dragoman.wire.calls import Calls
 from dragoman.wire.cancelling import CANCEL_REQUEST, cancelled_id, encode_cancel
 from dragoman.wire.messages import (
     INTERNAL_ERROR,
+    MAX_DEPTH,
     NULL,
     Failure,
     Id,
@@ -35,6 +36,8 @@ CLIENT: Final = 0
 """The client's place; the proxies have 1, 2, … and the agent the last one."""
 MOST_OPEN: Final = 4096
 """Requests of one place that wait for their answers at the same time."""
+DEEPEST: Final = MAX_DEPTH + 1
+"""How deep a message of a proxy may nest: what it wraps is one level deeper than it was."""
 
 Sent: TypeAlias = tuple[int, bytes]
 """A place, and a frame to send there."""
@@ -61,11 +64,12 @@ _INITIALIZE = {"initialize", *_PROXY_INITIALIZE}
 
 
 class NotAProxy(Exception):
-    """What stands at this place does not know how to be a proxy."""
+    """What stands at this place does not know how to be a proxy; `reason` ends the sentence."""
 
-    def __init__(self, place: int) -> None:
-        super().__init__(place)
+    def __init__(self, place: int, reason: str = "does not know proxy/initialize") -> None:
+        super().__init__(place, reason)
         self.place = place
+        self.reason = reason
 
 
 class _Refused(Exception):
@@ -80,21 +84,26 @@ class _Wrapped(msgspec.Struct):
     params: msgspec.Raw = NULL
 
 
+class _Welcome(msgspec.Struct):
+    version: msgspec.Raw = msgspec.field(name="protocolVersion")
+
+
 class _Call:
     """A request on its way: who asks, by which id, and whom we asked, by which of ours."""
 
-    def __init__(self, asker: int, key: Id, asked: int, method: str, params: msgspec.Raw) -> None:
+    def __init__(self, asker: int, key: Id, asked: int, method: str) -> None:
         self.asker = asker
         self.id = key
         self.asked = asked
         self.our_id: Id = b""
-        # Only the handshake may be asked again, in other words; of all else nothing is kept.
-        is_greeting = asked > asker and method in _INITIALIZE
-        self.greeting = method if is_greeting else None
-        self.params = params if is_greeting else NULL
+        self.greeting = method if asked > asker and method in _INITIALIZE else None
+        self.again: msgspec.Raw | None = None
+        """The params, if it may have to be asked again in other words: of one greeting a place,
+        since thousands may be open."""
 
 
 _decode_wrapped = msgspec.json.Decoder(_Wrapped).decode
+_decode_welcome = msgspec.json.Decoder(_Welcome).decode
 
 
 class Chain:
@@ -106,6 +115,8 @@ class Chain:
         self._calls: list[Calls[_Call]] = [Calls(_FIRST_ID) for _ in places]
         self._asking: list[Answers[_Call]] = [Answers() for _ in places]
         self._names = [_NAMES for _ in places]
+        self._greeted: set[int] = set()
+        self._is_unwelcome = False
 
     @property
     def open(self) -> int:
@@ -117,6 +128,10 @@ class Chain:
         """The last place that was told to initialize and has not answered."""
         calls = (call for asking in self._asking for call in asking)
         return max((call.asked for call in calls if call.greeting is not None), default=None)
+
+    def owes(self, place: int) -> bool:
+        """Whether this place is waited for on the client's side of it."""
+        return any(call.asked == place for call in self._asking[place - 1])
 
     def heard(self, place: int, message: Message) -> list[Sent]:
         """What follows from a message of this place, in order. Raises NotAProxy."""
@@ -156,9 +171,12 @@ class Chain:
         return [self._ask(place, request.id, to, *self._worded(place, to, method, params))]
 
     def _ask(self, asker: int, key: Id, to: int, method: str, params: msgspec.Raw) -> Sent:
-        call = _Call(asker, key, to, method, params)
+        call = _Call(asker, key, to, method)
+        if call.greeting == _NAMES.initialize and to not in self._greeted:
+            self._greeted.add(to)
+            call.again = params
         call.our_id = self._calls[to].open(call)
-        self._asking[asker].open(call, Request(key, method, NULL))
+        self._asking[asker].open(call, Request(key, "", NULL))  # which is all that it needs
         return to, encode_request(call.our_id, method, params)
 
     def _meant(self, place: int, method: str, params: msgspec.Raw) -> tuple[int, str, msgspec.Raw]:
@@ -209,24 +227,32 @@ class Chain:
         call = self._settled(place, reply.id)
         if call is None:
             return []
-        if call.greeting == _OLDER_NAMES.initialize and not _is_welcome(reply):
-            raise NotAProxy(place)
+        if call.greeting is not None and not _is_welcome(reply):
+            self._check_unwelcome(call)
         return [(call.asker, encode_reply(call.id, reply.result))]
+
+    def _check_unwelcome(self, call: _Call) -> None:
+        """A proxy may pass on what its successor said, and is not to blame for that; what an agent
+        says is for the client to judge. Raises NotAProxy."""
+        if call.greeting in _PROXY_INITIALIZE and not self._is_unwelcome:
+            raise NotAProxy(call.asked, f"answered {call.greeting} without a protocolVersion")
+        self._is_unwelcome = True
 
     def _failed(self, place: int, failure: Failure) -> list[Sent]:
         call = self._settled(place, failure.id)
         if call is None:
             return []
-        if call.greeting in _PROXY_INITIALIZE and failure.code == _METHOD_NOT_FOUND:
-            return [self._in_older_words(call)]
+        if failure.code == _METHOD_NOT_FOUND:
+            if call.greeting == _OLDER_NAMES.initialize:
+                raise NotAProxy(place)
+            if call.again is not None:
+                return [self._in_older_words(call, call.again)]
         answer = encode_failure(call.id, failure.code, failure.message, failure.data)
         return [(call.asker, answer)]
 
-    def _in_older_words(self, call: _Call) -> Sent:
-        if call.greeting == _OLDER_NAMES.initialize:
-            raise NotAProxy(call.asked)
+    def _in_older_words(self, call: _Call, params: msgspec.Raw) -> Sent:
         self._names[call.asked] = _OLDER_NAMES
-        return self._ask(call.asker, call.id, call.asked, _OLDER_NAMES.initialize, call.params)
+        return self._ask(call.asker, call.id, call.asked, _OLDER_NAMES.initialize, params)
 
     def _settled(self, place: int, key: Id) -> _Call | None:
         """The request that was answered; None when there is none, or it was answered before."""
@@ -237,5 +263,8 @@ class Chain:
 
 
 def _is_welcome(reply: Reply) -> bool:
-    """Agents may answer what begins with `_` with anything."""
-    return b'"protocolVersion"' in bytes(reply.result)
+    try:
+        _decode_welcome(reply.result)
+    except msgspec.DecodeError:
+        return False
+    return True

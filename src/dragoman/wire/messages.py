@@ -16,6 +16,8 @@ from dragoman.wire.text import depth, has_more_values, is_utf8, outline, repair
 MAX_DEPTH = 128
 # Each may take a hundred bytes once it is decoded: a frame full of them would fill the memory.
 MAX_VALUES = 1 << 20
+# Ids are remembered until their requests are answered, thousands of them.
+MAX_ID_BYTES = 1024
 
 Id = bytes
 """An id as the JSON it is on the wire."""
@@ -91,16 +93,16 @@ _decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
 _decode_error = msgspec.json.Decoder(_ErrorObject | str).decode
 
 
-def decode(frame: bytes) -> Message:
+def decode(frame: bytes, deepest: int = MAX_DEPTH) -> Message:
     """The message in a frame; never raises."""
     if not frame.isascii() and not is_utf8(frame):
         frame = frame.decode("utf-8", "replace").encode()
     try:
-        return _decode_json(frame)
+        return _decode_json(frame, deepest)
     except msgspec.DecodeError as error:
-        return _decode_broken(frame, str(error))
+        return _decode_broken(frame, str(error), deepest)
     except RecursionError:
-        return _refuse(frame, _TOO_DEEP)
+        return _refuse(frame, _too_deep(deepest))
 
 
 def is_whole(frame: bytes) -> bool:
@@ -108,14 +110,14 @@ def is_whole(frame: bytes) -> bool:
     return _is_json(repair(frame))
 
 
-def _decode_json(frame: bytes) -> Message:
+def _decode_json(frame: bytes, deepest: int) -> Message:
     try:
         envelope = _decode_envelope(frame)
     except msgspec.ValidationError:
         envelope = _decode_misshapen(frame)
         if isinstance(envelope, Malformed):
             return envelope
-    if len(frame) > 2 * MAX_DEPTH and (reason := _excess(frame)):
+    if len(frame) > 2 * MAX_DEPTH and (reason := _excess(frame, envelope, deepest)):
         return _refuse_envelope(envelope, reason)
     if envelope.method is not msgspec.UNSET:
         if envelope.id is msgspec.UNSET:
@@ -124,13 +126,15 @@ def _decode_json(frame: bytes) -> Message:
     return _decode_answer(envelope)
 
 
-def _excess(frame: bytes) -> str:
+def _excess(frame: bytes, envelope: _Envelope, deepest: int) -> str:
     """What there is too much of, if anything; a plain count settles it for nearly every frame."""
+    if envelope.id is not msgspec.UNSET and len(bytes(envelope.id)) > MAX_ID_BYTES:
+        return _LONG_ID
     brackets = frame.count(b"{") + frame.count(b"[")
     items = brackets + frame.count(b",") if len(frame) > MAX_VALUES else 0
     if items > MAX_VALUES and has_more_values(frame, MAX_VALUES):
         return _TOO_MANY
-    return _TOO_DEEP if brackets > MAX_DEPTH and depth(frame) > MAX_DEPTH else ""
+    return _too_deep(deepest) if brackets > deepest and depth(frame) > deepest else ""
 
 
 def _decode_answer(envelope: _Envelope) -> Message:
@@ -176,17 +180,23 @@ def _decode_misshapen(frame: bytes) -> _Envelope | Malformed:
 _BOM = b"\xef\xbb\xbf"
 
 
-def _decode_broken(frame: bytes, reason: str) -> Message:
+def _decode_broken(frame: bytes, reason: str, deepest: int) -> Message:
     if frame.startswith(_BOM):
-        return decode(frame.lstrip(_BOM))
+        return decode(frame.lstrip(_BOM), deepest)
     if not frame.lstrip().startswith(b"{"):
         return Malformed(f"not JSON: {reason}", is_json=False)
     repaired = repair(frame)
-    return decode(repaired) if repaired != frame else _refuse(frame, f"not JSON: {reason}")
+    if repaired != frame:
+        return decode(repaired, deepest)
+    return _refuse(frame, f"not JSON: {reason}")
 
 
-_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 _TOO_MANY = f"made of more than {MAX_VALUES} values"
+_LONG_ID = f"marked with an id of more than {MAX_ID_BYTES} bytes"
+
+
+def _too_deep(deepest: int) -> str:
+    return f"nested deeper than {deepest} levels"
 
 
 def _refuse_envelope(envelope: _Envelope, reason: str) -> Message:

@@ -30,7 +30,8 @@ def outboxes(directory: Path) -> list[Path]:
 
 
 def kept(directory: Path) -> int:
-    """How many batches wait there, in the outbox of a process that is still at it."""
+    """How many batches wait there, in the outbox of another process that is still at it: in one of
+    ours two different SQLites would undo each other's locks."""
     total = 0
     for path in outboxes(directory):
         with suppress(sqlite3.OperationalError), closing(sqlite3.connect(path)) as db:

@@ -1,9 +1,10 @@
-"""A long session is copied bit by bit: nobody waits for that, and neither end is lost sight of."""
+"""A long session is copied bit by bit: nobody waits for that, and neither end is lost sight of.
+It is read in pages, each for the cost of one."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.postgres import empty_database
 
 from dragoman.errors import LeaseLost, UnknownSession
 from dragoman.store.postgres import events
+from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.store import PostgresStore
 from dragoman.store.records import Lease, Snapshot
@@ -98,3 +100,47 @@ async def test_large_events_are_copied_few_at_a_time(
             assert await store.copy_events("s", await begin(store, "copy")) == 5
         assert calls == [True, True, False]
         assert len(await whole(store, "copy")) == 5
+
+
+MANY_SESSIONS = """
+INSERT INTO dragoman.sessions (id, agent, cwd, created_at, updated_at, renamed, status, archived,
+    additional_directories, last_seq)
+SELECT 's' || n, 'a', '/', n, n, false, 'idle', false, '[]', 20 FROM generate_series(1, 2000) n
+"""
+ONE_OF_THEM_LONG = """
+INSERT INTO dragoman.events (session, seq, position, body)
+SELECT key, n, row_number() OVER (), 'x'::bytea FROM dragoman.sessions,
+    generate_series(1, CASE id WHEN 's1' THEN 30000 ELSE 20 END) n ORDER BY key % 7, n
+"""
+
+
+class Noting(Database):
+    """Notes what it is asked."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db.connection, db.place)
+        self.asked: list[tuple[str, Sequence[Any]]] = []
+
+    async def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        self.asked.append((statement, values))
+        return await super().rows(statement, values)
+
+
+def rows_read(plan: dict[str, Any]) -> int:
+    """By the step that reads most."""
+    return max([plan["Actual Rows"], *map(rows_read, plan.get("Plans", ()))])
+
+
+async def test_a_page_of_a_long_session_costs_a_page(tmp_path: Path) -> None:
+    address = empty_database()
+    async with opened(address, tmp_path):
+        pass
+    db = Noting(await Database.connect(Address(address)))
+    for statement in (MANY_SESSIONS, ONE_OF_THEM_LONG, "ANALYZE"):
+        await db.run(statement)
+    page = await events.events(db, events.Wanted("s1", 7, 1000))
+    assert [(each.session_id, each.seq) for each in page] == [("s1", n) for n in range(8, 1008)]
+    [(statement, values)] = db.asked
+    [([explained],)] = await db.rows(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)
+    assert rows_read(explained["Plan"]) == 1000
+    await db.close()

@@ -13,8 +13,11 @@ from store.stores import batch, begin
 from support.cable import cable_to
 from support.postgres import empty_database
 
-from dragoman.errors import StoreAway, StoreCorrupt
+from dragoman.errors import StoreAway, StoreCorrupt, StoreError
 from dragoman.host.matching import Rule
+from dragoman.host.rulebook import StoredRule
+from dragoman.store.postgres import kept_rules, news, writer
+from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.kept_rules import KeptRules
 from dragoman.store.postgres.store import PostgresStore
 
@@ -59,17 +62,117 @@ async def test_they_are_there_from_the_first_decision_on(tmp_path: Path) -> None
         assert ids(store.rules) == ["r1"]
 
 
-async def test_they_are_read_again_only_after_news(tmp_path: Path) -> None:
+async def test_news_is_heard_long_before_the_next_look_and_decisions_cost_no_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(news, "POLL_SECONDS", 3600.0)
     address = empty_database()
     async with opened(address, tmp_path) as store:
-        await listening(store)
         await asyncio.to_thread(store.rules.add, rule("r1"))
-        await store.last_position()  # behind what was read because of that
+        await listening(store)
+        reads = counted_reads(monkeypatch)
+        store.rules.heard()
+        await until(lambda: len(reads) == 1)  # behind all that was read because of the above
+        await store.last_position()
+        del reads[:]
         with psycopg.connect(address, autocommit=True) as silent:
             silent.execute("DELETE FROM dragoman.rules")
-            assert ids(store.rules) == ["r1"]
+            for _ in range(50):
+                assert ids(store.rules) == ["r1"]
+                await store.last_position()
+            assert not reads
             silent.execute("NOTIFY dragoman, 'rules'")
         await until(lambda: not store.rules.list())
+
+
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """One more for each time that they are read from the database."""
+    reads: list[object] = []
+    load = kept_rules.loaded
+
+    async def counted(db: Database) -> tuple[StoredRule, ...]:
+        reads.append(db)
+        return await load(db)
+
+    monkeypatch.setattr(kept_rules, "loaded", counted)
+    return reads
+
+
+async def test_a_change_that_nobody_was_told_of_is_found_without_a_listener(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(news, "POLL_SECONDS", 0.05)
+    address = empty_database()
+    async with opened(address, tmp_path) as store:
+        await asyncio.to_thread(store.rules.add, rule("r1"))
+        with psycopg.connect(address, autocommit=True) as silent:
+            silent.execute("DELETE FROM dragoman.rules")
+        await until(lambda: not store.rules.list())
+
+
+async def test_what_another_revokes_is_heard_while_ours_is_on_its_way(tmp_path: Path) -> None:
+    address = empty_database()
+    insert = "INSERT INTO dragoman.rules (id, body, created_at) VALUES ('r2', 'x', 1)"
+    async with opened(address, tmp_path) as store:
+        await asyncio.to_thread(store.rules.add, rule("r1"))
+        await listening(store)
+        with psycopg.connect(address) as blocking, psycopg.connect(address) as other:
+            blocking.execute(insert)
+            store.rules.add(rule("r2"))
+            other.execute("DELETE FROM dragoman.rules WHERE id = 'r1'")
+            other.execute("NOTIFY dragoman, 'rules'")
+            other.commit()
+            await until(lambda: ids(store.rules) == ["r2"])
+            assert stored_ids(address) == []
+            blocking.rollback()
+        await until(lambda: stored_ids(address) == ["r2"])
+        assert ids(store.rules) == ["r2"]
+
+
+async def test_while_the_database_does_not_get_to_it_those_last_known_hold(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = empty_database()
+    async with opened(address, tmp_path) as store:
+        await asyncio.to_thread(store.rules.add, rule("r1"))
+        with psycopg.connect(address) as other, psycopg.connect(address) as operator:
+            other.execute("LOCK TABLE dragoman.rules IN ACCESS EXCLUSIVE MODE")
+            store.rules.heard()
+            await until(lambda: operator.execute(CANCEL).rowcount == 1)
+            await until(lambda: "the permission rules last known hold" in caplog.text)
+            assert ids(store.rules) == ["r1"]
+            other.execute("DELETE FROM dragoman.rules")
+            other.commit()
+        await until(lambda: not store.rules.list())
+
+
+CANCEL = "SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted"
+
+
+async def test_a_read_that_failed_once_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(news, "POLL_SECONDS", 3600.0)
+    address = empty_database()
+    with psycopg.connect(address, autocommit=True) as other:
+        async with opened(address, tmp_path) as store:
+            await asyncio.to_thread(store.rules.add, rule("r1"))
+            other.execute("ALTER TABLE dragoman.rules RENAME TO elsewhere")
+            try:
+                store.rules.heard()
+                await until(lambda: not readable(store.rules))
+            finally:
+                other.execute("ALTER TABLE dragoman.elsewhere RENAME TO rules")
+            await until(lambda: readable(store.rules))
+            assert ids(store.rules) == ["r1"]
+
+
+def readable(rules: KeptRules) -> bool:
+    try:
+        rules.load()
+    except StoreError:
+        return False
+    return True
 
 
 async def test_nothing_waits_for_a_database_that_does_not_answer(tmp_path: Path) -> None:
@@ -119,6 +222,21 @@ async def test_nobody_sees_an_answer_before_its_rule_is_stored(tmp_path: Path) -
             assert f"r{number}" in stored_ids(address)
 
 
+async def test_a_rule_that_is_lost_with_the_process_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
+    async with cable_to(empty_database()) as cable:
+        async with opened(cable.address, tmp_path) as store:
+            cable.cut()
+            store.rules.add(rule("r1"))
+            await until(lambda: store.outage.is_on)
+        assert "the permission rules stay as they were, without r1" in caplog.text
+        cable.mend()
+        async with opened(cable.address, tmp_path) as store:
+            assert ids(store.rules) == []
+
+
 async def test_what_another_thread_changes_is_stored_when_it_goes_on(tmp_path: Path) -> None:
     address = empty_database()
     async with opened(address, tmp_path) as store:
@@ -156,13 +274,7 @@ async def test_rules_that_cannot_be_read_allow_nothing(tmp_path: Path) -> None:
             other.execute("DELETE FROM dragoman.rules")
             other.execute("NOTIFY dragoman, 'rules'")
             await until(lambda: readable(store.rules))
-
-
-def readable(rules: KeptRules) -> bool:
-    try:
-        return not rules.load()
-    except StoreCorrupt:
-        return False
+            assert not store.rules.list()
 
 
 async def test_the_use_of_a_rule_is_noted_without_waiting(tmp_path: Path) -> None:

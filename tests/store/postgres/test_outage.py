@@ -19,7 +19,7 @@ from dragoman.errors import LeaseLost, SessionOwned, StoreAway, StoreError
 from dragoman.store.postgres import link, writer
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.store import open_postgres
-from dragoman.store.records import HostRecord, SessionFilter
+from dragoman.store.records import Batch, HostRecord, SessionFilter
 
 PROGRAM = Path(__file__).parent / "programs" / "leaver.py"
 
@@ -149,7 +149,7 @@ async def test_one_that_was_replaced_meanwhile_writes_nothing_and_keeps_it_in_a_
         late = [asyncio.create_task(store.append(lease, batch(seq))) for seq in (2, 3)]
         await until(lambda: len(outboxes(tmp_path / "mine")) == 1)
         new = await other.acquire("s", YOU, seconds=60, gone=lambda _: True)
-        await other.append(new, batch(2, 5))
+        await other.append(new, Batch(first_seq=2, events=[b"theirs"] * 5))
         cable.mend()
         results = await asyncio.gather(*late, return_exceptions=True)
         assert [type(each) for each in results] == [LeaseLost, LeaseLost]
@@ -208,7 +208,7 @@ async def test_a_network_that_swallows_everything_is_noticed(
 ) -> None:
     async with cable_to(empty_database()) as cable, opened(cable.address, tmp_path) as store:
         lease = await begin(store)
-        monkeypatch.setattr(link, "WORK_SECONDS", 0.3)
+        monkeypatch.setattr(link, "ANSWER_SECONDS", 0.3)
         cable.is_pinched = True
         appended = asyncio.create_task(store.append(lease, batch(1, 3)))
         await until(lambda: store.outage.is_on)
@@ -218,12 +218,9 @@ async def test_a_network_that_swallows_everything_is_noticed(
         assert len(await whole(store)) == 3
 
 
-async def test_a_read_that_takes_too_long_is_given_up_and_is_no_outage(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(link, "WORK_SECONDS", 2.0)
+async def test_a_read_that_takes_too_long_is_given_up_and_is_no_outage() -> None:
     outage = link.Outage("here")
-    reading = link.Link(Address(empty_database()), outage, reads=True)
+    reading = link.Link(Address(empty_database()), outage, reads_within=1.0)
     with pytest.raises(StoreError, match="took too long") as caught:
         await reading.use(lambda db: db.rows("SELECT pg_sleep(30)"))
     assert not isinstance(caught.value, StoreAway)

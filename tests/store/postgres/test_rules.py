@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from support.cable import cable_to
 from support.postgres import bare_database, empty_database, own_server
 
 from dragoman.errors import StoreAway, StoreError
 from dragoman.host.matching import Rule
+from dragoman.store.postgres import rules as alone
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.rules import PostgresRules
@@ -36,6 +38,23 @@ def test_the_last_ones_known_hold_while_the_database_is_away() -> None:
     finally:
         rules.close()
         server.remove()
+
+
+async def test_a_database_that_does_not_answer_is_waited_for_some_seconds_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address = empty_database()
+    await made(address)
+    async with cable_to(address) as cable:
+        rules = PostgresRules(Address(f"{cable.address}&connect_timeout=2"))
+        await asyncio.to_thread(rules.add, rule("r1"))
+        known = await asyncio.to_thread(rules.load)
+        monkeypatch.setattr(alone, "ANSWER_SECONDS", 0.3)
+        cable.is_pinched = True
+        assert await asyncio.to_thread(rules.load) == known
+        with pytest.raises(StoreAway):
+            await asyncio.to_thread(rules.add, rule("r2"))
+        rules.close()
 
 
 async def made(address: str) -> None:

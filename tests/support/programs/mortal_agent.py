@@ -1,5 +1,7 @@
 """An agent that dies when it is told to, and afterwards remembers what its first argument says.
 
+Told to finish, it says much, answers, and exits.
+
 "load" or "resume": it can continue sessions that way. "forget": it says it can, and cannot.
 Standard library only, so that it starts quickly.
 """
@@ -38,6 +40,8 @@ def prompted(params: Any) -> Any:
         sys.stderr.write("out of memory\n")
         sys.stderr.flush()
         os._exit(3)
+    for number in range(20 if text == "finish" else 0):
+        say(params["sessionId"], f"{number} ")
     say(params["sessionId"], f"{os.getpid()}")
     return {"stopReason": "end_turn"}
 
@@ -67,3 +71,5 @@ for line in sys.stdin:
         send(id=request["id"], error={"code": -32002, "message": "what session?"})
         continue
     send(id=request["id"], result=answer(request["method"], request["params"]))
+    if request["method"] == "session/prompt" and request["params"]["prompt"][0]["text"] == "finish":
+        os._exit(0)

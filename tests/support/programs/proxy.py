@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import sys
+import time
 from typing import Any
 
 HOW = sys.argv[1] if len(sys.argv) > 1 else "plain"
@@ -52,6 +53,12 @@ def from_successor(message: dict[str, Any]) -> None:
         sys.stderr.write("a proxy's last words\n")
         sys.stderr.flush()
         os._exit(3)
+    if HOW == "slow":
+        time.sleep(0.05)
+    if HOW == "permits" and inner["method"] == "session/request_permission":
+        chosen = {"outcome": "selected", "optionId": inner["params"]["options"][0]["optionId"]}
+        send({"id": message["id"], "result": {"outcome": chosen}})
+        return
     pass_on(message, inner)
 
 
@@ -72,6 +79,8 @@ def main() -> None:
         message = json.loads(line)
         if "method" not in message:
             send({**message, "id": asked.pop(message["id"])})
+        elif HOW == "agrees":
+            send({"id": message["id"], "result": {}})
         elif HOW == "agent" or (HOW == "older" and message["method"].startswith("proxy/")):
             refuse(message, -32601, "method not found")
         elif message["method"] == SUCCESSOR:

@@ -2,7 +2,7 @@
 // disagree. It changes the state it is given at a cost that does not grow with the thread, and it
 // never throws: whatever an agent sends in whatever order, there is a next state.
 
-import type { Content, Json } from './content'
+import type { Content, Json, ToolContent } from './content'
 import { textOf } from './content'
 import type * as e from './events'
 import type {
@@ -121,6 +121,7 @@ class Step {
     state.open = true
     state.activity = 'idle'
     state.background = []
+    this.stopSubagents()
     if (event.continuity === 'reset') this.append(event, { type: 'reset' })
   }
 
@@ -145,7 +146,11 @@ class Step {
     const error = event.error ?? null
     if (error !== null) this.append(event, { type: 'error', message: error })
     const cancelled = turn.status === 'cancelling' || event.stop_reason === 'cancelled'
-    if (cancelled || error !== null) this.cancelToolCalls(turn.id)
+    if (cancelled || error !== null) {
+      this.cancelToolCalls(turn.id)
+      this.cancelCompactions(turn.id)
+      this.stopSubagents()
+    }
     this.settleThought(-1)
     turn.status = 'completed'
     turn.stop_reason = event.stop_reason ?? null
@@ -154,14 +159,40 @@ class Step {
   }
 
   private cancelToolCalls(turnId: string): void {
+    for (const entry of this.tail(turnId)) {
+      if (entry.type === 'tool_call' && (entry.status === 'pending' || entry.status === 'in_progress')) this.cancelled(entry)
+    }
+  }
+
+  private cancelCompactions(turnId: string): void {
+    for (const entry of this.tail(turnId)) {
+      if (entry.type === 'compaction' && entry.status === 'in_progress') this.cancelled(entry)
+    }
+  }
+
+  private cancelled(entry: ToolCall | CompactionEntry): void {
+    entry.status = 'cancelled'
+    this.changed(entry)
+  }
+
+  /** Only the running turn's is walked: older turns ended with their own. */
+  private *tail(turnId: string): Generator<Entry> {
     const { entries } = this.state
     for (let at = entries.length - 1; at >= 0; at--) {
       const entry = entries[at]
-      if (entry === undefined || entry.turn_id !== turnId) break
-      if (entry.type === 'tool_call' && (entry.status === 'pending' || entry.status === 'in_progress')) {
-        entry.status = 'cancelled'
-        this.changed(entry)
-      }
+      if (entry === undefined || entry.turn_id !== turnId) return
+      yield entry
+    }
+  }
+
+  /** But for those that the agent says run on. */
+  private stopSubagents(): void {
+    const { subagents, background } = this.state
+    const runningOn = background.map((work) => work.sessionId)
+    for (const child of subagents.values()) {
+      const doing = child.state?.state
+      const atWork = doing === 'running' || doing === 'requires_action'
+      if (atWork && !runningOn.includes(child.session_id)) child.state = { state: 'idle', stopReason: 'cancelled' }
     }
   }
 
@@ -347,7 +378,10 @@ class Step {
     if (event.kind !== undefined) call.kind = event.kind || 'other'
     if (event.status !== undefined) call.status = event.status || 'pending'
     if (event.content !== undefined) call.content = event.content ?? []
-    if (event.more?.length) call.content = [...call.content, ...event.more]
+    for (const item of event.more ?? []) {
+      const kept = isUnread(item) ? call.content.filter((known) => !isUnread(known)) : call.content
+      call.content = [...kept, item]
+    }
     if (event.locations !== undefined) call.locations = event.locations ?? []
     if (event.raw_input !== undefined) call.raw_input = event.raw_input
     if (event.raw_output !== undefined) call.raw_output = event.raw_output
@@ -511,6 +545,9 @@ class Step {
     return this.append<T>(event, fields)
   }
 }
+
+/** Stands for a whole update of which something could not be read; a tool call shows the last one. */
+const isUnread = (item: ToolContent) => item.type === 'unknown' && item.kind === 'unread'
 
 /** A key that is null goes. */
 function withMeta(known: Json | null, more: Json): Json {

@@ -86,10 +86,8 @@ export const sessions = {
   remove: (id: string) => call<unknown>('DELETE', at(id)),
   prompt: (id: string, prompt: Prompt) => call<{ turn: string; queued: boolean; delayed?: string }>('POST', `${at(id)}/prompt`, prompt),
   cancel: (id: string) => call<Json>('POST', `${at(id)}/cancel`),
-  cancelToolCall: (id: string, toolCall: string) =>
-    call<Json>('POST', `${at(id)}/tool_calls/${encodeURIComponent(toolCall)}/cancel`),
-  cancelTerminal: (id: string, terminal: string) =>
-    call<Json>('POST', `${at(id)}/terminals/${encodeURIComponent(terminal)}/cancel`),
+  cancelToolCall: (id: string, toolCall: string) => call<Json>('POST', `${at(id)}/cancel`, { toolCallId: toolCall }),
+  cancelTerminal: (id: string, terminal: string) => call<Json>('POST', `${at(id)}/cancel`, { terminalId: terminal }),
   kill: (id: string) => call<Json>('POST', `${at(id)}/kill`),
   close: (id: string) => call<Json>('POST', `${at(id)}/close`),
   fork: (id: string) => call<Summary>('POST', `${at(id)}/fork`, {}),

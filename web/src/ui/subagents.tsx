@@ -5,7 +5,7 @@ import type { Json } from '../core/content'
 import { clock } from '../core/format'
 import type { SessionState, Subagent, ToolCall } from '../core/state'
 import { useFold } from './folds'
-import { Icon, Spinner } from './icons'
+import { Icon, Spinner, type IconName } from './icons'
 import { Plain } from './plain'
 import { Raw } from './tool_call'
 
@@ -14,14 +14,14 @@ const DEEPEST = 3
 export function SubagentView({ child }: { child: Subagent }) {
   const [open, toggle] = useFold(`subagent:${child.session_id}`, false)
   const state = typeof child.state?.state === 'string' ? child.state.state : ''
-  const stopped = typeof child.state?.stop_reason === 'string' ? child.state.stop_reason : ''
+  const stopped = typeof child.state?.stopReason === 'string' ? child.state.stopReason : ''
   return (
     <div className="tool subagent" aria-label="Sub-agent" role="group">
       <button type="button" className="toolhead" data-fold="" aria-expanded={open} onClick={toggle}>
         <Icon name="chevron" className={open ? 'turned' : ''} />
         <Icon name="bot" />
         <span className="title">Sub-agent: <Plain text={child.title || child.session_id} /></span>
-        {state && <SubagentState state={state} />}
+        {state && <SubagentState state={state === 'idle' && stopped === 'cancelled' ? stopped : state} />}
       </button>
       {open && (
         <div className="toolbody">
@@ -35,10 +35,11 @@ export function SubagentView({ child }: { child: Subagent }) {
 }
 
 const DRAWN: Record<string, string> = { running: 'running', idle: 'completed', requires_action: 'waiting' }
+const ICONS: Record<string, IconName> = { idle: 'check', requires_action: 'alert', cancelled: 'stop' }
 const WORDS: Record<string, string> = { idle: 'done for now', requires_action: 'needs an answer' }
 
 function SubagentState({ state }: { state: string }) {
-  const icon = state === 'running' ? <Spinner /> : <Icon name={state === 'idle' ? 'check' : state === 'requires_action' ? 'alert' : 'info'} />
+  const icon = state === 'running' ? <Spinner /> : <Icon name={ICONS[state] ?? 'info'} />
   return <span className={`status ${DRAWN[state] ?? ''}`}>{icon} <Plain text={WORDS[state] ?? state} /></span>
 }
 

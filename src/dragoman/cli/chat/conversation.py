@@ -144,8 +144,9 @@ class Conversation:
         if (record := meant.record) is not None:
             self._job = for_session(self._job, record)
             if self._job.options.fork is None and await runs_elsewhere(hub, record):
+                without = ", without this proxy" if self._job.options.proxy else ""
                 hint = f"`dragoman watch {record.id}` follows it"
-                raise UsageError(f"another process runs session {record.id}; {hint}")
+                raise UsageError(f"another process runs session {record.id}{without}; {hint}")
         using = hub.using(self._job.agent.name, self._job.cwd)
         await stack.enter_async_context(using)
         live = await open_live(hub, self._job, meant, asker)

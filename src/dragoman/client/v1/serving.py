@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.client.dialect import Host
-from dragoman.client.serving import Told, checked, mcp_failure, typed, unreadable
+from dragoman.client.serving import Told, checked, examined, mcp_failure, typed, unreadable
 from dragoman.client.unread import unread_of_call
 from dragoman.client.v1 import inward
 from dragoman.errors import InvalidMessage, MethodNotFound
@@ -122,11 +122,12 @@ class Serving:
         return v1.WriteTextFileResponse()
 
     async def request_permission(
-        self, p: v1.RequestPermissionRequest, raw: msgspec.Raw
+        self, p: v1.RequestPermissionRequest, unfit: msgspec.Raw | None
     ) -> v1.RequestPermissionResponse:
         tool_call = inward.tool_call_update(p.tool_call)
-        told = msgspec.json.decode(raw, type=_PeekPermission).tool_call
-        tool_call.more = _unread(told, tool_call)
+        if unfit is not None:
+            told = msgspec.json.decode(unfit, type=_PeekPermission).tool_call
+            tool_call.more = _unread(told, tool_call)
         options = [inward.permission_option(option) for option in p.options]
         answer = await self._host.request_permission(p.session_id, tool_call, options)
         if answer.option_id is None:
@@ -201,8 +202,8 @@ Handler = Callable[[Serving, msgspec.Raw], Coroutine[Any, Any, bytes]]
 
 
 async def _permission(serving: Serving, raw: msgspec.Raw) -> bytes:
-    asked = checked(raw, v1.RequestPermissionRequest)
-    return codec.encode(await serving.request_permission(asked, raw))
+    asked, fits = examined(raw, v1.RequestPermissionRequest)
+    return codec.encode(await serving.request_permission(asked, None if fits else raw))
 
 
 _REQUESTS: dict[str, Handler] = {

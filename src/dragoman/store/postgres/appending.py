@@ -7,7 +7,7 @@ every host waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -51,6 +51,10 @@ FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[])
 ON CONFLICT DO NOTHING
 """
 _HEAD = "SELECT position FROM head"
+_STORED = """
+SELECT seq, body FROM events
+WHERE session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted) AND seq = ANY(%s)
+"""
 _POSITION = "SELECT position FROM events WHERE session = %s AND seq = %s"
 TELL = f"SELECT pg_notify('{CHANNEL}', '')"
 
@@ -97,6 +101,14 @@ class Sent(msgspec.Struct):
     lease: Lease
     batch: Batch
     again: bool = False
+
+    @property
+    def numbered(self) -> Iterator[tuple[int, bytes]]:
+        return enumerate(self.batch.events, self.batch.first_seq)
+
+    def has(self, session_id: str, seq: int) -> bool:
+        index = seq - self.batch.first_seq
+        return self.lease.session_id == session_id and 0 <= index < len(self.batch.events)
 
 
 class Accepted(msgspec.Struct):
@@ -209,3 +221,13 @@ async def _position(
         return before + accepted.place
     row = await db.row(_POSITION, (accepted.key, accepted.last_seq))
     return before if row is None else row[0]
+
+
+async def off_record(db: Database, all_sent: Sequence[Sent]) -> list[bytes]:
+    """The events of refused batches of one session that are not stored: others are, when their
+    commit's reply was lost, and are not alone where we have them."""
+    numbered = [each for sent in all_sent for each in sent.numbered]
+    session_id = storable(all_sent[0].lease.session_id)
+    found = await db.rows(_STORED, (session_id, [seq for seq, _ in numbered]))
+    stored: dict[int, bytes] = dict(found)
+    return [body for seq, body in numbered if stored.get(seq) != body]

@@ -50,6 +50,8 @@ class Database:
     def __init__(self, connection: psycopg.AsyncConnection[TupleRow], place: str) -> None:
         self.place = place
         self.connection = connection
+        self._bound: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
     async def connect(cls, address: Address) -> Database:
@@ -59,7 +61,7 @@ class Database:
             raise connect_error(address.shown, error) from None
         db = cls(connection, address.shown)
         try:
-            with db.within(20.0):
+            with db.within(10.0):
                 await db.run(_SETTINGS)
         except BaseException:
             await db.close()
@@ -99,7 +101,9 @@ class Database:
     ) -> psycopg.AsyncCursor[TupleRow]:
         with self._translated():
             given = values or None
-            return await self.connection.execute(statement.encode(), given, binary=binary)
+            cursor = await self.connection.execute(statement.encode(), given, binary=binary)
+        self._await_answer()
+        return cursor
 
     @asynccontextmanager
     async def together(self) -> AsyncGenerator[None]:
@@ -107,6 +111,7 @@ class Database:
         with self._translated():
             async with self.connection.pipeline():
                 yield
+        self._await_answer()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[None]:
@@ -126,18 +131,23 @@ class Database:
 
     @contextmanager
     def within(self, seconds: float) -> Generator[None]:
-        """After that time whatever is under way fails with StoreAway."""
-        timer = asyncio.get_running_loop().call_later(seconds, self._cut)
+        """When nothing is answered for so long, whatever is under way fails with StoreAway."""
+        self._bound = seconds
+        self._await_answer()
         try:
             yield
         finally:
-            timer.cancel()
+            self._bound = None
+            self._await_answer()
 
-    def _cut(self) -> None:
-        with suppress(OSError, psycopg.Error):
-            wire = socket.socket(fileno=os.dup(self.connection.fileno()))
-            with wire:
-                wire.shutdown(socket.SHUT_RDWR)
+    def _await_answer(self) -> None:
+        """The next one: the time begins anew."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._bound is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._bound, cut, self.connection)
 
     async def close(self) -> None:
         with suppress(psycopg.Error):
@@ -149,3 +159,11 @@ class Database:
             yield
         except psycopg.Error as error:
             raise (lost if self.is_lost else store_error)(self.place, error) from error
+
+
+def cut(connection: psycopg.AsyncConnection[TupleRow] | psycopg.Connection[TupleRow]) -> None:
+    """Whoever waits for an answer waits no longer. For any thread."""
+    with suppress(OSError, psycopg.Error):
+        wire = socket.socket(fileno=os.dup(connection.fileno()))
+        with wire:
+            wire.shutdown(socket.SHUT_RDWR)

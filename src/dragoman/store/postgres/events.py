@@ -21,11 +21,14 @@ SELECT position, id, seq, body FROM (
     FROM ({query}) AS found
 ) AS measured WHERE size <= %s OR number = 1 ORDER BY {order}
 """
+# The numbers of a session are dense. With a limit instead, the server may take a long session for
+# one like the others, read it to its end and sort it, for each of its pages.
 _EVENTS = _SOME.format(
     order="seq",
     query="""
-SELECT e.position, s.id, e.seq, e.body FROM sessions s JOIN events e ON e.session = s.key
-WHERE s.id = %s AND NOT s.deleted AND e.seq > %s ORDER BY e.seq LIMIT %s
+SELECT e.position, %s::text AS id, e.seq, e.body FROM events e
+WHERE e.session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted)
+    AND e.seq > %s AND e.seq <= %s
 """,
 )
 _ALL_EVENTS = _SOME.format(
@@ -52,7 +55,7 @@ ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body
 _NEXT = """
 SELECT max(seq) FROM (
     SELECT seq, sum(octet_length(body)) OVER (ORDER BY seq) AS size
-    FROM events WHERE session = %s AND seq > %s AND seq <= %s ORDER BY seq LIMIT %s
+    FROM events WHERE session = %s AND seq > %s AND seq <= %s
 ) AS measured WHERE size <= %s OR seq = %s
 """
 _COPY_EVENTS = """
@@ -83,8 +86,10 @@ class Wanted(msgspec.Struct, frozen=True):
 
 async def events(db: Database, wanted: Wanted) -> list[StoredEvent]:
     # The driver has these as numbers of 64 bits.
-    limit = min(wanted.limit, 2**31)
-    values = (storable(wanted.session_id), wanted.after, limit, limits.MAX_BYTES)
+    after = max(wanted.after, 0)
+    last = after + min(wanted.limit, 2**31)
+    session_id = storable(wanted.session_id)
+    values = (session_id, session_id, after, last, limits.MAX_BYTES)
     return [StoredEvent(*row) for row in await db.rows(_EVENTS, values)]
 
 
@@ -131,7 +136,7 @@ async def copy_some(db: Database, source: str, lease: Lease, last: int) -> bool:
     so what refers to it still does. Raises UnknownSession when the source is deleted meanwhile."""
     target, origin = await fenced(db, lease), await key_of(db, source)
     after = target.last_seq
-    asked = (origin, after, last, COPY_EVENTS, limits.MAX_BYTES, after + 1)
+    asked = (origin, after, min(last, after + COPY_EVENTS), limits.MAX_BYTES, after + 1)
     upto = (await db.rows(_NEXT, asked))[0][0] if after < last else after
     if upto is None:
         raise UnknownSession(source)

@@ -23,6 +23,7 @@ _NEVER = (
     errors.InvalidCatalogName,
 )
 BLOCKED = errors.LockNotAvailable
+TOO_LONG = (errors.QueryCanceled, BLOCKED)
 AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, BLOCKED)
 """Two transactions got in each other's way: the one that lost has done nothing, and tries again."""
 
@@ -36,7 +37,7 @@ def store_error(place: str, error: psycopg.Error) -> StoreError:
             return StoreFull(place, "there is no room left for what should be stored")
         case errors.DataCorrupted() | errors.IndexCorrupted():
             return StoreCorrupt(place, f"the database is damaged: {_words(error)}")
-        case errors.QueryCanceled() | BLOCKED():
+        case _ if isinstance(error, TOO_LONG):
             return StoreError(place, "the database took too long")
         case errors.InsufficientPrivilege():
             return StoreError(place, f"the database does not allow it: {_words(error)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from dragoman.store.postgres.appending import Sent
@@ -11,10 +11,12 @@ from dragoman.store.postgres.database import Database
 
 T = TypeVar("T")
 
+_MUCH_BYTES = 1024 * 1024
+
 
 class Job(Generic[T]):
     """`run` is called in a transaction of its own. One that is `lasting` waits for a database that
-    is away for as long as it takes."""
+    is away for as long as it takes; one that `is_long` has it do much at once."""
 
     def __init__(
         self,
@@ -22,10 +24,12 @@ class Job(Generic[T]):
         future: asyncio.Future[T],
         *,
         lasting: bool = False,
+        is_long: bool = False,
     ) -> None:
         self.run = run
         self.future = future
         self.lasting = lasting
+        self.is_long = is_long
         self.is_settled = False
         self.lost = 0
         """How often the connection was lost while it ran."""
@@ -57,6 +61,13 @@ class Doubt(Generic[T]):
         self.xid = xid
         self.job = job
         self.result = result
+
+
+def is_much(unit: Sequence[AnyJob]) -> bool:
+    """Whether it may take a while, on a slow line too."""
+    if any(isinstance(job, Job) and job.is_long for job in unit):
+        return True
+    return sum(job.size for job in unit if isinstance(job, Append)) > _MUCH_BYTES
 
 
 def settle(job: AnyJob, result: Any) -> None:

@@ -1,7 +1,7 @@
 """The stored rules as a host has them: at hand, so that no decision waits for the database.
 
-They are read again when a change is heard of. While the database is away those last known hold:
-whoever could change them cannot reach it either, or will be heard when it is back. Knows no policy.
+They are read again when a change is heard of, and every few seconds without that. While the
+database is away, or does not get to it, those last known hold. Knows no policy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ import msgspec
 from dragoman.errors import StoreAway, StoreError
 from dragoman.host.matching import Rule
 from dragoman.host.rulebook import StoredRule
+from dragoman.store.postgres import news
 from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.failures import TOO_LONG
 from dragoman.store.postgres.jobs import Job
 from dragoman.store.postgres.link import Link, Outage
 from dragoman.store.postgres.rules import (
@@ -51,9 +53,10 @@ class KeptRules:
         self._outage = outage
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._known: tuple[StoredRule, ...] = ()
-        self._error: StoreError | None = None
-        self._is_old = True
-        self._on_their_way = 0
+        self._error: StoreError | None = StoreError(outage.place, "the rules are not read yet")
+        self._may_be_old = asyncio.Event()
+        self._on_their_way: dict[asyncio.Future[bool], tuple[str, tuple[StoredRule, ...]]] = {}
+        self._changes = 0
         self._task: asyncio.Task[None] | None = None
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────
@@ -71,34 +74,51 @@ class KeptRules:
 
     def heard(self) -> None:
         """They may have changed."""
-        self._is_old = True
-        if self._task is None:
-            self._task = asyncio.create_task(self._keep_up())
+        self._may_be_old.set()
+
+    async def begin(self) -> None:
+        """Read them, and again from now on. Raises StoreAway; of what else fails those are told who
+        ask for them."""
+        try:
+            await self.read()
+        except StoreAway:
+            raise
+        except StoreError:
+            self.heard()
+        self._task = asyncio.create_task(self._keep_up())
 
     async def _keep_up(self) -> None:
-        try:
-            while self._is_old and not self._on_their_way:
-                try:
-                    await self.read()
-                except StoreAway:
-                    await asyncio.sleep(_AGAIN_SECONDS)
-        finally:
-            self._task = None
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(news.POLL_SECONDS):
+                    await self._may_be_old.wait()
+            try:
+                await self.read()
+            except StoreError:
+                self.heard()
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     async def read(self) -> None:
-        """Once. What is on its way from here meanwhile is not undone: it makes them old again.
-        Raises StoreAway."""
-        self._is_old = False
-        found, error = self._known, None
+        """Once. What is on its way from here is not undone. Raises StoreError."""
+        self._may_be_old.clear()
+        changes = self._changes
         try:
-            found = await self._reading.use(_loaded)
-        except StoreAway:
-            self._is_old = True
+            found = await self._reading.use(loaded)
+        except StoreError as error:
+            self._not_read(error)
             raise
-        except StoreError as failure:
-            error = failure
-        if not self._is_old:
-            self._known, self._error = found, error
+        if changes != self._changes:
+            return self.heard()
+        for rule_id, now in self._on_their_way.values():
+            found = _replaced(found, rule_id, now)
+        self._known, self._error = found, None
+        return None
+
+    def _not_read(self, error: StoreError) -> None:
+        if isinstance(error.__cause__, TOO_LONG):
+            logger.warning("the permission rules last known hold: %s", error)
+        elif not isinstance(error, StoreAway):
+            self._error = error
 
     async def aclose(self) -> None:
         if self._task is not None:
@@ -126,51 +146,66 @@ class KeptRules:
                 self._loop.call_soon_threadsafe(self.used, rule_id)
             return
         with suppress(StoreError):
-            self._begin(partial(_note, rule_id=rule_id, now=time.time()))
+            noted = self._submit(partial(_note, rule_id=rule_id, now=time.time()))
+            noted.add_done_callback(self._noted)
+
+    def _noted(self, future: asyncio.Future[bool]) -> None:
+        if not future.cancelled() and future.exception() is None:
+            self.heard()
 
     def _change(self, rule_id: str, change: _Change, *now: StoredRule) -> bool:
         if threading.get_ident() != self._thread:
             changed = self._changed(rule_id, change, *now)
             return asyncio.run_coroutine_threadsafe(changed, self._loop).result()
-        self._begin(change, lasting=True).add_done_callback(_tell_of_failure)
-        return self._replace(rule_id, *now)
+        stored = self._submit(change, lasting=True)
+        stored.add_done_callback(partial(_tell_of_failure, rule_id))
+        return self._replace(stored, rule_id, now)
 
     async def _changed(self, rule_id: str, change: _Change, *now: StoredRule) -> bool:
-        stored = self._begin(change)
-        self._replace(rule_id, *now)
+        stored = self._submit(change)
+        self._replace(stored, rule_id, now)
         return await stored
 
-    def _replace(self, rule_id: str, *now: StoredRule) -> bool:
-        """Here, before the database has it; whether there was one."""
-        others = tuple(stored for stored in self._known if stored.rule.id != rule_id)
-        had = len(others) < len(self._known)
-        self._known = (*others, *now)
+    def _replace(
+        self, stored: asyncio.Future[bool], rule_id: str, now: tuple[StoredRule, ...]
+    ) -> bool:
+        """Here, before it is stored; whether there was one."""
+        self._changes += 1
+        self._on_their_way[stored] = rule_id, now
+        stored.add_done_callback(self._arrived)
+        had = any(known.rule.id == rule_id for known in self._known)
+        self._known = _replaced(self._known, rule_id, now)
         return had
 
-    def _begin(self, change: _Change, *, lasting: bool = False) -> asyncio.Future[bool]:
+    def _arrived(self, stored: asyncio.Future[bool]) -> None:
+        """In the database, or nowhere; what was read meanwhile may not have it."""
+        self._changes += 1
+        del self._on_their_way[stored]
+        if not stored.cancelled():
+            stored.exception()  # who waits for it is told
+        self.heard()
+
+    def _submit(self, change: _Change, *, lasting: bool = False) -> asyncio.Future[bool]:
         """On its way into the database, behind all that waits already."""
         if self._outage.is_on:
             raise self._outage.error()
         future: asyncio.Future[bool] = self._loop.create_future()
         self._writer.submit(Job(change, future, lasting=lasting))
-        self._is_old = True
-        self._on_their_way += 1
-        future.add_done_callback(self._arrived)
         return future
 
-    def _arrived(self, future: asyncio.Future[bool]) -> None:
-        self._on_their_way -= 1
-        if not future.cancelled():
-            future.exception()  # who waits for it is told
-        self.heard()
+
+def _tell_of_failure(rule_id: str, stored: asyncio.Future[bool]) -> None:
+    if not stored.cancelled() and (error := stored.exception()) is not None:
+        logger.error("the permission rules stay as they were, without %s: %s", rule_id, error)
 
 
-def _tell_of_failure(future: asyncio.Future[bool]) -> None:
-    if not future.cancelled() and (error := future.exception()) is not None:
-        logger.error("the permission rules stay as they were: %s", error)
+def _replaced(
+    rules: tuple[StoredRule, ...], rule_id: str, now: tuple[StoredRule, ...]
+) -> tuple[StoredRule, ...]:
+    return (*(stored for stored in rules if stored.rule.id != rule_id), *now)
 
 
-async def _loaded(db: Database) -> tuple[StoredRule, ...]:
+async def loaded(db: Database) -> tuple[StoredRule, ...]:
     return tuple(stored_rule(db.place, row) for row in await db.rows(LOAD))
 
 

@@ -10,6 +10,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from dragoman.errors import StoreAway, StoreError
@@ -22,8 +23,12 @@ T = TypeVar("T")
 
 PATIENCE_SECONDS = 5.0
 """A database that is restarted is waited for; one that is away for longer is an error at once."""
+ANSWER_SECONDS = 10.0
+"""After that long without an answer a connection is taken for dead, …"""
 WORK_SECONDS = 60.0
-"""After that long without an answer a connection is taken for dead."""
+"""… or after that long where there is much to be done, or to be carried."""
+READ_SECONDS = 9.0
+"""After that long a read is given up."""
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
 
@@ -66,22 +71,29 @@ class Outage:
 class Link:
     """One connection for one thing at a time, in the order of the calls; `db` is its first.
 
-    One that `reads` gives up what takes too long: a connection that is cut instead would be taken
-    for an outage, and the same asked again, for ever.
+    One that only reads gives up what takes longer than `reads_within`: a connection that is cut
+    instead would be taken for an outage, and the same asked again, for ever. One that was lost
+    comes back by itself, used or not: else nobody might learn that the database is back.
     """
 
     def __init__(
-        self, address: Address, outage: Outage, db: Database | None = None, *, reads: bool = False
+        self,
+        address: Address,
+        outage: Outage,
+        db: Database | None = None,
+        *,
+        reads_within: float | None = None,
     ) -> None:
         self._address = address
         self._outage = outage
         self._db = db
-        self._reads = reads
-        self._is_proven = db is not None
+        self._reads_within = reads_within
+        self._is_proven = True
         self._lock = asyncio.Lock()
         self._next_try = 0.0
         self._pause = _FIRST_PAUSE
         self._is_closed = False
+        self._returning: asyncio.Task[None] | None = None
 
     async def use(self, work: Callable[[Database], Awaitable[T]]) -> T:
         """For what may be done again when the connection is lost in the middle of it: a short
@@ -99,12 +111,12 @@ class Link:
                     raise
                 await asyncio.sleep(self.seconds_to_next_try)
 
-    async def once(self, work: Callable[[Database], Awaitable[T]]) -> T:
+    async def once(self, work: Callable[[Database], Awaitable[T]], *, is_long: bool = False) -> T:
         """Raises StoreAway when there is no connection, or none any more."""
         async with self._lock:
             db = await self._connected()
             try:
-                with db.within(WORK_SECONDS):
+                with db.within(WORK_SECONDS if is_long else ANSWER_SECONDS):
                     result = await work(db)
             except StoreAway as error:
                 await self._lose(error)
@@ -134,14 +146,13 @@ class Link:
                 away = StoreAway(error.place, error.reason)
                 self._put_off(away)
                 raise away from error
-            self._is_proven = False
         return self._db
 
     async def _connect(self) -> Database:
         db = await Database.connect(self._address)
         try:
-            if self._reads:
-                await db.run(f"SET statement_timeout = {int(WORK_SECONDS * 900)}")
+            if self._reads_within is not None:
+                await db.run(f"SET statement_timeout = {int(self._reads_within * 1000)}")
         except BaseException:
             await db.close()
             raise
@@ -156,9 +167,26 @@ class Link:
 
     def _put_off(self, error: StoreAway) -> None:
         """With some chance in it: hundreds of hosts must not come back in the same moment."""
+        self._is_proven = False
         self._outage.begins(error)
         self._next_try = time.monotonic() + self._pause * random.uniform(0.5, 1.5)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        if self._returning is None:
+            self._returning = asyncio.create_task(self._return())
+
+    async def _return(self) -> None:
+        try:
+            while not self._is_proven and not self._is_closed:
+                await asyncio.sleep(max(self.seconds_to_next_try, _FIRST_PAUSE))
+                with suppress(StoreError):
+                    await self.once(self._look)
+        finally:
+            self._returning = None
+
+    async def _look(self, db: Database) -> None:
+        row = await db.row("SHOW transaction_read_only")
+        if self._reads_within is None and row == ("on",):
+            raise StoreAway(db.place, "the database can only be read now")
 
     async def _lose(self, error: StoreAway) -> None:
         db, self._db = self._db, None
@@ -170,9 +198,14 @@ class Link:
         """After what is under way."""
         self._is_closed = True
         async with self._lock:
-            db, self._db = self._db, None
+            # It sleeps, or waits for us: nothing is cut in the middle.
+            returning, db, self._db = self._returning, self._db, None
+            if returning is not None:
+                returning.cancel()
             if db is not None:
                 await db.close()
+        if returning is not None:
+            await asyncio.wait([returning])
 
 
 def _seen(task: asyncio.Task[T]) -> None:

@@ -1,6 +1,7 @@
 """Wakes whoever wants to know when something may be new: by the database's own notifications.
 
-Those are hints; every few seconds everybody is woken without one, and after a connection was lost.
+Those are hints; every few seconds everybody is woken without one, whether or not there is a
+connection to hear them on.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ class News:
         self._is_own = is_own
         self._heard_of_rules = heard_of_rules
         self._wakes: dict[object, Callable[[], None]] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._soon: asyncio.TimerHandle | None = None
 
     def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
         token = object()
         self._wakes[token] = wake
-        if self._task is None:
-            self._task = asyncio.create_task(self._listen())
+        if not self._tasks:
+            self._tasks = [asyncio.create_task(each) for each in (self._listen(), self._poll())]
 
         def end() -> None:
             self._wakes.pop(token, None)
@@ -60,9 +61,15 @@ class News:
     async def aclose(self) -> None:
         if self._soon is not None:
             self._soon.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            self.tell()
 
     async def _listen(self) -> None:
         pause = 0.1
@@ -80,10 +87,10 @@ class News:
     async def _hear(self, db: Database) -> None:
         """Until the connection is lost. Raises StoreError."""
         await db.run(f"LISTEN {CHANNEL}")
+        # What was written before nobody told us.
         self._heard_of_rules()
+        self.tell()
         while True:
-            # Also after LISTEN: what was written before nobody told us.
-            self.tell()
             await self._hear_for_a_while(db)
             with db.within(POLL_SECONDS):
                 await db.run("SELECT 1")

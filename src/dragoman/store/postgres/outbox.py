@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -66,21 +66,20 @@ class Outbox:
             with suppress(BlockingIOError):
                 yield Left(_Locked(self._folder, path.name))
 
-    def set_aside(self, lease: Lease, batch: Batch) -> None:
-        """Nobody may have these any more: another host has taken the session. They stay in a file
-        that is named after it."""
+    def set_aside(self, lease: Lease, events: Sequence[bytes]) -> None:
+        """Nobody may have these any more: another host has taken the session, or deleted it. They
+        stay in a file that is named after it. Raises OSError."""
         make_private(self._lost)
         path = self._lost / f"{lease.session_id}-{lease.epoch}.jsonl"
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
-            file.writelines(body + b"\n" for body in batch.events)
+            file.writelines(body + b"\n" for body in events)
             file.flush()
             os.fsync(file.fileno())
-        count, session = len(batch.events), lease.session_id
         logger.error(
-            "session %s was taken over while the database was away: %d events are in %s alone",
-            session,
-            count,
+            "session %s was taken over, or deleted: %d of its events are in %s alone",
+            lease.session_id,
+            len(events),
             path,
         )
 

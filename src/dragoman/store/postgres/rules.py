@@ -1,6 +1,7 @@
 """The rules that "always" answers made, in SQL; and as a program has them that has no store open.
 
-Such a program waits for the database at each decision. A host has them at hand: `kept_rules`.
+Such a program waits for the database, some seconds at most. Where a store is open they are at hand:
+`kept_rules`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,7 +21,7 @@ from dragoman.errors import StoreAway, StoreCorrupt, StoreError
 from dragoman.host.matching import Rule
 from dragoman.host.rulebook import StoredRule
 from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import CHANNEL, SCHEMA
+from dragoman.store.postgres.database import CHANNEL, SCHEMA, cut
 from dragoman.store.postgres.failures import connect_error, lost, store_error
 from dragoman.store.postgres.news import RULES
 from dragoman.store.rules import must_last
@@ -29,7 +31,9 @@ logger = logging.getLogger("dragoman.store")
 T = TypeVar("T")
 _Connection = psycopg.Connection[TupleRow]
 
-_SETTINGS = f"SET search_path = {SCHEMA}; SET statement_timeout = '10s'"
+ANSWER_SECONDS = 10.0
+"""After that long without an answer the connection is taken for dead."""
+_SETTINGS = f"SET search_path = {SCHEMA}; SET statement_timeout = '9s'"
 _ANY = f"SELECT to_regclass('{SCHEMA}.rules') IS NOT NULL"
 LOAD = "SELECT body, created_at, used_at FROM rules ORDER BY place"
 REMOVE = "DELETE FROM rules WHERE id = %s"
@@ -132,7 +136,8 @@ class PostgresRules:
         if connection is None:
             connection = self._connection = self._connected()
         try:
-            return work(connection)
+            with _bounded(connection):
+                return work(connection)
         except psycopg.Error as error:
             if connection.closed:
                 self._drop()
@@ -145,7 +150,8 @@ class PostgresRules:
         except psycopg.Error as error:
             raise connect_error(self._address.shown, error) from None
         try:
-            connection.execute(_SETTINGS)
+            with _bounded(connection):
+                connection.execute(_SETTINGS)
         except psycopg.Error as error:
             connection.close()
             raise lost(self._address.shown, error) from error
@@ -155,3 +161,15 @@ class PostgresRules:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+@contextmanager
+def _bounded(connection: _Connection) -> Generator[None]:
+    """The server has bounds of its own; this one is for a server that does not answer at all."""
+    timer = threading.Timer(ANSWER_SECONDS, cut, (connection,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

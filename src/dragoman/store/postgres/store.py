@@ -1,4 +1,4 @@
-"""The store in PostgreSQL: one connection writes, two read, one listens.
+"""The store in PostgreSQL: one connection writes, two read, one searches, one listens.
 
 What is in the tables is the business of the modules beside this one; here they are put together.
 """
@@ -19,7 +19,7 @@ from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.events import Wanted
 from dragoman.store.postgres.kept_rules import KeptRules
-from dragoman.store.postgres.link import Link, Outage
+from dragoman.store.postgres.link import READ_SECONDS, Link, Outage
 from dragoman.store.postgres.news import News
 from dragoman.store.postgres.outbox import Left, Outbox
 from dragoman.store.postgres.reader import Reader
@@ -49,6 +49,8 @@ _DELAYED = (
     "the database cannot be reached: what runs goes on, but is stored and shown only when it is "
     "back; until then nothing else is begun"
 )
+SEARCH_SECONDS = 5.0
+"""After that long a search is given up: it takes the database's time from all others."""
 _NEVER = 2**62
 """No event has such a number; a cursor may have any."""
 
@@ -59,8 +61,9 @@ class PostgresStore:
     def __init__(self, address: Address, db: Database, outbox: Outbox) -> None:
         self.outage = Outage(address.shown)
         self._writing = Link(address, self.outage, db)
-        self._reading = Link(address, self.outage, reads=True)
-        self._following = Link(address, self.outage, reads=True)
+        self._reading = Link(address, self.outage, reads_within=READ_SECONDS)
+        self._following = Link(address, self.outage, reads_within=READ_SECONDS)
+        self._searching = Link(address, self.outage, reads_within=SEARCH_SECONDS)
         self._writer = Writer(self._writing, self.outage, outbox)
         self._reader = Reader(self._following)
         self._rules = KeptRules(self._reading, self._writer, self.outage)
@@ -77,10 +80,10 @@ class PostgresStore:
         if await self._writing.use(sessions.has_deleted):
             await self._purge()
         if await self._writing.use(owners.has_forgettable):
-            await self._writer.write(owners.forget)
+            await self._writer.write(owners.forget, is_long=True)
         if await self._writing.use(inbox.has_left):
-            await self._writer.write(inbox.forget_left)
-        await self._rules.read()
+            await self._writer.write(inbox.forget_left, is_long=True)
+        await self._rules.begin()
 
     async def _deliver(self, left: Left) -> None:
         try:
@@ -117,7 +120,7 @@ class PostgresStore:
         await self._writer.aclose()
         await self._news.aclose()
         await self._rules.aclose()
-        for link in (self._writing, self._reading, self._following):
+        for link in (self._writing, self._reading, self._following, self._searching):
             await link.aclose()
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────
@@ -141,13 +144,16 @@ class PostgresStore:
         await self._purge()
 
     async def _purge(self) -> None:
-        while await self._writer.write(sessions.purge):
+        while await self._writer.write(sessions.purge, is_long=True):
             pass
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
 
     async def append(self, lease: Lease, batch: Batch) -> int:
         return await self._writer.append(lease, batch)
+
+    def has_kept(self, session_id: str, seq: int) -> bool:
+        return self._writer.has_kept(session_id, seq)
 
     async def events(
         self, session_id: str, *, after: int = 0, limit: int = 1000
@@ -170,12 +176,13 @@ class PostgresStore:
         """A long one bit by bit, so that nobody else has to wait for it."""
         last = await self._writer.write(partial(events.begin_copy, source=source, lease=lease))
         job = partial(events.copy_some, source=source, lease=lease, last=last)
-        while await self._writer.write(job):
+        while await self._writer.write(job, is_long=True):
             pass
         return last
 
     async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
-        return await self._read(partial(search, text=query, limit=limit))
+        """Nobody else waits for it."""
+        return await self._searching.use(partial(search, text=query, limit=limit))
 
     # ── owners ────────────────────────────────────────────────────────────────────────────────
 

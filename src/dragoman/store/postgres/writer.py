@@ -2,6 +2,7 @@
 
 There is no timer: a lone job is committed at once. While the database is away, events gather in the
 outbox and nobody is told that they are stored; when it is back they are delivered in their order.
+What can never be delivered is set aside.
 """
 
 from __future__ import annotations
@@ -9,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import partial
 from typing import Any, TypeVar
 
 from dragoman.errors import (
@@ -24,10 +24,10 @@ from dragoman.errors import (
     UnknownSession,
 )
 from dragoman.store.failures import Refused
-from dragoman.store.postgres.appending import TELL, Sent, append_all
+from dragoman.store.postgres.appending import TELL, Sent, append_all, off_record
 from dragoman.store.postgres.database import LOCK_SECONDS, SCHEMA, Database
 from dragoman.store.postgres.failures import AGAIN, BLOCKED
-from dragoman.store.postgres.jobs import AnyJob, Append, Doubt, Job, has_succeeded, settle
+from dragoman.store.postgres.jobs import AnyJob, Append, Doubt, Job, has_succeeded, is_much, settle
 from dragoman.store.postgres.link import Link, Outage
 from dragoman.store.postgres.outbox import Outbox
 from dragoman.store.records import Batch, Lease
@@ -42,6 +42,8 @@ CLOSE_SECONDS = 5.0
 _TRIES = 5
 _LOSSES = 3
 """A job in which the connection is lost so often is given up: it may be what takes too long."""
+_LOOK_SECONDS = 0.25
+"""How often to look for what is to be kept while one that is away is being tried."""
 _XID = "SELECT pg_current_xact_id()::text"
 _STATUS = "SELECT pg_xact_status(%s::text::xid8)"
 # A host that was stopped in the middle of a commit, and holds what all the others wait for. One
@@ -73,6 +75,8 @@ class Writer:
         self._outage = outage
         self._outbox = outbox
         self._waiting: deque[AnyJob] = deque()
+        self._unit: list[AnyJob] = []
+        """What is being written."""
         self._fresh = asyncio.Event()
         self._doubt: Doubt[Any] | None = None
         self._was_away = self._is_closing = self._must_stay = False
@@ -85,15 +89,25 @@ class Writer:
         self._waiting.append(job)
         self._fresh.set()
 
-    async def write(self, run: Callable[[Database], Awaitable[T]], *, lasting: bool = False) -> T:
+    async def write(
+        self,
+        run: Callable[[Database], Awaitable[T]],
+        *,
+        lasting: bool = False,
+        is_long: bool = False,
+    ) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.submit(Job(run, future, lasting=lasting))
+        self.submit(Job(run, future, lasting=lasting, is_long=is_long))
         return await future
 
     async def append(self, lease: Lease, batch: Batch) -> int:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.submit(Append(Sent(lease, batch), future))
         return await future
+
+    def has_kept(self, session_id: str, seq: int) -> bool:
+        """Whether an event that is not written yet is on this host's disk meanwhile."""
+        return any(append.kept and append.sent.has(session_id, seq) for append in self._appends())
 
     async def deliver(self, entries: Sequence[tuple[Lease, Batch]]) -> None:
         """What a process left behind that is gone; what nobody may have any more is set aside.
@@ -126,20 +140,34 @@ class Writer:
                 self._fresh.clear()
                 await self._fresh.wait()
                 continue
-            unit = self._next_unit()
+            self._unit = self._next_unit()
             try:
-                await self._link.once(partial(self._carry_out, unit))
+                written = self._link.once(self._carry_out, is_long=is_much(self._unit))
+                await self._keeping_meanwhile(written)
+                self._clear_outbox()
             except StoreAway as error:
                 self._was_away = True
-                self._put_back(unit, error)
+                self._put_back(error)
                 await self._wait_out()
             except Exception as error:
                 logger.exception("the store could not write")
-                self._fail(unit, error)
+                self._must_stay |= any(append.kept for append in self._appends())
+                self._fail(self._unit, error)
+            self._unit = []
         self._outbox.close()
 
-    def _put_back(self, unit: Sequence[AnyJob], error: StoreAway) -> None:
+    async def _keeping_meanwhile(self, work: Coroutine[Any, Any, None]) -> None:
+        """A connection may take long to come, or to be given up: what happens until then must not
+        be in memory alone."""
+        task = asyncio.create_task(work)
+        while not (await asyncio.wait([task], timeout=_LOOK_SECONDS))[0]:
+            if self._outage.is_on:
+                await self._keep()
+        await task
+
+    def _put_back(self, error: StoreAway) -> None:
         """It is tried again, in its old place."""
+        unit, self._unit = self._unit, []
         for job in unit:
             in_doubt = self._doubt is not None and self._doubt.job is job
             if isinstance(job, Job) and job.lost >= _LOSSES and not in_doubt:
@@ -157,7 +185,8 @@ class Writer:
             unit.append(self._waiting.popleft())
         return unit
 
-    async def _carry_out(self, unit: Sequence[AnyJob], db: Database) -> None:
+    async def _carry_out(self, db: Database) -> None:
+        unit = self._unit
         if self._doubt is not None:
             await self._resolve(self._doubt, db)
         if self._was_away:
@@ -165,7 +194,6 @@ class Writer:
         appends = [job for job in unit if isinstance(job, Append)]
         if appends:
             await self._append(appends, db)
-            self._clear_outbox(appends)
         for job in unit:
             if isinstance(job, Job) and not job.is_settled:
                 await self._perform(job, db)
@@ -249,32 +277,49 @@ class Writer:
                 await self._make_way(error, db)
                 return await self._append(appends, db, tried + 1)
             results = [copy(error) for _ in appends]
+        refused: dict[Lease, list[tuple[Append, DragomanError]]] = {}
         for append, result in zip(appends, results, strict=True):
-            if append.kept and isinstance(result, DragomanError):
-                self._not_delivered(append, result)
+            if isinstance(result, _REFUSALS):
+                refused.setdefault(append.sent.lease, []).append((append, result))
+                continue
+            # Not by us, and so it stays for the next process.
+            self._must_stay |= append.kept and isinstance(result, DragomanError)
             settle(append, result)
+        for given in refused.values():
+            await self._set_aside(given, db)
         return None
 
-    def _not_delivered(self, append: Append, error: DragomanError) -> None:
-        """Never, and then a file has it; or not by us, and then it stays for the next process."""
-        if not isinstance(error, _REFUSALS):
-            self._must_stay = True
-            return
+    async def _set_aside(
+        self, refused: Sequence[tuple[Append, DragomanError]], db: Database
+    ) -> None:
+        """The batches of one lease: they can never be delivered, and so a file has them."""
+        events = await off_record(db, [append.sent for append, _ in refused])
         try:
-            self._outbox.set_aside(append.sent.lease, append.sent.batch)
+            if events:
+                lease = refused[0][0].sent.lease
+                await asyncio.to_thread(self._outbox.set_aside, lease, events)
         except OSError as failure:
-            self._must_stay = append.is_stuck = True
-            logger.error("%s; and it could not be set aside: %s", error, failure)
+            for append, _ in refused:
+                append.is_stuck = True
+                self._must_stay |= append.kept
+            logger.error("%s; and it could not be set aside: %s", refused[0][1], failure)
+        for append, error in refused:
+            settle(append, error)
 
     async def _make_way(self, error: Exception, db: Database) -> None:
         if isinstance(error.__cause__, BLOCKED) and await db.rows(_CUT_OFF):
             logger.warning("%s: another host was cut off, which held up all others", db.place)
 
-    def _clear_outbox(self, delivered: Sequence[Append]) -> None:
+    def _clear_outbox(self) -> None:
         """Once nothing waits any more that is in it."""
-        waits = any(isinstance(job, Append) and job.kept for job in self._waiting)
-        if not waits and not self._must_stay and any(append.kept for append in delivered):
+        if not self._must_stay and not any(append.kept for append in self._appends()):
             self._outbox.clear()
+
+    def _appends(self) -> Iterator[Append]:
+        """All that are not settled."""
+        for job in (*self._unit, *self._waiting):
+            if isinstance(job, Append) and not job.is_settled:
+                yield job
 
     # ── while the database is away ────────────────────────────────────────────────────────────
 
@@ -291,7 +336,7 @@ class Writer:
         return None
 
     async def _keep(self) -> None:
-        new = [job for job in self._waiting if isinstance(job, Append) and not job.kept]
+        new = [append for append in self._appends() if not append.kept]
         if not new:
             return
         sent = [(job.sent.lease, job.sent.batch) for job in new]

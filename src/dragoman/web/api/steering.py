@@ -15,6 +15,7 @@ from dragoman.web.server import Server
 from dragoman.web.shapes.base import IdQuery
 from dragoman.web.shapes.steering import (
     Accepted,
+    CancelBody,
     Cancelled,
     ConfigBody,
     ElicitationBody,
@@ -35,39 +36,42 @@ async def prompt(server: Server, session_id: str, body: PromptBody) -> Accepted:
     return Accepted(turn=reply["turn"], queued=reply["queued"], delayed=reply.get("delayed"))
 
 
-async def cancel(server: Server, session_id: str) -> Cancelled:
-    reply = await server.hub.send(session_id, c.Cancel())
-    return Cancelled(cancelled=reply["cancelled"])
+async def cancel(server: Server, session_id: str, body: CancelBody) -> Cancelled:
+    reply = await server.hub.send(session_id, _what_to_stop(body))
+    return Cancelled(cancelled=reply["cancelled"], delayed=reply.get("delayed"))
 
 
-async def cancel_tool_call(server: Server, session_id: str, tool_call_id: str) -> Cancelled:
-    reply = await server.hub.send(session_id, c.CancelToolCall(tool_call_id))
-    return Cancelled(cancelled=reply["cancelled"])
-
-
-async def cancel_terminal(server: Server, session_id: str, terminal_id: str) -> Cancelled:
-    reply = await server.hub.send(session_id, c.CancelTerminal(terminal_id))
-    return Cancelled(cancelled=reply["cancelled"])
+def _what_to_stop(body: CancelBody) -> c.Command:
+    match body.tool_call_id, body.terminal_id:
+        case None, None:
+            return c.Cancel()
+        case str(tool_call_id), None:
+            return c.CancelToolCall(tool_call_id)
+        case None, str(terminal_id):
+            return c.CancelTerminal(terminal_id)
+        case _:
+            raise Failure(400, "invalid", "expected a tool call or a terminal, not both")
 
 
 async def set_mode(server: Server, session_id: str, body: ModeBody) -> Nothing:
-    await server.hub.send(session_id, c.SetMode(body.mode_id))
-    return Nothing()
+    return await _done(server, session_id, c.SetMode(body.mode_id))
 
 
 async def set_config(server: Server, session_id: str, body: ConfigBody) -> Nothing:
-    await server.hub.send(session_id, c.SetConfig(body.config_id, body.value))
-    return Nothing()
+    return await _done(server, session_id, c.SetConfig(body.config_id, body.value))
 
 
 async def close(server: Server, session_id: str) -> Nothing:
-    await server.hub.send(session_id, c.Close())
-    return Nothing()
+    return await _done(server, session_id, c.Close())
 
 
 async def kill(server: Server, session_id: str) -> Nothing:
-    await server.hub.send(session_id, c.Kill())
-    return Nothing()
+    return await _done(server, session_id, c.Kill())
+
+
+async def _done(server: Server, session_id: str, command: c.Command) -> Nothing:
+    reply = await server.hub.send(session_id, command)
+    return Nothing(delayed=reply.get("delayed"))
 
 
 async def answer_permission(
@@ -89,12 +93,11 @@ async def _answered(
 ) -> Nothing:
     """What was settled is told from what was never asked."""
     try:
-        await server.hub.send(session_id, command)
+        return await _done(server, session_id, command)
     except CommandRefused as error:
         if error.code == "settled" and not await _was_asked(server, session_id, request_id):
             raise Failure(404, "unknown_request", f"there is no request {request_id}") from None
         raise
-    return Nothing()
 
 
 async def _was_asked(server: Server, session_id: str, request_id: str) -> bool:
@@ -111,7 +114,7 @@ async def revert(server: Server, session_id: str, body: RevertBody) -> Reverted:
         if not os.path.isabs(path):
             raise Failure(400, "invalid", f"expected the absolute path of a file, not {path!r}")
     reply = await server.hub.send(session_id, c.Revert(body.turn_id, body.force, body.paths))
-    return Reverted(paths=reply["paths"])
+    return Reverted(paths=reply["paths"], delayed=reply.get("delayed"))
 
 
 async def list_queue(server: Server, session_id: str) -> Queue:
@@ -130,7 +133,8 @@ async def drop_queued(server: Server, session_id: str, query: IdQuery) -> Queue:
 
 async def _queue_after(server: Server, session_id: str, command: c.Command) -> Queue:
     reply = await server.hub.send(session_id, command)
-    if (delayed := reply.get("delayed")) is not None:
-        # It was done here, and cannot be shown: what the queue is now, the database has to say.
-        raise CommandRefused(session_id, "unsure", delayed)
-    return await list_queue(server, session_id)
+    delayed, live = reply.get("delayed"), server.hub.live.get(session_id)
+    if delayed is None or live is None:
+        return await list_queue(server, session_id)
+    # It was done here, and the database cannot say yet what the queue is now.
+    return Queue(queue=live.state.queue, delayed=delayed)

@@ -28,14 +28,26 @@ class Accepted(Shape, omit_defaults=True):
     delayed: str | None = None
 
 
-class Cancelled(Shape):
+class CancelBody(Shape, forbid_unknown_fields=True):
+    """Nothing for the whole turn; or the tool call, or the terminal of the agent's own, to stop
+    alone, where it offers that. What is misspelt must not stop the turn instead."""
+
+    tool_call_id: str | None = None
+    terminal_id: str | None = None
+
+
+class Cancelled(Shape, omit_defaults=True):
     """Whether there was something to cancel: a turn, or a part of one that still ran."""
 
     cancelled: bool
+    delayed: str | None = None
 
 
-class Nothing(Shape):
-    """No more than that it was done."""
+class Nothing(Shape, omit_defaults=True):
+    """No more than that it was done; `delayed` says why nobody sees it yet, while the database
+    cannot be reached."""
+
+    delayed: str | None = None
 
 
 class ModeBody(Shape):
@@ -65,12 +77,16 @@ class RevertBody(Shape):
     paths: list[str] | None = None
 
 
-class Reverted(Shape):
+class Reverted(Shape, omit_defaults=True):
     paths: list[str]
+    delayed: str | None = None
 
 
-class Queue(Shape):
+class Queue(Shape, omit_defaults=True):
+    """As it is now, or, with `delayed`, will be once the database can be reached again."""
+
     queue: list[QueuedPrompt]
+    delayed: str | None = None
 
 
 class QueueBody(PromptBody):
