@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from page.browsing import browsed, person, settled
+from page.browsing import browsed, finished, new_session, person, prompt, settled
 from page.payloads import payloads
 from page.seeding import told_session
-from page.site import prepared
+from page.site import prepared, scripted, served
 from playwright.async_api import Page, expect
 
 from dragoman.host.matching import Rule
@@ -169,6 +169,39 @@ def _everywhere(text: str) -> list[e.Event]:
         e.ConfigChanged([ConfigOption(text, text, text, choices=[ConfigChoice(text, text)])]),
         e.TurnEnded(f"t{key}", "end_turn", error=text),
     ]
+
+
+@pytest.mark.within(120)
+async def test_no_payload_runs_that_an_agent_tells_of_itself(tmp_path: Path) -> None:
+    """In what it answers, lists and refuses: raw frames, the import, errors, the doctor."""
+    async with (
+        served(tmp_path, *scripted(tmp_path, "hostile")) as site,
+        browsed() as browser,
+        person(browser, site, size=_TALL, refused=400) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "Go")
+        await finished(page)
+        await page.get_by_role("tab", name="Raw").click()
+        await expect(page.locator(".frames details").first).to_be_visible()
+        await page.evaluate(
+            "for (const it of document.querySelectorAll('.frames details')) it.open = true"
+        )
+        await page.get_by_role("button", name="Import", exact=True).first.click()
+        await page.get_by_role("button", name="Ask for its sessions").click()
+        found = page.locator("dialog .hit")
+        await expect(found).to_have_count(len(payloads()))
+        await found.first.click()
+        await expect(page.get_by_role("alert")).to_be_visible()
+        assert not await page.evaluate(_HIDDEN)
+        await page.keyboard.press("Escape")
+        await page.evaluate("location.hash = '#/agents'")
+        await page.get_by_role("button", name="Check").first.click()
+        await expect(page.get_by_label("What the check found")).to_be_visible()
+        await page.get_by_role("button", name="Sign in").first.click()
+        await settled(page)
+        assert not await page.evaluate(_HIDDEN)
+        assert await page.evaluate("window.ran") is None
 
 
 _WRITTEN = "so&#x202E;drawkcab [a&#8203;b](https://x.example/&#x202e;) `\u202ecode`"

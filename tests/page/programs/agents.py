@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from pathlib import Path
 
-from dragoman.errors import AuthRequired
+from dragoman.errors import AuthRequired, InternalError
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.faults import ignore_cancel
@@ -112,3 +114,19 @@ def locked() -> ScriptedAgent:
 
     agent.answers |= {"authenticate": signed_in, "logout": signed_out}
     return agent
+
+
+def hostile() -> ScriptedAgent:
+    """Says, lists, refuses and is called what would run if it were not taken for text."""
+    sys.path.append(str(Path(__file__).parents[2]))
+    from page.payloads import payloads
+
+    texts = payloads()
+    known = [{"sessionId": f"s{n}", "cwd": text, "title": text} for n, text in enumerate(texts)]
+    return ScriptedAgent(
+        [say(text) for text in texts],
+        name=texts[0],
+        title=texts[0],
+        auth_methods=[v1.AuthMethodAgent(id=texts[1], name=texts[1], description=texts[1])],
+        answers={"session/list": {"sessions": known}, "session/load": InternalError(texts[2])},
+    )

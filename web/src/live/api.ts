@@ -170,7 +170,7 @@ export interface AgentSession { id: string; cwd: string; title: string | null; u
 export const agents = {
   list: () => call<{ agents: AgentInfo[] }>('GET', '/api/agents'),
   sessions: (name: string, cwd?: string) =>
-    call<{ sessions: AgentSession[] }>('GET', `${agentAt(name)}/sessions${query({ cwd })}`),
+    call<{ sessions: AgentSession[] }>('GET', `${agentAt(name)}/sessions${query({ cwd, limit: 500 })}`),
   adopt: (name: string, sessionId: string, cwd: string) =>
     call<Summary>('POST', `${agentAt(name)}/sessions`, { sessionId, cwd }),
   signIn: (name: string, methodId?: string) => call<SignIns>('POST', `${agentAt(name)}/auth`, methodId ? { methodId } : {}),
