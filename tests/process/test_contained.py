@@ -13,7 +13,9 @@ import pytest
 from process.running import ENV, gone, output_of, parent, running
 from process.survivors import descendants, exists
 
+from dragoman.process import forks
 from dragoman.process.base import ExitStatus
+from dragoman.process.contained import ContainedProcess
 from dragoman.process.spawn import spawn
 
 
@@ -26,6 +28,17 @@ async def test_processes_do_not_hold_each_others_descriptors() -> None:
 async def drain(output: asyncio.StreamReader) -> None:
     while await output.read(1 << 20):
         pass
+
+
+async def test_how_it_ended_is_known_though_the_keeper_left_an_order_unread() -> None:
+    ours, keeper = forks.socketpair()
+    ours.setblocking(False)
+    process = ContainedProcess(os.getpid(), ours.detach())
+    process.signal(signal.SIGCONT)
+    keeper.send(b"exited 5")
+    keeper.close()
+    assert await asyncio.wait_for(process.wait(), 5) == ExitStatus(5, None)
+    process.release()
 
 
 async def test_one_process_is_stopped_and_the_others_live() -> None:

@@ -155,6 +155,8 @@ class ContainedProcess(Process):
             report = os.read(self._life, _REPORT_SIZE).split()
         except BlockingIOError:
             return
+        except ConnectionResetError:
+            return  # it ended before it took our last order; what it reported before is read next
         except OSError:
             report = []
         match report:
