@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -209,96 +210,66 @@ async def test_what_was_stored_stays_and_the_next_prompt_finds_the_agent_again(
     assert [event.seq for event in told] == list(range(1, len(told) + 1))
 
 
-class Forgetful:
-    """A bridge whose connections can lose a session, and stay."""
+class Faulty(ABC):
+    """A bridge whose newest connection can be made to fail its sessions, and stay."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._mailbox = HttpConnection.mailbox
+        self.mailbox = HttpConnection.mailbox
+        self.failed = 0
         self._used: list[HttpConnection] = []
-        self._forgetting: list[HttpConnection] = []
-        self.refused = 0
+        self._failing: list[HttpConnection] = []
 
         def mailbox(connection: HttpConnection, session: str | None) -> Mailbox:
             return self._of(connection, session)
 
         monkeypatch.setattr(HttpConnection, "mailbox", mailbox)
-        monkeypatch.setattr(http, "_LATER", (0.05, 0.05))
+        monkeypatch.setattr(http, "_LATER", (0.02, 0.02))
 
     def _of(self, connection: HttpConnection, session: str | None) -> Mailbox:
         self._used.append(connection)
-        if session is not None and connection in self._forgetting:
-            self.refused += 1
-            raise Failure(404, "unknown_session", "there is no such session")
-        return self._mailbox(connection, session)
+        if session is None or connection not in self._failing:
+            return self.mailbox(connection, session)
+        self.failed += 1
+        return self.fail(connection, session)
 
-    def forget(self, session: str) -> None:
-        connection = self._used[-1]
-        self._mailbox(connection, session).end()
-        self._forgetting.append(connection)
-
-
-async def test_a_session_that_the_server_forgets_ends_its_turn_and_is_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server, agent = Forgetful(monkeypatch), second_agent()
-    async with (
-        tidy_loop(),
-        wired(agent) as wire,
-        hub_with(tmp_path, wire.agent("http"), protocol=2) as hub,
-    ):
-        live = await hub.create("it", str(tmp_path))
-        await live.prompt("hi")
-        await agent.expect("session/prompt")
-        state(agent, "running")
-        agent.update("agent_message", messageId="m", content=[{"type": "text", "text": "kept"}])
-        await seen_until(hub.watch(live.id), e.AgentMessage)
-        server.forget("s1")
-        ended = (await seen_until(hub.watch(live.id), e.TurnEnded))[-1]
-        assert ended.text.endswith("was lost: it does not know the session any more")
-        await live.prompt("again")
-        await agent.expect("session/prompt")
-        assert len(agent.sent("session/resume")) == 1
-        state(agent, "running")
-        state(agent, "idle", stopReason="end_turn")
-        await seen_until(hub.watch(live.id), e.TurnEnded, times=2)
-        assert [turn.error is None for turn in live.state.turns] == [False, True]
-
-
-class Ending:
-    """A bridge whose connections may end the stream of a session as soon as it is open."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._mailbox = HttpConnection.mailbox
-        self._used: list[HttpConnection] = []
-        self._ending: list[HttpConnection] = []
-        self.ended = 0
-
-        def mailbox(connection: HttpConnection, session: str | None) -> Mailbox:
-            return self._of(connection, session)
-
-        monkeypatch.setattr(HttpConnection, "mailbox", mailbox)
-        monkeypatch.setattr(http, "_LATER", (0.01, 0.01))
-
-    def _of(self, connection: HttpConnection, session: str | None) -> Mailbox:
-        self._used.append(connection)
-        box = self._mailbox(connection, session)
-        if session is not None and connection in self._ending:
-            self.ended += 1
-            box.end()
-        return box
+    @abstractmethod
+    def fail(self, connection: HttpConnection, session: str) -> Mailbox: ...
 
     def begin(self, session: str) -> None:
-        self._ending.append(self._used[-1])
-        self._mailbox(self._used[-1], session).end()
+        self.mailbox(self._used[-1], session).end()
+        self._failing.append(self._used[-1])
 
     def stop(self) -> None:
-        self._ending.clear()
+        self._failing.clear()
 
 
-async def test_a_turn_whose_stream_ends_again_and_again_ends_and_is_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+class Forgetful(Faulty):
+    """Does not know the session any more."""
+
+    def fail(self, connection: HttpConnection, session: str) -> Mailbox:
+        raise Failure(404, "unknown_session", "there is no such session")
+
+
+class Ending(Faulty):
+    """Ends the stream of a session as soon as it is open."""
+
+    def fail(self, connection: HttpConnection, session: str) -> Mailbox:
+        box = self.mailbox(connection, session)
+        box.end()
+        return box
+
+
+@pytest.mark.parametrize(
+    ("faulty", "reason"),
+    [
+        (Forgetful, "it does not know the session any more"),
+        (Ending, "the stream of a session ends again and again"),
+    ],
+)
+async def test_a_session_that_the_server_fails_ends_its_turn_and_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, faulty: type[Faulty], reason: str
 ) -> None:
-    server, agent = Ending(monkeypatch), second_agent()
+    server, agent = faulty(monkeypatch), second_agent()
     async with (
         tidy_loop(),
         wired(agent) as wire,
@@ -312,9 +283,10 @@ async def test_a_turn_whose_stream_ends_again_and_again_ends_and_is_resumed(
         await seen_until(hub.watch(live.id), e.AgentMessage)
         server.begin("s1")
         ended = (await seen_until(hub.watch(live.id), e.TurnEnded))[-1]
-        assert ended.text.endswith("was lost: the stream of a session ends again and again")
+        assert ended.text.endswith(f"was lost: {reason}")
         await live.prompt("again")
         await agent.expect("session/prompt")
+        assert len(agent.sent("session/resume")) == 1
         state(agent, "running")
         state(agent, "idle", stopReason="end_turn")
         await seen_until(hub.watch(live.id), e.TurnEnded, times=2)
@@ -342,7 +314,7 @@ async def test_a_stream_that_may_well_end_ends_as_often_as_it_likes(
             agent.update("session_info_update", title="its stream is open")
             await until(lambda: session.state.title)
         server.begin(session.id)
-        await until(lambda: server.ended > 10)
+        await until(lambda: server.failed > 10)
         server.stop()
         agent.update("session_info_update", title="and told")
         await until(lambda: session.state.title == "and told")
@@ -360,8 +332,8 @@ async def test_an_idle_session_that_the_server_forgets_harms_nobody_until_it_is_
         session = await client.new_session(tmp_path)
         agent.update("session_info_update", title="its stream is open")
         await until(lambda: session.state.title)
-        server.forget(session.id)
-        await until(lambda: server.refused == 2)
+        server.begin(session.id)
+        await until(lambda: server.failed == 2)
         assert [info async for info in client.list_sessions()] == []
         with pytest.raises(RemoteLost, match="does not know the session any more"):
             await soon(session.prompt("hi"))

@@ -6,7 +6,6 @@ Each has a profile of its own. What only looks at the gallery shares its server 
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Generator
 from typing import Any
 
@@ -14,8 +13,7 @@ import pytest
 from page import browsing
 from page.gallery import fill
 from page.site import Site, prepared
-
-_SECONDS = 60
+from support.bounded import bounded
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,18 +41,9 @@ def gallery(page_loop: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    test: Any = pyfuncitem.obj
-    if not inspect.iscoroutinefunction(test):
+    test = bounded(pyfuncitem)
+    if test is None:
         return None
-    names = inspect.signature(test).parameters
-    arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    marker = pyfuncitem.get_closest_marker("within")
-    seconds: float = marker.args[0] if marker else _SECONDS
-
-    async def bounded() -> None:
-        async with asyncio.timeout(seconds):
-            await test(**arguments)
-
     runner: Any = pyfuncitem.funcargs["page_loop"]
-    runner.run(bounded())
+    runner.run(test)
     return True
