@@ -49,6 +49,18 @@ async def test_a_session_is_created_or_it_is_not(tmp_path: Path) -> None:
             await in_order(hub, set(hub.live))
 
 
+async def test_a_session_that_is_given_up_before_its_first_step_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    async with hub_with(tmp_path, ScriptedAgent()) as hub:
+        creating = asyncio.create_task(hub.create("it", str(tmp_path)))
+        await asyncio.sleep(0)  # its work is about to begin, no more
+        creating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await creating
+        await in_order(hub, set())
+
+
 async def test_a_session_is_opened_or_it_is_not(tmp_path: Path) -> None:
     async with hub_with(tmp_path, ScriptedAgent()) as hub:
         live = await hub.create("it", str(tmp_path))

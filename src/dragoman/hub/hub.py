@@ -139,7 +139,7 @@ class Hub:
     ) -> Live:
         """A new session. Raises NameTaken, and what starting the agent raises."""
         record = self._new(agent, cwd, session_id, name, additional_directories)
-        return await self.lives.begin(record.id, self._opener.create(record))
+        return await self.lives.begin(record.id, lambda: self._opener.create(record))
 
     async def create_on(
         self,
@@ -162,8 +162,9 @@ class Hub:
     ) -> Live:
         """A session that only the agent knew. Raises SessionNotContinued where it cannot be."""
         record = self._new(agent, cwd)
-        opening = self._opener.adopt(agent_session_id, record, on_reset)
-        return await self.lives.begin(record.id, opening)
+        return await self.lives.begin(
+            record.id, lambda: self._opener.adopt(agent_session_id, record, on_reset)
+        )
 
     async def fork(self, session_id: str, *, name: str | None = None) -> Live:
         """A new session that remembers another. Raises UnknownSession, Unsupported, and
@@ -173,17 +174,18 @@ class Hub:
         parent = await self.record(session_id)
         if not self.hosts.has(parent):
             raise SessionElsewhere(parent.id, await self.hosts.name_of(parent.home))
-        if parent.agent_session_id is None:
+        if (known := parent.agent_session_id) is None:
             raise Unsupported("forking a session that was never opened")
         record = self._new(parent.agent, parent.cwd, None, name, parent.additional_directories)
         record.parent = parent.id
-        opening = self._opener.fork(parent.agent_session_id, record, parent)
-        return await self.lives.begin(record.id, opening)
+        return await self.lives.begin(record.id, lambda: self._opener.fork(known, record, parent))
 
     async def fork_known(self, agent: str, agent_session_id: str, cwd: str) -> Live:
         """The same for a session that only the agent knows. Raises Unsupported."""
         record = self._new(agent, cwd)
-        return await self.lives.begin(record.id, self._opener.fork(agent_session_id, record, None))
+        return await self.lives.begin(
+            record.id, lambda: self._opener.fork(agent_session_id, record, None)
+        )
 
     async def open(self, session_id: str, *, on_reset: OnReset = "fail") -> Live:
         """Have a stored session run here.

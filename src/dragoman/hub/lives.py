@@ -51,7 +51,7 @@ class Lives:
         await self.left(session_id)
         if (live := self.running.get(session_id)) is not None:
             return live
-        return await self.begin(session_id, self._reopened(session_id, on_reset, move))
+        return await self.begin(session_id, lambda: self._reopened(session_id, on_reset, move))
 
     async def _reopened(self, session_id: str, on_reset: OnReset, move: Move | None) -> Live:
         """Somebody here may have been quicker."""
@@ -62,22 +62,18 @@ class Lives:
         """Held by whoever takes a session, so that we do not get in our own way."""
         return self._opening.setdefault(session_id, asyncio.Lock())
 
-    async def begin(self, session_id: str, opening: Coroutine[Any, Any, Live]) -> Live:
+    async def begin(self, session_id: str, opened: Callable[[], Awaitable[Live]]) -> Live:
         """Have what is being opened run here; it is cancelled with whoever waits."""
         if self._is_closed:
-            opening.close()
             raise ConnectionClosed("the hub is closed")
-        task = asyncio.create_task(self._begun(session_id, opening))
+        task = asyncio.create_task(self._begun(session_id, opened))
         self._beginning.add(task)
         task.add_done_callback(self._beginning.discard)
         return await task
 
-    async def _begun(self, session_id: str, opening: Coroutine[Any, Any, Live]) -> Live:
-        try:
-            async with self.opening(session_id):
-                return self._run(await opening)
-        finally:
-            opening.close()  # it may never have been begun
+    async def _begun(self, session_id: str, opened: Callable[[], Awaitable[Live]]) -> Live:
+        async with self.opening(session_id):
+            return self._run(await opened())
 
     def _run(self, live: Live) -> Live:
         self.running[live.id] = live

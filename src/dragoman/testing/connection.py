@@ -93,6 +93,7 @@ class Connection:
         task = asyncio.create_task(_quietly(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # it may never have been begun
 
     def close(self) -> None:
         """The client is gone."""
@@ -133,7 +134,7 @@ class Connection:
         if not offers(self.agent.capabilities, method):
             raise MethodNotFound(f"{method} is not offered here")
         result = self.answer(method, params)
-        return _encoded(result) if inspect.iscoroutine(result) else codec.encode(result)
+        return result if inspect.iscoroutine(result) else codec.encode(result)
 
     def _wanted(self, params: msgspec.Raw) -> Second | None:
         """The newest version both sides speak, if it is not the first."""
@@ -325,7 +326,7 @@ class Connection:
         now = self.agent.options_of(session, self.client) or []
         return v1.SetSessionConfigOptionResponse(config_options=now)
 
-    def prompt(self, request: v1.PromptRequest) -> Coroutine[Any, Any, v1.PromptResponse]:
+    def prompt(self, request: v1.PromptRequest) -> Coroutine[Any, Any, bytes]:
         session = self.active(request.session_id)
         if session.id in self.turns:
             raise InvalidRequest(f"session {session.id} is busy with another turn")
@@ -353,7 +354,7 @@ class Connection:
         if turn.session_id in self.agent.sessions:
             self.agent.keep(turn.session)
 
-    async def _play(self, turn: AgentTurn) -> v1.PromptResponse:
+    async def _play(self, turn: AgentTurn) -> bytes:
         try:
             await self.agent.play(turn)
         except DragomanError:
@@ -366,7 +367,7 @@ class Connection:
             asyncio.get_running_loop().call_later(0, work)
         cancelled = turn.cancelled.is_set() and not turn.ignores_cancel
         reason = "cancelled" if cancelled else turn.stop_reason
-        return v1.PromptResponse(stop_reason=reason, usage=turn.usage)
+        return codec.encode(v1.PromptResponse(stop_reason=reason, usage=turn.usage))
 
 
 _ANSWERS: dict[str, Callable[[Connection, Any], Any]] = {
@@ -388,10 +389,6 @@ _ANSWERS: dict[str, Callable[[Connection, Any], Any]] = {
     "session/set_config_option": Connection.set_config_option,
     "session/prompt": Connection.prompt,
 }
-
-
-async def _encoded(answering: Coroutine[Any, Any, Any]) -> bytes:
-    return codec.encode(await answering)
 
 
 async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
