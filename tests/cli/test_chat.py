@@ -71,6 +71,22 @@ def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None
 
 
 @needs_tmux
+def test_what_another_process_wrote_for_the_session_is_shown_and_undone(
+    dragoman: Dragoman,
+) -> None:
+    assert dragoman("--session", "s", "--yolo", "please begin").code == 0
+    file = dragoman.workspace / "dragoman-demo.txt"
+    assert file.exists()
+    with chat(dragoman, "--session", "s") as terminal:
+        terminal.wait_for(re.compile(r"Dragoman's demo agent \S+ in "))
+        terminal.enter(":changes")
+        terminal.wait_for("+++ b/dragoman-demo.txt")
+        terminal.enter(":revert")
+        terminal.wait_for(re.compile(r"was put back as it\s+was"))
+        assert not file.exists()
+
+
+@needs_tmux
 def test_prompts_queue_and_a_cancel_withdraws_a_question(dragoman: Dragoman) -> None:
     with with_partner(dragoman) as terminal:
         terminal.wait_for("A Partner 1 in ")

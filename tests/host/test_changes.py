@@ -138,3 +138,24 @@ def test_a_diff_of_what_is_not_text_says_only_that() -> None:
 
 def test_a_name_cannot_pass_for_a_line_of_the_diff() -> None:
     assert change("/a\n+++ b/evil", b"1", b"2").diff().splitlines()[0] == "--- a/'a\\n+++ b/evil'"
+
+
+def test_a_journal_goes_on_behind_an_earlier_one() -> None:
+    earlier = recorded(change("/a", b"0", b"1", "t1"), change("/b", b"x", b"y"))
+    journal = recorded(change("/a", b"1", b"2", "t2"), change("/b", b"y", b"z"))
+    journal.follow(earlier)
+    assert contents(journal.list()) == [("/a", b"0", b"2"), ("/b", b"x", b"z")]
+    assert contents(journal.list("t2")) == [("/a", b"1", b"2")]
+    assert journal.room == 1000 - 6
+    journal.record(change("/a", b"2", b"3", "t3"))
+    journal.forget(journal.list("t2"))
+    assert contents(journal.list()) == [("/a", b"0", b"1"), ("/b", b"x", b"z")]
+
+
+def test_what_is_not_kept_of_two_journals_is_of_the_earlier() -> None:
+    journal = recorded(change("/now", b"1" * 30, b"2" * 30), max_kept_bytes=100)
+    journal.follow(recorded(change("/then", b"1" * 30, b"2" * 30)))
+    assert [(item.path, item.is_kept) for item in journal.list()] == [
+        ("/then", False),
+        ("/now", True),
+    ]

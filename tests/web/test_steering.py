@@ -329,6 +329,35 @@ async def test_changes_are_known_from_the_record_when_nothing_runs(tmp_path: Pat
         assert len(before["changes"]) == 1
 
 
+async def test_what_was_written_before_a_restart_is_reverted_with_what_came_after(
+    tmp_path: Path,
+) -> None:
+    first, second, third = (tmp_path / name for name in ("a.txt", "b.txt", "c.bin"))
+    first.write_text("old\n")
+    third.write_bytes(b"\0\1")
+
+    async def script(turn: AgentTurn) -> None:
+        await turn.write_text_file(str(tmp_path / turn.text), f"{turn.text} is new\n")
+
+    agents, policy = {"scripted": ScriptedAgent(script)}, Policy(write=True)
+    async with served(tmp_path, agents, policy=policy, on_disk=True) as web:
+        session_id = await web.new_session()
+        for each in (first, second, third):
+            await web.done(session_id, each.name)
+    path = f"/api/sessions/{session_id}/revert"
+    async with served(tmp_path, agents, policy=policy, on_disk=True) as web:
+        await web.done(session_id, first.name)
+        # What it held is not on record, so that nobody takes it for a file that was not there.
+        changes = (await web.call("GET", f"/api/sessions/{session_id}/changes"))["changes"]
+        assert [change["existed"] for change in changes] == [True, False, True]
+        assert await web.refused("POST", path) == (409, "conflict")
+        texts = {"paths": [str(first), str(second)]}
+        assert await web.call("POST", path, texts) == texts
+        assert (first.read_text(), second.exists()) == ("old\n", False)
+        assert third.read_text() == "c.bin is new\n"
+        assert await web.call("POST", path, texts) == {"paths": []}
+
+
 def _edit(path: Path, text: str) -> ScriptedAgent:
     """An agent that shows what it changes, and has us write it."""
     diff = v1.Diff(path=str(path), new_text=text)

@@ -99,6 +99,21 @@ class Changes:
             numbered = replace(change, sequence=self._sequence)
             self._keep(earlier, numbered if earlier is None else earlier.then(numbered))
 
+    def follow(self, earlier: Changes) -> None:
+        """Go on behind another journal of the same session. Where there is no room for both, this
+        one's contents stay."""
+        with self._lock, earlier._lock:
+            later, self._by_turn_and_path = self._by_turn_and_path, {}
+            for change in earlier._by_turn_and_path.values():
+                self._keep(None, change)
+            for change in later.values():
+                known = self._by_turn_and_path.get((change.turn, change.path))
+                behind = replace(change, sequence=change.sequence + earlier._sequence)
+                self._kept_bytes -= change.size
+                self._keep(known, behind if known is None else known.then(behind))
+            self._sequence += earlier._sequence
+            self.omitted += earlier.omitted
+
     def list(self, turn: str | None = None) -> tuple[Change, ...]:
         """One change for each file that is different now: of one turn, or of all."""
         with self._lock:

@@ -105,13 +105,13 @@ class LocalFiles:
         path: str,
         content: str,
         *,
-        written: Callable[[str | None], None] | None = None,
+        written: Callable[[str | None, bool], None] | None = None,
     ) -> None:
         """Replace the file as a whole or not at all; writes of a session happen in the order
         in which they are asked for.
 
-        `written` is told the text that was replaced, None if there was none, once it has
-        happened: also when the caller has given up by then.
+        `written` is told the text that was replaced, None if there was none, and whether that is
+        all there was, once it has happened: also when the caller has given up by then.
         """
         try:
             desk = self._desk(workspace)
@@ -121,8 +121,10 @@ class LocalFiles:
             def job() -> int:
                 change = self._write(desk, path, content, turn)
                 if written is not None:
+                    before = self._replaced(change)
+                    kept = before is not None or not change.existed
                     with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
-                        loop.call_soon_threadsafe(written, self._replaced(change))
+                        loop.call_soon_threadsafe(written, before, kept)
                 return len(change.after)
 
             size = await desk.lane.run(job)

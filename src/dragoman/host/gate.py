@@ -21,7 +21,7 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.host.access import Access, file_access, terminal_access
-from dragoman.host.changes import Change
+from dragoman.host.changes import Change, Changes
 from dragoman.host.consent import Consent
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
 from dragoman.host.files import FilesProvider, LocalFiles
@@ -110,18 +110,18 @@ class Gate:
     async def _write(self, path: str, content: str) -> None:
         """Record what was really replaced: much may have happened while someone was asked."""
 
-        def written(before: str | None) -> None:
+        def written(before: str | None, kept: bool) -> None:
             # Plain text in what is recorded: a subclass of str cannot be stored.
-            self._record(e.FileWritten(str(path), content, before))
+            self._record(e.FileWritten(str(path), content, before, kept))
 
         files, turn = self._providers.files, self.consent.turn
         if isinstance(files, LocalFiles):
             files.changes(self.workspace).turn = None if turn is None else turn.id
             await files.write_text_file(self.workspace, path, content, written=written)
             return
-        before, _ = await self._current(path)
+        before, unseen = await self._current(path)
         await files.write_text_file(self.workspace, path, content)
-        written(before)
+        written(before, not unseen)
 
     async def _current(self, path: str) -> tuple[str | None, str]:
         """The file as it is before a write, or why there is a file that cannot be shown."""
@@ -160,6 +160,11 @@ class Gate:
             self._record(e.FileReverted(str(change.path), turn_id))
             self._record(e.Notice(f"{change.path} was put back as it was", source="client"))
         return undone
+
+    def recall(self, earlier: Changes) -> None:
+        """Have what was written before this process ran the session listed and undone as well.
+        Raises Unsupported."""
+        self._local_files.changes(self.workspace).follow(earlier)
 
     def forget(self) -> None:
         """Let go of what the writes replaced: nobody is going to look at them here."""

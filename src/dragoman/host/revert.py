@@ -15,7 +15,7 @@ from dragoman.host.atomic import existing, remove, replace
 from dragoman.host.changes import Change, Changes
 from dragoman.host.jail import Jail, Resolved
 
-_NOT_KEPT = "what it replaced was too large to keep"
+_NOT_KEPT = "what it replaced was too large to keep, or no text"
 _GROWN = "someone else made it too large to undo"
 _CHANGED = "it was changed since"
 _DISTURBED = "someone else changed it between the agent's writes"

@@ -27,6 +27,7 @@ from dragoman.hub.agents import Running
 from dragoman.hub.recording import Recording
 from dragoman.hub.states import WORTH_A_SNAPSHOT, snapshot_of
 from dragoman.hub.summary import status_of, title_of
+from dragoman.hub.written import read_written
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import SessionChange
@@ -35,10 +36,11 @@ logger = logging.getLogger("dragoman.hub")
 
 
 class Live:
-    """One session, the recording of its events, and the agent it runs on."""
+    """One session, the recording of its events, and the agent it runs on. Up to the event numbered
+    `history` others ran it, or what it was forked from."""
 
     def __init__(
-        self, store: Store, recording: Recording, running: Running, session: Session
+        self, store: Store, recording: Recording, running: Running, session: Session, history: int
     ) -> None:
         self.record = recording.record
         self.recording = recording
@@ -48,6 +50,8 @@ class Live:
         self._store = store
         self._snapshot_at = max(WORTH_A_SNAPSHOT, self.record.last_seq * 5 // 4)
         self._reconnecting = asyncio.Lock()
+        self._recalling = asyncio.Lock()
+        self._written_before = history
         self._opened_on = running.client.dialect
         self.record.agent_session_id = session.id
         recording.describe = self.describe
@@ -149,6 +153,7 @@ class Live:
             case c.CancelToolCall() | c.CancelTerminal():
                 return {"cancelled": await self._stop(command)}
             case c.Revert(turn_id, force, paths):
+                await self.recall()
                 undone = await self.session.gate.revert(turn_id, paths=paths, force=force)
                 return {"paths": [str(change.path) for change in undone]}
             case c.Rename(title):
@@ -158,6 +163,15 @@ class Live:
             case _:
                 await self._settle(command)
         return {}
+
+    async def recall(self) -> None:
+        """Have the session's `changes` and `revert` know of what was written before it was run
+        here. Raises Unsupported where what serves files keeps nothing of them."""
+        async with self._recalling:
+            if self._written_before:
+                before = await read_written(self._store, self.id, until=self._written_before)
+                self.session.gate.recall(before.changes)
+                self._written_before = 0
 
     async def _set(self, command: c.SetMode | c.SetConfig | c.SetModel) -> None:
         await self._reconnected()

@@ -379,11 +379,15 @@ class TerminalReleased(Recorded, tag="terminal_released"):
 
 
 class FileWritten(Recorded, tag="file_written"):
-    """The agent had us write a file; `before` is None when there was none."""
+    """The agent had us write a file; `before` is None when there was none.
+
+    Without `kept` there was one, and what it held is not here: no text, or too much of it.
+    """
 
     path: str
     after: str
     before: str | None = None
+    kept: bool = True
 
 
 class FileReverted(Recorded, tag="file_reverted"):

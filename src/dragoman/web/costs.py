@@ -13,8 +13,8 @@ import msgspec
 
 from dragoman.session.events import UsageChanged
 from dragoman.store.base import Store
+from dragoman.store.by_type import events_of_types
 from dragoman.store.records import SessionFilter, SessionRecord, StoredEvent
-from dragoman.web.by_type import events_of_types
 
 _SESSIONS = 200
 _WINDOW = 500

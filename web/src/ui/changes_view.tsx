@@ -129,8 +129,8 @@ async function revert(session: LiveSession, { words, ...what }: Undo, done: () =
   done()
 }
 
-/** What a session wrote before it was put down and opened again cannot be taken back. */
+/** It may have been put back elsewhere in the meantime. */
 function told(paths: string[]): void {
   if (paths.length) shell.say(`${plural(paths.length, 'file')} put back.`)
-  else shell.say('Nothing was put back: what was there before is not kept any more.', true)
+  else shell.say('Nothing was put back: there is nothing left to undo.', true)
 }

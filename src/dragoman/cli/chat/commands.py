@@ -160,6 +160,7 @@ async def _drop(talk: Conversation, text: str) -> None:
 
 
 async def _changes(talk: Conversation, text: str) -> None:
+    await talk.live.recall()
     changes = talk.session.changes()
     if not changes:
         talk.say("nothing was written")
@@ -172,6 +173,7 @@ async def _changes(talk: Conversation, text: str) -> None:
 async def _revert(talk: Conversation, text: str) -> None:
     if text not in ("", "force"):
         raise ValueError("expected nothing, or force")
+    await talk.live.recall()
     # What was put back is told by events of the session.
     if not await talk.session.revert(force=text == "force"):
         talk.say("there is nothing to undo")

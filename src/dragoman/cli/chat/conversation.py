@@ -215,14 +215,17 @@ class Conversation:
     # ── for commands ──────────────────────────────────────────────────────────────────────────
 
     @property
-    def session(self) -> Session:
+    def live(self) -> Live:
         assert self._live is not None
-        return self._live.session
+        return self._live
+
+    @property
+    def session(self) -> Session:
+        return self.live.session
 
     @property
     def _client(self) -> Client:
-        assert self._live is not None
-        return self._live.running.client
+        return self.live.running.client
 
     @property
     def queued(self) -> list[Turn]:

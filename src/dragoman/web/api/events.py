@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from dragoman.hub.outages import outages
 from dragoman.store.archive import exported
+from dragoman.store.by_type import events_of_types
 from dragoman.store.records import StoredEvent
-from dragoman.web.by_type import events_of_types
 from dragoman.web.failures import Failure
 from dragoman.web.route import EVENT_STREAM, JSON, JSON_LINES
 from dragoman.web.server import Server

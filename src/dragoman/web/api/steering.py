@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman.errors import CommandRefused
 from dragoman.hub import commands as c
-from dragoman.web.by_type import events_of_types
+from dragoman.store.by_type import events_of_types
 from dragoman.web.failures import Failure
 from dragoman.web.prompts import prompt_content
 from dragoman.web.server import Server

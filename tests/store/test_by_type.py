@@ -9,10 +9,10 @@ from support.serving import served
 
 from dragoman.session.content import Text
 from dragoman.session.events import AgentMessage, Event, UsageChanged
+from dragoman.store.by_type import events_of_types
 from dragoman.store.open import open_store
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say, usage
-from dragoman.web.by_type import events_of_types
 
 
 async def test_only_the_wanted_ones_come_between_the_bounds(tmp_path: Path) -> None:
