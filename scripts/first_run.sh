@@ -1,11 +1,12 @@
 #!/bin/sh
-# One whole turn with the demo agent, in a folder that is thrown away.
+# One whole turn with the demo agent, in a folder that is thrown away, whatever is set up here.
 set -eu
 dragoman=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 printf '# A scratch project\n\nNothing in here matters.\n' > "$folder/README.md"
-DRAGOMAN_HOME="$folder/.dragoman" "$dragoman" -a demo --cwd "$folder" --yolo \
+echo '{}' > "$folder/.settings.json"
+DRAGOMAN_HOME="$folder/.dragoman" DRAGOMAN_SETTINGS="$folder/.settings.json" "$dragoman" -a demo --cwd "$folder" --yolo \
     "Improve @README.md a little and show me what you did"
 cat <<'NEXT'
 

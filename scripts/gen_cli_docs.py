@@ -37,7 +37,7 @@ def _section(command: Command) -> str:
     title = " ".join(("dragoman", *command.words, *_shape(command)))
     parts = [f"{level} `{title}`", f"{command.about}."]
     if command.arguments:
-        rows = [(f"`{a.name}`", _cell(a.help)) for a in command.arguments]
+        rows = [(f"`{_cell(a.name)}`", _cell(a.help)) for a in command.arguments]
         parts.append(_table("argument", rows))
     if not command.actions:
         rows = [(_flags(option), _cell(_help(option))) for option in command.options]
@@ -59,7 +59,7 @@ def _shape(command: Command) -> list[str]:
 
 
 def _flags(option: Option) -> str:
-    value = option.value.replace("|", "\\|")
+    value = _cell(option.value)
     return ", ".join(f"`{flag}`" for flag in option.flags) + (f" `{value}`" if value else "")
 
 

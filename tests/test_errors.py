@@ -118,6 +118,7 @@ def test_any_other_error_is_told_without_its_text(error: BaseException) -> None:
         (ConnectionClosed(), "the connection is closed"),
         (ConnectionClosed("gone"), "gone"),
         (AgentExited("a", code=3), "the agent 'a' exited with code 3"),
+        (AgentExited("/bin/a", code=3, name="goose"), "the agent 'goose' exited with code 3"),
         (AgentExited("a", signal="SIGKILL", code=-9), "the agent 'a' was ended by SIGKILL"),
         (AgentExited("a"), "the agent 'a' closed its output"),
         (

@@ -76,7 +76,8 @@ class ConnectionClosed(ConnectionLost):
 
 
 class AgentExited(ConnectionLost):
-    """The agent's process ended while we still needed it."""
+    """The agent's process ended while we still needed it; `name` is what people call the agent, if
+    not by its command."""
 
     def __init__(
         self,
@@ -85,9 +86,11 @@ class AgentExited(ConnectionLost):
         code: int | None = None,
         signal: str | None = None,
         stderr: str = "",
+        name: str = "",
     ) -> None:
         super().__init__(command, code, signal, stderr)
         self.command = command
+        self.name = name
         self.code = code
         self.signal = signal
         self.stderr = stderr
@@ -107,7 +110,7 @@ class AgentExited(ConnectionLost):
         return _with_tail(self.ending, self.stderr)
 
     def __str__(self) -> str:
-        return f"the agent {self.command!r} {self.story}"
+        return f"the agent {self.name or self.command!r} {self.story}"
 
 
 class NotAnAgent(AgentExited):

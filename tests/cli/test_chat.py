@@ -47,7 +47,9 @@ def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None
         drawn = terminal.wait_for("choose 1-4:")
         assert "? demo wants us to run:\n    $ wc -l dragoman-demo.txt\n" in drawn
         terminal.enter("nonsense")
-        terminal.wait_for(re.compile(r"choose 1-4: nonsense\n(?:.*\n)*?choose 1-4:"))
+        expected = "expected a number, from 1 to 4"
+        terminal.wait_for(re.compile(rf"choose 1-4: nonsense\n{expected}\nchoose 1-4:"))
+        terminal.wait_for("waiting for your answer")
         terminal.enter("1")
         drawn = terminal.wait_for("plan 4/4")
         assert "1 dragoman-demo.txt" in drawn
@@ -55,10 +57,10 @@ def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None
         terminal.enter(":changes")
         assert "+++ b/dragoman-demo.txt" in terminal.wait_for(re.compile(r"\+\+\+ b/"))
         terminal.enter(":revert")
-        terminal.wait_for(re.compile(r"was put back as it\s+was"))
+        terminal.wait_for(re.compile(r"was deleted, as\s+it\s+was\s+new"))
         assert not file.exists()
         terminal.enter("/crash")
-        terminal.wait_for("exited with code 3")
+        terminal.wait_for("the agent 'demo' exited with code 3")
         terminal.enter("/think about it")
         terminal.wait_for("the agent was started again, the session goes on")
         terminal.wait_for("I have thought about")
@@ -82,7 +84,7 @@ def test_what_another_process_wrote_for_the_session_is_shown_and_undone(
         terminal.enter(":changes")
         terminal.wait_for("+++ b/dragoman-demo.txt")
         terminal.enter(":revert")
-        terminal.wait_for(re.compile(r"was put back as it\s+was"))
+        terminal.wait_for(re.compile(r"was deleted, as\s+it\s+was\s+new"))
         assert not file.exists()
 
 
@@ -92,7 +94,7 @@ def test_prompts_queue_and_a_cancel_withdraws_a_question(dragoman: Dragoman) -> 
         terminal.wait_for("A Partner 1 in ")
         terminal.enter("wait")
         terminal.enter("second")
-        terminal.wait_for("queued: 1 waiting")
+        terminal.wait_for("queued: 1 waiting; /drop takes it back")
         terminal.enter("third")
         terminal.wait_for("queued: 2 waiting")
         terminal.enter(":queue")
@@ -132,6 +134,37 @@ def test_a_question_takes_the_prompt_over_and_gives_back_what_was_typed(
         terminal.wait_for("› my draft")
         terminal.press("Enter")
         terminal.wait_for("heard 'my draft' in code")
+
+
+@needs_tmux
+def test_a_form_asks_again_for_what_is_needed_and_can_be_declined(dragoman: Dragoman) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("form")
+        drawn = terminal.wait_for("Size (one of A, B):")
+        assert "? Which one?\n  Ctrl-D declines\n    A  Alpha: first\n    B  the other\n" in drawn
+        terminal.wait_for("waiting for your answer")
+        terminal.press("Enter")
+        terminal.wait_for("  this one is needed\n  Size (one of A, B):")
+        terminal.enter("Alpha")
+        terminal.wait_for(re.compile(r"filled in: \{.*'size': 'A'"))
+        terminal.enter("form")
+        terminal.wait_for(re.compile(r"filled in(?:.*\n)*.*Size \(one of A, B\):"))
+        terminal.press("C-d")
+        terminal.wait_for("filled in: {'action': 'decline'}")
+        terminal.enter("see @nothing.txt")
+        terminal.wait_for("! @nothing.txt is sent as typed, though there is no such file")
+        terminal.wait_for("heard 'see @nothing.txt' in code")
+
+
+@needs_tmux
+def test_the_time_of_a_turn_goes_on_while_its_answer_streams(dragoman: Dragoman) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("stream")
+        terminal.wait_for(re.compile(r"working · [2-9] s"))
+        terminal.press("C-c")
+        terminal.wait_for("cancelled")
 
 
 @needs_tmux
@@ -316,7 +349,9 @@ def test_a_chat_is_recorded_and_goes_on_where_it_was(user: Dragoman) -> None:
     assert again is not None
     named, second = kept[1], again[1].split()
     with chat(user, *second[1:]) as terminal:
-        terminal.wait_for(f"session {second[-1]} goes on, 1 turn so far: another")
+        drawn = terminal.wait_for("/help says")
+        assert f"session {second[-1]} goes on, 1 turn so far: another\n" in drawn
+        assert "› another\n  1. another\n/help says" in drawn
         terminal.enter("more")
         terminal.wait_for("2. more")
         terminal.press("C-d")

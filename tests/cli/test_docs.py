@@ -45,6 +45,11 @@ def test_a_stale_reference_is_noticed(tmp_path: Path) -> None:
     assert b"docs/cli.md is stale" in done.stderr
 
 
+def test_no_row_of_the_reference_has_more_cells_than_its_table() -> None:
+    rows = re.findall(r"^\|.*\|$", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
+    assert [row for row in rows if len(re.findall(r"(?<!\\)\|", row)) != 3] == []
+
+
 def examples(page: str) -> list[tuple[str, str]]:
     """Each command of a page with what it is said to print."""
     blocks = _block.finditer((ROOT / "docs" / page).read_text())

@@ -48,6 +48,13 @@ def test_a_well_agent_passes_every_check(dragoman: Dragoman) -> None:
     assert set(grades(done)) == {*ALWAYS, "start again", "handshake again"}
     assert set(grades(done).values()) == {"pass"}
     assert done.lines[-1] == "24 passed, 0 warnings, 0 failed, 0 skipped"
+    # A switch among them, which an agent does not tell of to clients that know none.
+    assert re.search("^  pass  session .* 3 modes, 3 options$", done.out, re.MULTILINE)
+
+
+def test_an_agent_that_can_delete_is_left_without_a_session(dragoman: Dragoman) -> None:
+    assert dragoman("agents", "doctor", "demo").code == 0
+    assert dragoman("sessions", "list", "--known", "-a", "demo").out == "demo knows no sessions\n"
 
 
 def test_what_is_not_advertised_is_not_asked_for(dragoman: Dragoman) -> None:

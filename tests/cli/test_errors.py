@@ -222,3 +222,16 @@ def test_a_known_agent_that_is_not_there_comes_with_how_to_get_it(dragoman: Drag
     assert done.code == 1
     assert done.err.startswith("dragoman: could not start 'gemini': command not found in PATH; ")
     assert "to install: npm install " in done.err
+
+
+def test_a_server_is_not_started_for_an_agent_that_is_not_there(dragoman: Dragoman) -> None:
+    done = dragoman("serve", "-a", "nope")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("dragoman: there is no agent 'nope'; known are: ")
+    assert done.err.count("\n") == 1
+
+
+def test_a_session_without_a_name_is_none(dragoman: Dragoman) -> None:
+    done = dragoman("--session", " ", "x")
+    assert (done.code, done.out) == (2, "")
+    assert "--session: expected a name, not nothing" in done.err

@@ -29,6 +29,33 @@ def test_a_form_takes_whatever_schema_it_is_given() -> None:
     assert (number.parsed("1.5"), number.parsed("much"), number.default) == (1.5, None, 2)
 
 
+def test_choices_are_told_with_their_titles_and_descriptions() -> None:
+    sizes = [
+        {"const": "s", "title": "Small", "description": "fits anywhere"},
+        {"const": "m", "title": "m", "description": f"first {NASTY}"},
+        {"const": "l", "title": "Large"},
+        {"const": "xl"},
+    ]
+    schema = {
+        "properties": {
+            "size": {"title": "Size", "description": "of the shirt", "oneOf": sizes},
+            "sizes": {"type": "array", "items": {"anyOf": sizes}},
+            "plain": {"enum": ["a", "b"]},
+        }
+    }
+    size, several, plain = fields_of(schema)
+    assert size.description == "of the shirt"
+    assert size.told[0] == "s  Small: fits anywhere"
+    assert size.told[1].startswith("m  first ")
+    assert is_safe(size.told[1], painted=False)
+    assert size.told[2:] == ("l  Large", "xl")
+    assert several.told == size.told
+    assert (size.label, plain.told) == ("Size (one of s, m, l, xl, optional)", ())
+    # A title is as good as the value it stands for.
+    assert (size.parsed("Small"), size.parsed("l"), size.parsed("tiny")) == ("s", "l", None)
+    assert (several.parsed("Large, m"), several.parsed("Large, tiny")) == (["l", "m"], None)
+
+
 def test_a_field_says_what_is_expected_and_what_enter_means() -> None:
     schema = {
         "properties": {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support.command import Dragoman
 
+from dragoman.cli.described import commands
 from dragoman.cli.parsers import COMMANDS
 
 HEAVY = ("asyncio", "msgspec", "prompt_toolkit", "dragoman.client", "dragoman.testing", "ssl")
@@ -54,6 +57,9 @@ def test_the_help_names_every_command(dragoman: Dragoman) -> None:
         (("-o", "xml", "x"), "-o/--output/--outputmode: invalid choice: 'xml'"),
         (("--timeout", "0", "x"), "--timeout: expected a number of seconds above 0, not 0"),
         (("two", "prompts"), "the prompt is one argument, put it in quotes; see dragoman --help"),
+        (("sessions", "lst"), "did you mean list? see dragoman sessions --help"),
+        (("agents", "docter"), "did you mean doctor? see dragoman agents --help"),
+        (("sessoins", "list"), "'list': did you mean the command sessions? see dragoman --help"),
     ],
 )
 def test_a_command_that_cannot_be_understood_is_one_line(
@@ -64,3 +70,62 @@ def test_a_command_that_cannot_be_understood_is_one_line(
     assert done.err.startswith("dragoman: ")
     assert complaint in done.err
     assert done.err.count("\n") == 1
+
+
+# ── a command that was typed wrong ────────────────────────────────────────────────────────────
+
+HINT = "dragoman: sent as a prompt; did you mean the command sessions?\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "hinted"),
+    [
+        (("sessoins",), True),
+        (("--no-store", "sessions"), True),
+        (("--", "sessoins"), False),
+        (("run", "sessoins"), False),
+        (("surprise",), False),
+        (("list my sessoins",), False),
+    ],
+)
+def test_a_word_that_is_almost_a_command_is_sent_with_a_hint(
+    dragoman: Dragoman, words: tuple[str, ...], hinted: bool
+) -> None:
+    done = dragoman(*words, env={"DRAGOMAN_SETTINGS": str(quiet(dragoman))})
+    assert (done.code, done.out) == (0, "nothing needed permission\n")
+    assert done.err == (HINT if hinted else "")
+
+
+def quiet(dragoman: Dragoman) -> Path:
+    """Settings with an agent that needs no permission."""
+    command, *args = shlex.split(dragoman.agent("quiet"))
+    return dragoman.write_settings({"agent_servers": {"quiet": {"command": command, "args": args}}})
+
+
+def test_what_compares_words_is_imported_for_few_of_them() -> None:
+    program = (
+        "import sys; from dragoman.cli import parsers;"
+        "[parsers.hint_at_command(words) for words in (None, '', 'fix', 'see the test')];"
+        "assert 'difflib' not in sys.modules;"
+        "parsers.hint_at_command('paint'); assert 'difflib' in sys.modules"
+    )
+    subprocess.run((sys.executable, "-c", program), check=True, timeout=60)
+
+
+# ── how it is laid out ────────────────────────────────────────────────────────────────────────
+
+
+def test_no_example_is_wider_than_a_terminal() -> None:
+    every = [each for command in commands() for each in command.all()]
+    wide = [line for each in every for line in each.notes.split("\n") if len(line) > 80]
+    assert wide == []
+
+
+def test_a_store_is_recorded_in_by_those_who_run_sessions_alone() -> None:
+    every = [each for command in commands() for each in command.all()]
+    words = {each.words: o.help for each in every for o in each.options if "--store" in o.flags}
+    records = {name for name, text in words.items() if text.startswith("record in this ")}
+    assert records == {(), ("chat",), ("serve",)}
+    assert {text.partition(" this ")[0] for text in words.values()} == {
+        *("record in", "use the store in")
+    }

@@ -79,7 +79,8 @@ def test_no_word_is_lost_and_every_colour_ends(text: str) -> None:
         ("#hash", "#hash"),
         ("- a\n  * b\n1. c", "• a\n  • b\n1. c"),
         ("> said", "\x1b[2m│ \x1b[0msaid"),
-        ("```py\n**x**\n```\ny", "\x1b[2m```py\x1b[0m\n\x1b[36m**x**\x1b[0m\n\x1b[2m```\x1b[0m\ny"),
+        ("```py\n**x**\n```\ny", "\x1b[2mpy\x1b[0m\n\x1b[36m**x**\x1b[0m\ny"),
+        ("a\n~~~ \nx\n\n  ~~~~\ny", "a\n\x1b[36mx\x1b[0m\n\ny"),
         ("[docs](http://x)", "\x1b[4mdocs\x1b[0m \x1b[2m(http://x)\x1b[0m"),
         ("[ ] open [x] done", "[ ] open [x] done"),
         ("| **a** | b |", "| **a** | b |"),
@@ -101,7 +102,7 @@ def test_a_word_wider_than_the_terminal_is_broken() -> None:
 
 
 def test_without_colour_the_marks_stay() -> None:
-    text = "# T\n**b** `c`\n- x\n---\n"
+    text = "# T\n**b** `c`\n- x\n---\n```py\nx\n```\n"
     assert painted(text, colour=False) == text
 
 

@@ -49,3 +49,12 @@ def test_mentions_become_links_and_the_text_stays_as_typed(dragoman: Dragoman) -
 def test_an_address_and_a_nickname_are_no_mentions(dragoman: Dragoman) -> None:
     text = "ask @alice or bob@example.com"
     assert prompt_sent(dragoman, text) == [{"type": "text", "text": text}]
+
+
+def test_a_file_that_is_not_there_is_warned_of_and_the_prompt_sent_as_typed(
+    dragoman: Dragoman,
+) -> None:
+    (dragoman.workspace / "there.txt").touch()
+    done = dragoman("-o", "simple", "explain @nofile.txt and @there.txt", agent="quiet")
+    assert done.code == 0
+    assert done.err == "dragoman: @nofile.txt is sent as typed, though there is no such file\n"

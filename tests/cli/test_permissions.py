@@ -84,6 +84,18 @@ def test_a_policy_file_allows_and_denies(dragoman: Dragoman) -> None:
     assert "denies it" in done.err
 
 
+def test_every_policy_file_counts(dragoman: Dragoman) -> None:
+    deny, allow, broken = (dragoman.home / name for name in ("deny", "allow", "broken"))
+    deny.write_text('{"rules": [{"effect": "deny", "operation": "write"}]}')
+    allow.write_text('{"rules": [{"effect": "allow", "operation": "write"}]}')
+    broken.write_text("{")
+    for both in ((deny, allow), (allow, deny)):
+        words = [word for file in both for word in ("--policy", str(file))]
+        assert dragoman(*words, "x", agent="writing").code == 5
+    words = ["--policy", str(broken), "--policy", str(allow)]
+    assert dragoman(*words, "x", agent="writing").code == 2
+
+
 def test_a_policy_can_be_toml(dragoman: Dragoman) -> None:
     file = dragoman.home / "rules.toml"
     file.write_text('[[rules]]\neffect = "allow"\noperation = "execute"\n')

@@ -61,6 +61,7 @@ def everything(user: Dragoman, agent: str) -> Iterator[Done]:
     yield run("-a", agent, "--yolo", "--session", agent, SAID)
     yield run("-a", agent, "--session", agent, "again")
     yield run("-a", agent, "--fork", agent, "in a fork")
+    yield run("-a", agent, "--record", str(user.state / "recording.jsonl"), SAID)
     yield run("-a", agent, "--list-caps", "--list-modes", "--list-commands")
     yield run("sessions", "show", agent)
     yield run("sessions", "show", agent, "--json")
@@ -102,7 +103,7 @@ def test_no_secret_is_in_any_file_or_log(user: Dragoman) -> None:
     kept = files(user.state)
     assert {path for path, data in kept.items() if found_in(data)} == set()
     holding = [path for path, data in kept.items() if SAID.encode() in data]
-    assert f"{user.state}/dragoman.db" in holding
+    assert {f"{user.state}/dragoman.db", f"{user.state}/recording.jsonl"} <= set(holding)
     assert any(path.startswith(f"{user.state}/sessions/") for path in holding)
 
 

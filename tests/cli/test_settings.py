@@ -78,6 +78,19 @@ def test_a_command_needs_no_settings_not_even_sound_ones(dragoman: Dragoman) -> 
             "agent_servers.a.env.N: expected a string, not a number",
         ),
         (
+            {"agent_servers": {"a": {"command": "x", "env": [{"name": "N", "value": "1"}]}}},
+            "agent_servers.a.env: expected an object, not a list",
+        ),
+        (
+            {"agent_servers": {"a": {"url": "https://x", "headers": []}}},
+            "agent_servers.a.headers: expected an object, not a list",
+        ),
+        (
+            {"agent_servers": {"a": {"command": ""}}},
+            "agent_servers.a.command: expected a string that is not empty",
+        ),
+        ('{"agent_servers": {"a": {}, "a": {}}}', "a: expected each key once in an object"),
+        (
             {"agent_servers": {"a": {"command": "x\0y"}}},
             "agent_servers.a.command: expected a string without NUL",
         ),

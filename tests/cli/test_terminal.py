@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import io
 import re
+import time
 
+import msgspec
 import pytest
 from support.nasty import NASTY, is_safe
 
@@ -153,7 +155,7 @@ def test_a_question_is_safe_and_shows_all_that_counts(claimed: bool) -> None:
     assert "⟨U+202E⟩evil" in text
 
 
-def request(*options: tuple[str, str], always: str | None = None) -> PermissionRequest:
+def request(*options: tuple[str, str], consequence: str | None = None) -> PermissionRequest:
     return PermissionRequest(
         request_id="p",
         session_id="s",
@@ -161,8 +163,7 @@ def request(*options: tuple[str, str], always: str | None = None) -> PermissionR
         operation="execute",
         argv=("make", "all of it"),
         claimed=True,
-        options=tuple(f.PermissionOption(id=n, name=n, kind=k) for n, k in options),
-        always=always,
+        options=tuple(f.PermissionOption(n, n, k, consequence) for n, k in options),
     )
 
 
@@ -171,11 +172,34 @@ def test_an_option_is_explained_where_its_name_does_not_say() -> None:
     text = question(request(*options), Style(colour=False))
     assert "? goose says it wants to run:\n    $ make 'all of it'\n" in text
     assert "  1. Yes (allow once)\n  2. Allow it\n  3. Reject (allow always)\n" in text
-    assert "     counts once only: no rule can say exactly this" in text
-    text = question(
-        request(("Always allow", "allow_always"), always="allow x"), Style(colour=False)
+
+
+def test_the_first_option_is_for_once_and_each_for_always_says_what_it_leads_to() -> None:
+    kinds = ("allow_always", "allow_once", "reject_once", "reject_always")
+    asked = request(*((kind, kind) for kind in kinds))
+    for option in asked.options:
+        if option.kind.endswith("always"):
+            option.consequence = f"from now on: {option.kind[:5]} x"
+    assert question(asked, Style(colour=False)).endswith(
+        "  1. Allow\n"
+        "  2. Always allow\n     from now on: allow x\n"
+        "  3. Reject\n"
+        "  4. Always reject\n     from now on: rejec x\n"
     )
-    assert "     from now on: allow x\n" in text
+
+
+def test_what_only_the_agent_has_a_name_for_is_called_by_that_name() -> None:
+    asked = request(("Yes", "allow_once"))
+    asked = msgspec.structs.replace(asked, operation="other", argv=None, title="write · a.txt")
+    text = question(asked, Style(colour=False))
+    assert text.startswith('\n? goose wants permission for "write · a.txt"\n  1. Yes')
+    asked = msgspec.structs.replace(asked, paths=("/w/a.txt",))
+    text = question(asked, Style(colour=False))
+    assert text.startswith('\n? goose wants permission for "write · a.txt", on:\n    /w/a.txt\n')
+    asked = msgspec.structs.replace(asked, title="", explanation="it has to be")
+    text = question(asked, Style(colour=False))
+    assert "? goose wants permission for something without a name, on:\n" in text
+    assert "  in its words: it has to be\n" in text
 
 
 # ── the terminal view ─────────────────────────────────────────────────────────────────────────
@@ -217,6 +241,24 @@ async def test_a_plan_is_shown_whole_and_then_by_what_changed() -> None:
     assert view.show(plan("in_progress", "pending")) == first
     second = view.show(plan("completed", "pending"))
     assert second.removeprefix(first) == "plan 1/2\n  ✓ step 0\n"
+
+
+async def test_code_in_a_plan_is_painted_and_not_marked() -> None:
+    view = Shown("terminal")
+    out = view.show(e.PlanUpdated([f.PlanStep(content="run `make` now", status="pending")]))
+    assert out.endswith(" run \x1b[36mmake\x1b[0m now\n")
+    out = Shown("terminal").show(e.PlanUpdated(markdown="first\n```text\nls\n```\n"))
+    assert "```" not in out
+    assert out.endswith("plan\n  first\n  \x1b[2mtext\x1b[0m\n  \x1b[36mls\x1b[0m\n")
+
+
+async def test_a_step_that_is_too_long_goes_on_below_its_beginning() -> None:
+    step = f.PlanStep(content="word " * 30, status="pending")
+    out = Shown("terminal", colour=False).show(e.PlanUpdated([step]))
+    _, first, *more, _ = out.split("\n")
+    assert first.startswith("  ○ word")
+    assert more
+    assert all(line.startswith("    word") for line in more)
 
 
 async def test_the_output_of_a_command_is_folded_to_its_tail() -> None:
@@ -344,6 +386,47 @@ async def test_the_status_is_drawn_below_and_wiped_before_anything_is_written() 
     rest = drawn.sub("", out.getvalue().replace(wiped, "", 1))
     assert drawn.search(out.getvalue())
     assert rest == "half a line and the rest\n"
+
+
+def test_the_time_of_a_turn_is_told_whatever_comes_and_is_done_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "time", lambda: now + 5000)
+    status = Status(io.StringIO(), visible=False)
+    view = TerminalView(status, Style(colour=False))
+    state = SessionState()
+
+    def comes(event: e.Event) -> str:
+        reduce(state, event)
+        view.show(event, state)
+        return status.words
+
+    status.doing("starting it")
+    now += 7
+    assert status.words == "starting it · 7 s"
+    assert comes(e.TurnStarted("t", [], at=now + 5000)) == "working · 0 s"
+    now += 9
+    assert comes(e.AgentMessage(Text("a piece"))) == "working · 9 s"
+    now += 60
+    call = e.ToolCallUpdated("c", title="Look", status="in_progress")
+    assert comes(call) == "Look · 1 min 9 s"
+    asked = e.PermissionRequested("p", [], title="Do it")
+    assert comes(asked) == "waiting for an answer · 1 min 9 s"
+    assert comes(e.TurnEnded("t", "end_turn")) == ""
+    status.doing("ending it")
+    assert status.words == "ending it · 0 s"
+
+
+def test_the_time_of_a_turn_counts_from_its_beginning_also_when_it_is_seen_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: 5000.0)
+    status = Status(io.StringIO(), visible=False)
+    status.follow(e.TurnStarted("t", [], at=4970.0))
+    status.doing("working")
+    assert status.words.startswith("working · 3")
 
 
 async def test_nothing_is_drawn_where_it_cannot_be() -> None:

@@ -14,8 +14,17 @@ from support.peers import soon
 from support.raw_agent import RawAgent, Refusal
 
 import dragoman
-from dragoman import AgentCommand, Client, HostCapabilities, Policy, Rule, Timeouts
+from dragoman import (
+    AgentCommand,
+    Client,
+    HostCapabilities,
+    Policy,
+    Rule,
+    Timeouts,
+    load_settings,
+)
 from dragoman.agents.known import UnknownAgent
+from dragoman.agents.settings import AgentSettings
 from dragoman.client.capabilities import AgentInfo, AuthMethod
 from dragoman.errors import (
     AuthRequired,
@@ -150,6 +159,12 @@ async def test_nothing_can_be_done_before_entering(tmp_path: Path) -> None:
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
     with pytest.raises(UnknownAgent, match="no agent 'nobody'; known are: demo"):
         Client.start("nobody")
+
+
+@pytest.mark.parametrize("odd", [5, None, load_settings, AgentSettings(name="a", url="ws://x")])
+def test_what_is_no_agent_is_an_error_at_once(odd: Any) -> None:
+    with pytest.raises(TypeError, match="expected the name or address of an agent"):
+        Client.start(odd)
 
 
 async def test_a_command_that_does_not_exist_is_an_error() -> None:

@@ -200,3 +200,12 @@ async def test_older_drafts_connect_first(tmp_path: Path) -> None:
         assert (await agent.ask("mcp/message", params, 3))["error"]["code"] == -32602
         gone = await agent.ask("mcp/disconnect", {"connectionId": connection}, 4)
         assert gone["result"] == {}
+
+
+async def test_what_is_no_server_never_reaches_the_agent(tmp_path: Path) -> None:
+    odd: Any = {"name": "m", "command": "/bin/cat", "args": [], "env": []}
+    agent = RawAgent()
+    async with started(agent) as client:
+        with pytest.raises(TypeError, match="expected a server such as StdioServer, not dict"):
+            await client.new_session(tmp_path, mcp_servers=[odd])
+    assert [message["method"] for message in agent.received] == ["initialize"]

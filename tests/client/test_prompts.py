@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,13 +34,29 @@ def ready(*parts: str | Content, agent: AgentCapabilities = ALL) -> tuple[list[C
 # ── what is sent ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_text_is_one_part_and_a_link_for_each_mention() -> None:
-    content, warnings = prepare("Summarise @README.md.", NONE, "/project")
+def test_a_text_is_one_part_and_a_link_for_each_mention(tmp_path: Path) -> None:
+    (tmp_path / "README.md").touch()
+    content, warnings = prepare("Summarise @README.md.", NONE, str(tmp_path))
     assert content == [
         Text("Summarise @README.md."),
-        ResourceLink("file:///project/README.md", "README.md", "text/markdown"),
+        ResourceLink(f"file://{tmp_path}/README.md", "README.md", "text/markdown"),
     ]
     assert warnings == []
+
+
+def test_a_mention_of_a_file_that_is_not_there_is_sent_and_warned_of(tmp_path: Path) -> None:
+    text = "@nofile.txt, @src/ and @https://example.com/x by @alice"
+    content, warnings = prepare(text, NONE, str(tmp_path))
+    assert content[0] == Text(text)
+    assert [getattr(part, "name", "") for part in content[1:]] == [
+        "nofile.txt",
+        "src/",
+        "https://example.com/x",
+    ]
+    assert warnings == [
+        "@nofile.txt is sent as typed, though there is no such file",
+        "@src/ is sent as typed, though there is no such file",
+    ]
 
 
 def test_content_is_sent_as_it_is() -> None:
@@ -51,6 +68,41 @@ def test_content_is_sent_as_it_is() -> None:
 def test_a_single_part_and_strings_among_parts_will_do() -> None:
     assert prepare(PNG, ALL, "/project") == ([PNG], [])
     assert ready("Look:", PNG) == ([Text("Look:"), PNG], [])
+
+
+def test_blocks_are_taken_as_acp_writes_them() -> None:
+    blocks: list[dict[str, Any]] = [
+        {"type": "text", "text": "a"},
+        {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+        {
+            "type": "resource",
+            "resource": {
+                "uri": "file:///project/a.txt",
+                "text": "inside",
+                "mimeType": "text/plain",
+            },
+        },
+    ]
+    assert prepare(blocks, ALL, "/project") == ([Text("a"), PNG, FILE], [])
+    assert prepare(blocks[0], ALL, "/project") == ([Text("a")], [])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "error", "words"),
+    [
+        ([{"type": "text"}], ValueError, "missing required field `text`"),
+        ([{"type": "unknown", "kind": "x", "raw": "{}"}], ValueError, "expected a known type"),
+        ([5], TypeError, "not int"),
+        (5, TypeError, "not int"),
+        (b"bytes", TypeError, "not int"),
+        ([[Text("a")]], TypeError, "not list"),
+    ],
+)
+def test_what_is_no_content_is_an_error_at_once(
+    prompt: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        prepare(prompt, ALL, "/project")
 
 
 @pytest.mark.parametrize("prompt", ["", "  \n\t", [], [""], [Text(" ")]])

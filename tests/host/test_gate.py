@@ -92,6 +92,19 @@ async def test_files_may_be_anywhere(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+async def test_a_write_that_is_undone_is_told_as_it_was(tmp_path: Path) -> None:
+    agent, old, new = RawAgent(), tmp_path / "old", tmp_path / "new"
+    old.write_text("before")
+    async with opened(agent, tmp_path, policy=Policy(write=True)) as (_, session):
+        for number, path in enumerate((old, new), 1):
+            write = {"sessionId": "s1", "path": str(path), "content": "after"}
+            assert "result" in await agent.ask("fs/write_text_file", write, number)
+        await session.revert()
+        told = sorted(entry.text for entry in session.state.entries)
+    assert told == [f"{new} was deleted, as it was new", f"{old} was put back as it was"]
+    assert (old.read_text(), new.exists()) == ("before", False)
+
+
 async def test_the_record_has_what_was_really_replaced(tmp_path: Path) -> None:
     """Not what was there when the question was put: that may be long ago."""
     path = tmp_path / "a.txt"

@@ -290,6 +290,17 @@ def test_a_deny_of_tools_counts_for_a_claim_that_may_be_one() -> None:
     assert effect(claim("read", {"path": "a"}), *YOLO, deny_all) == "allow"
 
 
+@pytest.mark.parametrize("kind", ["other", "edit", "read", "execute", "fetch"])
+def test_a_deny_of_a_tool_counts_whatever_the_claim_calls_it_beside(kind: str) -> None:
+    deny, allow = Rule(effect="deny", tool="create_*"), Rule(effect="allow", tool="create_*")
+    for named in (
+        claim(kind, {"path": "a"}, name="create_issue"),
+        claim(kind, {"tool": "search", "x": {"mcp_tool": "create_issue"}}),
+    ):
+        assert effect(named, *YOLO, deny) == "deny"
+        assert effect(named, allow) == effect(named)
+
+
 @pytest.mark.parametrize("operation", [None, "mcp", "other"])
 def test_the_name_of_a_tool_in_a_claim_allows_nothing(operation: Operation | None) -> None:
     rule = Rule(effect="allow", operation=operation, tool="*")

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Generator
@@ -57,6 +58,8 @@ WAYS = {
     "left_without_closing": None,
 }
 SECONDS = 5.0
+RUN_SECONDS = 240.0
+"""No run of a host takes longer; one that hangs is ended, and then fails."""
 
 
 class Outcome(NamedTuple):
@@ -95,10 +98,13 @@ def host(way: str, folder: str, token: str, shapes: list[str]) -> Generator[subp
     pipe = subprocess.PIPE
     # Its own session, so that nothing sent to it can reach the tests.
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+    bound = threading.Timer(RUN_SECONDS, process.kill)
+    bound.start()
     with process:
         try:
             yield process
         finally:
+            bound.cancel()
             process.kill()
 
 

@@ -91,6 +91,13 @@ def test_the_options_and_what_they_cover_are_told_beside_it() -> None:
     }
 
 
+def test_what_an_answer_for_always_leads_to_is_told_with_its_option() -> None:
+    always = PermissionOption("x", "Always", "allow_always", "from now on: allow it")
+    [permission] = data(told(RUN, e.PermissionRequested("p", [YES, always])), "permission")
+    consequences = [option.get("consequence") for option in permission["options"]]
+    assert consequences == [None, "from now on: allow it"]
+
+
 def test_a_part_that_is_asked_carries_no_output() -> None:
     story = told(RUN, e.ToolCallUpdated("a", status="in_progress", raw_output="so far"), asked())
     assert "output" not in tool(story)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -252,6 +253,7 @@ async def fork(patient: Patient) -> Outcome:
     made = await patient.call("session/fork", request, v1.ForkSessionResponse)
     if made.session_id == _session_id(patient):
         return failed("the fork has the id of the session it was made from")
+    patient.forked = made.session_id
     return passed("a session of its own")
 
 
@@ -262,9 +264,16 @@ async def close(patient: Patient) -> Outcome:
 
 
 async def delete(patient: Patient) -> Outcome:
-    request = v1.DeleteSessionRequest(session_id=_session_id(patient))
-    await patient.call("session/delete", request, v1.DeleteSessionResponse)
+    await _delete(patient, _session_id(patient))
+    if patient.forked is not None:
+        with suppress(RemoteError):  # one that was never prompted may not be there any more
+            await _delete(patient, patient.forked)
     return passed("deleted")
+
+
+async def _delete(patient: Patient, session_id: str) -> None:
+    request = v1.DeleteSessionRequest(session_id=session_id)
+    await patient.call("session/delete", request, v1.DeleteSessionResponse)
 
 
 # ── manners ───────────────────────────────────────────────────────────────────────────────────

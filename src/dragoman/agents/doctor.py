@@ -152,7 +152,7 @@ class _Doctor:
         try:
             if patient is not before:
                 await self._check("handshake again", checks.handshake, patient)
-                patient.session = before.session
+                patient.session, patient.forked = before.session, before.forked
             for name, check in _LATER:
                 await self._check_if_advertised(name, check, patient)
         finally:

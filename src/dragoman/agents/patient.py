@@ -1,4 +1,4 @@
-"""An agent under examination: a client that offers it nothing, and notes all that it does.
+"""An agent under examination: a client that does nothing for it, and notes all that it does.
 
 Knows how to talk to an agent and how it ends; what is good and what is not is for `checks`.
 """
@@ -23,6 +23,10 @@ from dragoman.transport.stdio import AgentCommand, StdioTransport
 from dragoman.transport.ways import way_to
 
 T = TypeVar("T")
+
+_SESSIONS = v1.ClientSessionCapabilities(
+    config_options=v1.SessionConfigOptionsCapabilities(boolean=v1.BooleanConfigOptionCapabilities())
+)
 
 
 class WatchedTransport(StdioTransport):
@@ -77,6 +81,8 @@ class Patient:
         self.welcome = v1.InitializeResponse(protocol_version=0)
         self.raw_welcome: dict[str, Any] = {}
         self.session: v1.NewSessionResponse | None = None
+        self.forked: str | None = None
+        """The session that was made from it."""
         self.wants_sign_in = False
         self.updates: dict[str, list[str]] = {}
         """The kinds of updates seen so far, by session."""
@@ -125,6 +131,8 @@ class Patient:
         request = v1.InitializeRequest(
             protocol_version=1,
             client_info=v1.Implementation(name="dragoman", title="Dragoman", version=__version__),
+            # Else its switches are not among the options it tells of.
+            client_capabilities=v1.ClientCapabilities(session=_SESSIONS),
         )
         return await self.peer.call("initialize", codec.encode(request))
 

@@ -10,10 +10,11 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from dragoman.agents.mcp_servers import HttpServer, SseServer, StdioServer
 from dragoman.agents.quirks import Quirks
 from dragoman.errors import ConfigError
 from dragoman.host.home import settings_file
@@ -49,23 +50,14 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
         return RemoteAgent(self.url or "", self.headers, self.files)
 
 
-class McpSettings(msgspec.Struct, kw_only=True, frozen=True):
-    """An MCP server to forward: `command` for one the agent starts, else `url`."""
-
-    name: str
-    kind: Literal["stdio", "http", "sse"]
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    url: str = ""
-    headers: dict[str, str] = {}
+NamedServer: TypeAlias = StdioServer | HttpServer | SseServer
 
 
 class Settings(msgspec.Struct, kw_only=True, frozen=True):
     """Agents by name, the first one being the default."""
 
     agents: dict[str, AgentSettings] = {}
-    mcp_servers: tuple[McpSettings, ...] = ()
+    mcp_servers: tuple[NamedServer, ...] = ()
 
 
 def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
@@ -93,8 +85,16 @@ def parse_settings(text: str, file: str) -> Settings:
     def reject(constant: str) -> Any:
         raise ConfigError(file, "", f"strict JSON, which has no {constant}")
 
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ConfigError(file, twice, "each key once in an object")
+        return entries
+
     try:
-        document = json.loads(text, parse_constant=reject)
+        document = json.loads(text, parse_constant=reject, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise ConfigError(file, place, f"strict JSON ({error.msg.lower()})") from error
@@ -159,7 +159,7 @@ class _Reader:
         command = AgentCommand(
             self._word(entry["command"], f"{place}.command"),
             self._strings(entry.get("args", []), f"{place}.args"),
-            self._variables(entry.get("env", {}), f"{place}.env"),
+            self._variables(self._object(entry.get("env", {}), f"{place}.env"), f"{place}.env"),
             files=files or "here",
         )
         return files, command
@@ -182,7 +182,7 @@ class _Reader:
         return url
 
     def _headers(self, value: Any, place: str) -> dict[str, str]:
-        headers = self._mapping(value, place)
+        headers = self._mapping(self._object(value, place), place)
         for name, text in headers.items():
             if not _HEADER_NAME.fullmatch(name):
                 self._fail(f"{place}.{name}", "a name that a header can have")
@@ -217,24 +217,23 @@ class _Reader:
             return 2 if value == 2 else 1
         return self._fail(place, "either 1 or 2")
 
-    def _mcp(self, value: Any, place: str) -> McpSettings:
+    def _mcp(self, value: Any, place: str) -> NamedServer:
         entry = self._object(
             value, place, {"name", "type", "command", "args", "env", "url", "headers"}
         )
         name = self._word(entry.get("name"), f"{place}.name")
         if "command" in entry:
-            return McpSettings(
+            return StdioServer(
                 name=name,
-                kind="stdio",
                 command=self._word(entry["command"], f"{place}.command"),
                 args=self._strings(entry.get("args", []), f"{place}.args"),
                 env=self._variables(entry.get("env", {}), f"{place}.env"),
             )
         if "url" not in entry:
             self._fail(place, "either a command (a string) or a url (a string)")
-        return McpSettings(
+        kind = SseServer if entry.get("type") == "sse" else HttpServer
+        return kind(
             name=name,
-            kind="sse" if entry.get("type") == "sse" else "http",
             url=self._word(entry["url"], f"{place}.url"),
             headers=self._mapping(entry.get("headers", {}), f"{place}.headers"),
         )
@@ -263,7 +262,8 @@ class _Reader:
     def _word(self, value: Any, place: str) -> str:
         if isinstance(value, str) and value:
             return self._string(value, place)
-        return self._fail(place, f"a string that is not empty, not {_kind(value)}")
+        found = "" if value == "" else f", not {_kind(value)}"
+        return self._fail(place, f"a string that is not empty{found}")
 
     def _strings(self, value: Any, place: str) -> tuple[str, ...]:
         items = self._list(value, place)
@@ -275,7 +275,7 @@ class _Reader:
         return value if "\0" not in value else self._fail(place, "a string without NUL")
 
     def _mapping(self, value: Any, place: str) -> dict[str, str]:
-        """An object of strings; ACP's own list of names and values is understood too."""
+        """An object of strings; of an MCP server also ACP's own list of names and values."""
         match value:
             case [*pairs]:
                 entries = dict(self._pair(p, f"{place}[{i}]") for i, p in enumerate(pairs))

@@ -35,5 +35,5 @@ class Actions:
             help="log to standard error, tracebacks included",
         )
         if self._stored:
-            options.add_store_option(parser)
+            options.add_store_option(parser, "use the store in")
         return parser

@@ -19,6 +19,7 @@ from dragoman.host.permissions import PermissionRequest
 from dragoman.safe_text import reveal, sanitise, single_line
 from dragoman.session.content import Diff
 from dragoman.session.facts import PermissionOption
+from dragoman.session.options import in_order, plain_name
 
 if TYPE_CHECKING:
     from dragoman.cli.status import Status
@@ -84,7 +85,7 @@ class TerminalAsker:
             self._tty.write(question(request, self._style))
             self.on_asked(diffs_of(request))
             number = await self._number(len(request.options))
-        return None if number is None else request.options[number].id
+        return None if number is None else in_order(request.options)[number].id
 
     async def choose(self, title: str, choices: Sequence[str]) -> int | None:
         """The number of the chosen one, from 0; None when the terminal has gone away."""
@@ -103,30 +104,40 @@ class TerminalAsker:
 
     async def _visit(self, request: ElicitationRequest) -> ElicitationAnswer:
         self._tty.write(f"  open {reveal(request.url or '')}\n")
-        answer = await self._line("  done? [y/N] ")
+        return await self._agreed("  done? [y/N] ")
+
+    async def _agreed(self, prompt: str) -> ElicitationAnswer:
+        answer = await self._line(prompt)
         agreed = (answer or "").strip().lower() in ("y", "yes")
         return ElicitationAnswer("accept" if agreed else "decline")
 
     async def _fill_in(self, request: ElicitationRequest) -> ElicitationAnswer:
+        fields = fields_of(request.schema)
+        if not fields:
+            return await self._agreed("  agreed? [y/N] ")
+        self._tty.write(self._style("  Ctrl-D declines", DIM) + "\n")
         content: dict[str, object] = {}
-        for field in fields_of(request.schema):
-            value = await self._value(field)
+        for field in fields:
+            self._tty.write("".join(f"{self._style(line, DIM)}\n" for line in _about(field)))
+            try:
+                value = await self._value(field)
+            except EOFError:
+                return ElicitationAnswer("decline")
             if value is not None:
                 content[field.name] = value
-            elif field.required:
-                return ElicitationAnswer("decline")
         return ElicitationAnswer("accept", content)
 
     async def _value(self, field: Field) -> object:
-        """What was filled in; None for nothing."""
+        """What was filled in; None for nothing. Raises EOFError at the end of input."""
         while True:
             text = await self._line(f"  {field.label}: ")
-            if text is None or not text.strip():
-                return field.default
-            value = field.parsed(text.strip())
-            if value is not None:
+            if text is None:
+                raise EOFError
+            value = field.parsed(text.strip()) if text.strip() else field.default
+            if value is not None or not (text.strip() or field.required):
                 return value
-            self._tty.write(f"  expected {field.expected}\n")
+            expected = f"expected {field.expected}" if text.strip() else "this one is needed"
+            self._tty.write(f"  {expected}\n")
 
     # ── the terminal ──────────────────────────────────────────────────────────────────────────
 
@@ -155,6 +166,7 @@ class TerminalAsker:
                 return None
             if answer.strip().isdecimal() and 0 < int(answer) <= count:
                 return int(answer) - 1
+            self._tty.write(f"expected a number, from 1 to {count}\n")
 
     async def _line(self, prompt: str) -> str | None:
         self._tty.write(prompt)
@@ -166,22 +178,20 @@ class TerminalAsker:
 
 def question(request: PermissionRequest, style: Style) -> str:
     """What is asked: what will really happen first, the agent's wording last."""
-    # What is claimed may be something else in the end; what we do ourselves is as shown.
-    who = reveal(request.agent) or "the agent"
-    wants = "says it wants to" if request.claimed else "wants us to"
-    operation = OPERATIONS.get(request.operation, reveal(request.operation))
-    lines = ["", style(f"? {who} {wants} {operation}:", BOLD, YELLOW)]
     subjects = [reveal(path) for path in request.paths]
     if request.argv is not None:
         subjects += [f"$ {reveal(line)}" for line in command_line(request.argv).split("\n")]
+    mark = ":" if subjects else ""
+    lines = ["", *(style(f"{line}", BOLD, YELLOW) for line in folded(_wish(request) + mark, "? "))]
     lines += [style(f"    {subject}", CYAN) for subject in subjects]
     lines += [style(line, DIM) for line in _wording(request)]
     for diff in diffs_of(request):
         lines.append(style(f"  change of {reveal(diff.path)}:", DIM))
         lines += painted_diff(diff_lines(diff)[2:], style, _DIFF_LINES)
-    for number, option in enumerate(request.options, 1):
+    for number, option in enumerate(in_order(request.options), 1):
         lines.append(f"  {number}. {_option(option)}")
-        lines += [style(line, DIM) for line in _explained(request, option.kind)]
+        if option.consequence:
+            lines += [style(line, DIM) for line in folded(reveal(option.consequence), "     ")]
     return "\n".join([*lines, ""])
 
 
@@ -189,10 +199,28 @@ def diffs_of(request: PermissionRequest) -> list[Diff]:
     return [item for item in request.content if isinstance(item, Diff)]
 
 
+def _wish(request: PermissionRequest) -> str:
+    """Who wants what, without the paths and the command it is about."""
+    who = reveal(request.agent) or "the agent"
+    if request.operation == "other":
+        return f"{who} wants permission for {_named(request)}" + (
+            ", on" if request.paths or request.argv else ""
+        )
+    # What is claimed may be something else in the end; what we do ourselves is as shown.
+    wants = "says it wants to" if request.claimed else "wants us to"
+    return f"{who} {wants} {OPERATIONS.get(request.operation, reveal(request.operation))}"
+
+
+def _named(request: PermissionRequest) -> str:
+    """What only the agent has a name for."""
+    return f'"{single_line(request.title, 200)}"' if request.title else "something without a name"
+
+
 def _wording(request: PermissionRequest) -> list[str]:
     """The agent's own words for it; our own only where they say more than stands there already."""
     if request.claimed:
-        words = [single_line(text, 200) for text in (request.title, request.explanation) if text]
+        title = "" if request.operation == "other" else request.title
+        words = [single_line(text, 200) for text in (title, request.explanation) if text]
         return folded(f"in its words: {': '.join(words)}", "  ") if words else []
     line = command_line(request.argv) if request.argv is not None else "".join(request.paths)
     _, _, said = request.title.partition(" ")
@@ -201,18 +229,12 @@ def _wording(request: PermissionRequest) -> list[str]:
 
 def _option(option: PermissionOption) -> str:
     """Its name, and what it means where the name does not say."""
-    name = single_line(option.name, 80)
+    name = single_line(plain_name(option), 80)
     kind = single_line(option.kind.replace("_", " "), 40)
     return name if kind.partition(" ")[0] in name.lower() else f"{name} ({kind})"
 
 
-def _explained(request: PermissionRequest, kind: str) -> list[str]:
-    match kind:
-        case "allow_always" if request.always is not None:
-            return folded(f"from now on: {request.always}", "     ")
-        case "allow_always":
-            return folded("counts once only: no rule can say exactly this", "     ")
-        case "reject_always":
-            return folded("from now on: refuse the same in this project", "     ")
-        case _:
-            return []
+def _about(field: Field) -> list[str]:
+    """What is to be read before a field is filled in."""
+    about = folded(field.description, "  ") if field.description else []
+    return about + [line for choice in field.told for line in folded(choice, "    ")]

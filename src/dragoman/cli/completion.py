@@ -7,7 +7,7 @@ import argparse
 _EXAMPLES = """\
 examples:
   dragoman completion bash > ~/.local/share/bash-completion/completions/dragoman
-  dragoman completion zsh > ~/.zfunc/_dragoman          with ~/.zfunc in your fpath
+  dragoman completion zsh > ~/.zfunc/_dragoman       with ~/.zfunc in your fpath
   dragoman completion fish > ~/.config/fish/completions/dragoman.fish"""
 
 

@@ -9,7 +9,7 @@ from dragoman.cli.heading import heading
 from dragoman.cli.plain import PlainView, SimpleView
 from dragoman.cli.status import Status
 from dragoman.cli.style import BOLD, CYAN, Style, can_draw, wants_colour
-from dragoman.cli.terminal import TerminalView
+from dragoman.cli.terminal import UNANSWERED, TerminalView
 from dragoman.cli.view import NoView, View, Writer
 from dragoman.cli.words import Asides
 from dragoman.safe_text import sanitise
@@ -45,8 +45,8 @@ class Console:
         self.view.show(event, state)
         if isinstance(self.view, TerminalView):
             return  # which tells that itself, in its place
-        self.status.heard()
-        self.status.doing("" if state.pending else WAITING)
+        self.status.follow(event)
+        self.status.doing(UNANSWERED if state.pending else WAITING)
         if (sentence := self._asides.sentence(event)) is not None:
             self.tell(sentence)
 

@@ -8,7 +8,8 @@ _EXAMPLES = """\
 examples:
   dragoman --agent-command 'dragoman demo-agent' "hello"
 
-It has no model behind it and says so: it shows what an agent can do, and needs no account."""
+It has no model behind it and says so: it shows what an agent can do, and needs
+no account."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -45,7 +45,11 @@ class TurnElsewhere:
         """Of the prompt, once it was sent."""
 
     async def send(self) -> None:
-        """Have the owner take the prompt. Raises UsageError for a setting it refuses."""
+        """Have the owner take the prompt. Raises UsageError for a setting it refuses, and for a
+        recording: the frames are its own."""
+        if self._job.record.path is not None:
+            sentence = "another process runs this session: its frames are seen there alone"
+            raise UsageError(f"{sentence}; leave --record out, or wait until it has ended")
         await self._configure()
         reply = await self._hub.send(self._id, c.Prompt(self._job.prompt or []))
         self.turn_id = reply["turn"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -35,6 +36,9 @@ from dragoman.store.records import SessionFilter, SessionRecord
 if TYPE_CHECKING:
     from dragoman.cli.ask import TerminalAsker
     from dragoman.cli.job import Job
+
+_FORGET_SECONDS = 2.0
+"""Nobody waits for an agent at its end."""
 
 
 class JobLauncher:
@@ -76,12 +80,25 @@ async def hub_of(job: Job, start: Callable[[], Client]) -> AsyncGenerator[Hub]:
             try:
                 yield hub
             finally:
-                unused += [live.id for live in hub.live.values() if is_unused(live)]
+                if job.options.save_session is None:
+                    lives = [live for live in hub.live.values() if is_unused(live)]
+                    unused += [live.id for live in lives]
+                    await asyncio.gather(*map(_forgotten, lives))
     finally:
         for session_id in unused:
             with suppress(DragomanError):
                 await store.delete_session(session_id)
         await store.aclose()
+        job.record.close()
+
+
+async def _forgotten(live: Live) -> None:
+    """By the agent, where it can: its own list should not fill with what nobody used."""
+    client = live.running.client
+    forget = client.delete_session if client.capabilities.delete else client.close_session
+    with suppress(DragomanError, TimeoutError):
+        async with asyncio.timeout(_FORGET_SECONDS):
+            await forget(live.session.id)
 
 
 def is_unused(live: Live) -> bool:

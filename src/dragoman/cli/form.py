@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.safe_text import single_line
 
+_LONGEST = 300
 _SWITCHES = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 
 
@@ -24,6 +25,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     required: bool
     parsed: Callable[[str], Any]
     default: Any = None
+    description: str = ""
+    """What there is to know about it, safe to show."""
+    told: tuple[str, ...] = ()
+    """What there is to know about each choice, a line each, safe to show."""
 
     @property
     def label(self) -> str:
@@ -35,6 +40,22 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
             notes.append("optional")
         hint = f" ({', '.join(notes)})" if notes else ""
         return single_line(f"{self.title}{hint}", 200)
+
+
+class _Choice(msgspec.Struct, frozen=True):
+    value: str
+    title: str = ""
+    description: str = ""
+
+    @property
+    def about(self) -> str:
+        """What its value does not say by itself."""
+        title = "" if self.title == self.value else self.title
+        return ": ".join(filter(None, (title, self.description)))
+
+    @property
+    def told(self) -> str:
+        return single_line(f"{self.value}  {self.about}".rstrip(), _LONGEST)
 
 
 def _as_typed(value: Any) -> str:
@@ -55,9 +76,13 @@ def fields_of(schema: dict[str, Any] | None) -> list[Field]:
 def _field(name: str, field: Any, required: bool) -> Field:
     described = _object(field)
     expected, parsed = _kind(described)
+    title, description = described.get("title"), described.get("description")
+    choices = _choices(described) or _choices(_object(described.get("items")))
     return Field(
         name=name,
-        title=str(described.get("title") or described.get("description") or name),
+        title=str(title or description or name),
+        description=single_line(str(description), _LONGEST) if title and description else "",
+        told=tuple(choice.told for choice in choices) if any(c.about for c in choices) else (),
         expected=expected,
         required=required,
         parsed=parsed,
@@ -67,7 +92,7 @@ def _field(name: str, field: Any, required: bool) -> Field:
 
 def _kind(field: dict[str, Any]) -> tuple[str, Callable[[str], Any]]:
     if choices := _choices(field):
-        return f"one of {', '.join(choices)}", lambda text: text if text in choices else None
+        return f"one of {_listed(choices)}", lambda text: _meant(text, choices)
     match field.get("type"):
         case "integer":
             return "a whole number", _number(int)
@@ -96,20 +121,44 @@ def _array(items: Any) -> tuple[str, Callable[[str], Any]]:
 
     def parsed(text: str) -> list[str] | None:
         parts = [part.strip() for part in text.split(",")]
-        return parts if not choices or set(parts) <= set(choices) else None
+        if not choices:
+            return parts
+        meant = [value for part in parts if (value := _meant(part, choices)) is not None]
+        return meant if len(meant) == len(parts) else None
 
-    among = f" of {', '.join(choices)}" if choices else ""
+    among = f" of {_listed(choices)}" if choices else ""
     return f"any{among}, with commas between", parsed
 
 
-def _choices(field: dict[str, Any]) -> list[str]:
+def _choices(field: dict[str, Any]) -> list[_Choice]:
     match field:
         case {"enum": [*values]}:
-            return _strings(values)
+            return [_Choice(value) for value in _strings(values)]
         case {"oneOf": [*options]} | {"anyOf": [*options]}:
-            return [option["const"] for option in options if _has_text(option)]
+            return [choice for option in options for choice in _choice(option)]
         case _:
             return []
+
+
+def _choice(option: Any) -> list[_Choice]:
+    match option:
+        case {"const": str(value)}:
+            words = (option.get("title"), option.get("description"))
+            title, description = (word if isinstance(word, str) else "" for word in words)
+            return [_Choice(value, title, description)]
+        case _:
+            return []
+
+
+def _listed(choices: list[_Choice]) -> str:
+    return ", ".join(choice.value for choice in choices)
+
+
+def _meant(text: str, choices: list[_Choice]) -> str | None:
+    """The value that was typed, or the one with that title."""
+    values = [choice.value for choice in choices if choice.value == text]
+    titled = [choice.value for choice in choices if choice.title == text]
+    return next(iter(values + titled), None)
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -118,14 +167,6 @@ def _object(value: Any) -> dict[str, Any]:
             return entries
         case _:
             return {}
-
-
-def _has_text(option: Any) -> bool:
-    match option:
-        case {"const": str()}:
-            return True
-        case _:
-            return False
 
 
 def _strings(values: Any) -> list[str]:

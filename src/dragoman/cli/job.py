@@ -11,6 +11,7 @@ import msgspec
 from dragoman.agents.known import KnownAgent, UnknownAgent
 from dragoman.agents.settings import AgentSettings
 from dragoman.cli import prompt, setup
+from dragoman.cli.frame_file import FrameFile
 from dragoman.cli.guard import UsageError
 from dragoman.cli.rules import StoredRules
 from dragoman.cli.values import Assignment, assignment
@@ -41,6 +42,7 @@ class Job(msgspec.Struct, kw_only=True):
     assignments: list[Assignment]
     asks: bool
     prompt: list[Content] | None
+    record: FrameFile
 
     @property
     def program(self) -> str:
@@ -55,7 +57,13 @@ class Job(msgspec.Struct, kw_only=True):
         return CommandNotFound(error.command, f"{error.reason}; to install: {self.known.install}")
 
 
-def prepare(options: argparse.Namespace, *, asks: bool, rules: StoredRules | None = None) -> Job:
+def prepare(
+    options: argparse.Namespace,
+    *,
+    asks: bool,
+    rules: StoredRules | None = None,
+    record: FrameFile | None = None,
+) -> Job:
     """All but a prompt. Raises UsageError, ConfigError or UnknownAgent."""
     if options.no_store and options.session is not None:
         raise UsageError("--session needs a record to find the name in: leave --no-store out")
@@ -79,6 +87,7 @@ def prepare(options: argparse.Namespace, *, asks: bool, rules: StoredRules | Non
         assignments=[assignment(text) for text in options.set],
         asks=asks,
         prompt=None,
+        record=record or FrameFile(options.record),
     )
 
 
@@ -107,7 +116,8 @@ def for_session(job: Job, record: SessionRecord) -> Job:
         return job
     if not os.path.isdir(record.cwd) and job.agent.files != "there":
         raise SessionNotContinued(record.id, f"its folder {record.cwd} is not there any more")
-    again = prepare(_options_for(job, record), asks=job.asks, rules=job.rules)
+    options = _options_for(job, record)
+    again = prepare(options, asks=job.asks, rules=job.rules, record=job.record)
     again.prompt = job.prompt
     return again
 

@@ -39,8 +39,11 @@ def _take_store(address: str | None) -> None:
 def _run(words: list[str]) -> int:
     from dragoman.cli import parsers
 
-    command = words.pop(0) if words and words[0] in parsers.COMMANDS else "run"
+    named = bool(words) and words[0] in parsers.COMMANDS
+    command = words.pop(0) if named else "run"
     arguments = parsers.parsed(command, words)
+    if not named and "--" not in words:
+        parsers.hint_at_command(arguments.prompt)
     _take_store(getattr(arguments, "store", None))
     if command in _TALKS:
         import_module("dragoman.process.launch").warm_up()  # it gets ready while we import

@@ -19,7 +19,7 @@ _LINE = 4000
 
 # The beginning of a line that more characters could turn into another kind of line.
 _UNDECIDED = re.compile(r"[ \t]*(?:`{1,2}|~{1,2}|#{1,6}|>|[-*_+][-*_ ]*|\d{1,9}[.)]?)?\Z")
-_FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}|~{3,})")
+_FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*")
 _TABLE = re.compile(r"[ \t]*\|")
 _RULE = re.compile(r"[ \t]*(?:(?:- *){3,}|(?:\* *){3,}|(?:_ *){3,})(?=\n|\Z)")
 _HEADING = re.compile(r" {0,3}(?P<level>#{1,6})[ \t]")
@@ -69,6 +69,12 @@ class MarkdownStream:
         self._line_start, self._codes, self._before = True, self._base, " "
         return out
 
+    def sentence(self, text: str, indent: int) -> str:
+        """A text that is no block of its own, beginning so far in."""
+        self._line_start = False
+        self._wrap.begin("", " " * indent, indent)
+        return self.feed(text) + self.flush()
+
     def pause(self) -> str:
         """The word that is held: nothing has come for a while, and someone is reading."""
         return self._wrap.rest()
@@ -91,10 +97,10 @@ class MarkdownStream:
         fence = _FENCE.match(text, at, at + _SPAN)
         if fence is not None and self._end_of_line() is None:
             return None
-        self._line_start = False
         if fence is not None:
-            self._fence, self._verbatim = fence["fence"], (*self._base, DIM)
-            return ""
+            self._fence = fence["fence"]
+            return self._fence_line(fence.end())
+        self._line_start = False
         if _TABLE.match(text, at):
             self._verbatim = self._base
             return ""
@@ -140,11 +146,23 @@ class MarkdownStream:
         if end is None:
             return None
         line = self._text[self._at : end].strip()
-        self._line_start = False
         if line.startswith(self._fence) and not line.strip(self._fence[0]):
-            self._fence, self._verbatim = "", (*self._base, DIM)
-        else:
-            self._verbatim = (*self._base, CYAN)
+            self._fence = ""
+            return self._fence_line(end)
+        self._line_start = False
+        self._verbatim = (*self._base, CYAN)
+        return ""
+
+    def _fence_line(self, marks_end: int) -> str:
+        """The line above code or below it: where code is painted only what stands behind the marks
+        is shown, and no line where nothing does."""
+        if self._style.colour:
+            self._at = marks_end
+            if self._text.startswith("\n", marks_end):
+                self._at += 1
+                return ""
+        self._line_start = False
+        self._verbatim = (*self._base, DIM)
         return ""
 
     def _verbatim_piece(self) -> str | None:

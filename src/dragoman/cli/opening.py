@@ -24,7 +24,10 @@ def client_for(
     timeout: float | None = None,
     tap: Tap | None = None,
 ) -> Client:
-    """The client of the job's agent, not started yet; without an asker nobody is asked."""
+    """The client of the job's agent, not started yet; without an asker nobody is asked.
+
+    Raises UsageError for a recording that cannot be written.
+    """
     could_write = job.policy.could_allow("write", agent=job.agent.name, person=asker is not None)
     return Client.start(
         job.command,
@@ -34,7 +37,7 @@ def client_for(
             write_files=could_write, elicitation=asker is not None, terminal_sign_in=True
         ),
         timeouts=_timeouts(timeout),
-        tap=tap,
+        tap=job.record.beside(tap),
         permissions=asker,
         elicitation=asker,
         quirks=job.agent.quirks,

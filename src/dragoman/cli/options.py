@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 
 from dragoman.cli.streams import terminal_width
@@ -14,8 +14,25 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str):
         guard = import_module("dragoman.cli.guard")  # which nobody needs who types no nonsense
-        guard.tell(f"{message.removeprefix('argument ')}; see {self.prog} --help")
+        sentence = message.removeprefix("argument ") + _meant_choice(message)
+        guard.tell(f"{sentence}{'' if sentence.endswith('?') else ';'} see {self.prog} --help")
         self.exit(guard.Exit.USAGE)
+
+
+def _meant_choice(message: str) -> str:
+    """What was probably meant, if argparse complains of a word that is no choice."""
+    import re
+
+    found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)$", message)
+    meant = None if found is None else close_to(found[1], re.findall(r"[\w-]+", found[2]))
+    return "" if meant is None else f"; did you mean {meant}?"
+
+
+def close_to(word: str, words: Iterable[str]) -> str | None:
+    """The one that is almost the same."""
+    import difflib
+
+    return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.75)), None)
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
@@ -90,6 +107,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     which = session.add_mutually_exclusive_group()
     which.add_argument(
         "--session",
+        type=name,
         metavar="NAME",
         help="continue the session of that name in this workspace; it is made on first use",
     )
@@ -108,17 +126,23 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         "--save-session", metavar="PATH", help="write the session's id into this file"
     )
     session.add_argument("--no-store", action="store_true", help="keep no record of this run")
-    add_store_option(parser)
+    session.add_argument(
+        "--record",
+        metavar="FILE",
+        help="write every frame, with its time, into this file, for `dragoman replay` and "
+        "`dragoman policy explain --recording`",
+    )
+    add_store_option(parser, "record in")
 
 
-def add_store_option(parser: argparse.ArgumentParser) -> None:
-    """Where sessions are recorded. Without a default of its own, so that an action keeps what was
-    said before it."""
+def add_store_option(parser: argparse.ArgumentParser, what: str) -> None:
+    """Where sessions are recorded; `what` is done there. Without a default of its own, so that an
+    action keeps what was said before it."""
     parser.add_argument(
         "--store",
         metavar="ADDRESS",
         default=argparse.SUPPRESS,
-        help="record in this PostgreSQL database: postgresql://user@host/database "
+        help=f"{what} this PostgreSQL database: postgresql://user@host/database "
         "(default: $DRAGOMAN_STORE, else SQLite in the data directory)",
     )
 
@@ -137,7 +161,13 @@ def _add_permission_options(parser: argparse.ArgumentParser) -> None:
         help="both of these, reads anywhere, and whatever else can be allowed; writes outside the "
         "workspace are refused always",
     )
-    allowed.add_argument("--policy", metavar="FILE", help="permission rules for this run")
+    allowed.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="permission rules for this run; repeatable",
+    )
     allowed.add_argument(
         "--on-ask",
         choices=("reject", "prompt"),
@@ -203,12 +233,26 @@ def add_debug_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def name(text: str) -> str:
+    """The type of an option that people call something by."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("expected a name, not nothing")
+    return text
+
+
 def seconds(text: str) -> float:
     """The type of an option that is a time."""
     value = _number(text)
     if not value > 0:
         raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, not {text}")
     return value
+
+
+def count(text: str) -> int:
+    """The type of an option that is a number of things."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, not {text}")
+    return int(text)
 
 
 def not_negative(text: str) -> float:

@@ -37,19 +37,24 @@ commands:
 {commands}
 
 examples:
-  dragoman "fix the failing test"              one turn with the default agent
-  dragoman -a gemini --write "add a README"    let it write inside this folder
-  git diff | dragoman -o simple > review.md    prompt from standard input, answer to a file
-  dragoman --list-modes --list-commands        what the agent offers
-  dragoman --session fix "now test it"         go on with the session of that name
-  dragoman chat                                stay and talk
+  dragoman "fix the failing test"             one turn with the default agent
+  dragoman -a gemini --write "add a README"   let it write inside this folder
+  git diff | dragoman -o simple > review.md   from standard input, to a file
+  dragoman --list-modes --list-commands       what the agent offers
+  dragoman --session fix "now test it"        go on with the session named so
+  dragoman chat                               stay and talk
 
-A prompt may mention files and addresses: @src/app.py @"a name with spaces" @https://example.com
+A prompt may mention files and addresses:
+  @src/app.py   @"a name with spaces"   @https://example.com
 
 exit codes:
-  0 the turn was completed    1 agent, transport or protocol error    2 usage or settings
-  3 no progress in time       4 the session cannot be continued
-  5 all that needed permission was refused                          130 cancelled
+    0  the turn was completed
+    1  agent, transport or protocol error
+    2  usage or settings
+    3  no progress in time
+    4  the session cannot be continued
+    5  all that needed permission was refused
+  130  cancelled
 """
 
 
@@ -58,13 +63,32 @@ def parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
     parser = parser_for(command)
     arguments, unexpected = parser.parse_known_args(words)
     if unexpected:
-        parser.error(_complaint(unexpected[0], command))
+        parser.error(_complaint(unexpected[0], command, getattr(arguments, "prompt", None)))
     return arguments
 
 
-def _complaint(word: str, command: str) -> str:
+def hint_at_command(prompt: str | None) -> None:
+    """A prompt of one word may be a command that was typed wrong, or in the wrong place."""
+    if (meant := _meant_command(prompt)) is not None:
+        guard = import_module("dragoman.cli.guard")
+        guard.tell(f"sent as a prompt; did you mean the command {meant}?")
+
+
+def _meant_command(prompt: str | None) -> str | None:
+    """Hardly any prompt is compared: what does so is not imported for nothing."""
+    if prompt is None:
+        return None
+    alike = [
+        name for name in COMMANDS if name[:1] == prompt[:1] and abs(len(name) - len(prompt)) < 3
+    ]
+    return options.close_to(prompt, alike) if alike else None
+
+
+def _complaint(word: str, command: str, prompt: str | None) -> str:
     if word.startswith("-") and word != "-":
         return f"there is no option {word}"
+    if command == "run" and (meant := _meant_command(prompt)) is not None:
+        return f"unexpected argument {word!r}: did you mean the command {meant}?"
     if command == "run":
         return f"unexpected argument {word!r}: the prompt is one argument, put it in quotes"
     return f"unexpected argument {word!r}"
@@ -102,6 +126,6 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
     )
     import_module(f"dragoman.cli.{command.replace('-', '_')}").add_arguments(parser)
     if command in _STORED:
-        options.add_store_option(parser)
+        options.add_store_option(parser, "record in" if command == "serve" else "use the store in")
     options.add_debug_option(parser)
     return parser

@@ -19,8 +19,8 @@ _OPERATIONS = ("read", "write", "execute", "fetch", "mcp", "other")
 _EXAMPLES = """\
   dragoman policy explain --operation write --path src/app.py --write
   dragoman policy explain --policy rules.json -- git push --force
-  dragoman policy explain -- 'make && ./run'        one word is a line for a shell
-  dragoman policy explain --recording session.jsonl --policy rules.json
+  dragoman policy explain -- 'make && ./run'      one word is a line for a shell
+  dragoman policy explain --recording recording.jsonl --policy rules.json
 
 Nothing is read, written or run."""
 
@@ -59,7 +59,8 @@ def _add_explain(actions: Actions) -> None:
     what.add_argument(
         "--recording",
         metavar="FILE",
-        help="instead: everything that was asked for in this recording",
+        help="instead: everything that was asked for in this recording; `dragoman --record FILE` "
+        "makes one",
     )
     where = parser.add_argument_group("where, and under which rules")
     where.add_argument(
@@ -68,7 +69,13 @@ def _add_explain(actions: Actions) -> None:
     where.add_argument(
         "--add-dir", metavar="DIR", action="append", default=[], help="one more root; repeatable"
     )
-    where.add_argument("--policy", metavar="FILE", help="rules beside the stored ones")
+    where.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="rules beside the stored ones; repeatable",
+    )
     for flag in ("write", "exec", "yolo"):
         where.add_argument(f"--{flag}", action="store_true", help=f"as `dragoman --{flag}`")
     where.add_argument("--json", action="store_true", help="as JSON")

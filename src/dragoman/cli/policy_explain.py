@@ -10,13 +10,14 @@ import asyncio
 import os
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from dragoman.cli.guard import UsageError
+from dragoman.cli.policy_files import given_rules
 from dragoman.cli.recorded import Transcript, current_name
+from dragoman.cli.recording_file import recorded
 from dragoman.cli.rules import StoredRules
 from dragoman.client.v1 import inward
 from dragoman.errors import InvalidMessage
@@ -25,7 +26,6 @@ from dragoman.host.answers import describe
 from dragoman.host.consent import Consent
 from dragoman.host.permissions import NO_SUBJECT, Subject
 from dragoman.host.policy import Considered, Decision, Explanation
-from dragoman.host.policy_file import load_policy
 from dragoman.host.rulebook import Policy
 from dragoman.host.workspace import Workspace
 from dragoman.safe_text import reveal
@@ -33,7 +33,7 @@ from dragoman.schema import codec, v1
 from dragoman.session.events import ToolCallUpdated
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import SessionState
-from dragoman.testing.recording import FROM_AGENT, Line, load_recording
+from dragoman.testing.recording import FROM_AGENT
 from dragoman.wire import messages
 from dragoman.wire.messages import Request
 
@@ -147,10 +147,8 @@ def _workspace(options: argparse.Namespace, cwd: str, more: list[str]) -> Worksp
 
 
 def _policy(options: argparse.Namespace) -> Policy:
-    home = str(Path.home())
-    given = load_policy(Path(options.policy), home=home) if options.policy else ()
     return Policy(
-        given,
+        given_rules(options.policy),
         write=options.write,
         execute=options.exec,
         yolo=options.yolo,
@@ -165,7 +163,8 @@ def _recorded(options: argparse.Namespace) -> Iterator[Explained]:
     """Everything that was asked for, as today's rules would have decided it."""
     policy = _policy(options)
     transcript = Transcript()
-    for line in _lines(options.recording):
+    recording = recorded(options.recording, but="replay shows it, but rules decide on frames")
+    for line in recording.lines:
         transcript.feed(line)
         request = messages.decode(line.frame) if line.dir == FROM_AGENT else None
         if isinstance(request, Request):
@@ -173,13 +172,6 @@ def _recorded(options: argparse.Namespace) -> Iterator[Explained]:
                 yield from _decided(request, transcript, policy, options)
             except InvalidMessage:
                 continue
-
-
-def _lines(path: str) -> tuple[Line, ...]:
-    try:
-        return load_recording(path).lines
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {(error.strerror or 'error').lower()}") from error
 
 
 def _decided(

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from dragoman.cli.guard import UsageError, tell
-from dragoman.client.mentions import find_mentions
+from dragoman.client.mentions import find_mentions, missing_mentions
 from dragoman.client.prompts import MAX_ATTACHMENT_BYTES
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 
@@ -22,6 +22,8 @@ def is_wanted(options: argparse.Namespace) -> bool:
 def prompt(options: argparse.Namespace, cwd: str) -> list[Content]:
     """The text, what it mentions, what is attached. Raises UsageError."""
     text = _text(options)
+    for sentence in missing_mentions(text, cwd):
+        tell(sentence)
     return [Text(text), *find_mentions(text, cwd), *map(attachment, options.attach)]
 
 

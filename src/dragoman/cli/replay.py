@@ -8,17 +8,20 @@ from dragoman.cli.options import not_negative
 
 _EXAMPLES = """\
 examples:
-  dragoman replay session.jsonl                 as fast as it happened
-  dragoman replay session.jsonl --speed 0       at once
-  dragoman --agent-command 'dragoman replay session.jsonl --serve' "the recorded prompt"
+  dragoman --record recording.jsonl "fix it"    makes a recording
+  dragoman replay recording.jsonl               as fast as it happened
+  dragoman replay session.jsonl --speed 0       an exported session, at once
+  dragoman --agent-command 'dragoman replay recording.jsonl --serve' "fix it"
 
-Nothing in a recording is executed when it is shown. An agent that is served from one asks the
-client for the files and commands that were asked for then."""
+A recording has the frames of both directions; what `dragoman sessions export`
+writes has none, and can only be shown. Nothing in either is executed when it is
+shown. An agent that is served from a recording asks the client for the files
+and commands that were asked for then."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
-    parser.add_argument("file", metavar="FILE", help="the recording")
+    parser.add_argument("file", metavar="FILE", help="a recording, or an exported session")
     parser.add_argument(
         "--speed",
         metavar="X",

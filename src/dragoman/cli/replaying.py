@@ -10,15 +10,13 @@ import shlex
 import sys
 
 from dragoman.cli import serving
-from dragoman.cli.guard import UsageError
 from dragoman.cli.recorded import Transcript
+from dragoman.cli.recording_file import recorded, recorded_or_exported
 from dragoman.cli.stage import Stage
 from dragoman.cli.status import Status
-from dragoman.errors import ConfigError
-from dragoman.store.archive import Archive, read_archive
-from dragoman.store.lines import is_header
+from dragoman.store.archive import Archive
 from dragoman.store.records import decode_event
-from dragoman.testing.recording import Recording, load_recording
+from dragoman.testing.recording import Recording
 from dragoman.testing.replay import ReplayAgent
 
 _MOST_SECONDS = 3600.0
@@ -26,33 +24,15 @@ _MOST_SECONDS = 3600.0
 
 def serve(path: str) -> int:
     """Be the agent of the recording, until standard input ends."""
-    recording = _loaded(path)
-    if isinstance(recording, Archive):
-        problem = "an exported session has no frames; it can be shown, but not be an agent"
-        raise UsageError(f"{path}: {problem}")
-    agent = ReplayAgent(recording)
+    agent = ReplayAgent(recorded(path, but="it can be shown, but not be an agent"))
     command = shlex.join(["dragoman", "replay", path, "--serve"])
     return serving.serve(agent.serve_stdio, f"dragoman --agent-command {shlex.quote(command)}")
 
 
 def show(path: str, speed: float) -> int:
     """Play it on the terminal."""
-    asyncio.run(_show(_loaded(path), speed))
+    asyncio.run(_show(recorded_or_exported(path), speed))
     return 0
-
-
-def _loaded(path: str) -> Recording | Archive:
-    try:
-        with open(path, "rb") as file:
-            if is_header(file.readline()):
-                file.seek(0)
-                return read_archive(file, path)
-        recording = load_recording(path)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {(error.strerror or 'error').lower()}") from error
-    if not recording.frames:
-        raise ConfigError(path, "", "a recording with at least one frame")
-    return recording
 
 
 async def _show(recording: Recording | Archive, speed: float) -> None:

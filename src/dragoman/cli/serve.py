@@ -8,12 +8,17 @@ import re
 from importlib import import_module
 
 from dragoman.cli.address import add_address_options, check_address, log
-from dragoman.cli.guard import UsageError
+from dragoman.cli.guard import UsageError, tell
+from dragoman.cli.policy_files import given_rules
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = add_address_options(parser)
-    where.add_argument("--open", action="store_true", help="open the page in a browser")
+    where.add_argument(
+        "--open",
+        action="store_true",
+        help="open the page in a browser, if there is one with windows",
+    )
     where.add_argument(
         "--headless",
         action="store_true",
@@ -50,7 +55,13 @@ def _add_permissions(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="both of these, reads anywhere, and whatever else can be allowed",
     )
-    allowed.add_argument("--policy", metavar="FILE", help="permission rules for all sessions")
+    allowed.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="permission rules for all sessions; repeatable",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         agent=options.agent,
         cwd=os.path.abspath(options.cwd),
         settings=options.settings,
-        rules=_rules(options.policy),
+        rules=given_rules(options.policy),
         write=options.write,
         execute=options.exec,
         yolo=options.yolo,
@@ -106,9 +117,9 @@ def _announce(address: str) -> None:
 def _open(address: str) -> None:
     """Through a file that leads there: every user of the machine sees what a browser is started
     with, and the address has the token in it."""
-    import webbrowser
     from html import escape
 
+    from dragoman.cli.browser import opened
     from dragoman.host.home import data_directory, make_private
 
     path = make_private(data_directory()) / "open.html"
@@ -116,14 +127,6 @@ def _open(address: str) -> None:
     path.touch(0o600, exist_ok=False)
     leading = f'<meta http-equiv="refresh" content="0; url={escape(address)}">'
     path.write_text(f"<!doctype html>{leading}\n")
-    webbrowser.open(path.as_uri())
-
-
-def _rules(path: str | None):
-    if path is None:
-        return ()
-    from pathlib import Path
-
-    from dragoman.host.policy_file import load_policy
-
-    return load_policy(Path(path), home=str(Path.home()))
+    if not opened(path.as_uri()):
+        path.unlink(missing_ok=True)
+        tell("there is no browser with windows here: open the address above in one")

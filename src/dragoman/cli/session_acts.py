@@ -1,4 +1,4 @@
-"""`dragoman sessions fork`, `close`, `delete`, `rename`, `archive` and `answer`."""
+"""`dragoman sessions fork`, `close`, `delete`, `rename` and `archive`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ import asyncio
 import time
 from typing import Any
 
-import msgspec
-
 from dragoman.cli.guard import UsageError
 from dragoman.cli.hubs import meant, opened_hub, opened_store
-from dragoman.cli.session_list import print_json
-from dragoman.cli.words import OPERATIONS, command_line
 from dragoman.errors import DragomanError, SessionError, SessionOwned, StoreError
 from dragoman.hub import commands as c
 from dragoman.hub.finding import find_session
 from dragoman.hub.hub import Hub
-from dragoman.safe_text import reveal
-from dragoman.session.state import Pending, PendingPermission
 from dragoman.store.records import SessionChange, SessionFilter, SessionRecord
 
 
@@ -43,6 +37,8 @@ async def _close(options: argparse.Namespace) -> None:
 
 
 async def _rename(options: argparse.Namespace) -> None:
+    if not options.title.strip():
+        raise UsageError("the title is empty; give it as the last argument, in quotes")
     async with opened_hub() as hub:
         record = await meant(hub.store, options)
         await hub.rename(record.id, options.title)
@@ -73,6 +69,9 @@ async def _delete(options: argparse.Namespace) -> None:
 async def _delete_one(hub: Hub, record: SessionRecord, *, local: bool) -> None:
     try:
         await hub.delete(record.id, local=local)
+    except SessionOwned as error:
+        hint = f"`dragoman sessions close {record.id}` ends it there, then it can be deleted"
+        raise DragomanError(f"{error}; {hint}") from error
     except (SessionError, StoreError):
         raise
     except DragomanError as error:  # the agent is not there, or does not want to
@@ -96,59 +95,10 @@ async def _untouched_since(hub: Hub, moment: float) -> list[SessionRecord]:
     return [record for record in everything if record.updated_at < moment]
 
 
-# ── answering ─────────────────────────────────────────────────────────────────────────────────
-
-
-async def _answer(options: argparse.Namespace) -> None:
-    async with opened_hub() as hub:
-        record = await meant(hub.store, options)
-        waiting = (await hub.state(record.id)).pending
-        if options.option is None:
-            _print_waiting(list(waiting.values()), as_json=options.json)
-            return
-        if not waiting:
-            raise UsageError(f"session {record.id} waits for nothing")
-        request = options.request or next(iter(waiting))
-        if request not in waiting:
-            raise UsageError(f"session {record.id} does not wait for {request}")
-        await hub.send(record.id, _answered(waiting[request], options.option))
-
-
-def _answered(pending: Pending, word: str) -> c.Command:
-    if not isinstance(pending, PendingPermission):
-        if word not in ("decline", "cancel"):
-            raise UsageError("a form can only be declined here: say decline or cancel")
-        return c.AnswerElicitation(pending.id, "decline" if word == "decline" else "cancel")
-    fitting = [option for option in pending.options if word in (option.id, option.kind)]
-    if len(fitting) != 1:
-        known = ", ".join(option.id for option in pending.options)
-        raise UsageError(f"{word!r} is no single option of it; there are: {known}")
-    return c.Answer(pending.id, fitting[0].id)
-
-
-def _print_waiting(waiting: list[Pending], *, as_json: bool) -> None:
-    if as_json:
-        print_json([msgspec.to_builtins(pending) for pending in waiting])
-    elif not waiting:
-        print("it waits for nothing")
-    for pending in () if as_json else waiting:
-        print(reveal(f"{pending.id}: {_asked(pending)}"))
-        for option in pending.options if isinstance(pending, PendingPermission) else ():
-            print(reveal(f"    {option.id}  {option.name} ({option.kind})"))
-
-
-def _asked(pending: Pending) -> str:
-    if not isinstance(pending, PendingPermission):
-        return pending.message
-    subject = command_line(pending.argv) if pending.argv else ", ".join(pending.paths)
-    return f"{OPERATIONS.get(pending.operation, pending.operation)} {subject or pending.title}"
-
-
 _ACTS: dict[str, Any] = {
     "fork": _fork,
     "close": _close,
     "delete": _delete,
     "rename": _rename,
     "archive": _archive,
-    "answer": _answer,
 }

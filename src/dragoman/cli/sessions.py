@@ -6,7 +6,7 @@ import argparse
 from importlib import import_module
 
 from dragoman.cli.actions import Actions
-from dragoman.cli.options import not_negative
+from dragoman.cli.options import count, not_negative
 
 _MODULES = {
     "list": "session_list",
@@ -20,7 +20,7 @@ _MODULES = {
     "delete": "session_acts",
     "rename": "session_acts",
     "archive": "session_acts",
-    "answer": "session_acts",
+    "answer": "session_answer",
 }
 _STATUSES = ("idle", "running", "waiting", "interrupted", "closed")
 _WHICH = "its id or the beginning of it, its name, or the agent's id for it"
@@ -126,11 +126,24 @@ def _add_acts(actions: Actions) -> None:
     answer = actions.add(
         "answer",
         "list what a session waits for, or answer it",
-        "  dragoman sessions answer s-1f3a                   what it asks, and the options\n"
-        "  dragoman sessions answer s-1f3a allow_once        by the option's id or kind",
+        "  dragoman sessions answer s-1f3a                  what it asks, and the answers\n"
+        "  dragoman sessions answer s-1f3a allow_once       by the option's id or kind\n"
+        "  dragoman sessions answer s-1f3a accept name=Ada  fill in a form\n"
+        "  dragoman sessions answer s-1f3a decline          or do not",
     )
     _add_session(answer)
-    answer.add_argument("option", metavar="OPTION", nargs="?", help="the answer")
+    answer.add_argument(
+        "option",
+        metavar="OPTION",
+        nargs="?",
+        help="the answer: an option of a permission; accept, decline or cancel for a form",
+    )
+    answer.add_argument(
+        "values",
+        metavar="FIELD=VALUE",
+        nargs="*",
+        help="behind accept: what is filled in; fields that are left out have their defaults",
+    )
     answer.add_argument("--request", metavar="ID", help="which request (default: the first)")
     _add_json(answer)
 
@@ -139,9 +152,9 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", help=_WHICH)
 
 
-def _add_limit(parser: argparse.ArgumentParser, count: int) -> None:
+def _add_limit(parser: argparse.ArgumentParser, most: int) -> None:
     parser.add_argument(
-        "--limit", metavar="N", type=int, default=count, help=f"at most so many (default: {count})"
+        "--limit", metavar="N", type=count, default=most, help=f"at most so many (default: {most})"
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -20,11 +19,11 @@ from dragoman.agents.known import (
 )
 from dragoman.agents.settings import AgentSettings, Settings, load_settings
 from dragoman.cli.guard import UsageError
+from dragoman.cli.policy_files import given_rules
 from dragoman.cli.rules import StoredRules
 from dragoman.client.mcp import McpServer
 from dragoman.host.home import settings_file
 from dragoman.host.rulebook import Policy
-from dragoman.hub.launcher import mcp_server
 from dragoman.transport.base import Side
 from dragoman.transport.remote import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
@@ -48,7 +47,7 @@ class Choice(msgspec.Struct, frozen=True):
 
     @property
     def mcp_servers(self) -> list[McpServer]:
-        return [mcp_server(server) for server in self.settings.mcp_servers]
+        return list(self.settings.mcp_servers)
 
 
 def choose_agent(options: argparse.Namespace) -> Choice:
@@ -136,20 +135,12 @@ def policy(options: argparse.Namespace, stored: StoredRules) -> Policy:
     Raises ConfigError for a file that cannot be read or understood.
     """
     return Policy(
-        _given_rules(options.policy),
+        given_rules(options.policy),
         write=options.write,
         execute=options.exec,
         yolo=options.yolo,
         stored=stored,
     )
-
-
-def _given_rules(path: str | None):
-    if path is None:
-        return ()
-    from dragoman.host.policy_file import load_policy  # brings a TOML parser along
-
-    return load_policy(Path(path), home=str(Path.home()))
 
 
 def folders(options: argparse.Namespace, files: Side | None) -> tuple[str, list[str]]:

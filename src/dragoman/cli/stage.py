@@ -38,6 +38,8 @@ class Stage:
         self._tell_retold(view)
         self._head(view, event)
         view.show(event, state)
+        if isinstance(event, e.TurnEnded):
+            self._foot(view, event)
 
     def _head(self, view: View, event: e.Event) -> None:
         match event:
@@ -48,8 +50,20 @@ class Stage:
                 self._heading(view, "", where, BOLD)
             case e.TurnStarted():
                 self._heading(view, "› ", sanitise(event.text), BOLD, CYAN)
+            case _:
+                pass
+
+    def _foot(self, view: View, event: e.TurnEnded) -> None:
+        match event:
             case e.TurnEnded(error=str(error)):
                 self._heading(view, "", f"the turn failed: {sanitise(error)}", RED)
+            case e.TurnEnded(stop_reason="cancelled"):
+                self._heading(view, "", "the turn was cancelled", YELLOW)
+            case e.TurnEnded(stop_reason="end_turn" | None):
+                pass
+            case _ if isinstance(view, PlainView):  # the other kind says so itself
+                reason = single_line(event.stop_reason or "", 80)
+                self._heading(view, "", f"the turn ended early: {reason}", YELLOW)
             case _:
                 pass
 

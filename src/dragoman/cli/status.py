@@ -15,6 +15,7 @@ from typing import TextIO
 from dragoman.cli.streams import terminal_width
 from dragoman.cli.style import DIM, Style
 from dragoman.safe_text import columns, single_line
+from dragoman.session import events as e
 
 _QUIET = 0.4
 _TICK = 0.1
@@ -41,6 +42,7 @@ class Status:
         self._drawn = False
         self._rested = False
         self._doing = ""
+        self._in_turn = False
         self._begun = self._since = time.monotonic()
         self._ticking: asyncio.Task[None] | None = None
 
@@ -57,13 +59,30 @@ class Status:
     def doing(self, words: str) -> None:
         """What to say from now on; an empty string says nothing."""
         if words != self._doing:
-            self._begun = time.monotonic()
+            if not self._in_turn:
+                self._begun = time.monotonic()
             self._doing = words
             self.wipe()
 
+    def follow(self, event: e.Event) -> None:
+        """While a turn goes on, it is its time that is told, whatever is done in it."""
+        match event:
+            case e.TurnStarted():
+                self._in_turn = True
+                ago = max(time.time() - event.at, 0.0) if event.at else 0.0
+                self._begun = time.monotonic() - ago
+            case e.TurnEnded():
+                self._in_turn = False
+            case _:
+                pass
+
+    @property
+    def words(self) -> str:
+        """What is done, and since when; nothing while nothing is."""
+        return f"{self._doing} · {_lasting(time.monotonic() - self._begun)}" if self._doing else ""
+
     def heard(self) -> None:
-        """Something came: the wait begins anew."""
-        self._begun = time.monotonic()
+        """Something came, though there may be nothing to show of it yet."""
 
     def write(self, text: str) -> None:
         if not text:
@@ -98,7 +117,7 @@ class Status:
                 self._rested = True
                 self.on_quiet()
             if self._doing and now - self._begun >= _QUIET:
-                words = f"{frame} {self._doing} · {now - self._begun:.0f} s"
+                words = f"{frame} {self.words}"
                 self._draw(self._style(single_line(words, terminal_width() - 1), DIM))
                 self._drawn = True
 
@@ -111,6 +130,11 @@ class Status:
         else:
             self._out.write(f"\r{words}{_WIPE_LINE}\r")
         self._out.flush()
+
+
+def _lasting(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _column_after(text: str, column: int) -> int:

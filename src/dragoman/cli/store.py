@@ -8,7 +8,7 @@ from dragoman.cli.actions import Actions
 
 _EXAMPLES = """\
   dragoman store copy postgresql://me@db.example/team    from here to there
-  dragoman store copy ~/backup --store postgresql://…    and back, into a directory
+  dragoman store copy ~/backup --store postgresql://…    and back, into a folder
 
 What is there already is gone on with; a session that runs is left out."""
 

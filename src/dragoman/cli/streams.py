@@ -37,16 +37,15 @@ def settle() -> None:
 
 
 def terminal_width() -> int:
-    """The columns to use now; people resize windows."""
+    """The columns to use now; people resize windows. A terminal that nobody looks at says 0."""
     told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told):
-        return max(20, int(told))
+    found = [int(told)] if told.isdecimal() else []
     for stream in (sys.__stdout__, sys.__stderr__):
         try:
-            return max(20, os.get_terminal_size(stream.fileno()).columns if stream else 0)
+            found.append(os.get_terminal_size(stream.fileno()).columns if stream else 0)
         except (OSError, ValueError):
             continue
-    return 80
+    return max(20, next(filter(None, found), 80))
 
 
 def leave_at_once_when_interrupted() -> None:

@@ -39,6 +39,8 @@ from dragoman.session.content import Diff
 from dragoman.session.facts import PlanStep
 from dragoman.session.state import OPEN_STATUSES, SessionState, Terminal, ToolCall
 
+UNANSWERED = "waiting for an answer"
+
 _TAIL_LINES = 8
 _DIFF_LINES = 80
 _MARKS = {
@@ -169,8 +171,10 @@ class TerminalView:
     def _plan(self, event: e.PlanUpdated) -> None:
         """The whole list when it is new, then only the steps that changed."""
         if not event.steps:
-            text = sanitise(event.text or event.uri or "")
-            self._lines(["plan", *(f"  {line}" for line in text.split("\n"))])
+            stream = MarkdownStream(self._style, lambda: terminal_width() - 2)
+            painted = stream.feed(sanitise(event.text or event.uri or "")) + stream.flush()
+            lines = painted.rstrip("\n").split("\n")
+            self._lines(["plan", *(f"  {line}".rstrip() for line in lines)])
             return
         before = self._steps.get(event.plan_id, [])
         self._steps[event.plan_id] = event.steps
@@ -188,8 +192,9 @@ class TerminalView:
 
     def _step(self, step: PlanStep) -> None:
         mark, colour = _MARKS.get(step.status, ("○", DIM))
-        first, *more = folded(sanitise(step.content, newlines=False), "    ")
-        self._lines([f"  {self._style(mark, colour)} {first[4:]}", *more])
+        words = MarkdownStream(self._style, terminal_width)
+        content = words.sentence(sanitise(step.content, newlines=False), 4)
+        self._lines(f"  {self._style(mark, colour)} {content}".split("\n"))
 
     def _tool_call(self, event: e.ToolCallUpdated, state: SessionState) -> None:
         """A line and what it changes when it is over; until then the status tells."""
@@ -269,6 +274,7 @@ class TerminalView:
     def _tell_status(self, event: e.Event, state: SessionState) -> None:
         if isinstance(event, e.AgentMessage | e.AgentThought):
             self._status.heard()
+        self._status.follow(event)
         self._status.doing(_doing(state))
 
 
@@ -287,8 +293,10 @@ def _title(call: ToolCall, width: int) -> str:
 
 def _doing(state: SessionState) -> str:
     """What goes on now, in a few words."""
-    if state.pending or state.turn is None:
+    if state.turn is None:
         return ""
+    if state.pending:
+        return UNANSWERED
     if state.turn.status == "cancelling":
         return "cancelling"
     running = [t for t in state.terminals.values() if t.running and t.argv and not t.released]

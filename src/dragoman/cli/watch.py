@@ -8,7 +8,7 @@ import argparse
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
-        "  dragoman watch s-1f3a                 follow it; questions can be answered here\n"
+        "  dragoman watch s-1f3a                 follow it; answer its questions here\n"
         "  dragoman watch s-1f3a --json          its events, a JSON object a line\n"
         '  dragoman --session fix "and test it"  queue a prompt into it meanwhile\n'
         "  dragoman cancel s-1f3a                stop its turn"

@@ -17,6 +17,7 @@ from dragoman.session.content import (
     UnknownContent,
 )
 from dragoman.session.facts import Cost, PermissionOption, TokenUsage
+from dragoman.session.options import plain_name
 
 
 def shown(content: Content) -> str:
@@ -107,7 +108,7 @@ def called(name: str | None, title: str | None) -> str:
 
 def answered_elsewhere(options: Iterable[PermissionOption], option_id: str | None) -> str:
     """A question was taken back because it was answered in another window."""
-    name = next((option.name for option in options if option.id == option_id), "")
+    name = next((plain_name(option) for option in options if option.id == option_id), "")
     return f"answered in another window: {name}" if name else "answered in another window"
 
 

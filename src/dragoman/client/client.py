@@ -123,12 +123,13 @@ class Client:
         `protocol` is the newest version of ACP to speak, 1 or 2; `protocol_version` says which one
         the agent agreed to.
         `proxies` stand between us and the agent, the first being the nearest to us. Raises
-        ValueError for one at an address that is not a WebSocket's.
+        ValueError for one at an address that is not a WebSocket's, UnknownAgent for a name that is
+        none, and TypeError for what is no agent.
         Entering the client starts the agent and shakes hands: that raises StartError,
         ConnectionLost, CallTimeout, RemoteError or VersionMismatch.
         """
         return cls(
-            _found(agent),
+            _called(_found(agent), name or name_of(agent)),
             name=name or name_of(agent),
             capabilities=capabilities or HostCapabilities(),
             policy=policy or Policy(),
@@ -449,9 +450,23 @@ def _side(
 def _found(
     agent: str | AgentCommand | RemoteAgent | Transport,
 ) -> AgentCommand | RemoteAgent | Transport:
-    if not isinstance(agent, str):
+    if isinstance(agent, str):
+        return RemoteAgent(agent) if is_remote(agent) else known_command(agent)
+    if isinstance(agent, AgentCommand | RemoteAgent) or hasattr(agent, "receive"):
         return agent
-    return RemoteAgent(agent) if is_remote(agent) else known_command(agent)
+    raise TypeError(
+        "expected the name or address of an agent, an AgentCommand, a RemoteAgent or a Transport, "
+        f"not {type(agent).__name__}"
+    )
+
+
+def _called(
+    agent: AgentCommand | RemoteAgent | Transport, name: str
+) -> AgentCommand | RemoteAgent | Transport:
+    """The agent with the name that people know it by, if its command does not say it."""
+    if not isinstance(agent, AgentCommand) or name == os.path.basename(agent.command):
+        return agent
+    return msgspec.structs.replace(agent, name=name)
 
 
 def name_of(agent: str | AgentCommand | RemoteAgent | Transport) -> str:

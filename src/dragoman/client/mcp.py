@@ -7,30 +7,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from dragoman.agents.mcp_servers import HttpServer, SseServer, StdioServer
 from dragoman.client.capabilities import AgentCapabilities
 
 McpHandler: TypeAlias = Callable[[str, dict[str, Any] | None], Awaitable[Any]]
-
-
-class StdioServer(msgspec.Struct, kw_only=True):
-    """A server the agent starts itself; nearly every agent supports these."""
-
-    name: str
-    command: str
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-
-
-class HttpServer(msgspec.Struct, kw_only=True):
-    name: str
-    url: str
-    headers: dict[str, str] = {}
-
-
-class SseServer(msgspec.Struct, kw_only=True):
-    name: str
-    url: str
-    headers: dict[str, str] = {}
 
 
 class InProcessServer(msgspec.Struct, kw_only=True):
@@ -52,7 +32,10 @@ McpServer: TypeAlias = StdioServer | HttpServer | SseServer | InProcessServer
 def supported(
     servers: Iterable[McpServer], agent: AgentCapabilities
 ) -> tuple[list[McpServer], list[str]]:
-    """The servers the agent can use, and a sentence for each that has to be left out."""
+    """The servers the agent can use, and a sentence for each that has to be left out.
+
+    Raises TypeError for what is no server.
+    """
     kept: list[McpServer] = []
     left_out: list[str] = []
     for server in servers:
@@ -65,13 +48,13 @@ def supported(
 
 def _missing(server: McpServer, agent: AgentCapabilities) -> str | None:
     match server:
-        case StdioServer() if not agent.mcp_stdio:
-            return "stdio transport for MCP"
-        case HttpServer() if not agent.mcp_http:
-            return "HTTP transport for MCP"
-        case SseServer() if not agent.mcp_sse:
-            return "SSE transport for MCP"
-        case InProcessServer() if not agent.mcp_acp:
-            return "MCP over ACP"
+        case StdioServer():
+            return None if agent.mcp_stdio else "stdio transport for MCP"
+        case HttpServer():
+            return None if agent.mcp_http else "HTTP transport for MCP"
+        case SseServer():
+            return None if agent.mcp_sse else "SSE transport for MCP"
+        case InProcessServer():
+            return None if agent.mcp_acp else "MCP over ACP"
         case _:
-            return None
+            raise TypeError(f"expected a server such as StdioServer, not {type(server).__name__}")

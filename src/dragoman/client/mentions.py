@@ -26,17 +26,30 @@ def find_mentions(text: str, cwd: str) -> list[ResourceLink]:
     return list(links.values())
 
 
+def missing_mentions(text: str, cwd: str) -> list[str]:
+    """A sentence for each file mentioned that is not there; the mention is sent all the same."""
+    return [
+        f"@{link.name} is sent as typed, though there is no such file"
+        for link in find_mentions(text, cwd)
+        if not _URL.match(link.uri) and not os.path.exists(_path(link.name, cwd))
+    ]
+
+
 def _link(quoted: str | None, bare: str | None, cwd: str) -> ResourceLink | None:
     name = quoted if quoted is not None else (bare or "").rstrip(_TRAILING)
     if _URL.match(name):
         return ResourceLink(name, name, _mime_type(name))
     if not name:
         return None
-    path = Path(os.path.normpath(Path(cwd, os.path.expanduser(name))))
+    path = _path(name, cwd)
     # `@alice` is a person unless there is such a file; `@src/x` and `@x.py` are paths anyway.
     if quoted is None and not ({"/", "."} & set(name)) and not os.path.exists(path):
         return None
     return ResourceLink(path.as_uri(), name, _mime_type(path.name))
+
+
+def _path(name: str, cwd: str) -> Path:
+    return Path(os.path.normpath(Path(cwd, os.path.expanduser(name))))
 
 
 def _mime_type(name: str) -> str | None:

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
+from dragoman.client.blocks import content_of
 from dragoman.client.capabilities import AgentCapabilities
-from dragoman.client.mentions import find_mentions
-from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
+from dragoman.client.mentions import find_mentions, missing_mentions
+from dragoman.session.content import (
+    Audio,
+    Content,
+    Image,
+    Resource,
+    ResourceLink,
+    Text,
+    UnknownContent,
+)
 
 MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
 MAX_PROMPT_BYTES = 32 * 1024 * 1024
 
-PromptInput: TypeAlias = str | Content | Sequence[str | Content]
+Part: TypeAlias = str | Content | Mapping[str, Any]
+PromptInput: TypeAlias = Part | Sequence[Part]
+"""Text, whose mentions become links; content; or blocks as ACP writes them."""
 
 
 def prepare(
     prompt: PromptInput, agent: AgentCapabilities, cwd: str
 ) -> tuple[list[Content], list[str]]:
-    """The content to send, and a sentence for each thing that had to change.
+    """The content to send, and a sentence for each thing in it that had to change or is missing.
 
-    Raises ValueError for a prompt with nothing in it, or with text that is not Unicode.
+    Raises ValueError for a prompt with nothing in it, with text that is not Unicode, or with a
+    block that is none of ACP's, and TypeError for what is no content at all.
     """
-    warnings: list[str] = []
+    warnings = missing_mentions(prompt, cwd) if isinstance(prompt, str) else []
     content: list[Content] = []
     total = 0
     parts = _parts(prompt, cwd)
@@ -52,9 +64,19 @@ def _check_unicode(content: list[Content]) -> None:
 def _parts(prompt: PromptInput, cwd: str) -> list[Content]:
     if isinstance(prompt, str):
         return [Text(prompt), *find_mentions(prompt, cwd)]
-    if not isinstance(prompt, Sequence):
-        return [prompt]
-    return [Text(part) if isinstance(part, str) else part for part in prompt]
+    return [_content(part) for part in (prompt if isinstance(prompt, Sequence) else [prompt])]
+
+
+def _content(part: Part) -> Content:
+    match part:
+        case str():
+            return Text(part)
+        case Mapping():
+            return content_of(part)
+        case Text() | Image() | Audio() | ResourceLink() | Resource() | UnknownContent():
+            return part
+        case _:
+            raise TypeError(f"expected text or content in a prompt, not {type(part).__name__}")
 
 
 def _unfit(part: Content, agent: AgentCapabilities, total: int) -> str | None:

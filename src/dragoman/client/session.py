@@ -117,7 +117,8 @@ class Session:
         While another turn runs the prompt waits behind it, or SessionBusy is raised. `timeout` ends
         a turn in which the agent makes no progress for that long, with NoProgress.
 
-        Raises ValueError when there is nothing in the prompt.
+        Raises ValueError when there is nothing in the prompt or a block in it is none of ACP's, and
+        TypeError for what is no content.
         """
         self._require_open()
         content, warnings = prepare(prompt, self._client.capabilities, self.cwd)
@@ -308,7 +309,8 @@ class Session:
         self.gate.consent.answer(request_id, option_id)
 
     async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
-        """Settle an elicitation. Raises KeyError for one that is unknown or settled."""
+        """Settle an elicitation. Raises KeyError for one that is unknown or settled, ValueError for
+        one that is accepted without what its form needs."""
         self.gate.consent.answer_elicitation(request_id, answer)
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────

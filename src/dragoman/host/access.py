@@ -25,7 +25,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing an agent wants done. Paths, cwd and roots are absolute, and made normal here.
 
     Where several things are named, an allow must cover all of them; for a deny or an ask one is
-    enough. `also` is what a claim could be besides: it counts for deny and ask, never for allow.
+    enough. `also` is what a claim could be besides, and `names` is what it calls the tool: they
+    count for deny and ask, never for allow.
     """
 
     operation: Operation
@@ -38,6 +39,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     roots: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     tool: str | None = None
+    names: tuple[str, ...] = ()
     claimed: bool = False
     question: bool = False
     complete: bool = True

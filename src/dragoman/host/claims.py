@@ -2,7 +2,8 @@
 
 A command anywhere in the raw input makes it execute; a diff, or a kind that changes files, makes it
 write; a read or search whose every path is inside the workspace is read; anything else is other.
-Titles and names are not even looked at. Pure: who may look at the disk passes `resolve`.
+Titles are not even looked at, and a name can only refuse. Pure: who may look at the disk passes
+`resolve`.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ def read_claim(
     diff_paths: Sequence[str] = (),
     locations: Sequence[str] = (),
     resolve: Callable[[str], str] = normalise,
+    name: str | None = None,
 ) -> Access:
-    """What the host would be asked to do if the agent did as it claims.
+    """What the host would be asked to do if the agent did as it claims, with the tool of that name.
 
     `resolve` turns an absolute path into the real one; without it links are taken at their word.
     """
@@ -63,6 +65,7 @@ def read_claim(
         roots=real_roots,
         hosts=tuple(dict.fromkeys(found.hosts)),
         tool=tools[0] if tools else None,
+        names=tools if name is None else (*tools, name),
         claimed=True,
         question=kind in _ASKING,
         complete=found.complete and names.complete and len(tools) < 2,

@@ -15,9 +15,21 @@ import msgspec
 
 from dragoman.errors import DragomanError
 from dragoman.host.access import Access
-from dragoman.host.answers import NoRule, always_rule, choose_option, describe, is_question
+from dragoman.host.answers import (
+    Answer,
+    NoRule,
+    always_rule,
+    choose_option,
+    describe,
+    is_question,
+)
 from dragoman.host.claims import read_claim
-from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
+from dragoman.host.elicitation import (
+    ElicitationAnswer,
+    ElicitationProvider,
+    ElicitationRequest,
+    missing,
+)
 from dragoman.host.grants import Grants
 from dragoman.host.matching import Rule
 from dragoman.host.permissions import (
@@ -41,6 +53,7 @@ from dragoman.host.wording import (
     refusal,
     requested,
     shown_argv,
+    with_consequences,
 )
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
@@ -183,6 +196,7 @@ class Consent:
             diff_paths=[] if call is None else [p for diff in call.diffs for p in diff.paths],
             locations=[] if call is None else [place.path for place in call.locations],
             resolve=os.path.realpath,
+            name=None if call is None else call.name,
         )
         if _is_understood(call, subject) and not is_question(plain_options(options)):
             return access
@@ -216,21 +230,24 @@ class Consent:
         content: tuple[ToolContent, ...] = (),
         explanation: str | None = None,
     ) -> PermissionRequest:
-        rule = self._rule(access, "allow", decision)
+        def rule(answer: Answer) -> Rule | NoRule:
+            return self._rule(access, answer, decision)
+
+        allowing = rule("allow")
         argv = shown_argv(access)
         return PermissionRequest(
             request_id=self._permissions.new_id(),
             session_id=self._workspace.session_id,
             agent=self._agent,
             operation=access.operation,
-            options=options,
+            options=with_consequences(options, rule, claimed=access.claimed),
             title=title,
             paths=access.paths,
             argv=None if argv is None else tuple(argv),
             claimed=access.claimed,
             tool_call_id=tool_call_id,
             content=content,
-            always=None if isinstance(rule, NoRule) else describe(rule),
+            always=None if isinstance(allowing, NoRule) else describe(allowing),
             explanation=explanation,
         )
 
@@ -290,7 +307,7 @@ class Consent:
         """False for a yes that was meant for always, and counts once only."""
         if kinds not in ({"allow_always"}, {"reject_always"}):
             return True
-        answer = "allow" if kinds == {"allow_always"} else "deny"
+        answer: Answer = "allow" if kinds == {"allow_always"} else "deny"
         reason = self._why_not_remembered(self._rule(access, answer, decision))
         if reason is None:
             return True
@@ -307,10 +324,10 @@ class Consent:
             return f"it could not be stored: {error}"
         return None
 
-    def _rule(self, access: Access, answer: str, decision: Decision) -> Rule | NoRule:
+    def _rule(self, access: Access, answer: Answer, decision: Decision) -> Rule | NoRule:
         return always_rule(
             access,
-            "allow" if answer == "allow" else "deny",
+            answer,
             decision,
             rule_id=uuid.uuid4().hex[:12],
             scope="project",
@@ -360,7 +377,11 @@ class Consent:
         self._permissions.settle(request_id, Settlement(CHOSEN, "answered", option_id))
 
     def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
-        """Raises KeyError for one that is unknown or settled."""
+        """Raises KeyError for one that is unknown or settled, ValueError for one that is accepted
+        without what its form needs."""
+        pending = self._state.pending.get(request_id)
+        if isinstance(pending, PendingElicitation) and (names := missing(pending.schema, answer)):
+            raise ValueError(f"the form needs an answer to {', '.join(names)}")
         if not self._elicitations.settle(request_id, answer):
             raise KeyError(request_id)
 

@@ -27,6 +27,15 @@ class ElicitationAnswer(msgspec.Struct, frozen=True):
     content: dict[str, Any] | None = None
 
 
+def missing(schema: dict[str, Any] | None, answer: ElicitationAnswer) -> list[str]:
+    """The fields a form cannot do without that an answer has nothing for."""
+    match schema:
+        case {"required": [*names]} if answer.action == "accept":
+            return [str(name) for name in names if name not in (answer.content or {})]
+        case _:
+            return []
+
+
 class ElicitationProvider(Protocol):
     """Asks the user. It may take as long as it takes; cancellation means nobody needs it now."""
 

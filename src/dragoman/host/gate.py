@@ -158,7 +158,8 @@ class Gate:
         )
         for change in undone:
             self._record(e.FileReverted(str(change.path), turn_id))
-            self._record(e.Notice(f"{change.path} was put back as it was", source="client"))
+            how = "was put back as it was" if change.existed else "was deleted, as it was new"
+            self._record(e.Notice(f"{change.path} {how}", source="client"))
         return undone
 
     def recall(self, earlier: Changes) -> None:

@@ -141,7 +141,10 @@ def _other_tool(rule: Rule, access: Access) -> str | None:
         return None
     if rule.effect == "allow" and access.claimed and access.operation != "mcp":
         return "the name of a tool in a claim allows nothing"
-    if access.tool is not None and matches_name(rule.tool, access.tool):
+    named = [] if access.tool is None else [access.tool]
+    if rule.effect != "allow":
+        named += access.names
+    if any(matches_name(rule.tool, name) for name in named):
         return None
     return f"the tool does not match {rule.tool}"
 

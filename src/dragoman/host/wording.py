@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from dragoman.errors import InternalError, InvalidParams, RemoteError
 from dragoman.host.access import Access
-from dragoman.host.answers import Option
+from dragoman.host.answers import Answer, NoRule, Option, choose_option, describe
+from dragoman.host.matching import Rule
 from dragoman.host.permissions import PermissionRequest
 from dragoman.host.policy import Decision
 from dragoman.session import events as e
@@ -28,6 +29,7 @@ OUR_OPTIONS = (
 )
 """What we offer when it is ourselves who ask."""
 
+_FOR_ALWAYS: dict[str, Answer] = {"allow_always": "allow", "reject_always": "deny"}
 _logger = logging.getLogger("dragoman.host")
 
 
@@ -83,6 +85,36 @@ def effect_of(kinds: set[str]) -> str:
     if kinds <= {"allow_once", "allow_always"}:
         return "allow"
     return "deny" if kinds <= {"reject_once", "reject_always"} else "answered"
+
+
+def with_consequences(
+    options: Sequence[PermissionOption],
+    always: Callable[[Answer], Rule | NoRule],
+    *,
+    claimed: bool,
+) -> tuple[PermissionOption, ...]:
+    """The options, each one for always with what it leads to; `always` makes the rule of an answer.
+
+    What is `claimed` is answered to the agent, which may keep an answer for always by itself.
+    """
+    once = choose_option(plain_options(options), "allow")
+
+    def told(option: PermissionOption, answer: Answer) -> PermissionOption:
+        kept_there = claimed and (answer == "deny" or once is None)
+        words = _consequence(always(answer), kept_there=kept_there)
+        return msgspec.structs.replace(option, consequence=words)
+
+    return tuple(
+        told(option, _FOR_ALWAYS[option.kind]) if option.kind in _FOR_ALWAYS else option
+        for option in options
+    )
+
+
+def _consequence(rule: Rule | NoRule, *, kept_there: bool) -> str:
+    if isinstance(rule, Rule):
+        return f"from now on: {describe(rule)}"
+    unless = ", unless the agent itself keeps it" if kept_there else ""
+    return f"counts once only{unless}: {rule.reason}"
 
 
 def plain_options(options: Sequence[PermissionOption]) -> list[Option]:

@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from dragoman.agents.known import UnknownAgent, known_command, known_names
-from dragoman.agents.settings import AgentSettings, McpSettings, Settings
+from dragoman.agents.settings import AgentSettings, Settings
 from dragoman.client.client import Client
-from dragoman.client.mcp import HttpServer, McpServer, SseServer, StdioServer
+from dragoman.client.mcp import McpServer
 from dragoman.client.options import HostCapabilities
 from dragoman.errors import Unsupported
 from dragoman.host.rulebook import Policy
@@ -66,7 +66,7 @@ class SettingsLauncher:
         return self._agent(agent).process == "shared"
 
     def mcp_servers(self, agent: str) -> list[McpServer]:
-        return [mcp_server(server) for server in self.settings().mcp_servers]
+        return list(self.settings().mcp_servers)
 
     def target(self, agent: str) -> AgentCommand | RemoteAgent:
         """What is started or reached for it. Raises as `client` does."""
@@ -100,13 +100,3 @@ def started_in(command: AgentCommand, folder: str) -> AgentCommand:
     path = command.command
     found = os.path.abspath(path) if "/" in path else path
     return msgspec.structs.replace(command, command=found, cwd=folder)
-
-
-def mcp_server(server: McpSettings) -> McpServer:
-    """A server of the settings as a session takes it along."""
-    if server.kind == "stdio":
-        return StdioServer(
-            name=server.name, command=server.command, args=server.args, env=server.env
-        )
-    kind = SseServer if server.kind == "sse" else HttpServer
-    return kind(name=server.name, url=server.url, headers=server.headers)

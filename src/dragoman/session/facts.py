@@ -92,6 +92,9 @@ class PermissionOption(Fact):
     id: str
     name: str
     kind: str
+    consequence: str | None = None
+    """What an answer for always leads to, in our words and not the agent's: the rule that will be
+    written, or that there will be none, and why."""
 
 
 class Decision(Fact):

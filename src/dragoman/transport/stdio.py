@@ -48,6 +48,8 @@ class AgentCommand(msgspec.Struct, frozen=True):
     env: Mapping[str, str] = {}
     cwd: str | None = None
     files: Side = "here"
+    name: str = ""
+    """What people call it, where that is not the command."""
 
     def __repr__(self) -> str:
         # Arguments and values may be secrets, and a repr ends up in logs.
@@ -59,9 +61,10 @@ class StdioTransport:
     """The connection to an agent that runs as our child process."""
 
     def __init__(
-        self, command: str, process: Process, stdin: int, stdout: int, stderr: int
+        self, command: AgentCommand, process: Process, stdin: int, stdout: int, stderr: int
     ) -> None:
-        self._command = command
+        self._command = command.command
+        self._name = command.name
         self._process = process
         self._input = InputPipe(stdin, self._refused)
         self._output = OutputPipe(stdout)
@@ -86,7 +89,7 @@ class StdioTransport:
                 stderr=child_stderr,
             )
             ours.pop_all()
-            return cls(command.command, process, stdin, stdout, stderr)
+            return cls(command, process, stdin, stdout, stderr)
 
     @property
     def pid(self) -> int:
@@ -119,7 +122,9 @@ class StdioTransport:
             return PeerStalled(self._lost)
         stderr = self._errors.text()
         if spoke:
-            return AgentExited(self._command, code=code, signal=signal, stderr=stderr)
+            return AgentExited(
+                self._command, code=code, signal=signal, stderr=stderr, name=self._name
+            )
         if code == _NOT_FOUND_CODE:
             return CommandNotFound(self._command, _last_line(stderr) or "it exited with code 127")
         return NotAnAgent(self._command, code=code, signal=signal, stderr=stderr, printed=printed)

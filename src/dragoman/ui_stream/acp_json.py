@@ -182,7 +182,10 @@ def tokens(found: f.TokenUsage) -> Json:
 
 
 def permission_options(options: Sequence[f.PermissionOption]) -> list[Json]:
-    return [given(optionId=o.id, name=o.name, kind=o.kind, _meta=o.meta) for o in options]
+    return [
+        given(optionId=o.id, name=o.name, kind=o.kind, consequence=o.consequence, _meta=o.meta)
+        for o in options
+    ]
 
 
 def terminal(found: Terminal) -> Json:

@@ -10,6 +10,16 @@ from dragoman.testing import AgentTurn, ScriptedAgent
 
 MODES = [v1.SessionMode(id="code", name="Code"), v1.SessionMode(id="ask", name="Ask")]
 
+SIZES = [
+    {"const": "A", "title": "Alpha", "description": "first"},
+    {"const": "B", "title": "B", "description": "the other"},
+]
+FORM = {
+    "type": "object",
+    "properties": {"size": {"type": "string", "title": "Size", "oneOf": SIZES}},
+    "required": ["size"],
+}
+
 
 async def converse(turn: AgentTurn) -> None:
     match turn.text:
@@ -17,6 +27,10 @@ async def converse(turn: AgentTurn) -> None:
             await turn.cancelled.wait()
         case "never stop":
             await asyncio.sleep(600)
+        case "stream":
+            await stream(turn)
+        case "form":
+            turn.say(f"filled in: {await turn.elicit('Which one?', FORM)}\n")
         case "ask":
             await ask(turn)
         case "ask when told":
@@ -30,6 +44,13 @@ async def converse(turn: AgentTurn) -> None:
 async def ask(turn: AgentTurn) -> None:
     chosen = await turn.request_permission("c", title="Do it", raw_input={"command": "make"})
     turn.say(f"a question: {chosen}\n")
+
+
+async def stream(turn: AgentTurn) -> None:
+    """Say something all the time."""
+    while not turn.cancelled.is_set():
+        turn.say("and so on\n")
+        await asyncio.sleep(0.1)
 
 
 async def told(turn: AgentTurn) -> None:

@@ -15,8 +15,9 @@ examples:
   dragoman chat
   dragoman chat -a gemini --write --cwd ~/project
 
-In the chat, /help lists the commands. Enter sends; Esc Enter, or a backslash at the end of a line,
-begins a new line. Esc or Ctrl-C cancels the running turn, Ctrl-D leaves."""
+In the chat, /help lists the commands. Enter sends; Esc Enter, or a backslash at
+the end of a line, begins a new line. Esc or Ctrl-C cancels the running turn,
+Ctrl-D leaves."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -68,6 +68,11 @@ def is_ours(name: str, theirs: Collection[str]) -> bool:
     return name in OWN and (name == "help" or name not in theirs)
 
 
+def typed_as(name: str, theirs: Collection[str]) -> str:
+    """How a command of ours is typed, where the agent has these."""
+    return f"{'/' if is_ours(name, theirs) else ':'}{name}"
+
+
 async def run_command(talk: Conversation, name: str, text: str) -> None:
     """Raises what goes wrong, as a sentence for the person who typed it."""
     await _COMMANDS[name](talk, text)
@@ -77,7 +82,7 @@ async def _help(talk: Conversation, text: str) -> None:
     theirs = {command.name: command for command in talk.session.state.commands}
     talk.say("ours:", BOLD)
     for name, about in OWN.items():
-        _row(talk, f"{'/' if is_ours(name, theirs) else ':'}{name}", about)
+        _row(talk, typed_as(name, theirs), about)
     if theirs:
         talk.say("the agent's:", BOLD)
     for name, command in theirs.items():

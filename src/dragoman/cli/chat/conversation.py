@@ -17,10 +17,11 @@ from typing import Any
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from dragoman.cli.ask import TerminalAsker, Tty
-from dragoman.cli.chat.commands import OWN, route, run_command
+from dragoman.cli.chat.commands import OWN, route, run_command, typed_as
 from dragoman.cli.chat.completion import Completions
 from dragoman.cli.chat.keys import bindings
 from dragoman.cli.chat.prompt import Prompt
+from dragoman.cli.chat.recap import recap
 from dragoman.cli.chat.scene import Scene
 from dragoman.cli.chat.screen import Screen, ScreenStatus
 from dragoman.cli.engine import hub_of, is_unused, meant_by, open_live, runs_elsewhere
@@ -181,6 +182,8 @@ class Conversation:
             title = single_line(self._live.record.title or "", 60)
             count = f"{turns} turn{'' if turns == 1 else 's'} so far"
             self.say(f"session {self._live.id} goes on, {count}: {title}", DIM)
+            for line in recap(self._live.state):
+                self.show(self.style(line, DIM))
         self.say("/help says what can be typed here, Ctrl-D leaves", DIM)
 
     async def _talk(self) -> int:
@@ -285,7 +288,8 @@ class Conversation:
         if was_lost:
             self.say("the agent was started again, the session goes on", DIM)
         if turn in self.queued:
-            self.say(f"queued: {len(self.queued)} waiting; :drop takes it back", DIM)
+            drop = typed_as("drop", {command.name for command in self.session.state.commands})
+            self.say(f"queued: {len(self.queued)} waiting; {drop} takes it back", DIM)
         else:
             self._stands_there.add(turn.id)
         self._spawn(_end_of(turn))
@@ -365,14 +369,15 @@ class Conversation:
     def _toolbar(self) -> str:
         if self._live is None:
             return ""
-        state, words = self._live.state, self._status.words
+        state = self._live.state
+        asking = self._prompt.is_asking
         model = option_of(state.config_options, "model")
         parts = [
             self._client.name,
             "" if state.mode is None else state.mode.name,
             "" if model is None else str(model.value),
             _context(state),
-            f"{words} · {time.monotonic() - self._status.since:.0f} s" if words else "",
+            "waiting for your answer" if asking else self._status.words,
             f"{len(state.queue)} queued" if state.queue else "",
         ]
         return single_line(" · ".join(filter(None, parts)), 200)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-import time
 from collections.abc import Callable
 
 from prompt_toolkit.application import get_app_or_none
@@ -87,16 +86,8 @@ class ScreenStatus(Status):
     def __init__(self, screen: Screen, style: Style) -> None:
         super().__init__(sys.stdout, visible=False, style=style)
         self._screen = screen
-        self.words = ""
-        self.since = time.monotonic()
-
-    def doing(self, words: str) -> None:
-        if words != self.words:
-            self.words = words
-            self.since = time.monotonic()
 
     def heard(self) -> None:
-        self.since = time.monotonic()
         self._screen.touch()
 
     def write(self, text: str) -> None:

@@ -1,0 +1,149 @@
+"""`dragoman sessions answer`: what a session waits for, and an answer to it from the outside."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from dragoman.cli.form import Field, fields_of
+from dragoman.cli.guard import UsageError
+from dragoman.cli.hubs import meant, opened_hub
+from dragoman.cli.session_list import print_json
+from dragoman.cli.values import assignment
+from dragoman.cli.words import OPERATIONS, command_line
+from dragoman.hub import commands as c
+from dragoman.safe_text import reveal
+from dragoman.session.options import in_order, plain_name
+from dragoman.session.state import Pending, PendingElicitation, PendingPermission
+
+
+def run(options: argparse.Namespace) -> int:
+    asyncio.run(_answer(options))
+    return 0
+
+
+async def _answer(options: argparse.Namespace) -> None:
+    async with opened_hub() as hub:
+        record = await meant(hub.store, options)
+        waiting = (await hub.state(record.id)).pending
+        if options.option is None:
+            _print_waiting(list(waiting.values()), as_json=options.json)
+            return
+        if not waiting:
+            raise UsageError(f"session {record.id} waits for nothing")
+        request = options.request or next(iter(waiting))
+        if request not in waiting:
+            raise UsageError(f"session {record.id} does not wait for {request}")
+        command = _answered(waiting[request], options.option, options.values)
+        await hub.send(record.id, command)
+
+
+# ── what it waits for ─────────────────────────────────────────────────────────────────────────
+
+
+def _print_waiting(waiting: list[Pending], *, as_json: bool) -> None:
+    if as_json:
+        print_json([msgspec.to_builtins(pending) for pending in waiting])
+    elif not waiting:
+        print("it waits for nothing")
+    for pending in () if as_json else waiting:
+        lines = _permission(pending) if isinstance(pending, PendingPermission) else _form(pending)
+        for line in lines:
+            print(reveal(line))
+
+
+def _permission(pending: PendingPermission) -> Iterator[str]:
+    subject = command_line(pending.argv) if pending.argv else ", ".join(pending.paths)
+    operation = OPERATIONS.get(pending.operation, pending.operation)
+    yield f"{pending.id}: {operation} {subject or pending.title}"
+    for option in in_order(pending.options):
+        yield f"    {option.id}  {plain_name(option)} ({option.kind})"
+        if option.consequence:
+            yield f"        {option.consequence}"
+
+
+def _form(pending: PendingElicitation) -> Iterator[str]:
+    yield f"{pending.id}: {pending.message}"
+    if pending.mode == "url":
+        yield f"    open {pending.url or ''}"
+        yield "    accept (when that is done), decline, or cancel"
+        return
+    fields = fields_of(pending.schema)
+    for field in fields:
+        yield f"    {field.name}  {field.title} ({_wanted(field)})"
+        yield from (f"        {line}" for line in filter(None, (field.description, *field.told)))
+    yield f"    {' '.join(['accept', *map(_place, fields)])}, decline, or cancel"
+
+
+def _wanted(field: Field) -> str:
+    if field.default is not None:
+        return f"{field.expected}; else {_as_typed(field.default)}"
+    return f"{field.expected}{'' if field.required else '; optional'}"
+
+
+def _as_typed(value: Any) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case [*values]:
+            return ",".join(map(str, values))
+        case _:
+            return str(value)
+
+
+def _place(field: Field) -> str:
+    needed = field.required and field.default is None
+    return f"{field.name}=…" if needed else f"[{field.name}=…]"
+
+
+# ── the answer ────────────────────────────────────────────────────────────────────────────────
+
+
+def _answered(pending: Pending, word: str, values: list[str]) -> c.Command:
+    """Raises UsageError."""
+    if isinstance(pending, PendingPermission):
+        return _chosen(pending, word, values)
+    match word:
+        case "accept":
+            return c.AnswerElicitation(pending.id, "accept", _filled_in(pending, values))
+        case "decline" | "cancel" if not values:
+            return c.AnswerElicitation(pending.id, word)
+        case "decline" | "cancel":
+            raise UsageError(f"{word} takes no values")
+        case _:
+            raise UsageError(f"a form is answered with accept, decline or cancel, not {word!r}")
+
+
+def _chosen(pending: PendingPermission, word: str, values: list[str]) -> c.Command:
+    if values:
+        raise UsageError(f"unexpected {values[0]!r}: a permission is answered with one word")
+    fitting = [option for option in pending.options if word in (option.id, option.kind)]
+    if len(fitting) != 1:
+        known = ", ".join(option.id for option in in_order(pending.options))
+        raise UsageError(f"{word!r} is no single option of it; there are: {known}")
+    return c.Answer(pending.id, fitting[0].id)
+
+
+def _filled_in(pending: PendingElicitation, values: list[str]) -> dict[str, Any]:
+    fields = {field.name: field for field in fields_of(pending.schema)}
+    content = {name: field.default for name, field in fields.items() if field.default is not None}
+    for name, text in map(assignment, values):
+        if name not in fields:
+            raise UsageError(f"the form has no field {name!r}; it has: {', '.join(fields)}")
+        content[name] = _parsed(fields[name], text)
+    if missing := [
+        name for name, field in fields.items() if field.required and name not in content
+    ]:
+        raise UsageError(f"the form needs {', '.join(f'{name}=…' for name in missing)}")
+    return content
+
+
+def _parsed(field: Field, text: str) -> Any:
+    value = field.parsed(text)
+    if value is None:
+        raise UsageError(f"{field.name}: expected {field.expected}, not {text!r}")
+    return value

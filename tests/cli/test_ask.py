@@ -1,0 +1,115 @@
+"""Asking at a terminal that is not there: what is written, and what becomes of what is typed."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from dragoman.cli.ask import TerminalAsker, Tty
+from dragoman.cli.status import Status
+from dragoman.cli.style import Style
+from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions import PermissionRequest
+from dragoman.session.facts import PermissionOption
+
+
+class Typist(Tty):
+    """Somebody who types these lines; None is Ctrl-D."""
+
+    def __init__(self, *lines: str | None) -> None:
+        self.lines = list(lines)
+        self.written = ""
+
+    def write(self, text: str) -> None:
+        self.written += text
+
+    def forget_typed(self) -> None:
+        pass
+
+    async def line(self) -> str | None:
+        typed = self.lines.pop(0)
+        self.written += "^D\n" if typed is None else f"{typed}\n"
+        return typed
+
+
+def asker(typist: Typist) -> TerminalAsker:
+    return TerminalAsker(typist, Style(colour=False), Status(io.StringIO(), visible=False))
+
+
+async def filled_in(typist: Typist, schema: dict[str, Any] | None) -> ElicitationAnswer:
+    request = ElicitationRequest(request_id="e", message="Who?", mode="form", schema=schema)
+    answer = await asker(typist).create_elicitation(request)
+    assert typist.lines == []
+    return answer
+
+
+# ── forms ─────────────────────────────────────────────────────────────────────────────────────
+
+NAME = {"properties": {"name": {"type": "string"}, "age": {}}, "required": ["name"]}
+
+
+async def test_a_field_that_is_needed_is_asked_for_again() -> None:
+    typist = Typist("", "  ", "Ada", "")
+    assert await filled_in(typist, NAME) == ElicitationAnswer("accept", {"name": "Ada"})
+    assert typist.written == (
+        "\n? Who?\n  Ctrl-D declines\n"
+        "  name: \n  this one is needed\n"
+        "  name:   \n  this one is needed\n"
+        "  name: Ada\n  age (optional): \n"
+    )
+
+
+async def test_the_end_of_input_declines_a_form_wherever_it_comes() -> None:
+    assert await filled_in(Typist(None), NAME) == ElicitationAnswer("decline")
+    assert await filled_in(Typist("Ada", None), NAME) == ElicitationAnswer("decline")
+
+
+async def test_what_does_not_fit_is_asked_for_again_and_enter_takes_the_default() -> None:
+    schema = {"properties": {"many": {"type": "integer", "default": 2}}, "required": ["many"]}
+    typist = Typist("much", "")
+    assert await filled_in(typist, schema) == ElicitationAnswer("accept", {"many": 2})
+    assert "  expected a whole number\n" in typist.written
+
+
+async def test_choices_and_what_they_mean_stand_above_the_field() -> None:
+    sizes = [{"const": "A", "title": "Alpha", "description": "first"}, {"const": "B"}]
+    typist = Typist("Alpha")
+    schema = {"properties": {"x": {"oneOf": sizes, "title": "Pick", "description": "just one"}}}
+    assert await filled_in(typist, schema) == ElicitationAnswer("accept", {"x": "A"})
+    asked = "  just one\n    A  Alpha: first\n    B\n  Pick (one of A, B, optional): Alpha\n"
+    assert typist.written.endswith(asked)
+
+
+async def test_a_form_without_fields_is_not_agreed_to_by_itself() -> None:
+    assert await filled_in(Typist(""), None) == ElicitationAnswer("decline")
+    assert await filled_in(Typist("y"), {"properties": {}}) == ElicitationAnswer("accept")
+
+
+# ── permissions ───────────────────────────────────────────────────────────────────────────────
+
+
+async def permitted(typist: Typist, *kinds: str) -> str | None:
+    request = PermissionRequest(
+        request_id="p",
+        session_id="s",
+        agent="goose",
+        operation="execute",
+        options=tuple(PermissionOption(f"id-{kind}", kind, kind) for kind in kinds),
+    )
+    return await asker(typist).request_permission(request)
+
+
+async def test_a_number_means_the_option_that_is_shown_with_it() -> None:
+    goose = ("allow_always", "allow_once", "reject_once", "reject_always")
+    chosen = [await permitted(Typist(number), *goose) for number in "1234"]
+    assert chosen == ["id-allow_once", "id-allow_always", "id-reject_once", "id-reject_always"]
+
+
+async def test_an_answer_that_is_none_is_told_what_was_expected() -> None:
+    typist = Typist("9", "yes", "", "1")
+    assert await permitted(typist, "allow_once", "reject_once") == "id-allow_once"
+    assert typist.written.count("expected a number, from 1 to 2\nchoose 1-2: ") == 3
+
+
+async def test_the_end_of_input_answers_no_question() -> None:
+    assert await permitted(Typist(None), "allow_once") is None

@@ -1,0 +1,88 @@
+"""`dragoman serve` on a terminal: which browser is opened, and what is said at its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.server_process import SECONDS, ServerProcess, server_process
+
+NO_BROWSER = "dragoman: there is no browser with windows here: open the address above in one\n"
+
+
+def program(folder: Path, name: str, told: Path) -> None:
+    """Writes down what it was started with."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f'#!/bin/sh\necho "{name} $1" > {told}.new\n/bin/mv {told}.new {told}\n')
+    path.chmod(0o755)
+
+
+def eventually(seen: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not seen():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{}, {"DISPLAY": ":7"}, {"BROWSER": "lynx"}, {"BROWSER": "lynx %s", "DISPLAY": ":7"}],
+)
+def test_a_browser_of_terminals_is_never_started(tmp_path: Path, variables: dict[str, str]) -> None:
+    told = tmp_path / "told"
+    for name in ("www-browser", "lynx", "w3m"):
+        program(tmp_path / "bin", name, told)
+    variables = {"PATH": str(tmp_path / "bin"), "TERM": "screen", **variables}
+    with server_process(tmp_path, "--open", **variables) as server:
+        eventually(lambda: NO_BROWSER in server.errors.read_text())
+        with server.http as http:
+            assert http.get("/healthz").status_code == 200
+    assert not told.exists()
+    assert not (tmp_path / "state" / "open.html").exists()
+
+
+def test_a_browser_with_windows_is_opened_where_there_is_a_display(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    for name in ("x-www-browser", "lynx"):
+        program(tmp_path / "bin", name, told)
+    variables = {"PATH": str(tmp_path / "bin"), "TERM": "screen", "DISPLAY": ":7"}
+    with server_process(tmp_path, "--open", **variables) as server:
+        eventually(told.exists)
+        assert told.read_text().startswith("x-www-browser file://")
+        assert NO_BROWSER not in server.errors.read_text()
+
+
+# ── the end ───────────────────────────────────────────────────────────────────────────────────
+
+
+def prompted(server: ServerProcess, agent: str) -> str:
+    """A session whose turn runs, or has ended."""
+    with server.http as http:
+        place = {"agent": agent, "cwd": str(server.workspace)}
+        session = http.post("/api/sessions", json=place).json()["id"]
+        assert http.post(f"/api/sessions/{session}/prompt", json={"text": "go"}).is_success
+    return session
+
+
+def status(server: ServerProcess, session: str) -> str:
+    with server.http as http:
+        return http.get(f"/api/sessions/{session}").json()["status"]
+
+
+def test_the_end_says_that_turns_were_cut_off(tmp_path: Path) -> None:
+    with server_process(tmp_path) as server:
+        session = prompted(server, "endless")
+        eventually(lambda: status(server, session) == "running")
+        assert server.end() == 0
+    assert server.errors.read_text().rstrip().endswith("1 running turn is cut off")
+
+
+def test_the_end_says_nothing_when_nothing_ran(tmp_path: Path) -> None:
+    with server_process(tmp_path) as server:
+        session = prompted(server, "steady")
+        eventually(lambda: status(server, session) == "idle")
+        assert server.end() == 0
+    assert "cut off" not in server.errors.read_text()

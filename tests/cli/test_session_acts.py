@@ -1,0 +1,168 @@
+"""What is done with sessions beside talking in them: shown, answered, renamed, let go."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import pytest
+from support.command import COMMAND, Done, Dragoman
+from support.screen import Screen, needs_tmux, on_screen
+
+
+def refused(done: Done, *words: str, code: int = 2) -> None:
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done
+    for word in words:
+        assert word in done.err
+
+
+@contextmanager
+def running(user: Dragoman, *words: str) -> Generator[subprocess.Popen[bytes]]:
+    """A run in which the agent has begun to answer."""
+    with user.started(*words, "wait") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"started\n"
+        yield process
+
+
+# ── shown ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_turn_that_was_stopped_is_shown_as_stopped(user: Dragoman) -> None:
+    with running(user, "--session", "fix") as process:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    user("--session", "fix", "go on")
+    shown = user("sessions", "show", "fix").lines
+    stopped = shown.index("the turn was cancelled")
+    assert shown.index("started") < stopped < shown.index("› go on")
+    assert "the turn was cancelled" not in shown[stopped + 1 :]
+
+
+def test_a_turn_that_failed_is_shown_with_its_error(dragoman: Dragoman) -> None:
+    assert dragoman("--session", "fix", "/fail").code == 1
+    shown = dragoman("sessions", "show", "fix")
+    assert shown.lines[-1].startswith("the turn failed: the demo agent failed, as it was told to")
+
+
+def test_a_turn_that_the_agent_cut_short_is_shown_with_why(dragoman: Dragoman) -> None:
+    dragoman("--session", "fix", "hello", agent="early_stop")
+    assert dragoman("sessions", "show", "fix").lines[-1] == "the turn ended early: max_tokens"
+
+
+# ── answered ──────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def asking(user: Dragoman) -> Generator[Screen]:
+    """A window in which a form of the demo agent waits."""
+    command = [str(COMMAND), "--session", "fix", "/ask"]
+    with on_screen(command, env=user.env, cwd=user.workspace) as screen:
+        screen.wait_for("? A few questions")
+        yield screen
+
+
+@needs_tmux
+def test_a_form_is_listed_with_its_fields_and_filled_in_from_outside(dragoman: Dragoman) -> None:
+    with asking(dragoman) as screen:
+        listed = dragoman("sessions", "answer", "fix")
+        assert listed.lines[0].endswith(": A few questions, to show a form")
+        assert listed.lines[1:] == [
+            "    name  Name (a text)",
+            "    colour  Colour (one of red, green, blue; else green)",
+            "    count  How many (a whole number; optional)",
+            "    gift  It is a gift (yes or no; else no)",
+            "    accept name=… [colour=…] [count=…] [gift=…], decline, or cancel",
+        ]
+        for words, complaint in (
+            (("yes",), "a form is answered with accept, decline or cancel, not 'yes'"),
+            (("accept",), "the form needs name=…"),
+            (("accept", "nome=x"), "the form has no field 'nome'; it has: name, colour, count"),
+            (("accept", "name=x", "count=y"), "count: expected a whole number, not 'y'"),
+            (("accept", "x"), "expected OPTION=VALUE"),
+            (("decline", "name=x"), "decline takes no values"),
+        ):
+            refused(dragoman("sessions", "answer", "fix", *words), complaint)
+        assert dragoman("sessions", "answer", "fix", "accept", "name=Ada", "count=3").code == 0
+        screen.wait_for("exit code 0")
+    shown = dragoman("sessions", "show", "fix").lines
+    assert {"- name: Ada", "- count: 3", "- colour: green", "- gift: False"} <= set(shown)
+
+
+@needs_tmux
+def test_a_permission_takes_no_values(dragoman: Dragoman) -> None:
+    command = [str(COMMAND), "--session", "fix", "hello"]
+    with on_screen(command, env=dragoman.env, cwd=dragoman.workspace) as screen:
+        screen.wait_for("choose 1-")
+        done = dragoman("sessions", "answer", "fix", "allow_once", "name=x")
+        refused(done, "unexpected 'name=x': a permission is answered with one word")
+        screen.press("C-c")
+        assert screen.exit_code() == 130
+
+
+# ── renamed, counted ──────────────────────────────────────────────────────────────────────────
+
+
+def test_an_empty_title_is_refused(user: Dragoman) -> None:
+    user("--session", "fix", "one")
+    for title in ("", "  "):
+        refused(user("sessions", "rename", "fix", title), "the title is empty")
+    [found] = json.loads(user("sessions", "list", "--json").out)
+    assert found["title"] == "one"
+
+
+@pytest.mark.parametrize("count", ["0", "-3", "x"])
+def test_a_list_of_less_than_one_is_refused(user: Dragoman, count: str) -> None:
+    for words in (("list",), ("search", "x")):
+        done = user("sessions", *words, "--limit", count)
+        refused(done, f"--limit: expected a whole number from 1, not {count}")
+
+
+# ── let go ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_session_that_runs_is_deleted_once_it_was_closed(user: Dragoman) -> None:
+    with running(user, "--session", "fix") as process:
+        [found] = json.loads(user("sessions", "list", "--json").out)
+        hint = f"`dragoman sessions close {found['id']}` ends it there, then it can be deleted"
+        refused(user("sessions", "delete", "fix"), "is run by process", hint, code=1)
+        assert user("sessions", "close", "fix").code == 0
+        process.wait(30)
+    assert user("sessions", "delete", "fix").code == 0
+    assert json.loads(user("sessions", "list", "--json").out) == []
+
+
+def known(user: Dragoman) -> list[str]:
+    listed = user("sessions", "list", "--known", "-a", "demo", "--json")
+    return [each["agentSessionId"] for each in json.loads(listed.out)]
+
+
+def test_a_session_that_nothing_was_asked_in_is_forgotten_by_the_agent_too(
+    dragoman: Dragoman,
+) -> None:
+    for words, code in (
+        (("--list-modes", "--list-commands"), 0),
+        (("--mode", "bogus", "hi"), 2),
+        (("--model", "bogus", "hi"), 2),
+        (("--set", "foo=bar", "hi"), 2),
+    ):
+        assert dragoman(*words).code == code
+        assert known(dragoman) == []
+
+
+def test_a_session_that_was_asked_something_before_stays(dragoman: Dragoman) -> None:
+    assert dragoman("--session", "fix", "/think").code == 0
+    [before] = known(dragoman)
+    assert dragoman("--session", "fix", "--mode", "bogus", "hi").code == 2
+    assert dragoman("--resume", before, "--list-modes").code == 0
+    assert known(dragoman) == [before]
+
+
+def test_a_session_whose_id_was_wanted_stays(dragoman: Dragoman) -> None:
+    saved = dragoman.home / "id"
+    assert dragoman("--no-store", "--save-session", str(saved), "--list-modes").code == 0
+    assert known(dragoman) == [saved.read_text().strip()]
+    assert dragoman("--no-store", "--resume", saved.read_text().strip(), "/think").code == 0

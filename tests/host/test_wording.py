@@ -1,0 +1,52 @@
+"""What a question says about an answer for always: the rule it leaves, or why it leaves none."""
+
+from __future__ import annotations
+
+from dragoman.host.answers import Answer, NoRule
+from dragoman.host.matching import Rule
+from dragoman.host.wording import with_consequences
+from dragoman.session.facts import PermissionOption
+
+GOOSE = [
+    PermissionOption(kind, kind, kind)
+    for kind in ("allow_always", "allow_once", "reject_once", "reject_always")
+]
+
+
+def make(answer: Answer) -> Rule:
+    return Rule(effect=answer, operation="execute", argv=("make",), scope="project", project="/ws")
+
+
+def consequences(
+    options: list[PermissionOption], why: NoRule | None = None, *, claimed: bool = True
+) -> dict[str, str | None]:
+    told = with_consequences(options, make if why is None else lambda _: why, claimed=claimed)
+    assert [each.id for each in told] == [each.id for each in options]
+    return {option.kind: option.consequence for option in told}
+
+
+def test_every_always_says_which_rule_will_be_written() -> None:
+    assert consequences(GOOSE) == {
+        "allow_always": "from now on: allow running exactly make in this project",
+        "allow_once": None,
+        "reject_once": None,
+        "reject_always": "from now on: refuse running exactly make in this project",
+    }
+
+
+def test_every_always_that_leaves_no_rule_says_that_it_counts_once_and_why() -> None:
+    why = NoRule("the command is a shell line")
+    ours = consequences(GOOSE, why, claimed=False)
+    assert ours["allow_always"] == "counts once only: the command is a shell line"
+    assert ours["reject_always"] == "counts once only: the command is a shell line"
+
+
+def test_an_always_that_the_agent_is_told_may_be_kept_by_the_agent() -> None:
+    why = NoRule("so it is")
+    kept = "counts once only, unless the agent itself keeps it: so it is"
+    theirs = consequences(GOOSE, why)
+    # Instead of an allow for always it is told one for once, so that there is nothing to keep.
+    assert theirs["allow_always"] == "counts once only: so it is"
+    assert theirs["reject_always"] == kept
+    without_once = [option for option in GOOSE if option.kind != "allow_once"]
+    assert consequences(without_once, why)["allow_always"] == kept
