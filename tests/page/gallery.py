@@ -211,11 +211,13 @@ def _task(folder: Path) -> list[e.Event]:
 
 
 def _asking(folder: Path) -> list[e.Event]:
+    words = "running exactly git tag -a v2.1.0 -m 'Release 2.1' for demo in this project"
+    always, never = f"from now on: allow {words}", f"from now on: refuse {words}"
     options = [
         PermissionOption("allow", "Allow once", "allow_once"),
-        PermissionOption("allow_always", "Allow always", "allow_always"),
+        PermissionOption("allow_always", "Allow always", "allow_always", always),
         PermissionOption("reject", "Reject", "reject_once"),
-        PermissionOption("reject_always", "Reject always", "reject_always"),
+        PermissionOption("reject_always", "Reject always", "reject_always", never),
     ]
     schema = {
         "type": "object",

@@ -69,6 +69,7 @@ async def told_session(
     cwd: Path,
     *,
     title: str = "A session",
+    name: str | None = None,
     agent: str = "demo",
     parent: str | None = None,
     created_at: float | None = None,
@@ -82,6 +83,7 @@ async def told_session(
         created_at=now if created_at is None else created_at,
         updated_at=now,
         title=title,
+        name=name,
         parent=parent,
     )
     try:

@@ -125,3 +125,33 @@ async def test_the_first_screen_says_what_needs_one_and_what_was_done_lately(
         await expect(lately.get_by_role("link")).to_have_count(2)
         await lately.get_by_role("link", name="Fix the parser").click()
         await expect(page.locator(".head h1")).to_contain_text("Fix the parser")
+
+
+async def test_what_failed_is_marked_in_the_list_before_one_opens_it(gallery: Site) -> None:
+    async with looking(gallery) as page:
+        row = page.locator(".session", has_text="Write the chapter")
+        await expect(row.locator(".status")).to_have_attribute("title", "failed")
+        row = page.locator(".session", has_text="Fix the parser")
+        await expect(row.locator(".status")).to_have_attribute("title", "ready")
+
+
+async def test_what_is_new_is_bold_in_both_lists_and_nothing_else(tmp_path: Path) -> None:
+    site = prepared(tmp_path)
+    weight = "(e) => Number(getComputedStyle(e).fontWeight)"
+    async with told_session(site.home, "one", site.workspace, title="One") as teller:
+        await teller.tell([e.UserMessage(Text("Hello"))])
+        await site.start()
+        try:
+            async with browsed() as browser, person(browser, site) as page:
+                lately = page.locator(".shelf .words bdi")
+                listed = page.locator(".session .title")
+                await lately.wait_for()
+                for place in (lately, listed):
+                    assert await place.evaluate(weight) == 400
+                await teller.tell([e.TurnStarted("t", [Text("More")]), e.TurnEnded("t")])
+                await expect(page.locator(".session.unread")).to_have_count(1)
+                await expect(page.locator(".shelf .unread")).to_have_count(1)
+                for place in (lately, listed):
+                    assert await place.evaluate(weight) == 650
+        finally:
+            await site.stop()

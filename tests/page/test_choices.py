@@ -120,3 +120,63 @@ async def test_why_an_agent_did_not_start_is_said_where_one_asked_for_it(tmp_pat
         await dialog.get_by_role("button", name="Dismiss").click()
         await expect(dialog.get_by_role("alert")).to_have_count(0)
         await expect(dialog.get_by_label("Agent")).to_have_value("broken")
+
+
+async def test_a_folder_that_is_not_there_is_said_at_its_field(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path) as site,
+        browsed() as browser,
+        person(browser, site, refused=400) as page,
+    ):
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        dialog = page.get_by_role("dialog", name="New session")
+        field = dialog.get_by_label("Folder")
+        await expect(field).to_have_value(str(site.workspace))
+        await expect(dialog).to_contain_text("Where the server was started")
+        await field.fill("/nonexistent")
+        await dialog.get_by_role("button", name="Start", exact=True).click()
+        await expect(dialog.get_by_role("alert")).to_have_text(
+            "/nonexistent: there is no such folder"
+        )
+        await expect(page.locator(".toast")).to_have_count(0)
+        await expect(field).to_have_attribute("aria-invalid", "true")
+        await field.fill("")
+        await expect(dialog).to_contain_text("Where the server was started")
+        await dialog.get_by_role("button", name="Start", exact=True).click()
+        await expect(page.locator(".head .facts")).to_contain_text(site.workspace.name)
+
+
+async def test_the_folder_is_that_of_the_project_one_is_in(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await page.get_by_label("Folder").fill(str(other))
+        await page.get_by_role("button", name="Start", exact=True).click()
+        await page.wait_for_url("**/#/s/*")
+        await expect(page.locator("#composer")).to_be_focused()
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        field = page.get_by_label("Folder")
+        await expect(field).to_have_value(str(other))
+        await expect(page.get_by_role("dialog")).to_contain_text("The project you are in")
+        await page.keyboard.press("Escape")
+        await page.evaluate("location.hash = '#/'")
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await expect(field).to_have_value(str(site.workspace))
+
+
+async def test_a_failure_in_a_dialog_is_over_with_it(tmp_path: Path) -> None:
+    broken = {"command": "sh", "args": ["-c", "exit 3"]}
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"agent_servers": {"broken": broken}}))
+    async with (
+        served(tmp_path, "--settings", str(settings)) as site,
+        browsed() as browser,
+        person(browser, site, refused=502) as page,
+    ):
+        toast = page.locator(".toast.bad")
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        await page.get_by_role("button", name="Start", exact=True).click()
+        await toast.wait_for()
+        await page.keyboard.press("Escape")
+        await expect(toast).to_have_count(0)

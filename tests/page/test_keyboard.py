@@ -42,6 +42,7 @@ async def test_a_dialog_begins_where_one_writes_and_gives_the_focus_back(gallery
         await expect(page.get_by_label("Folder")).to_be_focused()
         await page.keyboard.press("Escape")
         await expect(page.locator(".scroller")).to_be_focused()
+        await expect(page.locator("dialog")).to_have_count(0)
         await page.keyboard.press("f")
         await expect(page.get_by_label("First prompt")).to_be_focused()
 
@@ -123,3 +124,19 @@ async def test_escape_twice_stops_the_turn(tmp_path: Path) -> None:
         await page.keyboard.press("Escape")
         await finished(page)
         await expect(page.locator(".turnline")).to_contain_text("Stopped")
+
+
+async def test_the_palette_shows_what_can_be_done_before_one_types(gallery: Site) -> None:
+    async with looking(gallery) as page:
+        await page.evaluate("location.hash = '#/s/fix'")
+        await page.locator(".row").first.wait_for()
+        await page.keyboard.press("Control+k")
+        options = page.get_by_role("listbox", name="Results").get_by_role("option")
+        for name in ("Archive this session", "Export this session", "New session", "Policies"):
+            await expect(options.filter(has_text=name)).to_have_count(1)
+        await page.keyboard.type("archive")
+        await expect(options.first).to_contain_text("Archive this session")
+        await page.get_by_role("combobox", name="Go to, or do").fill("export")
+        async with page.expect_download() as download:
+            await page.keyboard.press("Enter")
+        assert (await download.value).suggested_filename == "fix.jsonl"

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from page.browsing import browsed, looking, new_session, person
-from page.site import Site, served
+from page.seeding import told_session
+from page.site import Site, prepared, served
 from playwright.async_api import expect
+
+from dragoman.session import events as e
+from dragoman.session.content import Diff, TerminalItem, Text
 
 
 async def test_a_session_is_looked_back_at_on_a_time_line(gallery: Site) -> None:
@@ -56,7 +60,9 @@ async def test_what_went_wrong_is_told_as_it_was(gallery: Site) -> None:
     async with looking(gallery) as page:
         await page.evaluate("location.hash = '#/s/chapter'")
         await expect(page.locator(".reset")).to_contain_text("knows nothing of what stands above")
-        await expect(page.locator(".notice.error")).to_contain_text("model is overloaded")
+        await expect(page.locator(".notice.error")).to_have_text(
+            "The turn was cut short: the agent ended with exit code 1: model is overloaded"
+        )
         await expect(page.locator(".notice.warning")).to_contain_text("Rate limit")
         await expect(page.locator(".meter.high").first).to_contain_text("nearly full")
         await expect(page.locator(".picture img")).to_be_visible()
@@ -144,7 +150,7 @@ async def test_answers_and_links_are_copied(gallery: Site) -> None:
 async def test_the_policies_screen_says_why_something_was_allowed(gallery: Site) -> None:
     async with looking(gallery) as page:
         await page.evaluate("location.hash = '#/policies'")
-        why = page.get_by_role("region", name="Why was this allowed?")
+        why = page.get_by_role("region", name="What was decided lately")
         await expect(why).to_contain_text("write parse.py")
         await expect(why).to_contain_text("a rule of yours")
         await why.get_by_role("link", name="Fix the parser").click()
@@ -180,3 +186,33 @@ async def test_nothing_of_the_past_can_be_answered(gallery: Site) -> None:
         await expect(page.locator(".card.permission")).to_have_count(1)
         for name in ("Allow once", "Reject always", "Decline"):
             await expect(page.get_by_role("button", name=name)).to_be_disabled()
+
+
+async def test_a_name_a_shell_line_and_what_changes_nothing_are_shown_as_they_are(
+    tmp_path: Path,
+) -> None:
+    site = prepared(tmp_path)
+    same = Diff(str(site.workspace / "a.txt"), "same\n", old_text="same\n")
+    line = "echo SHELL && pwd"
+    async with told_session(
+        site.home, "one", site.workspace, title="A title", name="nightly"
+    ) as it:
+        await it.tell(
+            [
+                e.SessionOpened("x", str(site.workspace), "new", agent="demo"),
+                e.TurnStarted("t", [Text("Go")]),
+                e.TerminalStarted("x", [line], str(site.workspace)),
+                e.ToolCallUpdated("c", status="completed", content=[same, TerminalItem("x")]),
+                e.TurnEnded("t", "end_turn"),
+            ]
+        )
+    await site.start()
+    try:
+        async with browsed() as browser, person(browser, site) as page:
+            await expect(page.locator(".session .tag.name")).to_have_text("nightly")
+            await page.locator(".session a").click()
+            await expect(page.locator(".head .tag.name")).to_have_text("nightly")
+            await expect(page.locator(".toolbody .term .argv")).to_have_text(line)
+            await expect(page.locator(".toolbody .diff .counts")).to_have_text("No change")
+    finally:
+        await site.stop()

@@ -33,6 +33,51 @@ async def test_a_form_is_filled_in_and_the_agent_gets_it(tmp_path: Path) -> None
         await expect(page.locator(".said.agent").last).to_contain_text("decline: None")
 
 
+async def test_choices_that_say_what_they_mean_are_all_in_sight(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "offers")) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "Ask me")
+        form = page.locator(".card.elicitation")
+        await expect(form).to_contain_text("the first and shortest")
+        await expect(form.get_by_role("combobox")).to_have_count(0)
+        await ready(form)
+        # It is needed, and so nothing is sent without it.
+        await form.get_by_role("button", name="Send").click()
+        await expect(form.get_by_role("button", name="Send")).to_be_enabled()
+        await form.get_by_role("radio", name="Beta").check()
+        await form.get_by_role("button", name="Send").click()
+        await expect(page.locator(".said.agent")).to_contain_text("accept: {'way': 'B'}")
+
+
+async def test_each_turn_that_was_stopped_says_so(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "waits")) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "first")
+        await expect(page.locator(".said.agent")).to_have_count(1)
+        for text in ("second", "last"):
+            await prompt(page, text)
+        stop, then = page.get_by_role("button", name="Stop", exact=True), page.locator(".then")
+        await expect(then).to_have_text("Stop: then 2 queued prompts run")
+        await stop.click()
+        await expect(page.locator(".said.agent")).to_have_count(2)
+        await expect(then).to_have_text("Stop: then 1 queued prompt runs")
+        await stop.click()
+        await finished(page)
+        for _ in range(2):
+            await expect(page.locator(".turnend")).to_have_text(["Stopped.", "Stopped."])
+            await expect(page.locator(".row", has_text="last: under way")).to_have_count(1)
+            await expect(page.locator(".turnline")).to_have_count(0)
+            await page.reload()
+
+
 @pytest.mark.within(90)
 async def test_an_agent_that_does_not_stop_can_be_killed(tmp_path: Path) -> None:
     async with (

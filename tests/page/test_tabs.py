@@ -59,6 +59,21 @@ async def test_a_page_without_a_token_asks_for_one(tmp_path: Path) -> None:
         await expect(page.locator("h1")).to_have_text("Start your first session")
 
 
+async def test_a_wrong_token_is_called_wrong(tmp_path: Path) -> None:
+    async with served(tmp_path) as site, browsed() as browser:
+        page = await browser.new_page()
+        await page.goto(f"{site.url}#token=of-another-server")
+        told = page.get_by_role("alert")
+        await expect(told).to_contain_text("keeps is not the one of this server.")
+        for wrong in ("wrong", "with a space"):
+            await page.get_by_label("Token").fill(wrong)
+            await page.get_by_role("button", name="Sign in").click()
+            await expect(told).to_have_text("That token is not the one of this server.")
+        await page.get_by_label("Token").fill(f"{site.url}#token={site.token}")
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.locator("h1")).to_have_text("Start your first session")
+
+
 async def test_a_link_with_a_wrong_token_signs_nobody_out(tmp_path: Path) -> None:
     async with (
         served(tmp_path) as site,

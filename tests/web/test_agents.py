@@ -7,9 +7,11 @@ from pathlib import Path
 from support.serving import served
 
 from dragoman.errors import AuthRequired
+from dragoman.host.matching import Rule
 from dragoman.schema import v1
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say, write_file
+from dragoman.web.serving import Settings, given_rules
 
 
 async def test_agents_are_listed_with_their_state(tmp_path: Path) -> None:
@@ -152,3 +154,24 @@ async def test_an_always_answer_is_a_rule_that_can_be_revoked(tmp_path: Path) ->
         assert await web.call("GET", "/api/policies") == {"policies": []}
         gone = f"/api/policies?id={stored['id']}"
         assert await web.refused("DELETE", gone) == (404, "unknown_rule")
+
+
+async def test_what_the_server_was_started_with_is_told_beside_the_stored_rules(
+    tmp_path: Path,
+) -> None:
+    denied = Rule(effect="deny", operation="write", path="secret/**", source="rules.json")
+    told = Settings(host="", port=0, cwd="/", rules=[denied], write=True, execute=True)
+    async with served(tmp_path) as web:
+        web.server.given = given_rules(told)
+        answer = await web.call("GET", "/api/policies")
+        assert answer["policies"] == []
+        assert [
+            (each["effect"], each["operation"], each["source"]) for each in answer["given"]
+        ] == [
+            ("deny", "write", "rules.json"),
+            ("allow", "write", "--write"),
+            ("allow", "execute", "--exec"),
+        ]
+        web.server.given = given_rules(Settings(host="", port=0, cwd="/", yolo=True))
+        given = (await web.call("GET", "/api/policies"))["given"]
+        assert {each["source"] for each in given} == {"--yolo"}

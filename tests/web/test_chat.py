@@ -279,6 +279,8 @@ ANSWER: dict[str, Any] = {"id": "1", "role": "assistant", "parts": []}
         ({"id": "../etc/passwd", "messages": [message("x")]}, "invalid"),
         ({"id": "chat-1", "messages": []}, "invalid"),
         ({"id": "chat-1", "messages": [ANSWER]}, "unknown_session"),
+        ({"id": "chat-1", "messages": [message(" ")]}, "invalid"),
+        ({"id": "chat-1", "messages": [message("x") | {"parts": [{"type": "zzz"}]}]}, "invalid"),
         (chat_body("chat-1", acp={"cwd": "not/absolute"}), "invalid"),
         (chat_body("chat-1", acp={"agent": "nobody"}), "unknown_agent"),
     ],
@@ -288,3 +290,4 @@ async def test_what_is_no_chat_is_refused(body: Any, code: str, tmp_path: Path) 
         status, found = await web.refused("POST", "/api/chat", body)
         assert 400 <= status < 500
         assert found == code
+        assert (await web.call("GET", "/api/sessions"))["sessions"] == []

@@ -76,6 +76,22 @@ async def test_what_makes_no_session(body: Any, expected: tuple[int, str], tmp_p
         assert await web.refused("POST", "/api/sessions", body) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("none", "{}: there is no such folder"), ("file", "{}: this is not a folder")],
+)
+async def test_a_folder_that_is_not_there_is_named(
+    name: str, sentence: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    path = str(tmp_path / name)
+    async with served(tmp_path, scripted()) as web:
+        answer = await web.http.post("/api/sessions", json={"cwd": path})
+        error = answer.json()["error"]
+        assert error["message"] == sentence.format(path)
+        assert error["detail"] == {"path": path}
+
+
 async def test_a_list_is_filtered_and_comes_in_pages(tmp_path: Path) -> None:
     agents = {**scripted(), "other": ScriptedAgent()}
     async with served(tmp_path, agents) as web:

@@ -271,9 +271,10 @@ async def test_cancel_says_whether_there_was_a_turn(tmp_path: Path) -> None:
         session_id = await web.new_session()
         path = f"/api/sessions/{session_id}/cancel"
         assert await web.call("POST", path) == {"cancelled": False}
-        await web.prompt(session_id)
+        turn = await web.prompt(session_id)
         assert await web.call("POST", path) == {"cancelled": True}
-        assert (await web.detail(session_id))["status"] == "idle"
+        shown = await web.detail(session_id)
+        assert (shown["status"], shown["stopped"]) == ("idle", {turn: "cancelled"})
 
 
 async def test_an_agent_that_was_killed_is_started_again_for_the_next_prompt(

@@ -29,3 +29,10 @@ test('a patch is drawn as rows, and what is done to the file is said', () => {
   expect(file.rows.map((row) => row.sign).join('')).toBe('@ -+')
   expect(diffRows({ type: 'diff', path: 'b.py', new_text: '', operation: 'delete' }).note).toBe('deleted')
 })
+
+test('the same content is no change; what is only named is not known to be one', () => {
+  const same = diffRows({ type: 'diff', path: 'a', old_text: 'one\n', new_text: 'one\n' })
+  expect([same.unchanged, same.rows]).toEqual([true, []])
+  expect(diffRows({ type: 'diff', path: 'a', old_text: null, new_text: '' }).unchanged).toBe(false)
+  expect(diffRows({ type: 'diff', path: 'a', old_text: '', new_text: '', operation: 'modify' }).unchanged).toBe(false)
+})

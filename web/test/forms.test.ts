@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { completed, completingAt } from '../src/core/completion'
-import { answerOf, fieldsOf } from '../src/core/form'
-import { byProject, shownSessions } from '../src/core/listing'
+import { answerOf, areDescribed, fieldsOf } from '../src/core/form'
+import { byProject, nameBeside, shownSessions } from '../src/core/listing'
 import { within } from '../src/core/format'
 import type { Summary } from '../src/live/api'
 
@@ -23,6 +23,16 @@ test('a schema becomes fields, and what was typed an answer', () => {
   expect(answerOf(fields, { name: 'x', age: '7', many: ['b'] })).toEqual({ name: 'x', age: 7, sure: true, many: ['b'] })
 })
 
+test('what a choice means is kept, for one and for many', () => {
+  const described = [{ const: 'A', title: 'Alpha', description: 'the first' }, { const: 'B', title: 'Beta' }]
+  const [one, many, plain] = fieldsOf({
+    properties: { one: { type: 'string', oneOf: described }, many: { type: 'array', items: { anyOf: described } }, plain: { enum: ['x'] } },
+  })
+  expect(one?.choices).toEqual([{ value: 'A', label: 'Alpha', description: 'the first' }, { value: 'B', label: 'Beta' }])
+  expect(many?.choices).toEqual(one?.choices)
+  expect([one, many, plain].map((field) => areDescribed(field?.choices ?? []))).toEqual([true, true, false])
+})
+
 test('no schema has no fields', () => {
   expect(fieldsOf(null)).toEqual([])
 })
@@ -37,7 +47,7 @@ test('commands complete at the start, files behind an @', () => {
 })
 
 const session = (id: string, cwd: string, more: Partial<Summary> = {}): Summary => ({
-  id, cwd, name: null, title: id, agent: 'demo', agentSessionId: null, status: 'idle', createdAt: '2026-01-01',
+  id, cwd, name: null, title: id, agent: 'demo', agentSessionId: null, status: 'idle', failed: false, createdAt: '2026-01-01',
   updatedAt: `2026-01-0${id.length}`, archived: false, parent: null, lastSeq: 0, owner: null, host: null, ...more,
 })
 
@@ -47,6 +57,12 @@ test('sessions are filtered, newest first, by project', () => {
   expect(shownSessions(all, 'archived', '').map((s) => s.id)).toEqual(['ccc'])
   expect(shownSessions(all, 'all', 'demo B').map((s) => s.id)).toEqual(['bb'])
   expect(byProject(shownSessions(all, 'all', '')).map((group) => group.name)).toEqual(['y/app', 'x/app'])
+})
+
+test('the name of a session stands beside its title where they differ', () => {
+  expect(nameBeside(session('a', '/w', { name: 'fix', title: 'Fix the parser' }))).toBe('fix')
+  expect(nameBeside(session('a', '/w', { name: 'fix', title: 'fix' }))).toBeNull()
+  expect(nameBeside(session('a', '/w', { name: 'fix', title: null }))).toBeNull()
 })
 
 test('a path is shown as seen from the folder, and only from within', () => {

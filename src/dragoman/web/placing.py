@@ -88,16 +88,18 @@ async def _begin_here(server: Server, agent: str, wanted: Wanted) -> str:
 def folder(path: str) -> str:
     """Raises Failure for what is not the absolute path of a folder here."""
     if not os.path.isdir(found := plain(path)):
-        raise _no_folder(path)
+        word = "this is not a folder" if os.path.exists(found) else "there is no such folder"
+        raise _no_folder(path, f"{path}: {word}")
     return found
 
 
 def plain(path: str) -> str:
     """The same for a folder that may be on another host: it is not looked for."""
     if not os.path.isabs(path):
-        raise _no_folder(path)
+        raise _no_folder(path, f"expected the absolute path of a folder, not {path!r}")
     return os.path.normpath(path)
 
 
-def _no_folder(path: str) -> Failure:
-    return Failure(400, "invalid", f"expected the absolute path of a folder, not {path!r}")
+def _no_folder(path: str, sentence: str) -> Failure:
+    """With the path, so that a form can say it at the field where it was typed."""
+    return Failure(400, "invalid", sentence, {"path": path})

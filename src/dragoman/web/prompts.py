@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import msgspec
-
+from dragoman.client.blocks import content_of
 from dragoman.client.mentions import find_mentions
 from dragoman.session.content import Content, Text
 from dragoman.web.failures import Failure
 from dragoman.web.server import Server
 from dragoman.web.shapes.steering import PromptBody
-
-_WORDS = {"mimeType": "mime_type", "_meta": "meta"}
 
 
 async def prompt_content(server: Server, session_id: str, body: PromptBody) -> str | list[Content]:
@@ -39,29 +36,12 @@ async def _part(server: Server, session_id: str, number: int, block: dict[str, A
             live = server.hub.live.get(session_id)
             audio = live is None or live.running.client.capabilities.audio
             return await asyncio.to_thread(server.uploads.content, uri, audio=audio)
-        case {"type": "unknown"}:
-            raise Failure(400, "invalid", f"content[{number}]: expected a known type")
         case _:
             return _converted(number, block)
 
 
 def _converted(number: int, block: dict[str, Any]) -> Content:
     try:
-        return msgspec.convert(_in_our_words(block), Content)
-    except msgspec.ValidationError as error:
+        return content_of(block)
+    except ValueError as error:
         raise Failure(400, "invalid", f"content[{number}]: {error}") from None
-
-
-def _in_our_words(block: dict[str, Any]) -> dict[str, Any]:
-    """ACP's block as one of ours, which is accepted too."""
-    plain = {_WORDS.get(key, key): value for key, value in block.items()}
-    match plain:
-        case {"type": "resource", "resource": {"uri": str()}}:
-            return _flat(plain.pop("resource")) | plain
-        case _:
-            return plain
-
-
-def _flat(resource: dict[str, Any]) -> dict[str, Any]:
-    words = _WORDS | {"text": "content", "_meta": "resource_meta"}
-    return {words.get(key, key): value for key, value in resource.items()}

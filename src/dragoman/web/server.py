@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dragoman.host.matching import Rule
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
 from dragoman.hub.owner import is_gone
 from dragoman.store.records import Owner
 from dragoman.web.costs import Costs
+from dragoman.web.endings import Endings
 from dragoman.web.roster import Roster
 from dragoman.web.shapes.sessions import OwnerShape
 from dragoman.web.sse import Batches
@@ -26,6 +29,8 @@ class Server:
     uploads: Uploads
     cwd: str
     agent: str | None = None
+    given: Sequence[Rule] = ()
+    """What it was started with: a file of rules, and flags."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     batches: Batches = field(default_factory=Batches)
     document: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -33,10 +38,12 @@ class Server:
     making_chats: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Two requests of one new chat make one session."""
     costs: Costs = field(init=False)
+    endings: Endings = field(init=False)
     roster: Roster = field(init=False)
 
     def __post_init__(self) -> None:
         self.costs = Costs(self.hub.store)
+        self.endings = Endings(self.hub.store)
         self.roster = Roster(self.hub.store, self.hub.news, self.closing)
 
     @property

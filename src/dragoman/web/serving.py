@@ -25,6 +25,7 @@ from dragoman.agents.settings import load_settings
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.host.home import data_directory, running_directory
 from dragoman.host.matching import Rule
+from dragoman.host.policy import flag_rules
 from dragoman.host.rulebook import Policy
 from dragoman.hub.hosting import Presence
 from dragoman.hub.hosts import home_of
@@ -76,7 +77,7 @@ def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: A
     """Serve until a signal comes; `announce` is told the address, `log` a line for each request,
     and what an operator should know.
 
-    Raises ConfigError, StoreError, and DragomanError when the address cannot be had.
+    Raises ConfigError, UnknownAgent, StoreError, and DragomanError when the address cannot be had.
     """
     settings = Settings(**told)
     load_settings(settings.settings)  # what is wrong there is said now, and not to the first client
@@ -167,6 +168,8 @@ async def _running(
             lambda: load_settings(settings.settings), policy, new_tap=Frames
         )
         home = home_of(store, data_directory())
+        if settings.agent is not None and home is None:  # else another host may have it
+            launcher.target(settings.agent)
         async with Hub(
             store, launcher, notes=running_directory(), home=home, label=settings.name
         ) as hub:
@@ -187,11 +190,20 @@ async def _running(
                 uploads=uploads,
                 cwd=settings.cwd,
                 agent=settings.agent,
+                given=given_rules(settings),
             )
             async with told_of_outages(store, lambda sentence: log(noted(sentence))):
                 yield server, name
+            if cut := sum(live.session.busy for live in hub.live.values()):
+                log(noted(f"{cut} running turn{'s are' if cut > 1 else ' is'} cut off"))
     finally:
         await store.aclose()
+
+
+def given_rules(settings: Settings) -> tuple[Rule, ...]:
+    """What holds for all sessions of this server and cannot be revoked while it runs."""
+    flags = flag_rules(write=settings.write, execute=settings.execute, yolo=settings.yolo)
+    return (*settings.rules, *flags)
 
 
 def _startable(launcher: SettingsLauncher) -> list[str]:

@@ -329,7 +329,7 @@ _AGENTS = (
         method="GET",
         path="/api/policies",
         handler=agents.policies,
-        summary="The stored permission rules",
+        summary="The stored permission rules, and those the server was started with",
         answer=of_agents.RuleList,
     ),
     Route(

@@ -23,6 +23,64 @@ _FORM = {
 }
 
 
+_DESCRIBED = {
+    "type": "object",
+    "required": ["way"],
+    "properties": {
+        "way": {
+            "type": "string",
+            "title": "Which way",
+            "oneOf": [
+                {"const": "A", "title": "Alpha", "description": "the first and shortest"},
+                {"const": "B", "title": "Beta", "description": "the second, with tests"},
+            ],
+        },
+    },
+}
+
+
+async def _offers(turn: AgentTurn) -> None:
+    reply = await turn.elicit("How shall it be done?", _DESCRIBED)
+    turn.say(f"{reply['action']}: {reply.get('content')}")
+
+
+def offers() -> ScriptedAgent:
+    """Has a form whose choices say what they mean."""
+    return ScriptedAgent(_offers)
+
+
+_UNSORTED = [
+    ("always", "allow_always", "allow_always"),
+    ("once", "allow_once", "allow_once"),
+    ("no", "reject_once", "reject_once"),
+    ("never", "reject_always", "reject_always"),
+]
+
+
+async def _claims(turn: AgentTurn) -> None:
+    call = {"title": "shell", "kind": "execute", "raw_input": {"command": turn.text}}
+    turn.tool_call("c", "shell", kind="execute", status="in_progress")
+    turn.say(f"chosen: {await turn.request_permission('c', _UNSORTED, **call)}")
+
+
+def claims() -> ScriptedAgent:
+    """Wants to run what it is told itself, and names the answer for always first."""
+    return ScriptedAgent(_claims)
+
+
+async def _waits(turn: AgentTurn) -> None:
+    turn.say(f"{turn.text}: under way")
+    if turn.text == "fail":
+        raise InternalError("the model said no")
+    if turn.text != "last":
+        await turn.until_cancelled(asyncio.sleep(600))
+
+
+def waits() -> ScriptedAgent:
+    """Goes on until it is stopped, but for its last turn, and for those that fail."""
+    return ScriptedAgent(_waits)
+
+
 async def _asks(turn: AgentTurn) -> None:
     reply = await turn.elicit("Which colour?", _FORM)
     turn.say(f"{reply['action']}: {reply.get('content')}")

@@ -16,6 +16,8 @@ export interface FileDiff {
   added: number
   removed: number
   created: boolean
+  /** It is known that both texts are the same. */
+  unchanged: boolean
   /** What is done to the file, where that is more than a change of its text. */
   note: string
   rows: DiffRow[]
@@ -40,7 +42,7 @@ export function diffRows(diff: Diff): FileDiff {
 function compared(diff: Diff): FileDiff {
   const before = diff.old_text ?? ''
   const after = diff.new_text
-  const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.old_text == null, note: '', rows: [] }
+  const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.old_text == null, unchanged: diff.operation == null && diff.old_text === after, note: '', rows: [] }
   if (diff.operation != null) return patched(file, diff, diff.operation)
   if (before.length + after.length > MAX_CHARS) return replaced(file, before, after)
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT, timeout: MAX_MS })

@@ -27,5 +27,6 @@ export interface TokenUsage extends Fact {
   cached_read?: number | null
   cached_write?: number | null
 }
-export interface PermissionOption extends Fact { id: string; name: string; kind: string }
+/** The consequence is what an answer for always leads to, in our words. */
+export interface PermissionOption extends Fact { id: string; name: string; kind: string; consequence?: string | null }
 export interface Decision extends Fact { effect: string; reason: string; rule?: Json | null }

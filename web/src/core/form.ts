@@ -3,7 +3,7 @@
 
 import type { Json } from './content'
 
-export interface Choice { value: string; label: string }
+export interface Choice { value: string; label: string; description?: string }
 
 export interface Field {
   name: string
@@ -55,10 +55,21 @@ function kindOf(property: Json): Field['kind'] {
 
 function choicesOf(property: Json): Choice[] {
   const titled = [property.oneOf, property.anyOf].find(Array.isArray) as Json[] | undefined
-  if (titled) return titled.filter((one) => 'const' in one).map((one) => ({ value: String(one.const), label: text(one.title) || String(one.const) }))
+  if (titled) return titled.filter((one) => 'const' in one).map(choiceOf)
   const names = Array.isArray(property.enumNames) ? (property.enumNames as unknown[]) : []
   const values = Array.isArray(property.enum) ? (property.enum as unknown[]) : []
   return values.map((value, at) => ({ value: String(value), label: text(names[at]) || String(value) }))
+}
+
+function choiceOf(one: Json): Choice {
+  const choice: Choice = { value: String(one.const), label: text(one.title) || String(one.const) }
+  if (text(one.description)) choice.description = text(one.description)
+  return choice
+}
+
+/** A list to unfold has no room for more than names. */
+export function areDescribed(choices: readonly Choice[]): boolean {
+  return choices.some((choice) => choice.description !== undefined)
 }
 
 function initialOf(kind: Field['kind'], value: unknown): Field['initial'] {

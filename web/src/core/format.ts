@@ -22,6 +22,12 @@ export function ago(iso: string, now = Date.now()): string {
   return seconds < 86_400 * 30 ? `${Math.round(seconds / 86_400)} d` : new Date(iso).toLocaleDateString()
 }
 
+/** The same as part of a sentence. */
+export function sinceWords(iso: string, now = Date.now()): string {
+  const words = ago(iso, now)
+  return /^\d+ (min|h|d)$/.test(words) ? `${words} ago` : words
+}
+
 export function duration(seconds: number): string {
   if (seconds < 1) return 'less than 1 s'
   if (seconds < 60) return `${Math.round(seconds)} s`

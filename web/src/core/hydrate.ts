@@ -86,10 +86,17 @@ function joined(pieces: unknown[], apart: boolean): unknown[] {
 }
 
 function turnsOf(told: Told): TurnState[] {
-  const turns = told.lastTurn == null ? list(told.turns) : [told.lastTurn as Json]
+  const last = told.lastTurn as Json | null | undefined
+  const turns = last == null ? list(told.turns) : [...stoppedBefore(told, last), last]
   return turns.map((turn) => ({
     status: 'prompting', stop_reason: null, usage: null, error: null, ...turn,
   }) as TurnState)
+}
+
+/** Of the turns before the last, those that did not end as they should. */
+function stoppedBefore(told: Told, last: Json): Json[] {
+  const stopped = Object.entries((told.stopped ?? {}) as Record<string, string>)
+  return stopped.filter(([id]) => id !== last.id).map(([id, reason]) => ({ id, status: 'completed', stop_reason: reason }))
 }
 
 function pendingOf(told: Json): Pending {

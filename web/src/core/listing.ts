@@ -42,6 +42,11 @@ export function byProject(sessions: Summary[]): Group[] {
   return all
 }
 
+/** What the user calls it on the command line, where the title is something else. */
+export function nameBeside(session: Summary): string | null {
+  return session.title && session.name && session.name !== session.title ? session.name : null
+}
+
 export function titleOf(session: Summary): string {
   return session.title || session.name || 'New session'
 }

@@ -99,6 +99,11 @@ export function plainOutput(output: string): string {
   return visible(lines.map((line) => line.slice(line.lastIndexOf('\r', line.length - 2) + 1)).join('\n'))
 }
 
+/** The command that runs. One word alone is a line for a shell: it is shown as it is. */
+export function commandLine(argv: readonly string[]): string {
+  return argv.length === 1 ? argv[0] ?? '' : shellWords(argv)
+}
+
 /** A command as one would type it; what needs quotes has them. */
 export function shellWords(argv: readonly string[]): string {
   return argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ')

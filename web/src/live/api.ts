@@ -3,6 +3,7 @@
 
 import type { Json } from '../core/content'
 import type { Event } from '../core/events'
+import type { Rule } from '../core/rules'
 import { token } from './token'
 
 export type Status = 'idle' | 'running' | 'waiting' | 'interrupted' | 'closed'
@@ -15,6 +16,8 @@ export interface Summary {
   agentSessionId: string | null
   cwd: string
   status: Status
+  /** Its last turn ended with an error. */
+  failed: boolean
   createdAt: string
   updatedAt: string
   archived: boolean
@@ -178,7 +181,7 @@ export const agents = {
   doctor: (name: string) => call<DoctorReport>('POST', `${agentAt(name)}/doctor`),
 }
 
-export interface Host { name: string; alive: boolean; here: boolean; agents: string[]; turns: number }
+export interface Host { name: string; alive: boolean; here: boolean; cwd: string; agents: string[]; turns: number }
 
 export const hosts = () => call<{ hosts: Host[] }>('GET', '/api/hosts')
 
@@ -193,26 +196,13 @@ export interface Amount { amount: number; currency: string }
 /** What was spent since a moment, in each currency. */
 export const costs = (since: number) => call<{ costs: Amount[] }>('GET', `/api/costs${query({ since })}`)
 
-export interface Rule {
-  effect: 'allow' | 'ask' | 'deny'
-  operation?: string
-  agent?: string
-  path?: string
-  argv?: string[]
-  argv_prefix?: string[]
-  host?: string
-  tool?: string
-  anywhere?: boolean
-  scope?: string
-  session?: string
-  project?: string
-  expires_at?: number
-  source?: string
-}
 export interface Policy { id: string; rule: Rule; createdAt: string; usedAt: string | null }
 
+/** `given` is what the server was started with. */
+export interface Rules { policies: Policy[]; given?: Rule[] }
+
 export const policies = {
-  list: () => call<{ policies: Policy[] }>('GET', '/api/policies'),
+  list: () => call<Rules>('GET', '/api/policies'),
   revoke: (id: string) => call<unknown>('DELETE', `/api/policies${query({ id })}`),
 }
 

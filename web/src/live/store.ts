@@ -2,7 +2,8 @@
 
 import type { Event } from '../core/events'
 import type { Pending } from '../core/state'
-import { ApiError, agents, costs, sessions, type AgentInfo, type Amount, type Summary } from './api'
+import type { Rule } from '../core/rules'
+import { ApiError, agents, costs, policies, sessions, type AgentInfo, type Amount, type Summary } from './api'
 import type { Frame, Link } from './frames'
 import { LiveSession } from './session'
 import { Signal } from './signal'
@@ -25,6 +26,8 @@ class Store {
   summaries = new Map<string, Summary>()
   agents: AgentInfo[] = []
   loaded = false
+  /** The rules that the server was started with. */
+  given: Rule[] = []
   /** What was spent since midnight, as far as agents tell it. */
   spent: Amount[] = []
   link: Link = 'connecting'
@@ -56,6 +59,7 @@ class Store {
     document.addEventListener('visibilitychange', () => { if (!document.hidden) this.soon() })
     void this.refresh()
     void this.askAgents()
+    void this.askGiven()
     this.costSoon(0)
     // A host that dies says nothing.
     setInterval(() => { if (this.anyElsewhere()) this.soon() }, HOSTS_MS)
@@ -88,6 +92,8 @@ class Store {
     if (returned) {
       this.soon()
       void this.askAgents()
+      // It may be another server, with other flags.
+      void this.askGiven()
       for (const session of this.live.values()) void session.catchUp()
     }
     this.list.emit()
@@ -112,6 +118,13 @@ class Store {
     this.agents = told.agents
     this.list.emit()
     return told.agents
+  }
+
+  private async askGiven(): Promise<void> {
+    const told = await policies.list().catch(() => null)
+    if (told === null) return
+    this.given = told.given ?? []
+    this.list.emit()
   }
 
   private costSoon(wait: number): void {

@@ -23,8 +23,24 @@ function decoded(text: string): string {
 
 /** Whether the server knows a token: anyone can write a link with a wrong one. */
 async function opens(token: string): Promise<boolean> {
+  return (await tried(token)) === 'known'
+}
+
+/** What the server says to a token that somebody typed. */
+export async function tried(token: string): Promise<'known' | 'unknown' | 'unreachable'> {
   const headers = { Authorization: `Bearer ${token}` }
-  return fetch('/api/sessions?limit=1', { headers, cache: 'no-store' }).then((reply) => reply.ok, () => false)
+  // What cannot be sent in a header is no token of any server.
+  if (!/^[\x21-\x7e]+$/.test(token)) return 'unknown'
+  return fetch('/api/sessions?limit=1', { headers, cache: 'no-store' }).then(
+    (reply) => (reply.ok ? 'known' : reply.status === 401 || reply.status === 403 ? 'unknown' : 'unreachable'),
+    () => 'unreachable',
+  )
+}
+
+/** The token in what was typed: people also paste the whole address. */
+export function tokenIn(typed: string): string {
+  const found = /#token=([^&\s]+)/.exec(typed)
+  return found?.[1] === undefined ? typed.trim() : decoded(found[1])
 }
 
 export function token(): string {

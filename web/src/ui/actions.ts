@@ -2,6 +2,8 @@
 
 import type { LiveSession } from '../live/session'
 import { store } from '../live/store'
+import { archive } from './archive'
+import { download } from './download'
 import type { IconName } from './icons'
 import { currentRoute, go } from './route'
 import { changeSettings, settings } from './settings'
@@ -12,13 +14,13 @@ export interface Action { name: string; icon: IconName; key?: string; run: () =>
 
 export function actions(): Action[] {
   return [
+    ...sessionActions(),
     { name: 'New session', icon: 'plus', key: 'n', run: () => shell.open({ name: 'new' }) },
     { name: 'Import a session', icon: 'down', run: () => shell.open({ name: 'import' }) },
     { name: 'Inbox', icon: 'inbox', key: 'g i', run: () => go('#/inbox') },
     { name: 'Grid', icon: 'grid', key: 'g g', run: () => go('#/grid') },
     { name: 'Agents', icon: 'bot', key: 'g a', run: () => go('#/agents') },
     { name: 'Policies', icon: 'shield', key: 'g p', run: () => go('#/policies') },
-    ...sessionActions(),
     { name: 'Theme: light', icon: 'sun', run: () => changeSettings({ theme: 'light' }) },
     { name: 'Theme: dark', icon: 'moon', run: () => changeSettings({ theme: 'dark' }) },
     { name: 'Theme: as the system', icon: 'half', run: () => changeSettings({ theme: 'system' }) },
@@ -49,10 +51,18 @@ function sessionActions(): Action[] {
     { name: 'Find in transcript', icon: 'search', key: 'Ctrl F', run: () => shell.set({ find: true }) },
     { name: 'Fork this session', icon: 'fork', key: 'f', run: () => shell.open({ name: 'fork', session: id }) },
     { name: 'Rename this session', icon: 'edit', run: () => shell.open({ name: 'rename', session: id }) },
+    ...archiving(id),
+    { name: 'Export this session as JSONL', icon: 'down', run: () => void download(id) },
     { name: 'Replay this session', icon: 'play', run: () => go(`#/s/${encodeURIComponent(id)}/replay`) },
     { name: 'Delete this session', icon: 'trash', run: () => shell.open({ name: 'delete', session: id }) },
     ...TABS.map(([tab, word]): Action => ({ name: `Pane: ${word}`, icon: 'pane', run: () => shell.set({ pane: true, tab }) })),
   ]
+}
+
+function archiving(id: string): Action[] {
+  const session = store.summaries.get(id)
+  if (session === undefined) return []
+  return [{ name: session.archived ? 'Bring this session back from the archive' : 'Archive this session', icon: 'archive', run: () => void archive(session) }]
 }
 
 export async function toggleNotify(): Promise<void> {

@@ -3,10 +3,9 @@
 import { lazy, Suspense, useEffect } from 'react'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
-import { setToken } from '../live/token'
 import { Agents } from './agents'
 import { Help } from './help'
-import { Home, SignedOut } from './home'
+import { Home } from './home'
 import { Icon, type IconName } from './icons'
 import { Inbox } from './inbox'
 import { ImportSession, NewSession } from './new_session'
@@ -20,6 +19,7 @@ import { SessionScreen } from './session_screen'
 import { shell } from './shell'
 import { Sidebar } from './sidebar'
 import { SignIn } from './sign_in'
+import { SignedOut } from './signed_out'
 import { TopBar } from './topbar'
 
 const Grid = lazy(() => import('./grid').then(({ Grid }) => ({ default: Grid })))
@@ -29,7 +29,7 @@ export function App() {
   useSignal(shell.signal)
   const route = useRoute()
   useSignal(store.list)
-  if (store.link === 'refused') return <SignedOut enter={(token) => { setToken(token); location.reload() }} />
+  if (store.link === 'refused') return <SignedOut />
   return (
     <div className={`app ${shell.drawer ? 'drawer' : ''}`}>
       <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus() }}>Skip to the prompt</a>

@@ -1,12 +1,13 @@
-// Why was this allowed? What was decided in a session, by whom or by which rule.
+// What was decided in a session, by whom or by which rule.
 
 import type { AccessDecided, PermissionRequested, PermissionSettled } from '../core/events'
 import type { Decision } from '../core/facts'
 import { clock, within } from '../core/format'
-import { shellWords } from '../core/visible'
+import { reasonOf } from '../core/rules'
+import { commandLine } from '../core/visible'
 import type { LiveSession } from '../live/session'
 import { useHistory, type Past } from './history'
-import { Icon } from './icons'
+import { Icon, type IconName } from './icons'
 import { Plain } from './plain'
 import { Raw } from './tool_call'
 
@@ -25,12 +26,14 @@ export function Decisions({ session }: { session: LiveSession }) {
   )
 }
 
+const ICONS: Record<string, IconName> = { allow: 'check', cancelled: 'stop', answered: 'info' }
+
 export function DecisionRow({ decided, children }: { decided: Decided; children?: React.ReactNode }) {
   const { decision, what, at } = decided
   return (
     <li>
-      <span className={`effect ${decision.effect}`}><Icon name={decision.effect === 'allow' ? 'check' : 'cross'} /> <Plain text={decision.effect} /></span>
-      <span><code><Plain text={what} /></code> <small><Plain text={decision.reason} /> <time>{clock(at)}</time></small>{children}<Raw label="Rule" value={decision.rule} /></span>
+      <span className={`effect ${decision.effect}`}><Icon name={ICONS[decision.effect] ?? 'cross'} /> <Plain text={decision.effect} /></span>
+      <span><code><Plain text={what} /></code> <small><Plain text={reasonOf(decision)} /> · <time>{clock(at)}</time></small>{children}<Raw label="Rule" value={decision.rule} /></span>
     </li>
   )
 }
@@ -49,6 +52,6 @@ export function decisionsIn(events: Past[], cwd: string): Decided[] {
 function subject(event: AccessDecided | PermissionSettled, asked: Map<string, PermissionRequested>, cwd: string): string {
   const about = event.type === 'access' ? event : asked.get(event.request_id)
   if (about === undefined) return 'an earlier question'
-  const what = about.argv != null ? shellWords(about.argv) : (about.paths ?? []).map((path) => within(path, cwd)).join(', ')
+  const what = about.argv != null ? commandLine(about.argv) : (about.paths ?? []).map((path) => within(path, cwd)).join(', ')
   return `${about.operation ?? 'other'} ${what || (about.title ?? '')}`
 }

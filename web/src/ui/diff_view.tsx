@@ -11,7 +11,8 @@ import { Plain } from './plain'
 const FOLDED_ROWS = 24
 const MORE_ROWS = 1000
 
-export function DiffCounts({ file }: { file: Pick<FileDiff, 'added' | 'removed' | 'created'> }) {
+export function DiffCounts({ file }: { file: Pick<FileDiff, 'added' | 'removed' | 'created' | 'unchanged'> }) {
+  if (file.unchanged) return <span className="counts"><span className="tag">No change</span></span>
   return (
     <span className="counts">
       {file.created && <span className="tag">new file</span>}

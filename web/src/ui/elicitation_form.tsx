@@ -1,8 +1,8 @@
 // The agent asks the user for something: a form to fill in, or an address to visit.
 
-import { useMemo, useState, type FormEvent } from 'react'
+import { useId, useMemo, useState, type FormEvent } from 'react'
 import type { Json } from '../core/content'
-import { answerOf, fieldsOf, type Field, type Values } from '../core/form'
+import { answerOf, areDescribed, fieldsOf, type Choice, type Field, type Values } from '../core/form'
 import type { PendingElicitation } from '../core/state'
 import { reveal } from '../core/visible'
 import { sessions } from '../live/api'
@@ -64,6 +64,7 @@ function Address({ url }: { url: string }) {
 interface FieldProps { field: Field; value: string | boolean | string[]; onChange: (value: string | boolean | string[]) => void }
 
 function FormField({ field, value, onChange }: FieldProps) {
+  const group = useId()
   const label = <span className="label"><Plain text={field.label} />{field.required && <span className="quiet"> (needed)</span>}</span>
   const note = field.description && <small><Plain text={field.description} lines /></small>
   if (field.kind === 'many') {
@@ -74,7 +75,7 @@ function FormField({ field, value, onChange }: FieldProps) {
         <legend>{label}</legend>{note}
         {field.choices.map((choice) => (
           <label key={choice.value} className="check">
-            <input type="checkbox" checked={chosen.includes(choice.value)} onChange={() => toggle(choice.value)} /> <Plain text={choice.label} />
+            <input type="checkbox" checked={chosen.includes(choice.value)} onChange={() => toggle(choice.value)} /> <ChoiceWords choice={choice} />
           </label>
         ))}
       </fieldset>
@@ -83,7 +84,30 @@ function FormField({ field, value, onChange }: FieldProps) {
   if (field.kind === 'yes') {
     return <label className="field check"><input type="checkbox" checked={value === true} onChange={(e) => onChange(e.target.checked)} /> {label} {note}</label>
   }
+  if (field.kind === 'one' && areDescribed(field.choices)) {
+    return (
+      <fieldset className="field">
+        <legend>{label}</legend>{note}
+        {!field.required && <Radio group={group} field={field} choice={{ value: '', label: 'No answer' }} value={value as string} onChange={onChange} />}
+        {field.choices.map((choice) => <Radio key={choice.value} group={group} field={field} choice={choice} value={value as string} onChange={onChange} />)}
+      </fieldset>
+    )
+  }
   return <label className="field">{label}{note}<Input field={field} value={value as string} onChange={onChange} /></label>
+}
+
+interface RadioProps { group: string; field: Field; choice: Choice; value: string; onChange: (value: string) => void }
+
+function Radio({ group, field, choice, value, onChange }: RadioProps) {
+  return (
+    <label className="check">
+      <input type="radio" name={group} required={field.required} checked={value === choice.value} onChange={() => onChange(choice.value)} /> <ChoiceWords choice={choice} />
+    </label>
+  )
+}
+
+function ChoiceWords({ choice }: { choice: Choice }) {
+  return <span><Plain text={choice.label} />{choice.description && <small className="meaning"><Plain text={choice.description} lines /></small>}</span>
 }
 
 function Input({ field, value, onChange }: { field: Field; value: string; onChange: (value: string) => void }) {

@@ -52,7 +52,7 @@ function Body({ session, entry, place }: Props) {
     case 'reset':
       return <div className="reset" role="note"><span>The agent’s memory was lost here: it knows nothing of what stands above.</span></div>
     case 'error':
-      return <div className="notice error"><Icon name="alert" /> <span><strong>The turn was cut short.</strong> <Plain text={entry.message} lines /></span></div>
+      return <div className="notice error"><Icon name="alert" /> <span><strong>The turn was cut short:</strong> <Plain text={entry.message} lines /></span></div>
     case 'unknown': return <Unknown kind={entry.kind} raw={entry.raw} />
   }
 }

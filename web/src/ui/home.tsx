@@ -70,21 +70,3 @@ function doing(session: Summary): string {
   const plan = known && currentPlan(known.state)
   return plan?.steps.find((step) => step.status === 'in_progress')?.content ?? ''
 }
-
-/** No token, or one the server does not know. */
-export function SignedOut({ enter }: { enter: (token: string) => void }) {
-  return (
-    <main className="screen home" aria-label="Signed out">
-      <img src="./icon.svg" alt="" width="48" height="48" />
-      <h1>Signed out</h1>
-      <p className="lead">Open the address that <code>dragoman serve</code> printed: it ends in <code>#token=…</code>. Or paste that token here.</p>
-      <form className="searchform" onSubmit={(event) => {
-        event.preventDefault()
-        enter(String(new FormData(event.currentTarget).get('token') ?? ''))
-      }}>
-        <input name="token" type="password" autoComplete="off" aria-label="Token" required autoFocus />
-        <button type="submit" className="primary">Sign in</button>
-      </form>
-    </main>
-  )
-}

@@ -6,14 +6,13 @@ import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
-import { token } from '../live/token'
 import { useAsked } from './asked'
 import { Icon } from './icons'
 import { Meter } from './meter'
 import { Plain } from './plain'
 import { Decisions } from './decisions'
+import { download } from './download'
 import { paths } from './route'
-import { shell } from './shell'
 import { Raw } from './tool_call'
 import { UsageChart } from './usage_chart'
 
@@ -70,15 +69,4 @@ function Capabilities({ session, version }: { session: LiveSession; version: num
 function Fact({ name, value }: { name: string; value: string }) {
   if (!value) return null
   return <><dt>{name}</dt><dd><Plain text={value} /></dd></>
-}
-
-async function download(id: string): Promise<void> {
-  const headers = { Authorization: `Bearer ${token()}` }
-  const response = await fetch(`/api/sessions/${encodeURIComponent(id)}/export`, { headers })
-  if (!response.ok) return shell.say(`The export failed (${response.status}).`, true)
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(await response.blob())
-  link.download = `${id}.jsonl`
-  link.click()
-  URL.revokeObjectURL(link.href)
 }

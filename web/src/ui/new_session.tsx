@@ -1,7 +1,7 @@
 // A new session: which agent, in which folder, in which mode, with which model.
 
 import { useState, type FormEvent } from 'react'
-import { agents as api, hosts as listHosts, sessions, type AgentSession } from '../live/api'
+import { ApiError, agents as api, hosts as listHosts, sessions, type AgentSession } from '../live/api'
 import { ago } from '../core/format'
 import { reveal } from '../core/visible'
 import { useSignal } from '../live/signal'
@@ -11,20 +11,25 @@ import { Modal } from './dialog'
 import { Spinner } from './icons'
 import { offerOf, type Choice } from './offers'
 import { Plain } from './plain'
-import { go, paths } from './route'
+import { currentRoute, go, paths } from './route'
 import { attemptSignedIn, shell } from './shell'
+import { YoloNotice } from './yolo'
 
 // What was chosen for a session that could not begin, because of a sign-in for example.
 let unfinished: { agent: string; folder: string; mode: string; model: string; host: string } | null = null
 
 export function NewSession({ cwd }: { cwd: string | undefined }) {
   const [agent, setAgent] = useAgent(unfinished?.agent)
-  const [folder, setFolder] = useState(cwd ?? unfinished?.folder ?? recentFolders()[0] ?? '')
+  const [typed, setFolder] = useState(cwd ?? unfinished?.folder)
+  const [wrong, setWrong] = useState('')
   const [mode, setMode] = useState(unfinished?.mode ?? '')
   const [model, setModel] = useState(unfinished?.model ?? '')
   const [busy, setBusy] = useState(false)
   const [host, setHost] = useState(unfinished?.host ?? '')
   const hosts = useAsked('hosts', 0, listHosts).value?.hosts.filter((each) => each.alive) ?? []
+  const project = currentFolder()
+  const own = hosts.length > 1 ? hosts.find((each) => each.name === host)?.cwd : hosts[0]?.cwd
+  const folder = typed ?? project ?? own ?? ''
   const offer = offerOf(agent)
   const choose = (name: string) => {
     setAgent(name)
@@ -34,9 +39,14 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
   const create = async (event: FormEvent) => {
     event.preventDefault()
     setBusy(true)
+    setWrong('')
     const config = model.trim() ? { config: { [offer?.modelOption ?? 'model']: model.trim() } } : {}
     const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config }
-    const session = await attemptSignedIn(agent, sessions.create(wish))
+    const session = await attemptSignedIn(agent, sessions.create(wish).catch((error: unknown) => {
+      if (!isAbout(error, folder.trim())) throw error
+      setWrong(error.message)
+      return null
+    }))
     setBusy(false)
     unfinished = session === null ? { agent, folder, mode, model, host } : null
     if (session === null) return
@@ -48,11 +58,14 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
     <Modal title="New session">
       <form className="stack" onSubmit={(event) => void create(event)}>
         <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={choose} /></label>
-        <label className="field">
-          <span className="label">Folder</span>
-          <input list="folders" value={folder} onChange={(e) => setFolder(e.target.value)} placeholder="Where the server was started" spellCheck={false} data-first="" />
-          <datalist id="folders">{recentFolders().map((path) => <option key={path} value={path} />)}</datalist>
-        </label>
+        <div className="field">
+          <label className="field">
+            <span className="label">Folder</span>
+            <input list="folders" value={folder} onChange={(e) => { setFolder(e.target.value); setWrong('') }} placeholder={own ?? 'Where its host was started'} spellCheck={false} data-first="" aria-invalid={wrong !== ''} aria-describedby="folder-note" />
+            <datalist id="folders">{recentFolders().map((path) => <option key={path} value={path} />)}</datalist>
+          </label>
+          <small id="folder-note" className={wrong ? 'wrong' : ''} role={wrong ? 'alert' : undefined}><Plain text={wrong || folderNote(folder.trim(), project, own)} /></small>
+        </div>
         {hosts.length > 1 && (
           <label className="field"><span className="label">Host</span>
             <select value={host} onChange={(e) => setHost(e.target.value)}>
@@ -66,10 +79,28 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
           <Chosen label="Mode" choices={offer?.modes ?? []} value={mode} onChange={setMode} />
           <Chosen label="Model" choices={offer?.models ?? []} value={model} onChange={setModel} />
         </details>
+        <YoloNotice />
         <div className="options"><button type="submit" className="primary" disabled={busy || store.agents.length === 0}>{busy && <Spinner />} {busy ? 'Starting the agent…' : 'Start'}</button></div>
       </form>
     </Modal>
   )
+}
+
+/** The project one is in: that of the session that is open. */
+function currentFolder(): string | undefined {
+  const route = currentRoute()
+  return route.screen === 'session' ? store.summaries.get(route.id)?.cwd : undefined
+}
+
+/** Where the folder in the field comes from; nothing for one that was typed. */
+function folderNote(folder: string, project: string | undefined, own: string | undefined): string {
+  if (folder === '' || folder === own) return own ? 'Where the server was started' : 'Where its host was started'
+  return folder === project ? 'The project you are in' : ''
+}
+
+/** The server names the folder that it has not. */
+function isAbout(error: unknown, folder: string): error is ApiError {
+  return error instanceof ApiError && (error.detail as { path?: string } | null)?.path === folder
 }
 
 interface ChosenProps { label: string; choices: Choice[]; value: string; onChange: (value: string) => void }

@@ -12,7 +12,10 @@ import { shell } from './shell'
 
 interface Item { key: string; icon: IconName; label: string; note: string; run: () => void }
 
-const SHOWN = 14
+// So many sessions that actions are still in sight; with nothing typed yet, only those used last.
+const SESSIONS = 8
+const RECENT = 4
+const ACTIONS = 12
 
 export function Palette() {
   const [query, setQuery] = useState('')
@@ -26,6 +29,7 @@ export function Palette() {
       if (before instanceof HTMLElement && document.activeElement === document.body) before.focus()
     }
   }, [])
+  useEffect(() => { void document.getElementById(`palette-${chosen}`)?.scrollIntoView({ block: 'nearest' }) }, [chosen])
   const close = () => shell.set({ dialog: null })
   const run = (item: Item | undefined) => {
     close()
@@ -62,10 +66,11 @@ export function Palette() {
 
 function ranked(query: string): Item[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean)
-  const all = [...sessionItems(), ...actions().map(actionItem)]
-  const fitting = all.filter((item) => words.every((word) => `${item.label} ${item.note}`.toLowerCase().includes(word)))
+  const fits = (item: Item) => words.every((word) => `${item.label} ${item.note}`.toLowerCase().includes(word))
+  const sessions = sessionItems().filter(fits).slice(0, words.length ? SESSIONS : RECENT)
+  const fitting = [...sessions, ...actions().map(actionItem).filter(fits).slice(0, words.length ? ACTIONS : undefined)]
   if (query.trim()) fitting.push({ key: 'search', icon: 'search', label: `Search all sessions for “${query.trim()}”`, note: '', run: () => go(paths.search(query.trim())) })
-  return fitting.slice(0, SHOWN)
+  return fitting
 }
 
 function sessionItems(): Item[] {

@@ -2,10 +2,12 @@
 // and the rule that an "always" would leave behind. Keys count only while the card has the focus, and
 // not at once: nobody should answer what appeared under their fingers.
 
-import { useLayoutEffect, useRef, useState, type KeyboardEvent, type RefObject } from 'react'
+import { useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from 'react'
+import type { PermissionOption } from '../core/facts'
 import { within } from '../core/format'
+import { consequenceOf, inOrder, plainName } from '../core/options'
 import type { PendingPermission } from '../core/state'
-import { reveal, shellWords } from '../core/visible'
+import { commandLine, reveal } from '../core/visible'
 import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { Icon } from './icons'
@@ -28,13 +30,14 @@ export function PermissionCard({ session, pending, cwd, place }: Props) {
     setSent(optionId)
     if ((await attemptAnswer(sessions.permit(session.id, pending.id, optionId))) === null) setSent(null)
   }
+  const options = useMemo(() => inOrder(pending.options), [pending.options])
   const card = useRef<HTMLElement>(null)
   const byKey = useRef(false)
   useFocusAfter(card, session, pending.id, byKey)
   const onKey = (event: KeyboardEvent) => {
     byKey.current = true
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !/^[1-9]$/.test(event.key)) return
-    const option = pending.options[Number(event.key) - 1]
+    const option = options[Number(event.key) - 1]
     if (option === undefined) return
     event.preventDefault()
     event.stopPropagation()
@@ -50,7 +53,7 @@ export function PermissionCard({ session, pending, cwd, place }: Props) {
       <Subject pending={pending} cwd={cwd} />
       {pending.content.map((item, at) => <ToolContentView key={at} session={session} item={item} cwd={cwd} />)}
       <div className="options">
-        {pending.options.map((option, at) => (
+        {options.map((option, at) => (
           <button
             key={option.id}
             type="button"
@@ -58,29 +61,30 @@ export function PermissionCard({ session, pending, cwd, place }: Props) {
             disabled={sent !== null || session.past}
             onClick={() => void answer(option.id)}
           >
-            <kbd>{at + 1}</kbd> <Plain text={option.name} />
+            <kbd>{at + 1}</kbd> <Plain text={plainName(option)} />
           </button>
         ))}
       </div>
-      <Rules pending={pending} />
+      <Rules options={options} description={pending.description} />
     </section>
   )
 }
 
-/** What each "always" would leave behind. A refusal is about the same as what would be allowed. */
-function Rules({ pending: { options, description } }: { pending: PendingPermission }) {
-  const lasting = options.filter((option) => option.kind.endsWith('always'))
-  if (lasting.length === 0) return null
-  if (!description) return <p className="rule"><Icon name="info" /> Dragoman can make no rule that allows exactly this: “always” counts once here, unless the agent itself keeps it.</p>
-  return lasting.map(({ id, name, kind }) => (
-    <p key={id} className="rule">
-      <Icon name="info" /> “<Plain text={name} />” writes this rule: <code><Plain text={kind === 'reject_always' ? description.replace(/^allow\b/, 'refuse') : description} lines /></code>
+/** What each "always" would leave behind: the rule, or that there will be none, and why. */
+function Rules({ options, description }: { options: PermissionOption[]; description: string | null }) {
+  const lasting = options.flatMap((option) => {
+    const words = consequenceOf(option, description)
+    return words === null ? [] : [{ option, words }]
+  })
+  return lasting.map(({ option, words }) => (
+    <p key={option.id} className="rule">
+      <Icon name="info" /> “<Plain text={plainName(option)} />”: <span className="words"><Plain text={words} lines /></span>
     </p>
   ))
 }
 
 function Subject({ pending, cwd }: { pending: PendingPermission; cwd: string }) {
-  const command = pending.argv === null ? null : pending.argv.length === 1 ? pending.argv[0] ?? '' : shellWords(pending.argv)
+  const command = pending.argv === null ? null : commandLine(pending.argv)
   const drawn = new Set(pending.content.map((item) => (item.type === 'diff' ? item.path : '')))
   const paths = pending.paths.filter((path) => !drawn.has(path))
   return (

@@ -1,12 +1,13 @@
-// The rules that "always" answers left behind: what each allows or forbids, for whom, and since when;
-// and what was decided lately, with the reason.
+// The rules in force: those that "always" answers left behind, and those the server was started with;
+// what each allows or forbids, and for whom. And what was decided lately, with the reason.
 
 import { useEffect, useState } from 'react'
 import type { Event } from '../core/events'
-import { ago, moment, plural } from '../core/format'
-import { reveal, shellWords } from '../core/visible'
+import { moment, plural, sinceWords } from '../core/format'
+import { expiryWords, folded, scopeWords, sourceOf, subjectOf, type Rule } from '../core/rules'
+import { reveal } from '../core/visible'
 import { titleOf } from '../core/listing'
-import { policies, type Policy, type Rule, type Summary } from '../live/api'
+import { policies, type Policy, type Summary } from '../live/api'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
 import { useAsked } from './asked'
@@ -21,26 +22,28 @@ export function Policies() {
   const version = useDecisions()
   const { value, failure, again } = useAsked('rules', version, policies.list)
   const rules = value?.policies ?? null
+  const given = folded(value?.given ?? [])
   const revoke = async (rule: Policy) => {
     if ((await attempt(policies.revoke(rule.id))) !== null) again()
   }
   return (
     <main className="screen" aria-label="Policies">
       <h1>Policies</h1>
-      <p className="lead">Without a rule, an agent may read inside its workspace and must ask for everything else. Deny beats ask, ask beats allow. Rules come from your “always” answers.</p>
+      <p className="lead">Without a rule, reading inside the workspace is allowed, and whatever else an agent asks for is put to you. Deny beats ask, ask beats allow. Rules come from your “always” answers, and from how the server was started. What an agent does by itself without asking, no rule can stop.</p>
       {rules === null && <p className="quiet">{failure ? <Plain text={failure} /> : 'Looking…'}</p>}
-      {rules?.length === 0 && <div className="empty big"><Icon name="shield" /><p>No rules yet. Answer a permission with “always” and the rule it writes is listed here, with a button to take it back.</p></div>}
-      {rules !== null && rules.length > 0 && (
+      {rules?.length === 0 && given.length === 0 && <div className="empty big"><Icon name="shield" /><p>No rules yet. Answer a permission with “always” and the rule it writes is listed here, with a button to take it back.</p></div>}
+      {rules !== null && rules.length + given.length > 0 && (
         <div className="tablewrap" tabIndex={0} role="region" aria-label="Rules">
           <table>
-            <thead><tr><th scope="col">Effect</th><th scope="col">What</th><th scope="col">For</th><th scope="col">Last used</th><th scope="col"><span className="hidden">Actions</span></th></tr></thead>
+            <thead><tr><th scope="col">Effect</th><th scope="col">What</th><th scope="col">For</th><th scope="col">From</th><th scope="col"><span className="hidden">Actions</span></th></tr></thead>
             <tbody>
+              {given.map((rule, at) => <GivenRow key={at} rule={rule} />)}
               {rules.map((rule) => (
                 <tr key={rule.id}>
                   <td><span className={`effect ${rule.rule.effect}`}>{rule.rule.effect}</span></td>
-                  <td>{what(rule.rule)}</td>
+                  <td><What rule={rule.rule} /></td>
                   <td><Scope rule={rule.rule} /></td>
-                  <td title={rule.usedAt ? moment(rule.usedAt) : `made ${moment(rule.createdAt)}`}>{rule.usedAt ? ago(rule.usedAt) : 'never'}</td>
+                  <td title={`made ${moment(rule.createdAt)}${rule.usedAt ? `, used ${moment(rule.usedAt)}` : ''}`}>your answer <small className="beneath">{rule.usedAt ? `last used ${sinceWords(rule.usedAt)}` : 'never used'}</small></td>
                   <td><button type="button" onClick={() => void revoke(rule)}>Revoke</button></td>
                 </tr>
               ))}
@@ -83,8 +86,8 @@ function Why({ version }: { version: number }) {
   const unknown = value?.filter((each) => each === null).length ?? 0
   const where = all.length > recent.length ? `the ${recent.length} sessions used last` : 'your sessions'
   return (
-    <section className="why" aria-label="Why was this allowed?">
-      <h2>Why was this allowed?</h2>
+    <section className="why" aria-label="What was decided lately">
+      <h2>What was decided lately, and why</h2>
       {value === null && <p className="quiet">Looking…</p>}
       {value !== null && decided.length === 0 && <p className="quiet">Nothing was decided in {where}. Every decision is listed here with its reason and its rule.</p>}
       {unknown > 0 && <p className="notice warning"><Icon name="alert" /> <span>What was decided in {plural(unknown, 'session')} could not be asked for.</span></p>}
@@ -105,18 +108,27 @@ async function decidedIn(session: Summary): Promise<Settled[] | null> {
   return past && decisionsIn(past, session.cwd).map((each) => ({ ...each, session }))
 }
 
-function what(rule: Rule) {
-  const command = rule.argv ? shellWords(rule.argv) : rule.argv_prefix ? `${shellWords(rule.argv_prefix)} …` : null
-  const parts = [command, rule.path, rule.host, rule.tool].filter((part): part is string => part != null)
-  return <>{rule.operation ?? 'anything'} {parts.map((part) => <code key={part}>{reveal(part)}</code>)}{rule.anywhere && ' anywhere'}</>
+/** Each rule that the server was started with: there is no button to take it back, but where one can. */
+function GivenRow({ rule }: { rule: Rule }) {
+  const source = sourceOf(rule)
+  return (
+    <tr>
+      <td><span className={`effect ${rule.effect}`}>{rule.effect}</span></td>
+      <td><What rule={rule} /></td>
+      <td><Scope rule={rule} /></td>
+      <td title={reveal(rule.source ?? '')}><Plain text={source.words} /> <small className="beneath">{source.why}</small></td>
+      <td />
+    </tr>
+  )
+}
+
+function What({ rule }: { rule: Rule }) {
+  const { operation, names } = subjectOf(rule)
+  if (rule.anywhere && rule.operation === undefined) return <>anything but writing outside the workspace, and protected files</>
+  return <>{operation} {names.map((name) => <code key={name}>{reveal(name)}</code>)}{rule.anywhere && ' anywhere'}</>
 }
 
 function Scope({ rule }: { rule: Rule }) {
-  const parts = [rule.agent && `agent ${rule.agent}`, rule.project && `in ${rule.project}`, rule.session && `session ${rule.session}`].filter(Boolean)
-  return (
-    <>
-      <Plain text={parts.length ? parts.join(', ') : rule.scope === 'user' || rule.scope === undefined ? 'everything' : rule.scope} />
-      {rule.expires_at != null && <small> until {moment(rule.expires_at)}</small>}
-    </>
-  )
+  const expiry = expiryWords(rule)
+  return <><Plain text={scopeWords(rule)} />{expiry && <small> {expiry}</small>}</>
 }

@@ -15,12 +15,14 @@ import { Gone, Missing } from './gone'
 import { Icon } from './icons'
 import { Meter } from './meter'
 import { remember } from './offers'
+import { NameTag } from './name_tag'
 import { Plain } from './plain'
 import { paths } from './route'
 import { attempt, shell } from './shell'
 import { SidePane } from './side_pane'
 import { StatusMark } from './status'
 import { Transcript } from './transcript'
+import { WhatItMay } from './yolo'
 
 export function SessionScreen({ id, entry }: { id: string; entry: number | null }) {
   const session = store.open(id)
@@ -58,6 +60,7 @@ function Head({ session }: { session: LiveSession }) {
       <h1><Plain text={summary ? titleOf(summary) : state.title ?? 'Session'} /></h1>
       <div className="facts">
         {summary && <StatusMark session={summary} />}
+        {summary && <NameTag session={summary} />}
         <span title={reveal(state.cwd)}><Icon name="folder" /> <Plain text={baseName(state.cwd)} /></span>
         <span><Icon name="bot" /> <Plain text={state.agent || (summary?.agent ?? '')} /></span>
         {state.usage && <Meter usage={state.usage} />}
@@ -114,7 +117,7 @@ function Hints({ session }: { session: LiveSession }) {
   return (
     <div className="hints">
       <h2>What shall it do?</h2>
-      <p>The agent works in <code><Plain text={session.state.cwd} /></code>. It asks before it writes or runs anything, unless a rule says otherwise.</p>
+      <p>The agent works in <code><Plain text={session.state.cwd} /></code>. <WhatItMay /></p>
       <ul>
         <li>Mention a file with <kbd>@</kbd>, attach one by dropping it here.</li>
         {commands.length > 0 && <li>Commands: {commands.map((command) => <code key={command.name}>/<Plain text={command.name} /> </code>)}</li>}

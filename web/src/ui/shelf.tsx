@@ -5,7 +5,9 @@ import { ago, baseName } from '../core/format'
 import { titleOf } from '../core/listing'
 import { reveal } from '../core/visible'
 import type { Summary } from '../live/api'
+import { store } from '../live/store'
 import { Plain } from './plain'
+import { NameTag } from './name_tag'
 import { paths } from './route'
 import { StatusMark } from './status'
 
@@ -18,10 +20,10 @@ export function Shelf({ name, sessions, note = () => '', more }: ShelfProps) {
       <h2>{name} {more}</h2>
       <ul>
         {sessions.map((session) => (
-          <li key={session.id}>
+          <li key={session.id} className={store.unread(session) ? 'unread' : ''}>
             <a href={paths.session(session.id)}>
               <StatusMark session={session} quiet />
-              <span className="title"><strong><Plain text={titleOf(session)} /></strong>{note(session) && <small><Plain text={note(session)} /></small>}</span>
+              <span className="title"><span className="words"><Plain text={titleOf(session)} /><NameTag session={session} /></span>{note(session) && <small><Plain text={note(session)} /></small>}</span>
               <small title={reveal(session.cwd)}><Plain text={baseName(session.cwd)} /> · <Plain text={session.agent} /></small>
               <small className="when">{ago(session.updatedAt)}</small>
             </a>

@@ -11,6 +11,9 @@ export type Dialog =
 
 export type PaneTab = 'plan' | 'changes' | 'terminals' | 'raw' | 'info'
 
+const GOOD_MS = 5_000
+const BAD_MS = 15_000
+
 class Shell {
   dialog: Dialog | null = null
   pane = window.innerWidth >= 1200
@@ -28,6 +31,8 @@ class Shell {
   private timer: ReturnType<typeof setTimeout> | undefined
 
   set(change: Partial<Pick<Shell, 'dialog' | 'pane' | 'tab' | 'drawer' | 'find' | 'writing' | 'polite' | 'urgent'>>): void {
+    // What went wrong in a dialog is over with it.
+    if (change.dialog === null && this.dialog !== null) this.forgive()
     Object.assign(this, change)
     this.signal.emit()
   }
@@ -39,8 +44,13 @@ class Shell {
   say(text: string, bad = false): void {
     this.toast = { text, bad }
     clearTimeout(this.timer)
-    this.timer = setTimeout(() => this.hush(), bad ? 30_000 : 5000)
+    this.timer = setTimeout(() => this.hush(), bad ? BAD_MS : GOOD_MS)
     this.signal.emit()
+  }
+
+  /** A failure is of no interest any more to one who goes elsewhere. */
+  forgive(): void {
+    if (this.toast?.bad) this.hush()
   }
 
   hush(): void {
@@ -60,6 +70,8 @@ class Shell {
 }
 
 export const shell = new Shell()
+
+window.addEventListener('hashchange', () => shell.forgive())
 
 /** Run something that may fail, and say so if it does. */
 export async function attempt<T>(work: Promise<T>): Promise<T | null> {

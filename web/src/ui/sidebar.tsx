@@ -4,13 +4,15 @@ import { useRef, useState, type MouseEvent } from 'react'
 import { ago, plural } from '../core/format'
 import { reveal } from '../core/visible'
 import { byProject, shownSessions, titleOf, type Filter, type Group } from '../core/listing'
-import { sessions as api, type Summary } from '../live/api'
+import type { Summary } from '../live/api'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
+import { archive } from './archive'
 import { Icon } from './icons'
+import { NameTag } from './name_tag'
 import { Plain } from './plain'
 import { go, paths, useRoute } from './route'
-import { attempt, shell } from './shell'
+import { shell } from './shell'
 import { StatusMark } from './status'
 
 const FILTERS: Filter[] = ['all', 'waiting', 'running', 'finished', 'archived']
@@ -82,6 +84,7 @@ function SessionRow({ session }: { session: Summary }) {
       <a href={paths.session(session.id)} aria-current={here ? 'page' : undefined} onClick={() => shell.set({ drawer: false })}>
         <StatusMark session={session} quiet />
         <span className="title"><Plain text={titleOf(session)} /></span>
+        <NameTag session={session} />
         <span className="meta">
           {asked > 0 && <span className="badge" title={`${plural(asked, 'question')} for you`}>{asked}<span className="hidden"> waiting</span></span>}
           {unread && <span className="dot" title="New since you looked"><span className="hidden">unread</span></span>}
@@ -126,12 +129,4 @@ function RowMenu({ session }: { session: Summary }) {
       )}
     </span>
   )
-}
-
-export async function archive(session: Summary): Promise<void> {
-  const done = await attempt(api.change(session.id, { archived: !session.archived }))
-  if (done !== null) {
-    store.add({ ...session, archived: !session.archived })
-    shell.say(session.archived ? 'The session is back in the list.' : `Archived. ${plural(1, 'session')} less to look at.`)
-  }
 }

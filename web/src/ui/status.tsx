@@ -26,9 +26,12 @@ export function StatusMark({ session, quiet = false }: { session: Summary; quiet
 }
 
 /** A last turn that failed is no success, although another can begin. */
-function markOf({ id, status }: Summary): Mark {
-  const last = status === 'idle' ? store.known(id)?.state.turns.at(-1) : undefined
-  return last?.status === 'completed' && last.error !== null ? 'failed' : status
+function markOf({ id, status, failed }: Summary): Mark {
+  if (status !== 'idle') return status
+  // What is loaded is told at once, the list a moment later.
+  const last = store.known(id)?.state.turns.at(-1)
+  const hasFailed = last?.status === 'completed' ? last.error !== null : failed
+  return hasFailed ? 'failed' : status
 }
 
 function drawing(status: Mark) {

@@ -2,6 +2,7 @@
 // agents can also stop one thing they do.
 
 import { useEffect, useState } from 'react'
+import { plural } from '../core/format'
 import { runningTurn } from '../core/state'
 import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
@@ -24,10 +25,15 @@ export function StopButton({ session }: { session: LiveSession }) {
   if (impatient) {
     return <button type="button" className="danger" onClick={() => void attempt(sessions.kill(session.id))}><Icon name="cross" /> Kill agent</button>
   }
+  const waiting = session.state.queue.length
+  const then = waiting === 0 ? '' : `then ${plural(waiting, 'queued prompt')} ${waiting === 1 ? 'runs' : 'run'}`
   return (
-    <button type="button" disabled={cancelling} onClick={() => stop(session)} title="Stop (Esc Esc)">
-      <Icon name="stop" /> {cancelling ? 'Stopping…' : 'Stop'}
-    </button>
+    <>
+      {then && <small className="then">Stop: {then}</small>}
+      <button type="button" disabled={cancelling} onClick={() => stop(session)} title={`Stop (Esc Esc)${then && `; ${then}`}`}>
+        <Icon name="stop" /> {cancelling ? 'Stopping…' : 'Stop'}
+      </button>
+    </>
   )
 }
 

@@ -3,7 +3,7 @@
 
 import { useEffect, useRef, useState, useSyncExternalStore, type KeyboardEvent } from 'react'
 import type { Terminal } from '../core/state'
-import { plainOutput, shellWords } from '../core/visible'
+import { commandLine, plainOutput } from '../core/visible'
 import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { Icon, Spinner } from './icons'
@@ -25,7 +25,7 @@ export function TerminalView({ session, terminal, open = false }: { session: Liv
     <figure className="term">
       <figcaption>
         <Icon name="run" />
-        <code className="argv">{terminal.argv.length || terminal.command ? <Plain text={terminal.command || shellWords(terminal.argv)} /> : 'terminal of the agent'}</code>
+        <code className="argv">{terminal.argv.length || terminal.command ? <Plain text={terminal.command || commandLine(terminal.argv)} /> : 'terminal of the agent'}</code>
         <Ending terminal={terminal} />
         {terminal.cancellable && terminal.running && <StopOne session={session} what="this terminal" stop={() => sessions.cancelTerminal(session.id, terminal.id)} />}
         <button type="button" className="ghost small" aria-expanded={whole} onClick={() => setWhole(!whole)}>{whole ? 'Fold' : 'Open'}</button>

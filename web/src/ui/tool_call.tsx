@@ -37,7 +37,7 @@ export function ToolCallView({ session, call }: { session: LiveSession; call: To
           <span className="hidden"><Plain text={call.kind.replaceAll('_', ' ')} />:</span>
           <span className="title"><Plain text={call.title || call.name || call.id} /></span>
           <Totals call={call} />
-          <ToolStatus status={call.status} />
+          <ToolStatus status={asked && !OVER.has(call.status) ? 'waiting' : call.status} />
         </button>
         {call.cancellable && !OVER.has(call.status) && <StopOne session={session} what="this tool call" stop={() => sessions.cancelToolCall(session.id, call.id)} />}
       </div>
@@ -57,6 +57,7 @@ export function ToolStatus({ status }: { status: string }) {
   const drawing: Record<string, [ReactNode, string]> = {
     pending: [<Icon key="i" name="clock" />, 'pending'],
     in_progress: [<Spinner key="i" />, 'running'],
+    waiting: [<Icon key="i" name="alert" />, 'waits for you'],
     completed: [<Icon key="i" name="check" />, 'done'],
     failed: [<Icon key="i" name="cross" />, 'failed'],
     cancelled: [<Icon key="i" name="stop" />, 'cancelled'],
@@ -73,6 +74,7 @@ function Totals({ call }: { call: ToolCall }) {
       added: files.reduce((sum, file) => sum + file.added, 0),
       removed: files.reduce((sum, file) => sum + file.removed, 0),
       created: false,
+      unchanged: files.every((file) => file.unchanged),
     }
   }, [call.content])
   return diffs.length ? <DiffCounts file={totals} /> : null

@@ -7,6 +7,7 @@ import { Icon, Spinner } from './icons'
 import { useRoute } from './route'
 import { changeSettings, settings, settingsChanged, type Theme } from './settings'
 import { shell } from './shell'
+import { YoloMark } from './yolo'
 
 export function TopBar() {
   useSignal(store.list)
@@ -23,6 +24,7 @@ export function TopBar() {
       </button>
       <span className="space" />
       <LinkState />
+      <YoloMark />
       <Spent />
       {running > 0 && <span className="status running counter"><Spinner /> {running} <span className="wide">running</span></span>}
       <a className={`counter ${waiting ? 'waiting' : ''}`} href="#/inbox" aria-current={here('inbox')}>

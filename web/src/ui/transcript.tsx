@@ -3,6 +3,7 @@
 
 import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { endingBehind, endingOf } from '../core/endings'
 import { plural } from '../core/format'
 import type { Entry, Pending, SessionState } from '../core/state'
 import { runningTurn } from '../core/state'
@@ -70,6 +71,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
             >
               <Row session={session} at={item.index} pending={pending} />
               {children.get(item.index)?.map((child) => <SubagentView key={child.session_id} child={child} />)}
+              <Ending state={state} at={item.index} />
             </article>
           ))}
         </div>
@@ -135,11 +137,10 @@ function rowLabel(state: SessionState, at: number): string {
   return entry === undefined ? 'Question for you' : LABELS[entry.type]
 }
 
-const STOPPED: Record<string, string> = {
-  cancelled: 'Stopped.',
-  max_tokens: 'Stopped: the model’s output limit was reached.',
-  max_turn_requests: 'Stopped: too many requests in one turn.',
-  refusal: 'The agent refused to go on.',
+/** How an earlier turn ended, if that was out of the ordinary. */
+function Ending({ state, at }: { state: SessionState; at: number }) {
+  const text = endingBehind(state, at)
+  return text === null ? null : <p className="turnend"><Icon name="stop" /> {text}</p>
 }
 
 /** What the turn does now, or how the last one ended if that was out of the ordinary. */
@@ -150,8 +151,8 @@ function TurnLine({ state }: { state: SessionState }) {
   }
   if (turn === undefined) return null
   if (turn.status === 'completed') {
-    const text = STOPPED[turn.stop_reason ?? '']
-    return text === undefined ? null : <p className="turnline">{text}</p>
+    const text = endingOf(turn)
+    return text === null ? null : <p className="turnline">{text}</p>
   }
   const words = { prompting: 'Sent', streaming: 'Working', waiting: 'Waiting for you', cancelling: 'Stopping' }
   return <p className="turnline">{turn.status === 'waiting' ? <Icon name="alert" /> : <Spinner />} {words[turn.status]}…</p>

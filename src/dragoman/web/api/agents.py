@@ -144,7 +144,8 @@ async def policies(server: Server) -> RuleList:
                 used_at=None if each.used_at is None else utc(each.used_at),
             )
             for each in stored
-        ]
+        ],
+        given=tuple(server.given),
     )
 
 

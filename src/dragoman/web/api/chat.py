@@ -8,6 +8,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from dragoman.client.capabilities import AgentCapabilities
+from dragoman.client.prompts import prepare
 from dragoman.errors import CommandRefused, SessionElsewhere, SessionOwned, UnknownSession
 from dragoman.hub import commands as c
 from dragoman.session.content import Content
@@ -40,8 +41,19 @@ async def _ensure_session(server: Server, request: ChatRequest) -> None:
         return
     if not request.parts:
         raise UnknownSession(request.chat_id)
+    _check(request)
     wanted = Wanted(agent=request.acp.agent, cwd=request.acp.cwd, session_id=request.chat_id)
     await begin(server, wanted)
+
+
+def _check(request: ChatRequest) -> None:
+    """Before a session is made for it: of what cannot be sent, nothing stays."""
+    nothing_special = AgentCapabilities()
+    content, _ = request.prompt(nothing_special, "file:///")
+    try:
+        prepare(content, nothing_special, "/")
+    except ValueError as error:
+        raise Failure(400, "invalid", str(error)) from None
 
 
 # ── a prompt ──────────────────────────────────────────────────────────────────────────────────

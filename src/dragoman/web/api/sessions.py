@@ -56,7 +56,7 @@ async def list_sessions(server: Server, query: ListQuery) -> SessionPage:
         raise Failure(400, "unknown_cursor", "`before` names a session that is gone") from None
     owners = dict(await server.hub.store.owned())
     where = await whereabouts(server)
-    sessions = [_summary(server, record, owners.get(record.id), where) for record in records]
+    sessions = [await _summary(server, each, owners.get(each.id), where) for each in records]
     return SessionPage(sessions=sessions, next=cursor, position=position)
 
 
@@ -93,18 +93,18 @@ def _speaks_of(record: SessionRecord, words: str | None) -> bool:
     return all(word in text for word in (words or "").lower().split())
 
 
-def _summary(
+async def _summary(
     server: Server, record: SessionRecord, owner: Owner | None, where: Whereabouts
 ) -> Summary:
-    return Summary(
-        **summary_fields(record, server.owner_shape(owner), where.of(record, owner)),
-    )
+    failed = await server.endings.failed(record)
+    host = where.of(record, owner)
+    return Summary(**summary_fields(record, server.owner_shape(owner), host, failed=failed))
 
 
 async def summary(server: Server, session_id: str) -> Summary:
     record = await server.hub.record(session_id)
     owner = await server.hub.store.owner(session_id)
-    return _summary(server, record, owner, await whereabouts(server))
+    return await _summary(server, record, owner, await whereabouts(server))
 
 
 async def summary_of(server: Server, live: Live) -> Summary:
@@ -147,7 +147,8 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
     first = max(0, end - query.entries)
     # The state may be ahead of what is stored: a reader goes on behind what it was shown.
     host = where.of(record, owner)
-    fields = summary_fields(record, server.owner_shape(owner), host)
+    failed = bool(state.turns) and state.turn is None and state.turns[-1].error is not None
+    fields = summary_fields(record, server.owner_shape(owner), host, failed=failed)
     fields["last_seq"] = state.last_seq
     return Detail(
         **fields,
@@ -158,6 +159,7 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
         pending=list(state.pending.values()),
         turn=state.turn,
         last_turn=state.turns[-1] if state.turns else None,
+        stopped=_stopped(state),
         modes=state.modes,
         config_options=state.config_options,
         commands=state.commands,
@@ -172,6 +174,11 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
         first_entry=first,
         entry_count=len(state.entries),
     )
+
+
+def _stopped(state: SessionState) -> dict[str, str]:
+    ended = ((turn.id, turn.stop_reason) for turn in state.turns)
+    return {turn: reason for turn, reason in ended if reason not in (None, "end_turn")}
 
 
 def _running_agent(live: Live | None) -> RunningAgent | None:

@@ -80,5 +80,9 @@ class RuleShape(Shape):
     used_at: datetime | None
 
 
-class RuleList(Shape):
+class RuleList(Shape, omit_defaults=True):
+    """`given` is what the server was started with; each says so in its `source`: a flag, or the
+    file of rules. They hold until it ends."""
+
     policies: list[RuleShape]
+    given: tuple[Rule, ...] = ()

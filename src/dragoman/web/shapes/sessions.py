@@ -42,6 +42,8 @@ class Summary(Shape):
     agent_session_id: str | None
     cwd: str
     status: Status
+    failed: bool
+    """The last turn ended with an error; false while one is at work."""
     created_at: datetime
     updated_at: datetime
     archived: bool
@@ -72,6 +74,9 @@ class Detail(Summary):
     turn: TurnState | None
     last_turn: TurnState | None
     """The running one, or else the one that ended last, with the tokens its agent told."""
+    stopped: dict[str, str]
+    """Why turns stopped before their end, by their ids; those that ended as they should are not
+    among them."""
     modes: Modes | None
     config_options: list[ConfigOption]
     commands: list[Command]
@@ -145,7 +150,7 @@ class DeleteQuery(Shape):
 
 
 def summary_fields(
-    record: SessionRecord, owner: OwnerShape | None, host: SessionHost | None
+    record: SessionRecord, owner: OwnerShape | None, host: SessionHost | None, *, failed: bool
 ) -> dict[str, Any]:
     """The fields of a `Summary`, which a `Detail` has too."""
     return {
@@ -156,6 +161,7 @@ def summary_fields(
         "agent_session_id": record.agent_session_id,
         "cwd": record.cwd,
         "status": record.status,
+        "failed": failed,
         "created_at": utc(record.created_at),
         "updated_at": utc(record.updated_at),
         "archived": record.archived,

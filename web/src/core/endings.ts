@@ -1,0 +1,22 @@
+// How turns ended that were not carried through.
+
+import type { SessionState, TurnState } from './state'
+
+const STOPPED: Record<string, string> = {
+  cancelled: 'Stopped.',
+  max_tokens: 'Stopped: the model’s output limit was reached.',
+  max_turn_requests: 'Stopped: too many requests in one turn.',
+  refusal: 'The agent refused to go on.',
+}
+
+/** What to say at the end of a turn; null for one that ended as it should, or has not yet. */
+export function endingOf(turn: TurnState | undefined): string | null {
+  return turn?.status === 'completed' ? STOPPED[turn.stop_reason ?? ''] ?? null : null
+}
+
+/** The same behind an entry, if it is the last of its turn. The last turn says it below the thread. */
+export function endingBehind({ entries, turns }: SessionState, at: number): string | null {
+  const id = entries[at]?.turn_id
+  if (id == null || entries[at + 1]?.turn_id === id || turns.at(-1)?.id === id) return null
+  return endingOf(turns.find((turn) => turn.id === id))
+}

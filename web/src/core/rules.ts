@@ -1,0 +1,77 @@
+// Permission rules, and the reasons of decisions, in words.
+
+import type { Decision } from './facts'
+import { baseName, moment } from './format'
+import { shellWords } from './visible'
+
+export interface Rule {
+  effect: 'allow' | 'ask' | 'deny'
+  operation?: string
+  agent?: string
+  path?: string
+  argv?: string[]
+  argv_prefix?: string[]
+  host?: string
+  tool?: string
+  anywhere?: boolean
+  scope?: string
+  session?: string
+  project?: string
+  expires_at?: number
+  id?: string
+  source?: string
+}
+
+export const YOLO = '--yolo'
+
+const DOING: Record<string, string> = {
+  read: 'reading', write: 'writing', execute: 'running', fetch: 'fetching', mcp: 'calling', other: 'other requests',
+}
+
+/** What it speaks of, without its effect: the operation, and what it names. */
+export function subjectOf(rule: Rule): { operation: string; names: string[] } {
+  const command = rule.argv ? shellWords(rule.argv) : rule.argv_prefix ? `${shellWords(rule.argv_prefix)} …` : null
+  const names = [command, rule.path, rule.host, rule.tool].filter((part): part is string => part != null)
+  return { operation: rule.operation ?? 'anything', names }
+}
+
+const YOUR_ANSWER = 'your answer'
+
+/** Why something was decided; a rule that an answer left is named by what it says, and not by its id. */
+export function reasonOf({ reason, rule }: Decision): string {
+  const known = rule as Rule | null | undefined
+  if (known?.source !== YOUR_ANSWER || !known.id) return reason
+  const { operation, names } = subjectOf(known)
+  const words = [DOING[operation] ?? operation, ...names].join(' ')
+  return `${reason.replace(`${YOUR_ANSWER} ${known.id}`, 'your “always” answer')}: ${words}`
+}
+
+export interface Source { words: string; why: string }
+
+/** Where a rule comes from that the server was started with, and why it cannot be taken back here. */
+export function sourceOf({ source = '' }: Rule): Source {
+  if (source.startsWith('--')) return { words: `started with ${source}`, why: 'Start the server without it to take it back.' }
+  return { words: `the file ${baseName(source)}`, why: 'Change it there and start the server again to take it back.' }
+}
+
+/** The flags among the rules that a server was started with, in their order. */
+export function flagsOf(given: readonly Rule[]): string[] {
+  return [...new Set(given.map(({ source = '' }) => source).filter((source) => source.startsWith('--')))]
+}
+
+/** --yolo writes a rule for each operation; they are one line to read. */
+export function folded(given: readonly Rule[]): Rule[] {
+  const yolo = given.find(({ source }) => source === YOLO)
+  const others = given.filter(({ source }) => source !== YOLO)
+  return yolo === undefined ? others : [...others, { effect: 'allow', anywhere: true, source: YOLO }]
+}
+
+export function scopeWords(rule: Rule): string {
+  const parts = [rule.agent && `agent ${rule.agent}`, rule.project && `in ${rule.project}`, rule.session && `session ${rule.session}`].filter(Boolean)
+  if (parts.length) return parts.join(', ')
+  return rule.scope === 'user' || rule.scope === undefined ? 'everything' : rule.scope
+}
+
+export function expiryWords(rule: Rule): string {
+  return rule.expires_at == null ? '' : `until ${moment(rule.expires_at)}`
+}

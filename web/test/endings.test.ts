@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { endingBehind, endingOf } from '../src/core/endings'
+import { reduce } from '../src/core/fold'
+import { hydrate } from '../src/core/hydrate'
+import { newState } from '../src/core/state'
+
+const text = (words: string) => ({ type: 'text' as const, text: words })
+
+test('each turn that was stopped says so at its end, but for the last, which says it below', () => {
+  const state = newState()
+  for (const [turn_id, stop_reason] of [['a', 'cancelled'], ['b', 'end_turn'], ['c', 'max_tokens'], ['d', 'cancelled']] as const) {
+    reduce(state, { type: 'turn_started', turn_id, content: [text(turn_id)] })
+    reduce(state, { type: 'agent_message', content: text('so far') })
+    reduce(state, { type: 'turn_ended', turn_id, stop_reason })
+  }
+  expect(state.entries.map((_, at) => endingBehind(state, at))).toEqual(
+    [null, 'Stopped.', null, null, null, 'Stopped: the model’s output limit was reached.', null, null],
+  )
+  expect(endingOf(state.turns.at(-1))).toBe('Stopped.')
+})
+
+test('what the server tells of turns that were stopped is known after it was loaded', () => {
+  const user = (turn_id: string) => ({ type: 'user', pieces: [turn_id], turn_id })
+  const { state } = hydrate({
+    entries: [user('a'), user('b'), user('c')], stopped: { a: 'cancelled', c: 'cancelled' }, lastTurn: { id: 'c', status: 'completed', stop_reason: 'cancelled' },
+  })
+  expect(state.turns.map(({ id }) => id)).toEqual(['a', 'c'])
+  expect([0, 1, 2].map((at) => endingBehind(state, at))).toEqual(['Stopped.', null, null])
+})
