@@ -203,6 +203,28 @@ def test_a_tool_of_an_earlier_step_is_asked_on_a_part_of_its_own() -> None:
     assert verdicts(story) == [[], []]
 
 
+def test_what_begins_while_a_tool_of_the_step_before_is_asked_about_begins_no_step() -> None:
+    """A page sends answers of the last step alone."""
+    form = e.ElicitationRequested("form", "?", "form")
+    story = told(e.ToolCallUpdated("b", title="Other", raw_input={"x": 1}), form)
+    story.resume(approved=True)
+    # One behind the other, as they come when there is no time between them.
+    more = e.ToolCallUpdated("c", title="More", status="completed", raw_input={"x": 2})
+    story.feed(asked("q", "b"), more)
+    assert tool(story, "b")["state"] == "approval-requested"
+    story.resume(approved=True)
+    story.feed(settled("allow", "q"), END)
+    assert verdicts(story) == [[], []]
+
+
+def test_a_question_is_settled_by_what_settles_its_kind() -> None:
+    story = told(e.PermissionRequested("p", [YES, NO], "Run ls"))
+    story.resume(approved=True)
+    story.feed(e.ElicitationSettled("p", "accept"), settled("allow"), END)
+    assert tool(story, "permission:p")["output"] == {"optionId": "yes", "reason": "answered"}
+    assert verdicts(story) == [[], []]
+
+
 def test_what_we_ask_ourselves_has_a_part_of_its_own() -> None:
     request = e.PermissionRequested("p", [YES, NO], "Run ls", None, "execute", argv=["ls"])
     story = told(request)

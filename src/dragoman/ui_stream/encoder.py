@@ -115,6 +115,7 @@ class Encoder:
             return []
         for key in [key for key in self._asked if answers is None or key in answers]:
             if (part := self._asked.pop(key)) is not None:
+                part.waits = False
                 self._answered[key] = part, None if answers is None else answers[key]
         self._start(self.message_id)
         self._parts.unpark()
@@ -319,7 +320,8 @@ class Encoder:
 
     def _settled(self, event: told.Settlement) -> None:
         request = self._requests.get(event.request_id)
-        if request is None:
+        is_permission = isinstance(event, e.PermissionSettled)
+        if request is None or isinstance(request, e.PermissionRequested) != is_permission:
             return
         self._parts.put(told.request(request, event), beside=True)
         part, answer = self._answer_to(event.request_id)

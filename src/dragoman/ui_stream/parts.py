@@ -46,8 +46,10 @@ class Parts:
         self.emit(part)
 
     def _begin(self) -> None:
+        """In a step: a page sends an answer only of the last one, so none begins while a tool of
+        the step before is asked about."""
         self.end_text()
-        if not self._in_step:
+        if not self._in_step and not any(part.waits for part in self._tools.values()):
             self._in_step = True
             self.step += 1
             self.emit(StartStep())

@@ -46,7 +46,9 @@ class ToolPart:
         self.id = tool_call_id
         self.step = step
         self.asked: str | None = None
-        """The request that waits for an answer, if one does."""
+        """The request that has no outcome yet, if there is one."""
+        self.waits = False
+        """The page has not answered it."""
         self.refused = False
         self.approved = False
         self._head: Head | None = None
@@ -90,13 +92,13 @@ class ToolPart:
         if self._head.input is None or self._result is not None:
             # Told again, because that takes an earlier output away.
             yield from self._tell(_with_input(self._head))
-        self.asked, self.approved = request_id, False
+        self.asked, self.approved, self.waits = request_id, False, True
         yield ToolApprovalRequest(approval_id=request_id, tool_call_id=self.id)
 
     def answered(self, approved: bool) -> Iterator[Chunk]:
         """The page shows this answer to what was asked."""
         was_refused, self.refused = self.refused, not approved
-        self.asked, self.approved = None, approved
+        self.asked, self.approved, self.waits = None, approved, False
         if self.refused and not was_refused:
             self._result = ToolOutputDenied(tool_call_id=self.id)
             yield self._result
