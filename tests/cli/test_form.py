@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.nasty import NASTY, is_safe
 
-from dragoman.cli.form import fields_of
+from dragoman.cli.form import as_typed, fields_of
 
 
 def test_a_form_takes_whatever_schema_it_is_given() -> None:
@@ -63,6 +63,7 @@ def test_a_field_says_what_is_expected_and_what_enter_means() -> None:
             "many": {"type": "integer", "default": 2},
             "name": {"type": "string"},
             "note": {"type": "string"},
+            "sizes": {"type": "array", "items": {"enum": ["s", "m"]}, "default": ["s", "m"]},
         },
         "required": ["name"],
     }
@@ -71,4 +72,18 @@ def test_a_field_says_what_is_expected_and_what_enter_means() -> None:
         "many (a whole number, Enter for 2)",
         "name",
         "note (optional)",
+        "sizes (any of s, m, with commas between, Enter for s,m)",
     ]
+
+
+def test_what_is_shown_as_the_default_can_be_typed() -> None:
+    schema = {
+        "properties": {
+            "gift": {"type": "boolean", "default": True},
+            "many": {"type": "integer", "default": 2},
+            "size": {"enum": ["s", "m"], "default": "m"},
+            "sizes": {"type": "array", "items": {"enum": ["s", "m"]}, "default": ["s", "m"]},
+        }
+    }
+    for field in fields_of(schema):
+        assert field.parsed(as_typed(field.default)) == field.default

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import stat
 from pathlib import Path
 
 import pytest
-from support.command import COMMAND, Done, Dragoman
+from support.command import COMMAND, Dragoman, refused
 from support.screen import needs_tmux, on_screen
 
 HOW = 'dragoman --record recording.jsonl "…" makes a recording'
@@ -17,12 +18,6 @@ HOW = 'dragoman --record recording.jsonl "…" makes a recording'
 @pytest.fixture
 def recording(dragoman: Dragoman) -> Path:
     return dragoman.home / "recording.jsonl"
-
-
-def refused(done: Done, words: str) -> None:
-    assert (done.code, done.out) == (2, "")
-    assert words in done.err
-    assert done.err.count("\n") == 1
 
 
 def test_a_recording_is_shown_served_and_explained(dragoman: Dragoman, recording: Path) -> None:
@@ -70,6 +65,21 @@ def test_a_run_without_an_agent_leaves_an_older_recording(
 def test_a_recording_that_cannot_be_written_is_one_line(dragoman: Dragoman) -> None:
     refused(dragoman("--record", "/no/such/x", "hi"), "--record /no/such/x: no such file or dir")
     refused(dragoman("--record", "/", "hi"), "--record /: is a directory")
+
+
+def test_what_is_no_file_is_written_to_and_stays_as_open_as_it_was(
+    dragoman: Dragoman, tmp_path: Path
+) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    path.chmod(0o644)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert dragoman("--record", str(path), "/think of it").code == 0
+        assert b'"session/prompt"' in os.read(reading, 1 << 20)
+    finally:
+        os.close(reading)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
 def test_a_full_disk_ends_the_recording_and_not_the_run(dragoman: Dragoman) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import stat
+import sys
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -12,12 +13,12 @@ from pathlib import Path
 from support.command import COMMAND, Done, Dragoman
 from support.screen import needs_tmux, on_screen
 
-CANARIES = [f"canary-{number}-{word}" for number, word in enumerate("abcdefghijkl")]
+CANARIES = [f"canary-{number}-{word}" for number, word in enumerate("abcdefghijklmn")]
 SAID = "the words that should be there"
 
 
 def settings(user: Dragoman) -> dict[str, object]:
-    """Three secrets for two agents, and eight for the servers that their sessions bring along; the
+    """Three secrets for two agents, and ten for the servers that their sessions bring along; the
     last one is in the environment."""
     secret = iter(CANARIES)
     script = f'printf %s "$KEY" >> {user.home}/key; exec {COMMAND} demo-agent'
@@ -33,7 +34,12 @@ def settings(user: Dragoman) -> dict[str, object]:
     servers = [
         {"name": "tool", "command": "true", "env": {"A": next(secret), "B": next(secret)}},
         {"name": "listed", "command": "true", "env": [{"name": "C", "value": next(secret)}]},
-        {"name": "far", "type": "http", "url": "https://x", "headers": {"D": next(secret)}},
+        {
+            "name": "far",
+            "type": "http",
+            "url": f"https://me:{next(secret)}@x/mcp?key={next(secret)}",
+            "headers": {"D": next(secret)},
+        },
         {
             "name": "auth",
             "type": "http",
@@ -105,6 +111,53 @@ def test_no_secret_is_in_any_file_or_log(user: Dragoman) -> None:
     holding = [path for path, data in kept.items() if SAID.encode() in data]
     assert {f"{user.state}/dragoman.db", f"{user.state}/recording.jsonl"} <= set(holding)
     assert any(path.startswith(f"{user.state}/sessions/") for path in holding)
+
+
+ASKING = """
+import os
+from pathlib import Path
+from dragoman.schema import v1
+from dragoman.testing import ScriptedAgent
+
+FORM = {"type": "object", "properties": {"key": {"type": "string"}}}
+
+async def ask(turn):
+    answer = await turn.elicit("Which key?", FORM)
+    Path("typed").write_text(answer["content"]["key"])
+    variables = [v1.EnvVariable(name="KEY", value=os.environ["PASSED"])]
+    run = await turn.create_terminal("sh", "-c", 'printf %s "$KEY" > passed', env=variables)
+    await turn.terminal("wait_for_exit", run)
+    await turn.terminal("release", run)
+    turn.say("thank you")
+
+agent = ScriptedAgent(ask)
+"""
+
+
+@needs_tmux
+def test_what_is_typed_into_a_form_and_passed_to_a_command_is_in_no_file(user: Dragoman) -> None:
+    typed, passed = CANARIES[:2]
+    (user.home / "asking.py").write_text(ASKING)
+    agent = shlex.join([sys.executable, "-m", "dragoman.testing.serve", "../asking.py:agent"])
+    recording = str(user.state / "recording.jsonl")
+    run = [str(COMMAND), "--agent-command", agent, "--record", recording, "--yolo", SAID]
+    with on_screen(run, env=user.env | {"PASSED": passed}, cwd=user.workspace) as terminal:
+        terminal.wait_for("key (optional):")
+        terminal.enter(typed)
+        terminal.wait_for("thank you")
+        assert terminal.exit_code() == 0
+    reached = [(user.workspace / name).read_text() for name in ("typed", "passed")]
+    assert reached == [typed, passed]
+    kept = files(user.state)
+    assert {path for path, data in kept.items() if found_in(data)} == set()
+    assert SAID.encode() in kept[recording]
+    # What is left can be played and explained: the names of variables are there.
+    explained = user("policy", "explain", "--recording", recording, "--json")
+    assert [each["operation"] for each in json.loads(explained.out)] == ["execute"]
+    replay = shlex.join([str(COMMAND), "replay", recording, "--serve"])
+    again = user("--agent-command", replay, "--yolo", "-o", "simple", SAID)
+    assert (again.code, again.out) == (0, "thank you\n")
+    assert (user.workspace / "passed").read_text() == "•••"
 
 
 def test_everything_is_for_its_owner_alone(user: Dragoman) -> None:

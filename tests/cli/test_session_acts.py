@@ -9,14 +9,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
-from support.command import COMMAND, Done, Dragoman
+from support.command import COMMAND, Dragoman, refused
 from support.screen import Screen, needs_tmux, on_screen
-
-
-def refused(done: Done, *words: str, code: int = 2) -> None:
-    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done
-    for word in words:
-        assert word in done.err
 
 
 @contextmanager

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.bridges import TOKEN, bridged
 from support.clients import gathered, kinds, opened
 from support.examples import EXAMPLES
+from support.peers import tidy_loop
 from support.raw_agent import RawAgent, text_block
 
-from dragoman import Audio, Image, Resource, ResourceLink, Text
+from dragoman import Audio, Client, Image, Resource, ResourceLink, Text
 from dragoman.client import prompts
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.client.prompts import prepare
 from dragoman.session import events as e
 from dragoman.session.content import Content, UnknownContent
+from dragoman.transport.base import Transport
+from dragoman.transport.remote import RemoteAgent
 
 ALL = AgentCapabilities(image=True, audio=True, embedded_context=True)
 NONE = AgentCapabilities()
@@ -57,6 +61,12 @@ def test_a_mention_of_a_file_that_is_not_there_is_sent_and_warned_of(tmp_path: P
         "@nofile.txt is sent as typed, though there is no such file",
         "@src/ is sent as typed, though there is no such file",
     ]
+
+
+def test_of_files_on_another_machine_none_is_said_to_be_missing(tmp_path: Path) -> None:
+    text = "see @nofile.txt"
+    here, _ = prepare(text, NONE, str(tmp_path))
+    assert prepare(text, NONE, str(tmp_path), files_are_here=False) == (here, [])
 
 
 def test_content_is_sent_as_it_is() -> None:
@@ -286,3 +296,23 @@ async def test_a_prompt_that_cannot_be_sent_leaves_no_turn(tmp_path: Path) -> No
         with pytest.raises(ValueError, match="Unicode"):
             session.prompt("\ud800")
         assert (session.busy, session.state.turns) == (False, [])
+
+
+@pytest.mark.parametrize(("files", "notices"), [("here", 1), ("there", 0), (None, 0)])
+async def test_a_turn_warns_of_missing_files_only_when_they_are_here(
+    files: Literal["here", "there"] | None, notices: int, tmp_path: Path
+) -> None:
+    agent = RawAgent(session__prompt={"stopReason": "end_turn"})
+
+    async def reached() -> Transport:
+        return agent.connect()
+
+    async with tidy_loop(), bridged(reached) as bridge:
+        remote = RemoteAgent(f"ws://127.0.0.1:{bridge.port}/acp#token={TOKEN}", files=files)
+        async with Client.start(remote) as client:
+            session = await client.new_session(tmp_path)
+            turn = session.prompt("see @nofile.txt")
+            waiting = session.prompt("then")
+            session.edit_queued(waiting, "then @nofile.txt")
+            assert kinds(await gathered(turn)).count("Notice") == notices
+            assert kinds(await gathered(waiting)).count("Notice") == notices

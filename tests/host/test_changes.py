@@ -140,22 +140,40 @@ def test_a_name_cannot_pass_for_a_line_of_the_diff() -> None:
     assert change("/a\n+++ b/evil", b"1", b"2").diff().splitlines()[0] == "--- a/'a\\n+++ b/evil'"
 
 
-def test_a_journal_goes_on_behind_an_earlier_one() -> None:
-    earlier = recorded(change("/a", b"0", b"1", "t1"), change("/b", b"x", b"y"))
-    journal = recorded(change("/a", b"1", b"2", "t2"), change("/b", b"y", b"z"))
-    journal.follow(earlier)
-    assert contents(journal.list()) == [("/a", b"0", b"2"), ("/b", b"x", b"z")]
-    assert contents(journal.list("t2")) == [("/a", b"1", b"2")]
-    assert journal.room == 1000 - 6
-    journal.record(change("/a", b"2", b"3", "t3"))
-    journal.forget(journal.list("t2"))
-    assert contents(journal.list()) == [("/a", b"0", b"1"), ("/b", b"x", b"z")]
-
-
-def test_what_is_not_kept_of_two_journals_is_of_the_earlier() -> None:
-    journal = recorded(change("/now", b"1" * 30, b"2" * 30), max_kept_bytes=100)
-    journal.follow(recorded(change("/then", b"1" * 30, b"2" * 30)))
-    assert [(item.path, item.is_kept) for item in journal.list()] == [
-        ("/then", False),
-        ("/now", True),
+def test_a_journal_goes_on_behind_what_was_written_before() -> None:
+    earlier = [
+        change("/a", b"0", b"1", "t1"),
+        change("/b", b"x", b"y"),
+        change("/a", b"1", b"2", "t1"),
     ]
+    journal = recorded(change("/a", b"2", b"3", "t2"), change("/b", b"y", b"z"))
+    journal.follow(earlier)
+    assert contents(journal.list()) == [("/a", b"0", b"3"), ("/b", b"x", b"z")]
+    assert contents(journal.list("t1")) == [("/a", b"0", b"2")]
+    assert contents(journal.list("t2")) == [("/a", b"2", b"3")]
+    assert journal.room == 1000 - 6
+    journal.record(change("/a", b"3", b"4", "t3"))
+    journal.forget(journal.list("t2"))
+    assert contents(journal.list()) == [("/a", b"0", b"2"), ("/b", b"x", b"z")]
+
+
+def test_of_what_was_written_before_the_newest_that_fits_is_taken() -> None:
+    earlier = [change(f"/{number}", b"1" * 15, b"2" * 15) for number in range(5)]
+    journal = recorded(change("/now", b"1" * 20, b"2" * 20), max_kept_bytes=100)
+    journal.follow(earlier)
+    assert [item.path for item in journal.list()] == ["/3", "/4", "/now"]
+    assert all(item.is_kept for item in journal.list())
+
+
+def test_a_file_of_which_something_is_missing_is_not_taken() -> None:
+    whole, part = change("/a", b"1", b"2", "t2"), change("/a", b"0", b"1", "t1")
+    journal = recorded()
+    journal.follow([part.without_contents(), change("/b", None, b"x", "t1"), whole])
+    assert contents(journal.list()) == [("/b", None, b"x")]
+
+
+def test_what_was_written_before_keeps_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes_module, "MAX_CHANGES", 3)
+    journal = recorded(change("/now", None, b"x"))
+    journal.follow([change(f"/{number}", None, b"x") for number in range(5)])
+    assert [item.path for item in journal.list()] == ["/3", "/4", "/now"]

@@ -26,7 +26,7 @@ def consequences(
 
 
 def test_every_always_says_which_rule_will_be_written() -> None:
-    assert consequences(GOOSE) == {
+    assert consequences(GOOSE, claimed=False) == {
         "allow_always": "from now on: allow running exactly make in this project",
         "allow_once": None,
         "reject_once": None,
@@ -44,6 +44,9 @@ def test_every_always_that_leaves_no_rule_says_that_it_counts_once_and_why() -> 
 def test_an_always_that_the_agent_is_told_may_be_kept_by_the_agent() -> None:
     why = NoRule("so it is")
     kept = "counts once only, unless the agent itself keeps it: so it is"
+    ruled = consequences(GOOSE)["allow_always"]
+    assert ruled is not None
+    assert ruled.endswith(" in this project; the agent may keep it in its own way")
     theirs = consequences(GOOSE, why)
     # Instead of an allow for always it is told one for once, so that there is nothing to keep.
     assert theirs["allow_always"] == "counts once only: so it is"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hub.test_steering import two_windows
 from support.clients import until
+from support.hubs import seen_until
 from support.peers import soon
 
 from dragoman.hub import commands as c
@@ -76,3 +77,22 @@ async def _read(hub: Hub, session_id: str, into: list[e.Event]) -> None:
 
 def _is_over(events: list[e.Event]) -> bool:
     return bool(events) and isinstance(events[-1], e.TurnEnded)
+
+
+async def test_a_reader_sees_everything_once_wherever_the_session_runs(tmp_path: Path) -> None:
+    async with two_windows(tmp_path, ScriptedAgent([say("yes")])) as (a, b):
+        live = await a.create("it", str(tmp_path))
+        readers = [
+            asyncio.create_task(seen_until(hub.watch(live.id), e.TurnEnded, times=6))
+            for hub in (a, b)
+        ]
+        for number in range(6):
+            owner = (a, b)[number % 2]
+            await owner.send(live.id, c.Prompt(str(number)))
+            await seen_until(owner.watch(live.id), e.TurnEnded, times=number + 1)
+            owner.live[live.id].recording.tail.forget()
+            if number < 5:
+                await owner.detach(owner.live[live.id])
+        for seen in await soon(asyncio.gather(*readers)):
+            assert [each.seq for each in seen] == list(range(1, len(seen) + 1))
+            assert sum(isinstance(each, e.TurnEnded) for each in seen) == 6

@@ -216,8 +216,8 @@ async def test_a_grid_keeps_its_tiles_while_others_begin_to_run(tmp_path: Path) 
     names = [f"session-{number}" for number in range(8)]
     async with _told(tmp_path, *names) as (page, tellers):
         for name in names:
-            await tellers[name].tell([e.TurnEnded("t")], status="idle")
-        await expect(page.locator(".sidebar .status.idle")).to_have_count(len(names))
+            await tellers[name].tell([e.TurnEnded("t")], status="interrupted")
+        await expect(page.locator(".sidebar .status.interrupted")).to_have_count(len(names))
         await page.evaluate("location.hash = '#/grid'")
         tiles = page.locator(".tile header a")
         await expect(tiles).to_have_text(names[2:])

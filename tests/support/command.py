@@ -45,6 +45,13 @@ class Done:
         return [line for line in self.lines if line.startswith(f"[{tag}]")]
 
 
+def refused(done: Done, *words: str, code: int = 2) -> None:
+    """It did nothing, and said why in one line that has these words."""
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done
+    for word in words:
+        assert word in done.err
+
+
 class Dragoman:
     """A user with a home, a workspace, and settings that name agents of `programs/agents.py`."""
 

@@ -217,6 +217,19 @@ def test_what_begins_while_a_tool_of_the_step_before_is_asked_about_begins_no_st
     assert verdicts(story) == [[], []]
 
 
+@pytest.mark.parametrize("sdk", [6, 7])
+def test_a_question_that_somebody_else_settled_keeps_no_step_from_beginning(sdk: Sdk) -> None:
+    story = Told(sdk)
+    other = e.ToolCallUpdated("b", title="Other", raw_input={"x": 1})
+    story.feed(e.TurnStarted("t", []), RUN, other, asked(), asked("q", "b"))
+    story.answer({"p": True})
+    story.feed(settled("allow"), settled("allow", "q"))
+    while story.encoder.waiting:
+        story.answer({})
+    story.feed(e.AgentMessage(Text("on we go")))
+    assert "start-step" in types_of(story.streams[-1])
+
+
 def test_a_question_is_settled_by_what_settles_its_kind() -> None:
     story = told(e.PermissionRequested("p", [YES, NO], "Run ls"))
     story.resume(approved=True)

@@ -35,7 +35,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         """The field as it is asked for, safe to show."""
         notes = [self.expected] if self.expected != "a text" else []
         if self.default is not None:
-            notes.append(f"Enter for {_as_typed(self.default)}")
+            notes.append(f"Enter for {as_typed(self.default)}")
         elif not self.required:
             notes.append("optional")
         hint = f" ({', '.join(notes)})" if notes else ""
@@ -58,10 +58,15 @@ class _Choice(msgspec.Struct, frozen=True):
         return single_line(f"{self.value}  {self.about}".rstrip(), _LONGEST)
 
 
-def _as_typed(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
+def as_typed(value: Any) -> str:
+    """A value as one would type it for `parsed` to give it back."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case [*values]:
+            return ",".join(map(str, values))
+        case _:
+            return str(value)
 
 
 def fields_of(schema: dict[str, Any] | None) -> list[Field]:

@@ -1,24 +1,21 @@
 """`--record`: every frame of a run in a file that `replay` and `policy explain` read.
 
 The file is made when the agent is started, so that a run which never comes to that leaves an older
-recording as it is; one file has the frames of all the agent's processes. What MCP servers are
-started and called with is blanked: that is of the settings, and may be secret.
+recording as it is; one file has the frames of all the agent's processes. What may be secret in them
+is blanked, as it is wherever we keep frames.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from dragoman.cli.guard import UsageError, tell
+from dragoman.client.blanking import Direction, Requests, blanked
+from dragoman.wire import messages
 
 if TYPE_CHECKING:
     from dragoman.rpc import Tap
     from dragoman.testing.recording import Recorder
-
-_BLANK = "•••"
-_SECRETIVE = ("args", "env", "headers")
 
 
 class FrameFile:
@@ -34,9 +31,10 @@ class FrameFile:
             return tap
         if self._recorder is None:
             self._recorder = _recorder(self.path)
+        requests = Requests()  # each process has ids of its own
 
-        def both(direction: Literal["sent", "received"], frame: bytes) -> None:
-            self._record(direction, frame)
+        def both(direction: Direction, frame: bytes) -> None:
+            self._record(direction, frame, requests)
             if tap is not None:
                 tap(direction, frame)
 
@@ -47,11 +45,12 @@ class FrameFile:
             self._recorder.close()
             self._recorder = None
 
-    def _record(self, direction: Literal["sent", "received"], frame: bytes) -> None:
+    def _record(self, direction: Direction, frame: bytes, requests: Requests) -> None:
         if self._recorder is None:
             return
+        asked = requests.asked(direction, messages.decode(frame))
         try:
-            self._recorder(direction, _without_secrets(frame) if direction == "sent" else frame)
+            self._recorder(direction, blanked(frame, asked))
         except OSError as error:  # the run itself goes on
             self.close()
             tell(f"--record {self.path}: {_reason(error)}; what follows is not recorded")
@@ -64,28 +63,6 @@ def _recorder(path: str) -> Recorder:
         return Recorder(path)
     except OSError as error:
         raise UsageError(f"--record {path}: {_reason(error)}") from error
-
-
-def _without_secrets(frame: bytes) -> bytes:
-    if b'"mcpServers"' not in frame:
-        return frame
-    message: Any = msgspec.json.decode(frame)
-    match message:
-        case {"params": {"mcpServers": [*servers]}}:
-            message["params"]["mcpServers"] = [_blanked(server) for server in servers]
-            return msgspec.json.encode(message)
-        case _:
-            return frame
-
-
-def _blanked(server: dict[str, Any]) -> dict[str, Any]:
-    """The names of variables and headers stay: they tell what was passed."""
-    hidden = {key: [_hidden(each) for each in server[key]] for key in _SECRETIVE if key in server}
-    return server | hidden
-
-
-def _hidden(value: Any) -> Any:
-    return _BLANK if isinstance(value, str) else value | {"value": _BLANK}
 
 
 def _reason(error: OSError) -> str:

@@ -50,6 +50,10 @@ class Job(msgspec.Struct, kw_only=True):
         command = self.command
         return command.place if isinstance(command, RemoteAgent) else command.command
 
+    @property
+    def files_are_here(self) -> bool:
+        return all(each.files == "here" for each in (self.command, *self.proxies))
+
     def with_hint(self, error: CommandNotFound) -> CommandNotFound:
         """The same error, and how to get the agent if we know that."""
         if self.known is None or not self.known.install:
@@ -95,7 +99,7 @@ def prepare_turn(options: argparse.Namespace) -> Job:
     """With its prompt, if there is to be a turn. Raises what `prepare` does."""
     job = prepare(options, asks=_asks(options))
     if prompt.is_wanted(options):
-        job.prompt = prompt.prompt(options, job.cwd)
+        job.prompt = prompt.prompt(options, job.cwd, files_are_here=job.files_are_here)
     return job
 
 

@@ -19,10 +19,10 @@ def is_wanted(options: argparse.Namespace) -> bool:
     return not lists or options.prompt is not None or options.file is not None
 
 
-def prompt(options: argparse.Namespace, cwd: str) -> list[Content]:
+def prompt(options: argparse.Namespace, cwd: str, *, files_are_here: bool = True) -> list[Content]:
     """The text, what it mentions, what is attached. Raises UsageError."""
     text = _text(options)
-    for sentence in missing_mentions(text, cwd):
+    for sentence in missing_mentions(text, cwd) if files_are_here else ():
         tell(sentence)
     return [Text(text), *find_mentions(text, cwd), *map(attachment, options.attach)]
 

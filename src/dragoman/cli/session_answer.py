@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.cli.form import Field, fields_of
+from dragoman.cli.form import Field, as_typed, fields_of
 from dragoman.cli.guard import UsageError
 from dragoman.cli.hubs import meant, opened_hub
 from dragoman.cli.session_list import print_json
@@ -81,18 +81,8 @@ def _form(pending: PendingElicitation) -> Iterator[str]:
 
 def _wanted(field: Field) -> str:
     if field.default is not None:
-        return f"{field.expected}; else {_as_typed(field.default)}"
+        return f"{field.expected}; else {as_typed(field.default)}"
     return f"{field.expected}{'' if field.required else '; optional'}"
-
-
-def _as_typed(value: Any) -> str:
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case [*values]:
-            return ",".join(map(str, values))
-        case _:
-            return str(value)
 
 
 def _place(field: Field) -> str:

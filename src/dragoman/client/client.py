@@ -73,6 +73,7 @@ class Client:
         self.auth_methods: list[AuthMethod] = []
         self._router = Router()
         side = _side(agent, proxies)
+        self.files_are_here = side == "here"
         offers = _offers(capabilities, policy, name, side)
         self._connection = Connection(
             agent,

@@ -29,14 +29,18 @@ PromptInput: TypeAlias = Part | Sequence[Part]
 
 
 def prepare(
-    prompt: PromptInput, agent: AgentCapabilities, cwd: str
+    prompt: PromptInput, agent: AgentCapabilities, cwd: str, *, files_are_here: bool = True
 ) -> tuple[list[Content], list[str]]:
     """The content to send, and a sentence for each thing in it that had to change or is missing.
+
+    Of files that are not here nobody can tell that they are missing.
 
     Raises ValueError for a prompt with nothing in it, with text that is not Unicode, or with a
     block that is none of ACP's, and TypeError for what is no content at all.
     """
-    warnings = missing_mentions(prompt, cwd) if isinstance(prompt, str) else []
+    warnings: list[str] = []
+    if files_are_here and isinstance(prompt, str):
+        warnings += missing_mentions(prompt, cwd)
     content: list[Content] = []
     total = 0
     parts = _parts(prompt, cwd)

@@ -121,7 +121,7 @@ class Session:
         TypeError for what is no content.
         """
         self._require_open()
-        content, warnings = prepare(prompt, self._client.capabilities, self.cwd)
+        content, warnings = self._prepared(prompt)
         if self.busy and when_busy == "raise":
             raise SessionBusy(self.id)
         turn = self._turn_for(f"turn-{os.urandom(8).hex()}", content)
@@ -290,8 +290,12 @@ class Session:
         in the prompt, KeyError when it was sent or dropped."""
         if turn not in self._queue:
             raise KeyError(turn.id)
-        turn.content, turn.warnings = prepare(prompt, self._client.capabilities, self.cwd)
+        turn.content, turn.warnings = self._prepared(prompt)
         self.log.record(e.PromptQueued(turn.id, turn.content))
+
+    def _prepared(self, prompt: PromptInput) -> tuple[list[Content], list[str]]:
+        client = self._client
+        return prepare(prompt, client.capabilities, self.cwd, files_are_here=client.files_are_here)
 
     def drop_queued(self, turn: Turn) -> None:
         """Take a queued prompt back; its turn ends as cancelled without having been sent."""

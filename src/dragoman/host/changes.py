@@ -57,7 +57,7 @@ class Change:
         name = _name(self.path, root.rstrip("/") + "/")
         old_name = f"a/{name}" if self.existed else "/dev/null"
         if not self.is_kept:
-            return f"Contents of b/{name} were not kept: too much was written\n"
+            return f"Contents of b/{name} were not kept: too much, or no text\n"
         try:
             before, after = (self.before or b"").decode(), self.after.decode()
         except UnicodeDecodeError:
@@ -90,29 +90,39 @@ class Changes:
         """Note a write that has happened, and the directories that were made for it."""
         key = (change.turn, change.path)
         with self._lock:
-            earlier = self._by_turn_and_path.get(key)
-            if earlier is None and len(self._by_turn_and_path) >= MAX_CHANGES:
+            is_new = key not in self._by_turn_and_path
+            if is_new and len(self._by_turn_and_path) >= MAX_CHANGES:
                 self.omitted += 1
                 return
             self._sequence += 1
             self._directories.update(dict.fromkeys(directories))
-            numbered = replace(change, sequence=self._sequence)
-            self._keep(earlier, numbered if earlier is None else earlier.then(numbered))
+            self._add(replace(change, sequence=self._sequence))
 
-    def follow(self, earlier: Changes) -> None:
-        """Go on behind another journal of the same session. Where there is no room for both, this
-        one's contents stay."""
-        with self._lock, earlier._lock:
+    def follow(self, earlier: Sequence[Change]) -> None:
+        """Put these writes, in their order, before all that was recorded here. A file is left out
+        when not everything about it is there, or fits: it could not be put back."""
+        with self._lock:
+            fitting = self._fitting(earlier)
             later, self._by_turn_and_path = self._by_turn_and_path, {}
-            for change in earlier._by_turn_and_path.values():
-                self._keep(None, change)
+            for number, change in enumerate(fitting, 1):
+                self._add(replace(change, sequence=number))
             for change in later.values():
-                known = self._by_turn_and_path.get((change.turn, change.path))
-                behind = replace(change, sequence=change.sequence + earlier._sequence)
                 self._kept_bytes -= change.size
-                self._keep(known, behind if known is None else known.then(behind))
-            self._sequence += earlier._sequence
-            self.omitted += earlier.omitted
+                self._add(replace(change, sequence=change.sequence + len(fitting)))
+            self._sequence += len(fitting)
+
+    def _fitting(self, earlier: Sequence[Change]) -> Sequence[Change]:
+        left_out = {change.path for change in earlier if not change.is_kept}
+        room, places = self.room, MAX_CHANGES - len(self._by_turn_and_path)
+        for change in reversed(earlier):
+            room, places = room - change.size, places - 1
+            if room < 0 or places < 0:
+                left_out.add(change.path)
+        return [change for change in earlier if change.path not in left_out]
+
+    def _add(self, change: Change) -> None:
+        known = self._by_turn_and_path.get((change.turn, change.path))
+        self._keep(known, change if known is None else known.then(change))
 
     def list(self, turn: str | None = None) -> tuple[Change, ...]:
         """One change for each file that is different now: of one turn, or of all."""

@@ -30,8 +30,8 @@ class ElicitationAnswer(msgspec.Struct, frozen=True):
 def missing(schema: dict[str, Any] | None, answer: ElicitationAnswer) -> list[str]:
     """The fields a form cannot do without that an answer has nothing for."""
     match schema:
-        case {"required": [*names]} if answer.action == "accept":
-            return [str(name) for name in names if name not in (answer.content or {})]
+        case {"required": [*names], "properties": {**fields}} if answer.action == "accept":
+            return [name for name in fields if name in names and name not in (answer.content or {})]
         case _:
             return []
 

@@ -110,8 +110,8 @@ class LocalFiles:
         """Replace the file as a whole or not at all; writes of a session happen in the order
         in which they are asked for.
 
-        `written` is told the text that was replaced, None if there was none, and whether that is
-        all there was, once it has happened: also when the caller has given up by then.
+        `written` is told the text that was replaced, if there was any, and whether the file is
+        new, once it has happened: also when the caller has given up by then.
         """
         try:
             desk = self._desk(workspace)
@@ -121,10 +121,9 @@ class LocalFiles:
             def job() -> int:
                 change = self._write(desk, path, content, turn)
                 if written is not None:
-                    before = self._replaced(change)
-                    kept = before is not None or not change.existed
+                    before, created = self._replaced(change), not change.existed
                     with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
-                        loop.call_soon_threadsafe(written, before, kept)
+                        loop.call_soon_threadsafe(written, before, created)
                 return len(change.after)
 
             size = await desk.lane.run(job)

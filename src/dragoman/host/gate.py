@@ -21,7 +21,7 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.host.access import Access, file_access, terminal_access
-from dragoman.host.changes import Change, Changes
+from dragoman.host.changes import Change
 from dragoman.host.consent import Consent
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
 from dragoman.host.files import FilesProvider, LocalFiles
@@ -110,9 +110,9 @@ class Gate:
     async def _write(self, path: str, content: str) -> None:
         """Record what was really replaced: much may have happened while someone was asked."""
 
-        def written(before: str | None, kept: bool) -> None:
+        def written(before: str | None, created: bool) -> None:
             # Plain text in what is recorded: a subclass of str cannot be stored.
-            self._record(e.FileWritten(str(path), content, before, kept))
+            self._record(e.FileWritten(str(path), content, before, created))
 
         files, turn = self._providers.files, self.consent.turn
         if isinstance(files, LocalFiles):
@@ -121,7 +121,7 @@ class Gate:
             return
         before, unseen = await self._current(path)
         await files.write_text_file(self.workspace, path, content)
-        written(before, not unseen)
+        written(before, created=before is None and not unseen)
 
     async def _current(self, path: str) -> tuple[str | None, str]:
         """The file as it is before a write, or why there is a file that cannot be shown."""
@@ -162,10 +162,13 @@ class Gate:
             self._record(e.Notice(f"{change.path} {how}", source="client"))
         return undone
 
-    def recall(self, earlier: Changes) -> None:
-        """Have what was written before this process ran the session listed and undone as well.
-        Raises Unsupported."""
-        self._local_files.changes(self.workspace).follow(earlier)
+    def recall(self, earlier: Sequence[Change]) -> None:
+        """Have what was written before this process ran the session listed and undone as well, as
+        far as it is inside the workspace. Raises Unsupported."""
+        inside = [
+            each for each in earlier if self._file_access("write", each.path).place == "inside"
+        ]
+        self._local_files.changes(self.workspace).follow(inside)
 
     def forget(self) -> None:
         """Let go of what the writes replaced: nobody is going to look at them here."""

@@ -100,8 +100,7 @@ def with_consequences(
     once = choose_option(plain_options(options), "allow")
 
     def told(option: PermissionOption, answer: Answer) -> PermissionOption:
-        kept_there = claimed and (answer == "deny" or once is None)
-        words = _consequence(always(answer), kept_there=kept_there)
+        words = _consequence(always(answer), claimed, answer == "deny" or once is None)
         return msgspec.structs.replace(option, consequence=words)
 
     return tuple(
@@ -110,10 +109,12 @@ def with_consequences(
     )
 
 
-def _consequence(rule: Rule | NoRule, *, kept_there: bool) -> str:
+def _consequence(rule: Rule | NoRule, claimed: bool, is_last_way: bool) -> str:
+    """Without a rule the agent is only told `always` when there is no other way to say it."""
     if isinstance(rule, Rule):
-        return f"from now on: {describe(rule)}"
-    unless = ", unless the agent itself keeps it" if kept_there else ""
+        more = "; the agent may keep it in its own way" if claimed else ""
+        return f"from now on: {describe(rule)}{more}"
+    unless = ", unless the agent itself keeps it" if claimed and is_last_way else ""
     return f"counts once only{unless}: {rule.reason}"
 
 

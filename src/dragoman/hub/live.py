@@ -36,11 +36,17 @@ logger = logging.getLogger("dragoman.hub")
 
 
 class Live:
-    """One session, the recording of its events, and the agent it runs on. Up to the event numbered
-    `history` others ran it, or what it was forked from."""
+    """One session, the recording of its events, and the agent it runs on; it was not run here up
+    to the event numbered `last_before`."""
 
     def __init__(
-        self, store: Store, recording: Recording, running: Running, session: Session, history: int
+        self,
+        store: Store,
+        recording: Recording,
+        running: Running,
+        session: Session,
+        *,
+        last_before: int,
     ) -> None:
         self.record = recording.record
         self.recording = recording
@@ -51,7 +57,7 @@ class Live:
         self._snapshot_at = max(WORTH_A_SNAPSHOT, self.record.last_seq * 5 // 4)
         self._reconnecting = asyncio.Lock()
         self._recalling = asyncio.Lock()
-        self._written_before = history
+        self._last_before = last_before
         self._opened_on = running.client.dialect
         self.record.agent_session_id = session.id
         recording.describe = self.describe
@@ -153,7 +159,8 @@ class Live:
             case c.CancelToolCall() | c.CancelTerminal():
                 return {"cancelled": await self._stop(command)}
             case c.Revert(turn_id, force, paths):
-                await self.recall()
+                if turn_id is None or not self.session.gate.changes(turn_id):
+                    await self.recall()
                 undone = await self.session.gate.revert(turn_id, paths=paths, force=force)
                 return {"paths": [str(change.path) for change in undone]}
             case c.Rename(title):
@@ -165,13 +172,17 @@ class Live:
         return {}
 
     async def recall(self) -> None:
-        """Have the session's `changes` and `revert` know of what was written before it was run
-        here. Raises Unsupported where what serves files keeps nothing of them."""
+        """Have the session's `changes` and `revert` know of what it wrote before it was run here.
+        Raises Unsupported where what serves files keeps nothing of them."""
+        record = self.record
+        opened_as = None if record.parent is None else record.agent_session_id
         async with self._recalling:
-            if self._written_before:
-                before = await read_written(self._store, self.id, until=self._written_before)
-                self.session.gate.recall(before.changes)
-                self._written_before = 0
+            if self._last_before:
+                before = await read_written(
+                    self._store, self.id, until=self._last_before, opened_as=opened_as
+                )
+                self.session.gate.recall(before.to_undo())
+                self._last_before = 0
 
     async def _set(self, command: c.SetMode | c.SetConfig | c.SetModel) -> None:
         await self._reconnected()

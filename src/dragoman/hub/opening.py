@@ -304,7 +304,7 @@ class Opener:
         self, record: SessionRecord, lease: Lease, history: SessionState | None, begin: Begin
     ) -> Live:
         running = await self._agents.use(record.agent, record.cwd)
-        told = record.last_seq
+        last_before = record.last_seq
         recording = Recording(self._store, record, lease, on_stored=self._on_stored)
         try:
             place = self._place(running, record, recording, history)
@@ -313,7 +313,7 @@ class Opener:
             await _to_its_end(self._abandon(recording, running, error))
             raise
         session.gate.consent.attended = self._attended
-        return Live(self._store, recording, running, session, told)
+        return Live(self._store, recording, running, session, last_before=last_before)
 
     async def _abandon(self, recording: Recording, running: Running, error: BaseException) -> None:
         await recording.seal()

@@ -8,55 +8,106 @@ from dataclasses import replace
 
 import msgspec
 
-from dragoman.host.changes import Change, Changes
-from dragoman.session.events import FileReverted, FileWritten, TurnStarted
+from dragoman.host.changes import Change
+from dragoman.session.events import (
+    FileReverted,
+    FileWritten,
+    SessionOpened,
+    TurnEnded,
+    TurnStarted,
+)
 from dragoman.store.base import Store
 from dragoman.store.by_type import events_of_types
 
-_TYPES = ("turn_started", "file_written", "file_reverted")
+_TYPES = ("session_opened", "turn_started", "turn_ended", "file_written", "file_reverted")
 
 
 class Written:
-    """Fed with the events of a session in order, its journal is the one of whoever wrote."""
+    """Fed with the events of a session in order. With `opened_as`, only what came behind the first
+    opening under that id: a fork begins with what another session did."""
 
-    def __init__(self) -> None:
-        self.changes = Changes()
+    def __init__(self, opened_as: str | None = None) -> None:
+        self._opened_as = opened_as
+        self._is_own = opened_as is None
+        self._turn: str | None = None
+        self._writes: list[tuple[str | None, FileWritten]] = []
         self._ever: set[tuple[str | None, str]] = set()
 
     def feed(self, event: object) -> None:
         match event:
+            case SessionOpened():
+                self._is_own = self._is_own or event.session_id == self._opened_as
             case TurnStarted():
-                self.changes.turn = event.turn_id
-            case FileWritten():
-                turn = self.changes.turn
-                self._ever.add((turn, event.path))
-                change = as_change(event.path, event.before, event.after, turn=turn)
-                self.changes.record(change if event.kept else _over_unknown(change))
+                self._turn = event.turn_id
+            case TurnEnded():
+                self._turn = None
+            case FileWritten() if self._is_own:
+                self._ever.add((self._turn, event.path))
+                self._writes.append((self._turn, event))
             case FileReverted():
-                listed = self.changes.list(event.turn_id)
-                self.changes.forget(change for change in listed if change.path == event.path)
+                self._undo(event)
             case _:
                 pass
+
+    def _undo(self, event: FileReverted) -> None:
+        """Nothing that came behind it is a change any more either."""
+        numbers = [
+            number
+            for number, (turn, write) in enumerate(self._writes)
+            if write.path == event.path and event.turn_id in (None, turn)
+        ]
+        if numbers:
+            first, *_ = numbers
+            rest = [each for each in self._writes[first:] if each[1].path != event.path]
+            self._writes[first:] = rest
 
     def has(self, turn_id: str | None, path: str) -> bool:
         """Whether we wrote this file in that turn, whatever became of it."""
         return (turn_id, path) in self._ever
 
+    def changes(self, turn_id: str | None) -> list[Change]:
+        """One for each file that is different now: of one turn, or of all."""
+        found: dict[str, Change] = {}
+        for turn, write in self._writes:
+            if turn_id in (None, turn):
+                note(found, _change(turn, write))
+        return [change for change in found.values() if change.is_change]
 
-async def read_written(store: Store, session_id: str, *, until: int | None = None) -> Written:
+    def to_undo(self) -> list[Change]:
+        """Each write, in order; what an import tells is not known to have happened."""
+        changes = (_change(turn, write) for turn, write in self._writes)
+        marks = (write.imported for _, write in self._writes)
+        return [
+            change.without_contents() if imported else change
+            for change, imported in zip(changes, marks, strict=True)
+        ]
+
+
+async def read_written(
+    store: Store, session_id: str, *, until: int | None = None, opened_as: str | None = None
+) -> Written:
     """Up to the event of that number, or to the last."""
-    written = Written()
+    written = Written(opened_as)
     async for stored in events_of_types(store, session_id, _TYPES, until=until):
         with suppress(msgspec.DecodeError):  # of another version, or damaged
             written.feed(stored.decode())
     return written
 
 
-def as_change(path: str, before: str | None, after: str, *, turn: str | None = None) -> Change:
+def as_change(path: str, before: str | None, after: str) -> Change:
     """A change as it was told, in text."""
     old = None if before is None else before.encode("utf-8", "replace")
-    return Change(path, old, after.encode("utf-8", "replace"), before is not None, turn)
+    return Change(path, old, after.encode("utf-8", "replace"), before is not None)
 
 
-def _over_unknown(change: Change) -> Change:
+def note(found: dict[str, Change], change: Change) -> None:
+    """Add a change of a file to those before."""
+    path = change.path
+    found[path] = change if path not in found else found[path].then(change)
+
+
+def _change(turn: str | None, write: FileWritten) -> Change:
+    change = replace(as_change(write.path, write.before, write.after), turn=turn)
+    if write.before is not None or write.created:
+        return change
     return replace(change.without_contents(), existed=True)

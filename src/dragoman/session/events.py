@@ -379,15 +379,18 @@ class TerminalReleased(Recorded, tag="terminal_released"):
 
 
 class FileWritten(Recorded, tag="file_written"):
-    """The agent had us write a file; `before` is None when there was none.
+    """The agent had us write a file.
 
-    Without `kept` there was one, and what it held is not here: no text, or too much of it.
+    `created` says that there was none; where `before` is None all the same, what it held is not
+    here: no text, or too much of it. `imported` says that a file told us so: nobody knows whether
+    it happened.
     """
 
     path: str
     after: str
     before: str | None = None
-    kept: bool = True
+    created: bool = False
+    imported: bool = False
 
 
 class FileReverted(Recorded, tag="file_reverted"):

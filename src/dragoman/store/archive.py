@@ -11,9 +11,17 @@ from contextlib import suppress
 import msgspec
 
 from dragoman.errors import ConfigError, DragomanError, NameTaken, UnknownSession
+from dragoman.session.events import FileWritten
 from dragoman.store.base import Store
 from dragoman.store.lines import VERSION, Header, event_line, header_line, is_header, read_header
-from dragoman.store.records import Batch, Owner, SessionChange, SessionRecord, decode_event
+from dragoman.store.records import (
+    Batch,
+    Owner,
+    SessionChange,
+    SessionRecord,
+    decode_event,
+    encode_event,
+)
 from dragoman.store.texts import Texts
 
 MAX_LINE = 64 * 1024 * 1024
@@ -96,7 +104,17 @@ def _batch(archive: Archive) -> Batch:
     texts = Texts()
     said = [each for body in archive.events for each in texts.feed(decode_event(body))]
     change = SessionChange(agent_session_id=archive.record.agent_session_id)
-    return Batch(first_seq=1, events=archive.events, change=change, said=[*said, *texts.rest()])
+    events = [_as_told(body) for body in archive.events]
+    return Batch(first_seq=1, events=events, change=change, said=[*said, *texts.rest()])
+
+
+def _as_told(body: bytes) -> bytes:
+    """A write that a file tells of is nothing to undo: that would write whatever it says."""
+    event = decode_event(body)
+    if not isinstance(event, FileWritten):
+        return body
+    event.imported = True
+    return encode_event(event)
 
 
 def _header(line: bytes, file: str, place: str) -> Header:

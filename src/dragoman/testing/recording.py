@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import os
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -33,7 +34,7 @@ class Recorder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         self._file = os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0)
-        os.fchmod(self._file.fileno(), 0o600)  # there may have been one that others can read
+        _make_private(self._file.fileno())
         self._start = time.monotonic()
 
     def __call__(self, direction: Literal["sent", "received"], frame: bytes) -> None:
@@ -54,6 +55,12 @@ class Recorder:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _make_private(fd: int) -> None:
+    """There may have been a file that others can read; a device or a pipe is not ours to change."""
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        os.fchmod(fd, 0o600)
 
 
 def _member(frame: bytes) -> bytes:

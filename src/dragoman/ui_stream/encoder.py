@@ -336,6 +336,8 @@ class Encoder:
     def _answer_to(self, request_id: str) -> tuple[ToolPart | None, bool | None]:
         """The part that was asked and what the page shows as its answer."""
         unanswered = self._asked.pop(request_id, None)
+        if unanswered is not None:
+            unanswered.waits = False
         if unanswered is not None and self._sdk == 7:
             return unanswered, None
         # Release 6 can only be told by the page itself: a part it did not answer stays as it is.

@@ -24,11 +24,7 @@ export function plainName({ name, kind }: PermissionOption): string {
   return told === '' || told === kind ? PLAIN[kind] ?? kind : told
 }
 
-/** What an answer for always leads to; null for one that is for once. */
-export function consequenceOf(option: PermissionOption, description: string | null): string | null {
-  if (!option.kind.endsWith('_always')) return null
-  if (option.consequence) return option.consequence
-  // Asked before each option said it for itself: then only the rule of a yes is known.
-  if (!description) return 'counts once only, unless the agent itself keeps it'
-  return `from now on: ${option.kind === 'reject_always' ? description.replace(/^allow\b/, 'refuse') : description}`
+/** What an answer for always leads to, where it is known; null for one that is for once. */
+export function consequenceOf(option: PermissionOption): string | null {
+  return option.kind.endsWith('_always') ? option.consequence ?? null : null
 }

@@ -129,8 +129,8 @@ async function revert(session: LiveSession, { words, ...what }: Undo, done: () =
   done()
 }
 
-/** It may have been put back elsewhere in the meantime. */
+/** It may have been put back elsewhere in the meantime, be of the session this one was forked from, or imported. */
 function told(paths: string[]): void {
   if (paths.length) shell.say(`${plural(paths.length, 'file')} put back.`)
-  else shell.say('Nothing was put back: there is nothing left to undo.', true)
+  else shell.say('Nothing was put back: what was there before is not known here, or it was put back already.', true)
 }

@@ -65,15 +65,15 @@ export function PermissionCard({ session, pending, cwd, place }: Props) {
           </button>
         ))}
       </div>
-      <Rules options={options} description={pending.description} />
+      <Rules options={options} />
     </section>
   )
 }
 
 /** What each "always" would leave behind: the rule, or that there will be none, and why. */
-function Rules({ options, description }: { options: PermissionOption[]; description: string | null }) {
+function Rules({ options }: { options: PermissionOption[] }) {
   const lasting = options.flatMap((option) => {
-    const words = consequenceOf(option, description)
+    const words = consequenceOf(option)
     return words === null ? [] : [{ option, words }]
   })
   return lasting.map(({ option, words }) => (

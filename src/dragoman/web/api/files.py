@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from starlette.requests import Request
 
 from dragoman.host.changes import Change
-from dragoman.hub.written import Written, as_change, read_written
+from dragoman.hub.written import Written, as_change, note, read_written
 from dragoman.session.state import SessionState
 from dragoman.web.failures import Failure
 from dragoman.web.frames import Frames
@@ -66,7 +66,7 @@ async def changes(server: Server, session_id: str, query: ChangesQuery) -> FileC
     record = await server.hub.record(session_id)
     written = await read_written(server.hub.store, session_id)
     state = await server.hub.state(session_id)
-    ours = written.changes.list(query.turn_id)
+    ours = written.changes(query.turn_id)
     paths = {change.path for change in ours}
     told = [change for change in _told(state, query.turn_id, written) if change.path not in paths]
     shapes = [_shape(change, "host", record.cwd) for change in ours]
@@ -81,8 +81,7 @@ def _told(state: SessionState, turn_id: str | None, written: Written) -> Iterato
             for diff in call.diffs:
                 path = os.path.normpath(os.path.join(state.cwd, diff.path))
                 if not written.has(call.turn_id, path):
-                    told = as_change(path, diff.old_text, diff.new_text)
-                    found[path] = found[path].then(told) if path in found else told
+                    note(found, as_change(path, diff.old_text, diff.new_text))
     return (change for change in found.values() if change.is_change)
 
 

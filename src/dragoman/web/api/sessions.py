@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
@@ -56,7 +57,8 @@ async def list_sessions(server: Server, query: ListQuery) -> SessionPage:
         raise Failure(400, "unknown_cursor", "`before` names a session that is gone") from None
     owners = dict(await server.hub.store.owned())
     where = await whereabouts(server)
-    sessions = [await _summary(server, each, owners.get(each.id), where) for each in records]
+    summaries = (_summary(server, each, owners.get(each.id), where) for each in records)
+    sessions = list(await asyncio.gather(*summaries))
     return SessionPage(sessions=sessions, next=cursor, position=position)
 
 
