@@ -79,7 +79,8 @@ def test_a_question_is_listed_and_answered_by_a_command(user: Dragoman) -> None:
             f"{request}: run make\n"
             "    allow  Allow (allow_once)\n"
             "    always  Always allow (allow_always)\n"
-            "        from now on: allow running exactly make for memo in this project\n"
+            "        from now on: allow running exactly make for memo in this project; "
+            "the agent may keep it in its own way\n"
             "    reject  Reject (reject_once)\n"
         )
         refused = user("sessions", "answer", "s", "nonsense")

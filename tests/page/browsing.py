@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import shutil
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -178,4 +180,26 @@ async def settled(page: Page) -> None:
 
 
 async def finished(page: Page) -> None:
+    """The turn that one has seen at work is over; of one that may not have begun, `ran` knows."""
     await page.locator(".head .status.idle").wait_for()
+
+
+async def ran(page: Page, text: str) -> None:
+    """Prompt, and wait for the end of that very turn, which needs no answers."""
+    async with page.expect_response(re.compile("/prompt$")) as sending:
+        await prompt(page, text)
+    response = await sending.value
+    turn = (await response.json())["turn"]
+    asked = await response.request.all_headers()
+    session = response.url.removesuffix("/prompt")
+    async with asyncio.timeout(WAIT / 1000):
+        while await _last_turn(page, session, asked) != turn:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    await finished(page)
+
+
+async def _last_turn(page: Page, session: str, asked: dict[str, str]) -> str | None:
+    """The one that is over."""
+    found = await page.request.get(session, headers={"Authorization": asked["authorization"]})
+    last = (await found.json())["lastTurn"]
+    return last["id"] if last is not None and last.get("status") == "completed" else None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from page.browsing import browsed, finished, new_session, person, prompt, settled
+from page.browsing import browsed, new_session, person, ran, settled
 from page.payloads import payloads
 from page.seeding import told_session
 from page.site import prepared, scripted, served
@@ -180,8 +180,7 @@ async def test_no_payload_runs_that_an_agent_tells_of_itself(tmp_path: Path) -> 
         person(browser, site, size=_TALL, refused=400) as page,
     ):
         await new_session(page)
-        await prompt(page, "Go")
-        await finished(page)
+        await ran(page, "Go")
         await page.get_by_role("tab", name="Raw").click()
         await expect(page.locator(".frames details").first).to_be_visible()
         await page.evaluate(

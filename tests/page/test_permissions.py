@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, person, prompt, ready
+from page.browsing import answer, browsed, finished, new_session, person, prompt, ran, ready
 from page.site import scripted, served
 from playwright.async_api import expect
 
@@ -77,8 +77,7 @@ async def test_what_was_decided_is_told_in_words(tmp_path: Path) -> None:
         await prompt(page, "git status")
         await answer(page, "Always allow")
         await finished(page)
-        await prompt(page, "git status")
-        await finished(page)
+        await ran(page, "git status")
         await prompt(page, _LINE)
         await answer(page, "Reject")
         await page.evaluate("location.hash = '#/policies'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, person, prompt
+from page.browsing import answer, browsed, new_session, person, prompt, ran
 from page.seeding import told_session
 from page.site import prepared, served
 from playwright.async_api import Page, expect
@@ -41,8 +41,7 @@ async def test_a_session_is_renamed_archived_brought_back_and_deleted(tmp_path: 
 async def test_a_fork_begins_with_a_prompt_of_its_own(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
         await new_session(page)
-        await prompt(page, "/plan something")
-        await finished(page)
+        await ran(page, "/plan something")
         await page.keyboard.press("Escape")
         await page.locator(".head").get_by_label("Fork session").click()
         await page.get_by_role("button", name="Write a pull request").click()
@@ -54,8 +53,7 @@ async def test_a_fork_begins_with_a_prompt_of_its_own(tmp_path: Path) -> None:
 async def test_a_session_the_agent_knows_is_imported(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
         await new_session(page)
-        await prompt(page, "/plan something")
-        await finished(page)
+        await ran(page, "/plan something")
         await page.get_by_role("button", name="Import", exact=True).first.click()
         await page.get_by_role("button", name="Ask for its sessions").click()
         await expect(page.locator(".hit").first).to_contain_text("already here")
@@ -66,8 +64,7 @@ async def test_a_session_the_agent_knows_is_imported(tmp_path: Path) -> None:
 async def test_a_session_that_only_the_agent_knows_is_taken_over(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
         session = await new_session(page)
-        await prompt(page, "/plan something")
-        await finished(page)
+        await ran(page, "/plan something")
         address = f"{site.url}api/sessions/{session}?local=true"
         await page.request.delete(address, headers={"Authorization": f"Bearer {site.token}"})
         await expect(page.locator(".session")).to_have_count(0)

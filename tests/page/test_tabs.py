@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from page.browsing import browsed, finished, new_session, person, prompt, ready, watch
+from page.browsing import browsed, new_session, person, prompt, ran, ready, watch
 from page.site import served
 from playwright.async_api import expect
 
@@ -122,9 +122,7 @@ async def test_a_session_deleted_elsewhere_says_so_and_leads_away(tmp_path: Path
         person(browser, site, refused=404) as page,
     ):
         session = await new_session(page)
-        await prompt(page, "/plan a word")
-        await page.locator(".said.user").wait_for()
-        await finished(page)
+        await ran(page, "/plan a word")
         await page.fill("#composer", "half a thought")
         headers = {"Authorization": f"Bearer {site.token}"}
         await page.request.delete(f"{site.url}api/sessions/{session}", headers=headers)
