@@ -98,7 +98,7 @@ def test_a_rule_that_decided_is_listed_as_used(dragoman: Dragoman) -> None:
         ("p.toml", '[[rules]]\neffect = "ask"\npath = "src/**"\n', 0, "p.toml: 1 rule, all under"),
         ("p.json", '{"rules": []}', 0, "0 rules, all understood"),
         ("p.json", '{"rules": [{"effect": "maybe"}]}', 2, "p.json: rules[0].effect: expected"),
-        ("p.json", "{", 2, "p.json: line 1, column 2: expected JSON"),
+        ("p.json", "{", 2, "p.json: line 1, column 2: expected strict JSON"),
     ],
 )
 def test_checking_a_file_is_one_clear_line(

@@ -89,7 +89,7 @@ def test_a_command_needs_no_settings_not_even_sound_ones(dragoman: Dragoman) -> 
             {"agent_servers": {"a": {"command": ""}}},
             "agent_servers.a.command: expected a string that is not empty",
         ),
-        ('{"agent_servers": {"a": {}, "a": {}}}', "a: expected each key once in an object"),
+        ('{"agent_servers": {"a": {}, "a": {}}}', "a: expected each key only once in an object"),
         (
             {"agent_servers": {"a": {"command": "x\0y"}}},
             "agent_servers.a.command: expected a string without NUL",

@@ -72,10 +72,10 @@ def test_toml_says_the_same_as_json() -> None:
 
 
 def test_the_name_of_the_file_says_which_format_it_is() -> None:
-    assert "expected JSON" in error("rules = []", "p.json")
+    assert "expected strict JSON" in error("rules = []", "p.json")
     assert "expected TOML" in error('{"rules": []}', "p.toml")
     assert parse("rules = []", "p") == parse('{"rules": []}', "p") == ()
-    assert "expected JSON" in error(" {", "p")
+    assert "expected strict JSON" in error(" {", "p")
 
 
 def test_a_home_is_put_in_place_letter_for_letter() -> None:
@@ -143,12 +143,13 @@ WRONG_FILES: list[tuple[Any, str]] = [
     ({"rules": [3]}, "p.json: rules[0]: expected an object, with at least an effect"),
     ({"rules": [{}]}, "p.json: rules[0].effect: expected allow, ask or deny"),
     ({"rules": [], "x": 1}, "p.json: x: expected only rules; this key is not known"),
-    ("{", "p.json: line 1, column 2: expected JSON (Expecting property name"),
-    ("", "p.json: line 1, column 1: expected JSON"),
+    ("{", "p.json: line 1, column 2: expected strict JSON (expecting property name"),
+    ('{"rules": NaN}', "p.json: expected strict JSON, which has no NaN"),
+    ("", "p.json: line 1, column 1: expected strict JSON"),
     ('{"rules": [],}', "p.json: line 1, column 1"),
     ('{"rules": [], "rules": []}', "p.json: rules: expected each key only once in an object"),
     ('{"rules": [{"effect": "deny", "effect": "allow"}]}', "p.json: effect: expected each key"),
-    ("[" * 100_000, "p.json: expected JSON that is not nested this deep"),
+    ("[" * 100_000, "p.json: expected strict JSON, and not nested this deep"),
 ]
 
 

@@ -6,7 +6,6 @@ there.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -18,6 +17,7 @@ from dragoman.agents.mcp_servers import HttpServer, SseServer, StdioServer
 from dragoman.agents.quirks import Quirks
 from dragoman.errors import ConfigError
 from dragoman.host.home import settings_file
+from dragoman.host.strict_json import read_strict_json
 from dragoman.transport.base import Side
 from dragoman.transport.remote import RemoteAgent, is_header_value
 from dragoman.transport.stdio import AgentCommand
@@ -81,26 +81,7 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
 
 def parse_settings(text: str, file: str) -> Settings:
     """The settings in `text`; `file` is what to call it in errors. Raises ConfigError."""
-
-    def reject(constant: str) -> Any:
-        raise ConfigError(file, "", f"strict JSON, which has no {constant}")
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        entries = dict(pairs)
-        if len(entries) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ConfigError(file, twice, "each key once in an object")
-        return entries
-
-    try:
-        document = json.loads(text, parse_constant=reject, object_pairs_hook=unique)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ConfigError(file, place, f"strict JSON ({error.msg.lower()})") from error
-    except RecursionError as error:
-        raise ConfigError(file, "", "strict JSON, and not nested this deep") from error
-    return _Reader(file).settings(document)
+    return _Reader(file).settings(read_strict_json(text, file))
 
 
 class _Reader:

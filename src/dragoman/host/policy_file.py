@@ -6,7 +6,6 @@ home passed in; nothing else of the environment is looked at.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from dragoman.errors import ConfigError
 from dragoman.host.access import OPERATIONS
 from dragoman.host.globs import escape
 from dragoman.host.matching import Effect, Rule, covered
+from dragoman.host.strict_json import read_strict_json
 
 _EFFECTS: tuple[str, ...] = get_args(Effect)
 _KEYS = ("effect", "operation", "agent", "path", "argv", "argv_prefix", "host", "tool")
@@ -37,7 +37,7 @@ def parse_policy(text: str, file: str, *, home: str) -> tuple[Rule, ...]:
     is_json = file.endswith(".json") or (
         not file.endswith(".toml") and text.lstrip().startswith("{")
     )
-    policy = _json(text, file) if is_json else _toml(text, file)
+    policy = read_strict_json(text, file) if is_json else _toml(text, file)
     if not _is_object(policy):
         raise ConfigError(file, "", 'an object with "rules"')
     _reject_unknown(policy, ("rules",), _Place(file, ""))
@@ -61,24 +61,6 @@ class _Place:
 
     def expected(self, what: str) -> ConfigError:
         return ConfigError(self.file, self.name, what)
-
-
-def _json(text: str, file: str) -> Any:
-    def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields = dict(pairs)
-        if len(fields) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise ConfigError(file, twice, "each key only once in an object")
-        return fields
-
-    try:
-        return json.loads(text, object_pairs_hook=without_repeats)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ConfigError(file, place, f"JSON ({error.msg})") from error
-    except RecursionError as error:
-        raise ConfigError(file, "", "JSON that is not nested this deep") from error
 
 
 def _toml(text: str, file: str) -> Any:
