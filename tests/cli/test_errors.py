@@ -167,7 +167,7 @@ def test_an_agent_without_modes_says_so(dragoman: Dragoman) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("{", "expected JSON"),
+        ("{", "expected strict JSON"),
         ("[]", "expected an object"),
         ('{"rules": [{"effect": "allow", "colour": "red"}]}', "rules[0].colour: expected only"),
         ('{"rules": [{"effect": "maybe"}]}', "rules[0].effect: expected allow, ask or deny"),

@@ -33,6 +33,21 @@ async def test_keys_lead_everywhere_but_not_out_of_a_field(gallery: Site) -> Non
         await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
+async def test_a_key_right_behind_the_escape_that_closes_a_dialog_counts(gallery: Site) -> None:
+    async with looking(gallery) as page:
+        await page.evaluate("location.hash = '#/s/fix'")
+        await expect(page.locator(".head h1")).to_contain_text("Fix the parser")
+        await page.keyboard.press("?")
+        await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+        await page.evaluate(
+            """for (const key of ['Escape', 'J'])
+                 document.activeElement.dispatchEvent(
+                   new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }))"""
+        )
+        await expect(page.locator(".head h1")).not_to_contain_text("Fix the parser")
+        await expect(page.locator("dialog")).to_have_count(0)
+
+
 async def test_a_dialog_begins_where_one_writes_and_gives_the_focus_back(gallery: Site) -> None:
     async with looking(gallery) as page:
         await page.evaluate("location.hash = '#/s/fix'")

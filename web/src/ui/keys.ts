@@ -52,7 +52,12 @@ function withControl(event: KeyboardEvent): boolean {
 }
 
 function escaped(event: KeyboardEvent): boolean {
-  if (event.key !== 'Escape' || shell.dialog !== null) return false
+  if (event.key !== 'Escape') return false
+  // The browser would close the dialog too, but tell us later: the next key must not be lost till then.
+  if (shell.dialog !== null) {
+    shell.set({ dialog: null })
+    return true
+  }
   const twice = event.timeStamp - lastEscape < 600
   lastEscape = twice ? LONG_AGO : event.timeStamp
   const session = currentSession()
