@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -12,8 +13,10 @@ from bench.clients.gauge import Gauge
 from dragoman.rpc import Peer
 from dragoman.schema import v1
 from dragoman.schema.codec import decode, encode
+from dragoman.schema.decoders import decoder
 from dragoman.transport.base import Transport
 from dragoman.transport.stdio import AgentCommand, StdioTransport
+from dragoman.wire.usual import Usual
 
 
 class Counting:
@@ -25,15 +28,31 @@ class Counting:
         self.tapped += len(frame)
 
     def notified(self, method: str, params: msgspec.Raw) -> None:
-        chars, update = 0, decode(params, v1.SessionNotification).update
-        if isinstance(update, v1.AgentMessageChunk) and isinstance(update.content, v1.TextContent):
-            chars = len(update.content.text)
-        self.gauge.saw(chars)
+        self.told([decode(params, v1.SessionNotification)], len(params))
+
+    def told(self, run: list[v1.SessionNotification], size: int) -> None:
+        for notification in run:
+            chars, update = 0, notification.update
+            if isinstance(update, v1.AgentMessageChunk) and isinstance(
+                update.content, v1.TextContent
+            ):
+                chars = len(update.content.text)
+            self.gauge.saw(chars)
 
     def requested(self, method: str, params: msgspec.Raw) -> bytes:
         """What can be answered at once needs no task; a handler may be a coroutine as well."""
         decode(params, v1.ReadTextFileRequest)
         return encode(v1.ReadTextFileResponse(content="hello"))
+
+
+class _Update(msgspec.Struct, gc=False):
+    method: Literal["session/update"]
+    params: v1.SessionNotification
+    id: msgspec.UnsetType = msgspec.UNSET
+
+
+def _update_decoder() -> Callable[[bytes], _Update]:
+    return decoder(_Update).decode
 
 
 async def converse(transport: Transport, client: Counting) -> None:
@@ -44,6 +63,7 @@ async def converse(transport: Transport, client: Counting) -> None:
         on_request=client.requested,
         tap=client.tap,
     ) as agent:
+        agent.usual = Usual("session/update", _update_decoder, client.told)
         await agent.call("initialize", encode(v1.InitializeRequest(protocol_version=1)))
         new = encode(v1.NewSessionRequest(cwd="/", mcp_servers=[]))
         session = decode(await agent.call("session/new", new), v1.NewSessionResponse)

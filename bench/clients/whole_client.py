@@ -8,6 +8,7 @@ from typing import Literal
 
 import dragoman
 from bench.clients.gauge import Gauge
+from dragoman.events import AgentMessage, ToolCallUpdated
 
 
 async def main(command: str, *args: str) -> None:
@@ -23,8 +24,11 @@ async def main(command: str, *args: str) -> None:
         turn = session.prompt("go")
         gauge.start()
         async for event in turn:
-            if isinstance(event, dragoman.events.AgentMessage | dragoman.events.ToolCallUpdated):
-                gauge.saw(len(event.text))
+            match event:
+                case AgentMessage() | ToolCallUpdated():
+                    gauge.saw(len(event.text))
+                case _:
+                    pass
         gauge.stop()
 
 

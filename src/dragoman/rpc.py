@@ -35,6 +35,7 @@ from dragoman.wire.cancelling import CANCEL_REQUEST, cancelled_id, encode_cancel
 from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
 from dragoman.wire.messages import Failure, Id, Malformed, Notification, Reply, Request
 from dragoman.wire.noise import Noise
+from dragoman.wire.usual import Usual
 
 OnNotification: TypeAlias = Callable[[str, msgspec.Raw], Coroutine[Any, Any, None] | None]
 """Handles a notification. What it awaits delays everything behind it on the wire."""
@@ -80,6 +81,8 @@ class Peer:
     ) -> None:
         self.limits = limits or Limits()
         self.noise = Noise()
+        self.usual: Usual[Any] | None = None
+        """The notification that has a quick way, which `on_notification` then seldom sees."""
         self._transport = transport
         self._on_notification = on_notification
         self._on_request = on_request
@@ -197,11 +200,18 @@ class Peer:
             self._finish(error)
 
     async def _receive_all(self, data: bytes) -> None:
-        for frame in self._framer.feed(data):
-            if self._error is not None:
-                return
-            if (handling := self._receive(frame)) is not None:
-                await handling
+        usual = self.usual
+        try:
+            for frame in self._framer.feed(data):
+                if self._error is not None:
+                    return
+                if usual is not None and usual.take(frame):
+                    self._record("received", frame)
+                elif (handling := self._receive(frame)) is not None:
+                    await handling
+        finally:
+            if usual is not None:
+                self._hand_over(usual)
 
     async def _end_of_input(self) -> DragomanError:
         # The last message of a dying agent may lack its newline; half a message is noise.
@@ -213,6 +223,8 @@ class Peer:
         return await self._transport.failure(spoke=self._spoke, printed=self.noise.sample)
 
     def _receive(self, frame: bytes) -> Coroutine[Any, Any, None] | None:
+        if self.usual is not None:
+            self._hand_over(self.usual)
         message = messages.decode(frame)
         if type(message) is Malformed:
             return self._malformed(message, frame)
@@ -221,6 +233,8 @@ class Peer:
             self._record("received", frame)
         # Nearly every frame is one, and a `match` takes a tenth of all that is done for it.
         if type(message) is Notification:
+            if self.usual is not None and self.usual.method == message.method:
+                self.usual.expect()
             return self._notified(message)
         match message:
             case Request():
@@ -232,6 +246,12 @@ class Peer:
             case _:
                 pass
         return None
+
+    def _hand_over(self, usual: Usual[Any]) -> None:
+        try:
+            usual.hand_over()
+        except (Exception, asyncio.CancelledError):
+            logger.exception("a handler of %s failed", usual.method)
 
     def _malformed(self, message: Malformed, frame: bytes) -> Coroutine[Any, Any, None] | None:
         if frame.strip():

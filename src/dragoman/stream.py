@@ -22,20 +22,29 @@ class Stream(Generic[Item]):
 
     def __init__(self, limit: int = MAX_STREAM_BYTES) -> None:
         self.limit = limit
-        self._items: deque[tuple[Item, int]] = deque()
+        self.ready: deque[Item] = deque()
+        """What can be read without waiting; whoever reads may take it from here."""
+        self._pushed = 0
+        # Up to which item each push went, and its bytes: those count until all of it was taken.
+        self._pushes: deque[tuple[int, int]] = deque()
         self._size = 0
         self._closed = False
         self._error: BaseException | None = None
         self._waiter: asyncio.Future[None] | None = None
 
-    def push(self, item: Item, size: int) -> None:
-        """Add an item that stands for `size` bytes; ignored once the stream is closed."""
+    def push(self, items: list[Item], size: int) -> None:
+        """Add items that stand for `size` bytes; ignored once the stream is closed."""
         if self._closed:
             return
+        taken = self._pushed - len(self.ready)
+        while self._pushes and self._pushes[0][0] <= taken:
+            self._size -= self._pushes.popleft()[1]
         if self._size + size > self.limit:
             self.close(SlowConsumer(self.limit))
             return
-        self._items.append((item, size))
+        self.ready.extend(items)
+        self._pushed += len(items)
+        self._pushes.append((self._pushed, size))
         self._size += size
         if self._waiter is not None:
             self._wake()
@@ -51,16 +60,14 @@ class Stream(Generic[Item]):
         return self
 
     async def __anext__(self) -> Item:
-        while not self._items:
+        while not self.ready:
             if self._closed:
                 if self._error is not None:
                     raise self._error
                 raise StopAsyncIteration
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-        item, size = self._items.popleft()
-        self._size -= size
-        return item
+        return self.ready.popleft()
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None

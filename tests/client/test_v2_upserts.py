@@ -32,10 +32,11 @@ class Told:
         host: Any = self
         self.serving = Serving(host)
 
-    def on_event(self, session_id: str, event: e.Event, size: int) -> None:
-        event.seq = len(self.events) + 1
-        self.events.append(event)
-        reduce(self.state, event)
+    def on_events(self, session_id: str, events: list[e.Event], size: int) -> None:
+        for event in events:
+            event.seq = len(self.events) + 1
+            self.events.append(event)
+            reduce(self.state, event)
 
     def known(self, session_id: str) -> SessionState:
         return self.state

@@ -305,8 +305,9 @@ class _Told:
     def __init__(self, told: Callable[[str, e.Event], None]) -> None:
         self._told = told
 
-    def on_event(self, session_id: str, event: e.Event, size: int) -> None:
-        self._told(session_id, event)
+    def on_events(self, session_id: str, events: list[e.Event], size: int) -> None:
+        for event in events:
+            self._told(session_id, event)
 
     def on_elicitation_complete(self, elicitation_id: str) -> None:
         pass

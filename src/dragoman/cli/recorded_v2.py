@@ -148,8 +148,9 @@ class _Told:
         self._story = story
         self.known = story.known
 
-    def on_event(self, session_id: str, event: e.Event, size: int) -> None:
-        self._story.told(session_id, event)
+    def on_events(self, session_id: str, events: list[e.Event], size: int) -> None:
+        for event in events:
+            self._story.told(session_id, event)
 
     def on_elicitation_complete(self, elicitation_id: str) -> None:
         pass

@@ -109,6 +109,7 @@ class Connection:
         self._dialect = agreed.dialect
         if agreed.serving is not None and isinstance(self._serving, Undecided):
             self._serving.serving = agreed.serving
+        peer.usual = self._serving.usual()
         return agreed.welcome
 
     async def _watch(self, peer: Peer) -> None:

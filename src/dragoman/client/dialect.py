@@ -21,6 +21,7 @@ from dragoman.session.content import Content
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import ConfigOption, PermissionOption, TokenUsage
 from dragoman.session.state import SessionState
+from dragoman.wire.usual import Usual
 
 
 class Welcome(msgspec.Struct, kw_only=True):
@@ -76,8 +77,8 @@ options anew, it does not speak of these."""
 class Host(Protocol):
     """What a dialect needs of the client to serve the agent."""
 
-    def on_event(self, session_id: str, event: Event, size: int) -> None:
-        """`size` is how many bytes the event came in."""
+    def on_events(self, session_id: str, events: list[Event], size: int) -> None:
+        """`size` is how many bytes the events came in."""
         ...
 
     def known(self, session_id: str) -> SessionState | None:
@@ -132,6 +133,10 @@ class Serving(Protocol):
     def on_request(
         self, method: str, params: msgspec.Raw
     ) -> Coroutine[Any, Any, bytes] | bytes: ...
+
+    def usual(self) -> Usual[Any]:
+        """How nearly everything that an agent sends is read and handled."""
+        ...
 
 
 class Dialect(Protocol):

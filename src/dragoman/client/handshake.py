@@ -17,6 +17,7 @@ from dragoman.client.options import HostCapabilities, Timeouts
 from dragoman.client.v1.dialect import V1
 from dragoman.errors import AuthRequired, InvalidMessage, RemoteError, VersionMismatch
 from dragoman.rpc import Peer
+from dragoman.wire.usual import Usual
 
 NAME = "dragoman"
 
@@ -40,6 +41,9 @@ class Undecided:
 
     def on_request(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes] | bytes:
         return self.serving.on_request(method, params)
+
+    def usual(self) -> Usual[Any]:
+        return self.serving.usual()
 
 
 class _Answer(msgspec.Struct, rename="camel"):

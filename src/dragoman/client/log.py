@@ -89,24 +89,28 @@ class SessionLog:
             self.record(event)
 
     def record(self, event: e.Event, size: int = _SMALL) -> None:
-        """Stamp an event, fold it, and pass it on; the only way into the session's state."""
+        """Stamp an event, fold it, and pass it on."""
+        self._record([event], size)
+
+    def _record(self, events: list[e.Event], size: int) -> None:
+        """The only way into the session's state."""
         if self._opening:
             self.open()
         if self._closed:
             return
-        self._seq += 1
-        event.seq = self._seq
-        event.at = time.time()
-        reduce(self.state, event)
-        for listen in self.listeners:
-            self._tell(listen, event)
-        if event.replay:
-            return
+        at = time.time()
+        for event in events:
+            self._seq = event.seq = self._seq + 1
+            event.at = at
+            reduce(self.state, event)
+            for listen in self.listeners:
+                self._tell(listen, event)
+        news = [event for event in events if not event.replay]
         # The turn's last event goes to it by `finish`.
         if self.turn is not None:
-            self.turn.push(event, size)
+            self.turn.push(news, size)
         for stream in self._streams:
-            stream.push(event, size)
+            stream.push(news, size)
 
     def _tell(self, listen: Callable[[e.Event], None], event: e.Event) -> None:
         try:
@@ -120,17 +124,24 @@ class SessionLog:
         self.touch()
         self.record(event)
 
-    def record_told(self, event: e.Event, size: int) -> None:
+    def record_told(self, events: list[e.Event], size: int) -> None:
         """Record what the agent tells, which came in `size` bytes."""
-        self.progress = time.monotonic()
-        # By exact type: this runs for every update, and `isinstance` of a struct is slow to say no.
-        if type(event) in _DOUBTFUL and not self._believed(event):
+        self.touch()
+        if self.replay == "no" and _DOUBTFUL.isdisjoint(map(type, events)):
+            self._record(events, size)
             return
-        if self.replay != "no" and type(event) in _HISTORY:
-            if self.replay == "skip":
-                return
-            event.replay = True
-        self.record(event, size)
+        # One by one: whether an event counts depends on what the one before it did.
+        for event in events:
+            if self._counts(event):
+                self._record([event], size // len(events))
+
+    def _counts(self, event: e.Event) -> bool:
+        if type(event) in _DOUBTFUL and not self._believed(event):
+            return False
+        if self.replay == "no" or type(event) not in _HISTORY:
+            return True
+        event.replay = True
+        return self.replay == "keep"
 
     def _believed(self, event: e.Event) -> bool:
         if isinstance(event, e.ActivityChanged) and event.activity not in (UNSET, "idle"):

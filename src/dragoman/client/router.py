@@ -37,7 +37,7 @@ class Router:
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
         self._opening: list[Place] = []
-        self._held: list[tuple[str, Event, int]] = []
+        self._held: list[tuple[str, list[Event], int]] = []
         self._held_bytes = 0
 
     def add(self, session: Session) -> None:
@@ -71,22 +71,22 @@ class Router:
     def deliver_held(self, session: Session) -> None:
         mine = [held for held in self._held if held[0] == session.id]
         self._held = [held for held in self._held if held[0] != session.id]
-        for _, event, size in mine:
-            session.log.record_told(event, size)
+        for _, events, size in mine:
+            session.log.record_told(events, size)
 
-    def _hold(self, session_id: str, event: Event, size: int) -> None:
-        self._held_bytes += max(size, _LEAST_BYTES)
+    def _hold(self, session_id: str, events: list[Event], size: int) -> None:
+        self._held_bytes += max(size, _LEAST_BYTES * len(events))
         if self._held_bytes <= MAX_HELD_BYTES:
-            self._held.append((session_id, event, size))
+            self._held.append((session_id, events, size))
         else:
             logger.warning("an update was dropped: too many came before the session they are of")
 
-    def on_event(self, session_id: str, event: Event, size: int) -> None:
+    def on_events(self, session_id: str, events: list[Event], size: int) -> None:
         session = self._sessions.get(session_id)
         if session is not None:
-            session.log.record_told(event, size)
+            session.log.record_told(events, size)
         elif self._opening:
-            self._hold(session_id, event, size)
+            self._hold(session_id, events, size)
         else:
             logger.debug("an update for an unknown session was ignored")
 

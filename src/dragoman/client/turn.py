@@ -60,16 +60,16 @@ class Turn:
     def done(self) -> bool:
         return self._ended.is_set()
 
-    def push(self, event: Event, size: int) -> None:
-        """Called by the session for each event of this turn."""
-        self._stream.push(event, size)
+    def push(self, events: list[Event], size: int) -> None:
+        """Called by the session with the events of this turn, as they come."""
+        self._stream.push(events, size)
 
     def finish(self, event: TurnEnded, error: DragomanError | None) -> None:
         """Called by the session with the turn's last event."""
         self.stop_reason = event.stop_reason
         self.usage = event.usage
         self.error = error
-        self._stream.push(event, 0)
+        self._stream.push([event], 0)
         self._stream.close(error)
         self._ended.set()
 
@@ -92,7 +92,8 @@ class Turn:
         if self._asked is not None:
             self._on_unanswered(self._asked)
             self._asked = None
-        event = await self._stream.__anext__()
+        ready = self._stream.ready
+        event = ready.popleft() if ready else await self._stream.__anext__()
         # By exact type first: `isinstance` of a struct is slow to say no, and this is every event.
         if type(event) in _QUESTION_TYPES and isinstance(event, _QUESTIONS):
             self._asked = event.request_id

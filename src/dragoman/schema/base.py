@@ -23,9 +23,17 @@ def wire_name(attribute: str) -> str:
 
 
 class Model(
-    msgspec.Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True, rename=wire_name
+    msgspec.Struct,
+    kw_only=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    rename=wire_name,
+    gc=False,
 ):
-    """The root of every struct; the three tuples name the attributes the schema is lenient on."""
+    """The root of every struct; the three tuples name the attributes the schema is lenient on.
+
+    What was JSON holds no cycles, and so nothing for the garbage collector to look for.
+    """
 
     __default_on_error__: ClassVar[tuple[str, ...]] = ()
     __default_on_null__: ClassVar[tuple[str, ...]] = ()

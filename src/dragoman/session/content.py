@@ -9,7 +9,7 @@ import msgspec
 Meta: TypeAlias = dict[str, Any] | None
 
 
-class Part(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
+class Part(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
     """The base of all content: annotations and metadata travel with it untouched."""
 
     annotations: dict[str, Any] | None = None

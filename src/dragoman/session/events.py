@@ -29,8 +29,11 @@ Continuity: TypeAlias = Literal["new", "continued", "replayed", "reset"]
 """How a session relates to the one that was asked for."""
 
 
-class Recorded(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
-    """What every event carries beside its own fields."""
+class Recorded(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
+    """What every event carries beside its own fields.
+
+    Events hold no cycles, and so nothing for the garbage collector to look for.
+    """
 
     seq: int = 0
     at: float = 0.0

@@ -158,12 +158,25 @@ def _prompt_is_last(state: SessionState) -> bool:
     return state.places.get(_PROMPT) == len(state.entries) - 1
 
 
-def _agent_message(state: SessionState, event: e.AgentMessage) -> None:
-    _speak(state, event, AgentEntry)
-
-
-def _agent_thought(state: SessionState, event: e.AgentThought) -> None:
-    _speak(state, event, ThoughtEntry)
+def _agent_speaks(state: SessionState, event: e.AgentMessage | e.AgentThought) -> None:
+    kind = AgentEntry if type(event) is e.AgentMessage else ThoughtEntry
+    last, content = state.entries[-1] if state.entries else None, event.content
+    # Nearly every event is another piece of the same text, and that is all there is to it.
+    if (
+        type(last) is kind
+        and last.message_id == event.message_id
+        and state.turns
+        and (turn := state.turns[-1]).status == "streaming"
+        and last.turn_id == turn.id
+        and type(content) is Text
+        and content.text
+        and content.annotations is None
+        and content.meta is None
+        and not event.replaces
+    ):
+        last.pieces.append(content.text)
+    else:
+        _speak(state, event, kind)
 
 
 def _speak(
@@ -532,8 +545,8 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any], None]] = {
     e.TurnCancelling: _turn_cancelling,
     e.TurnEnded: _turn_ended,
     e.UserMessage: _user_message,
-    e.AgentMessage: _agent_message,
-    e.AgentThought: _agent_thought,
+    e.AgentMessage: _agent_speaks,
+    e.AgentThought: _agent_speaks,
     e.ToolCallUpdated: _tool_call,
     e.PlanUpdated: _plan,
     e.PlanRemoved: _plan_removed,

@@ -16,6 +16,8 @@ from dragoman.wire.text import depth, has_more_values, is_utf8, outline, repair
 MAX_DEPTH = 128
 # Each may take a hundred bytes once it is decoded: a frame full of them would fill the memory.
 MAX_VALUES = 1 << 20
+SMALL = 2 * MAX_DEPTH
+"""Bytes that cannot hold too much of anything: each level takes two."""
 # Ids are remembered until their requests are answered, thousands of them.
 MAX_ID_BYTES = 1024
 
@@ -105,6 +107,11 @@ def decode(frame: bytes, deepest: int = MAX_DEPTH) -> Message:
         return _refuse(frame, _too_deep(deepest))
 
 
+def is_modest(frame: bytes) -> bool:
+    """Whether a frame is surely neither nested too deeply nor made of too many values."""
+    return len(frame) <= MAX_VALUES and frame.count(b"{") + frame.count(b"[") <= MAX_DEPTH
+
+
 def is_whole(frame: bytes) -> bool:
     """Whether a line that lacks its newline is JSON to its end, not cut off in the middle."""
     return _is_json(repair(frame))
@@ -117,7 +124,7 @@ def _decode_json(frame: bytes, deepest: int) -> Message:
         envelope = _decode_misshapen(frame)
         if isinstance(envelope, Malformed):
             return envelope
-    if len(frame) > 2 * MAX_DEPTH and (reason := _excess(frame, envelope, deepest)):
+    if len(frame) > SMALL and (reason := _excess(frame, envelope, deepest)):
         return _refuse_envelope(envelope, reason)
     if envelope.method is not msgspec.UNSET:
         if envelope.id is msgspec.UNSET:

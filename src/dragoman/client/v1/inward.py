@@ -41,8 +41,6 @@ from dragoman.session.facts import (
 
 def update(wire: v1.SessionUpdate) -> e.Event:
     """The event for a session update."""
-    if type(wire) is Unknown:
-        return _unknown(wire)
     return _UPDATES[type(wire)](wire)
 
 
@@ -325,6 +323,7 @@ _UPDATES: dict[type[Any], Callable[[Any], e.Event]] = {
     v1.SubagentUpdate: _subagent,
     v1.SessionMessage: _peer_message,
     v1.SessionMessageChunk: _peer_message_chunk,
+    Unknown: _unknown,
 }
 
 

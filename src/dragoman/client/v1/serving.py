@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from dragoman.client.dialect import Host
 from dragoman.client.serving import Told, checked, examined, mcp_failure, typed, unreadable
@@ -16,8 +19,10 @@ from dragoman.errors import InvalidMessage, MethodNotFound
 from dragoman.host.elicitation import ElicitationRequest
 from dragoman.host.terminals import TerminalCommand, TerminalExit
 from dragoman.schema import codec, v1
+from dragoman.schema.decoders import decoder
 from dragoman.session import events as e
 from dragoman.session.content import ToolContent
+from dragoman.wire.usual import Usual
 
 logger = logging.getLogger("dragoman.client")
 
@@ -52,6 +57,21 @@ class _PeekPermission(msgspec.Struct, rename="camel"):
 
 _UPDATES = frozenset({"session/update", "session_update"})
 _NOTIFICATIONS = _UPDATES | {"elicitation/complete"}
+
+
+class _Update(msgspec.Struct, gc=False):
+    """A `session/update` to its end; with an id it would be a request."""
+
+    method: Literal["session/update"]
+    params: v1.SessionNotification
+    id: UnsetType = UNSET
+
+
+def _update_decoder() -> Callable[[bytes], _Update]:
+    return decoder(_Update).decode
+
+
+_session_of = attrgetter("session_id")
 
 
 class _McpConnect(msgspec.Struct, rename="camel"):
@@ -91,15 +111,30 @@ class Serving:
         event = inward.update(notification.update)
         if not fits and isinstance(event, e.ToolCallUpdated):
             event.more = _unread(msgspec.json.decode(params, type=Told).update, event)
-        self._host.on_event(notification.session_id, event, len(params))
-        if event.meta is not None:
-            for extra in _terminal_events(event.meta):
-                self._host.on_event(notification.session_id, extra, 0)
+        events = [event] if event.meta is None else [event, *_terminal_events(event.meta)]
+        self._host.on_events(notification.session_id, events, len(params))
+
+    def usual(self) -> Usual[v1.SessionNotification]:
+        return Usual("session/update", _update_decoder, self._session_updates)
+
+    def _session_updates(self, run: list[v1.SessionNotification], size: int) -> None:
+        for session_id, told in groupby(run, _session_of):
+            events: list[e.Event] = []
+            for notification in told:
+                try:
+                    event = inward.update(notification.update)
+                except Exception:
+                    logger.exception("an update could not be understood")
+                    continue
+                events.append(event)
+                if event.meta is not None:
+                    events += _terminal_events(event.meta)
+            self._host.on_events(session_id, events, size * len(events) // len(run))
 
     def _keep(self, found: tuple[str, e.UnknownUpdate] | None) -> None:
         if found is not None:
             session_id, event = found
-            self._host.on_event(session_id, event, len(event.raw))
+            self._host.on_events(session_id, [event], len(event.raw))
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────
 

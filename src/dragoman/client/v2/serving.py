@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from dragoman.client.dialect import Finished, Host
 from dragoman.client.serving import Told, checked, mcp_failure, typed, unreadable
@@ -23,8 +24,10 @@ from dragoman.errors import (
 from dragoman.host.elicitation import ElicitationRequest
 from dragoman.host.permissions import Subject
 from dragoman.schema import codec, v2
+from dragoman.schema.decoders import decoder
 from dragoman.session import events as e
 from dragoman.session.content import ToolContent
+from dragoman.wire.usual import Usual
 
 logger = logging.getLogger("dragoman.client")
 
@@ -49,6 +52,18 @@ class _PeekSubject(msgspec.Struct, rename="camel"):
 
 class _PeekPermission(msgspec.Struct):
     subject: _PeekSubject
+
+
+class _Update(msgspec.Struct, gc=False):
+    """A `session/update` to its end; with an id it would be a request."""
+
+    method: Literal["session/update"]
+    params: v2.UpdateSessionNotification
+    id: UnsetType = UNSET
+
+
+def _update_decoder() -> Callable[[bytes], _Update]:
+    return decoder(_Update).decode
 
 
 class Conversation(msgspec.Struct):
@@ -77,7 +92,7 @@ class Conversations:
 
     def tell(self, session_id: str) -> None:
         if news := self.of(session_id).foreground.news():
-            self._host.on_event(session_id, e.ActivityChanged(**news), 0)
+            self._host.on_events(session_id, [e.ActivityChanged(**news)], 0)
 
 
 class Serving:
@@ -104,24 +119,39 @@ class Serving:
         except InvalidMessage as error:
             self._keep(unreadable(params, error))
             return
-        size = len(params)
+        self._tell(told, len(params), None if fits else params)
+
+    def usual(self) -> Usual[v2.UpdateSessionNotification]:
+        return Usual("session/update", _update_decoder, self._session_updates)
+
+    def _session_updates(self, run: list[v2.UpdateSessionNotification], size: int) -> None:
+        # One by one: what an update changes depends on what the one before it did.
+        for told in run:
+            try:
+                self._tell(told, size // len(run))
+            except Exception:
+                logger.exception("an update could not be understood")
+
+    def _tell(
+        self, told: v2.UpdateSessionNotification, size: int, unfit: msgspec.Raw | None = None
+    ) -> None:
         if type(told.update) in _CHUNKS:  # nearly every update is one, and there is little to it
             self.conversations.of(told.session_id).foreground.works()
-            self._host.on_event(told.session_id, inward.update(told.update), size)
+            self._host.on_events(told.session_id, [inward.update(told.update)], size)
             return
         if isinstance(told.update, v2.SessionStateUpdate):
             self._state(told.session_id, told.update)
             return
-        for event in self._events(told.session_id, told.update):
-            if not fits and isinstance(event, e.ToolCallUpdated):
-                event.more = [*event.more, *_unread(params, told.update)]
-            self._host.on_event(told.session_id, event, size)
-            size = 0  # it came in once
+        events = self._events(told.session_id, told.update)
+        for event in events:
+            if unfit is not None and isinstance(event, e.ToolCallUpdated):
+                event.more = [*event.more, *_unread(unfit, told.update)]
+        self._host.on_events(told.session_id, events, size)
 
     def _keep(self, found: tuple[str, e.UnknownUpdate] | None) -> None:
         if found is not None:
             session_id, event = found
-            self._host.on_event(session_id, event, len(event.raw))
+            self._host.on_events(session_id, [event], len(event.raw))
 
     def _events(self, session_id: str, wire: v2.SessionUpdate) -> list[e.Event]:
         conversation = self.conversations.of(session_id)
