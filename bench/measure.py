@@ -9,7 +9,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 
 from bench.prepare import BUILD, HERE, Missing
 
@@ -72,6 +73,20 @@ def use_two_cores() -> None:
     """Restrict this run, and everything it starts, to the two cores the goals are made for."""
     if sys.platform == "linux":
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+
+
+@contextmanager
+def one_core() -> Generator[None]:
+    """While this lasts, everything that is started shares a core."""
+    if sys.platform != "linux":
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, [min(cores)])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def adopt_orphans() -> None:
