@@ -14,7 +14,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from bench.clients.lively import lively
-from dragoman.session.reduce import reduce
+from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
 from dragoman.store.open import open_store
 from dragoman.store.records import Batch, Lease, Owner, SessionChange, SessionRecord, encode_event
@@ -81,8 +81,7 @@ async def fill(store: SqliteStore, count: int) -> dict[str, float]:
 async def unfold(store: SqliteStore) -> SessionState:
     state = SessionState()
     while events := await store.events("s", after=state.last_seq, limit=2000):
-        for event in events:
-            reduce(state, event.decode())
+        fold(state, (event.decode() for event in events))
     return state
 
 

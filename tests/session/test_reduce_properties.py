@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import get_args
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.cost import Memory, cpu_seconds
 from support.examples import EXAMPLES
-from support.folding import KINDS, any_event, any_events, copied, fold
+from support.folding import KINDS, a_speech, any_event, any_events, copied, fold
 
 from dragoman.client.v1 import inward
 from dragoman.schema import codec, v1
 from dragoman.session import events as e
-from dragoman.session.content import Text
+from dragoman.session.content import Image, Text
+from dragoman.session.reduce import fold as at_once
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState, ToolCall
 
@@ -43,6 +45,43 @@ def test_a_prefix_written_down_and_read_again_can_be_folded_on(
     whole = fold(*events)
     parts = fold(*events[cut:], onto=copied(fold(*events[:cut])))
     assert parts == whole
+
+
+@MANY
+@given(st.lists(any_events | a_speech, max_size=4), st.data())
+def test_many_at_once_come_to_the_same_state_as_one_by_one(
+    parts: list[list[e.Event]], data: st.DataObject
+) -> None:
+    events = [event for part in parts for event in part]
+    cut = data.draw(st.integers(0, len(events)))
+    whole = fold(*events)
+    assert at_once(fold(*events[:cut]), events[cut:]) == whole
+
+
+_begun = [e.TurnStarted("t", []), e.AgentMessage(Text("a"))]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [*_begun, e.AgentMessage(Text("b")), e.AgentMessage(Text(""))],
+        [*_begun, e.AgentMessage(Text("b"), replaces=True)],
+        [*_begun, e.AgentMessage(Text("b"), "m"), e.AgentMessage(Text("c"), "m", replaces=True)],
+        [*_begun, e.AgentMessage(Text("b", meta={"x": 1}))],
+        [*_begun, e.AgentMessage(Text("b", annotations={"x": 1}))],
+        [*_begun, e.AgentMessage(Image("aGk=", "image/png"))],
+        [*_begun, e.AgentThought(Text("b")), e.AgentThought(Text("c")), e.AgentMessage(Text("d"))],
+        [*_begun, e.TurnEnded("t", "end_turn"), e.AgentMessage(Text("b"))],
+        [*_begun, e.TurnStarted("u", []), e.AgentMessage(Text("b"))],
+        [*_begun, e.TurnCancelling("t"), e.AgentMessage(Text("b"))],
+        [e.TurnStarted("t", []), e.AgentMessage(Text("a"), replay=True), e.AgentMessage(Text("b"))],
+        [e.AgentMessage(Text("a")), e.AgentMessage(Text("b"))],
+    ],
+)
+def test_what_goes_on_with_a_message_does_so_among_many_too(events: list[e.Event]) -> None:
+    whole = fold(*events)
+    for cut in range(len(events)):
+        assert at_once(fold(*events[:cut]), events[cut:]) == whole
 
 
 @MANY

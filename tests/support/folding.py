@@ -250,3 +250,7 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
 KINDS = tuple(_EVENTS)
 any_event: st.SearchStrategy[e.Event] = st.sampled_from(KINDS).flatmap(_EVENTS.__getitem__)
 any_events = st.lists(any_event, max_size=40)
+a_speech: st.SearchStrategy[list[e.Event]] = st.lists(
+    _EVENTS[e.AgentMessage] | _EVENTS[e.AgentThought], max_size=12
+).map(lambda pieces: [e.TurnStarted("t", []), *pieces])
+"""A turn in which the agent does nothing but speak and think."""

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from dragoman.client.choices import with_own
 from dragoman.client.turn import Turn
 from dragoman.session import events as e
-from dragoman.session.reduce import reduce
+from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
 from dragoman.stream import Stream
 
@@ -98,19 +98,27 @@ class SessionLog:
             self.open()
         if self._closed:
             return
-        at = time.time()
-        for event in events:
-            self._seq = event.seq = self._seq + 1
-            event.at = at
-            reduce(self.state, event)
-            for listen in self.listeners:
-                self._tell(listen, event)
+        if self.listeners:
+            for event in events:
+                self._fold([event])
+                for listen in self.listeners:
+                    self._tell(listen, event)
+        else:
+            self._fold(events)
         news = [event for event in events if not event.replay]
         # The turn's last event goes to it by `finish`.
         if self.turn is not None:
             self.turn.push(news, size)
         for stream in self._streams:
             stream.push(news, size)
+
+    def _fold(self, events: list[e.Event]) -> None:
+        at = time.time()
+        for seq, event in enumerate(events, self._seq + 1):
+            event.seq = seq
+            event.at = at
+        self._seq += len(events)
+        fold(self.state, events)
 
     def _tell(self, listen: Callable[[e.Event], None], event: e.Event) -> None:
         try:

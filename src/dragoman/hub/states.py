@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from functools import cache
 
 import msgspec
 
 from dragoman._version import __version__
-from dragoman.session.reduce import reduce
+from dragoman.session.events import Event
+from dragoman.session.reduce import fold
 from dragoman.session.state import AnyEntry, SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import Lease, Snapshot, StoredEvent
@@ -78,18 +80,18 @@ async def state_to_go_on(store: Store, lease: Lease) -> SessionState:
 
 async def _folded(store: Store, session_id: str, state: SessionState) -> SessionState:
     while events := await store.events(session_id, after=state.last_seq, limit=_PAGE):
-        for event in events:
-            _fold(state, event)
+        fold(state, _readable(events))
+        state.last_seq = events[-1].seq
     return state
 
 
-def _fold(state: SessionState, event: StoredEvent) -> None:
-    try:
-        reduce(state, event.decode())
-    except (msgspec.DecodeError, RecursionError) as error:
-        # Of another version, or torn from a damaged database: kept, and no reason to stop here.
-        logger.warning("event %d of %s was passed over: %s", event.seq, event.session_id, error)
-    state.last_seq = event.seq
+def _readable(events: list[StoredEvent]) -> Iterator[Event]:
+    for event in events:
+        try:
+            yield event.decode()
+        except (msgspec.DecodeError, RecursionError) as error:
+            # Of another version, or torn from a damaged database: kept, and no reason to stop here.
+            logger.warning("event %d of %s was passed over: %s", event.seq, event.session_id, error)
 
 
 async def _from_snapshot(store: Store, session_id: str) -> SessionState:
