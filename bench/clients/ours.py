@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -28,9 +27,9 @@ class Counting:
         self.tapped += len(frame)
 
     def notified(self, method: str, params: msgspec.Raw) -> None:
-        self.told([decode(params, v1.SessionNotification)], len(params))
+        self.told([decode(params, v1.SessionNotification)], [len(params)])
 
-    def told(self, run: list[v1.SessionNotification], size: int) -> None:
+    def told(self, run: list[v1.SessionNotification], sizes: list[int]) -> None:
         for notification in run:
             chars, update = 0, notification.update
             if isinstance(update, v1.AgentMessageChunk) and isinstance(
@@ -45,16 +44,6 @@ class Counting:
         return encode(v1.ReadTextFileResponse(content="hello"))
 
 
-class _Update(msgspec.Struct, gc=False):
-    method: Literal["session/update"]
-    params: v1.SessionNotification
-    id: msgspec.UnsetType = msgspec.UNSET
-
-
-def _update_decoder() -> Callable[[bytes], _Update]:
-    return decoder(_Update).decode
-
-
 async def converse(transport: Transport, client: Counting) -> None:
     """One prompt, measured."""
     async with Peer(
@@ -63,7 +52,7 @@ async def converse(transport: Transport, client: Counting) -> None:
         on_request=client.requested,
         tap=client.tap,
     ) as agent:
-        agent.usual = Usual("session/update", _update_decoder, client.told)
+        agent.usual = Usual("session/update", v1.SessionNotification, client.told, decoder=decoder)
         await agent.call("initialize", encode(v1.InitializeRequest(protocol_version=1)))
         new = encode(v1.NewSessionRequest(cwd="/", mcp_servers=[]))
         session = decode(await agent.call("session/new", new), v1.NewSessionResponse)

@@ -225,6 +225,8 @@ class Peer:
     def _receive(self, frame: bytes) -> Coroutine[Any, Any, None] | None:
         if self.usual is not None:
             self._hand_over(self.usual)
+            if self._error is not None:
+                return None
         message = messages.decode(frame)
         if type(message) is Malformed:
             return self._malformed(message, frame)

@@ -24,8 +24,8 @@ class Stream(Generic[Item]):
         self.limit = limit
         self.ready: deque[Item] = deque()
         """What can be read without waiting; whoever reads may take it from here."""
-        self._pushed = 0
-        # Up to which item each push went, and its bytes: those count until all of it was taken.
+        self._count = 0
+        # Which item each push ended with, and its bytes: they count until all of it was taken.
         self._pushes: deque[tuple[int, int]] = deque()
         self._size = 0
         self._closed = False
@@ -36,15 +36,15 @@ class Stream(Generic[Item]):
         """Add items that stand for `size` bytes; ignored once the stream is closed."""
         if self._closed:
             return
-        taken = self._pushed - len(self.ready)
+        taken = self._count - len(self.ready)
         while self._pushes and self._pushes[0][0] <= taken:
             self._size -= self._pushes.popleft()[1]
         if self._size + size > self.limit:
             self.close(SlowConsumer(self.limit))
             return
         self.ready.extend(items)
-        self._pushed += len(items)
-        self._pushes.append((self._pushed, size))
+        self._count += len(items)
+        self._pushes.append((self._count, size))
         self._size += size
         if self._waiter is not None:
             self._wake()

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
+from support.clients import opened, until
 from support.examples import EXAMPLES
 from support.frames import mutated
+from support.raw_agent import RawAgent
 from support.samples import updates
+from support.second_version import second_agent
 from support.second_version import updates as second_updates
 
 from dragoman.client.v1 import inward as inward1
@@ -33,9 +39,11 @@ class Told:
 
     def __init__(self) -> None:
         self.events: list[tuple[str, e.Event]] = []
+        self.sizes: list[tuple[str, int]] = []
         self.states: dict[str, SessionState] = {}
 
     def on_events(self, session_id: str, events: list[e.Event], size: int) -> None:
+        self.sizes.append((session_id, size))
         for event in events:
             self.events.append((session_id, event))
             reduce(self.states.setdefault(session_id, SessionState(session_id)), event)
@@ -144,6 +152,24 @@ def test_it_matters_neither_how_long_it_is_nor_how_it_is_written(frame: bytes) -
     assert quick_way(First, frame) == long_way(First, frame)
 
 
+@pytest.mark.parametrize("dialect", [First, Second])
+def test_each_session_is_told_of_its_own_bytes(dialect: type[First | Second]) -> None:
+    host: Any = Told()
+    usual = dialect(host).usual()
+    usual.expect()
+    expected: Counter[str] = Counter()
+    for session, length in [("a", 10_000), ("b", 1), ("b", 2), ("a", 3)]:
+        told = TEXT.replace(b'"s"', b'"%b"' % session.encode()).replace(b"hi", b"x" * length)
+        frame = written(told.replace(b'"content"', b'"messageId":"m","content"'))
+        assert usual.take(frame)
+        expected[session] += len(frame)
+    usual.hand_over()
+    found: Counter[str] = Counter()
+    for session, size in host.sizes:
+        found[session] += size
+    assert found == expected
+
+
 def test_updates_of_several_sessions_keep_their_order() -> None:
     host: Any = Told()
     usual = First(host).usual()
@@ -208,3 +234,46 @@ def test_one_that_is_none_ends_what_was_expected() -> None:
 
 def _host() -> Any:
     return Told()
+
+
+# ── through a client ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("make", "protocol", "dialect"),
+    [(RawAgent, 1, First), (second_agent, 2, Second), (RawAgent, 2, First)],
+)
+async def test_a_client_takes_it_in_the_version_that_was_agreed_on(
+    make: Callable[[], RawAgent],
+    protocol: int,
+    dialect: type[First | Second],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs: list[bool] = []
+    usual = dialect.usual
+
+    def watched(serving: Any) -> Any:
+        real: Any = usual(serving)
+        taken: Callable[[bytes], bool] = real.take
+
+        def take(frame: bytes) -> bool:
+            runs.append(taken(frame))
+            return runs[-1]
+
+        real.take = take
+        return real
+
+    monkeypatch.setattr(dialect, "usual", watched)
+    agent = make()
+    async with opened(agent, tmp_path, protocol=protocol) as (_, session):
+        runs.clear()
+        agent.send(*(_says(session.id, str(number)) for number in range(5)))
+        await until(lambda: [entry.text for entry in session.state.entries] == ["01234"])
+    assert runs[:5] == [False, True, True, True, True]
+
+
+def _says(session_id: str, word: str) -> dict[str, Any]:
+    content = {"type": "text", "text": word}
+    update = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": content}
+    return {"method": "session/update", "params": {"sessionId": session_id, "update": update}}

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Literal
 
 import msgspec
 import pytest
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw
 from support.peers import connected, settled, soon
 
-from dragoman.errors import FrameTooLarge
+from dragoman.errors import FrameTooLarge, PeerStalled
 from dragoman.rpc import Limits
 from dragoman.wire.usual import Usual
-
-
-class Note(msgspec.Struct):
-    method: Literal["note"]
-    params: int
-    id: UnsetType = UNSET
-
-
-def decoder() -> Callable[[bytes], Note]:
-    return msgspec.json.Decoder(Note).decode
 
 
 def note(number: int) -> bytes:
@@ -42,10 +30,10 @@ class Log:
         self.runs: list[int] = []
 
     def usual(self) -> Usual[int]:
-        return Usual("note", decoder, self.told)
+        return Usual("note", int, self.told, decoder=msgspec.json.Decoder)
 
-    def told(self, run: list[int], size: int) -> None:
-        assert size == sum(len(note(number)) for number in run)
+    def told(self, run: list[int], sizes: list[int]) -> None:
+        assert sizes == [len(note(number)) for number in run]
         self.runs.append(len(run))
         self.steps += [f"note {number}" for number in run]
 
@@ -116,6 +104,24 @@ async def test_what_came_before_the_frame_that_ends_a_connection_is_handled() ->
         assert log.steps == [f"note {number}" for number in range(4)]
 
 
+async def test_nothing_is_handled_behind_a_run_that_ended_the_connection() -> None:
+    log = Log()
+    limits = Limits(unsent_bytes=1000)
+    async with connected(on_notification=log.notified, on_request=log.asked, limits=limits) as (
+        peer,
+        wire,
+    ):
+
+        def told(run: list[int], sizes: list[int]) -> None:
+            log.told(run, sizes)
+            peer.notify("much", b'"%b"' % (b"x" * 200_000))
+
+        peer.usual = Usual("note", int, told, decoder=msgspec.json.Decoder)
+        wire.write(note(0), note(1), request(1), note(2), request(2))
+        assert isinstance(await soon(peer.wait_ended()), PeerStalled)
+        assert log.steps == ["note 0", "note 1"]
+
+
 async def test_the_last_one_may_lack_its_newline() -> None:
     log = Log()
     async with connected(on_notification=log.notified) as (peer, wire):
@@ -130,11 +136,11 @@ async def test_the_last_one_may_lack_its_newline() -> None:
 async def test_a_handler_that_fails_is_logged_and_the_connection_lives(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def fails(run: list[int], size: int) -> None:
+    def fails(run: list[int], sizes: list[int]) -> None:
         raise ValueError(f"no {run}")
 
     async with connected() as (peer, wire):
-        peer.usual = Usual("note", decoder, fails)
+        peer.usual = Usual("note", int, fails, decoder=msgspec.json.Decoder)
         wire.write(note(0), note(1), note(2))
         await wire.ping()
     assert "a handler of note failed" in caplog.text

@@ -5,6 +5,7 @@ What an agent tells again is kept apart here: it goes into the state once, and t
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -98,19 +99,16 @@ class SessionLog:
             self.open()
         if self._closed:
             return
-        if self.listeners:
+        self._fold(events)
+        for listen in self.listeners:
             for event in events:
-                self._fold([event])
-                for listen in self.listeners:
-                    self._tell(listen, event)
-        else:
-            self._fold(events)
-        news = [event for event in events if not event.replay]
+                self._tell(listen, event)
         # The turn's last event goes to it by `finish`.
-        if self.turn is not None:
-            self.turn.push(news, size)
-        for stream in self._streams:
-            stream.push(news, size)
+        if news := [event for event in events if not event.replay]:
+            if self.turn is not None:
+                self.turn.push(news, size)
+            for stream in self._streams:
+                stream.push(news, size)
 
     def _fold(self, events: list[e.Event]) -> None:
         at = time.time()
@@ -123,7 +121,7 @@ class SessionLog:
     def _tell(self, listen: Callable[[e.Event], None], event: e.Event) -> None:
         try:
             listen(event)
-        except Exception:
+        except (Exception, asyncio.CancelledError):
             # Whoever listens in must not be able to break the conversation.
             logger.exception("a listener failed")
 
@@ -134,14 +132,22 @@ class SessionLog:
 
     def record_told(self, events: list[e.Event], size: int) -> None:
         """Record what the agent tells, which came in `size` bytes."""
+        if not events:
+            return
         self.touch()
-        if self.replay == "no" and _DOUBTFUL.isdisjoint(map(type, events)):
+        if self._plain(events):
             self._record(events, size)
             return
-        # One by one: whether an event counts depends on what the one before it did.
         for event in events:
             if self._counts(event):
-                self._record([event], size // len(events))
+                self._record([event], size)
+                size = 0  # it came in once
+
+    def _plain(self, events: list[e.Event]) -> bool:
+        """Whether they may be recorded together: nobody looks at each, or does something about it,
+        and none depends on what the one before it did."""
+        alone = bool(self.listeners) or self.replay != "no"
+        return not alone and _DOUBTFUL.isdisjoint(map(type, events))
 
     def _counts(self, event: e.Event) -> bool:
         if type(event) in _DOUBTFUL and not self._believed(event):

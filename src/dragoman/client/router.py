@@ -79,7 +79,7 @@ class Router:
         if self._held_bytes <= MAX_HELD_BYTES:
             self._held.append((session_id, events, size))
         else:
-            logger.warning("an update was dropped: too many came before the session they are of")
+            logger.warning("updates were dropped: too many came before the session they are of")
 
     def on_events(self, session_id: str, events: list[Event], size: int) -> None:
         session = self._sessions.get(session_id)

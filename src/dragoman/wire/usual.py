@@ -7,47 +7,44 @@ the long way, behind the run that it ends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from functools import cache
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from dragoman.wire.messages import SMALL, is_modest
 
 Told = TypeVar("Told")
-Told_co = TypeVar("Told_co", covariant=True)
-
-
-class Whole(Protocol[Told_co]):
-    """A frame that is the notification and nothing else, with what it tells."""
-
-    @property
-    def params(self) -> Told_co: ...
 
 
 class Usual(Generic[Told]):
-    """Notifications of `method`; `handle` is given what a run of them tells, and its bytes.
+    """Notifications of `method` with params of the type `told`.
 
-    `decoder` is asked, once there is one, for what decodes a whole frame; that raises
-    msgspec.DecodeError for any other.
+    `handle` is given what a run of them tells, and how many bytes each came in. `decoder` makes the
+    decoder of a type; it is called only when there is a first one, since that takes milliseconds.
     """
 
     def __init__(
         self,
         method: str,
-        decoder: Callable[[], Callable[[bytes], Whole[Told]]],
-        handle: Callable[[list[Told], int], None],
+        told: type[Told],
+        handle: Callable[[list[Told], list[int]], None],
+        *,
+        decoder: Callable[[Any], msgspec.json.Decoder[Any]],
     ) -> None:
         self.method = method
-        self._decoder = decoder
+        self._told = told
         self._handle = handle
-        self._decode: Callable[[bytes], Whole[Told]] | None = None
-        """None while nothing is expected."""
+        self._decoder = decoder
+        self._decode: Callable[[bytes], Any] | None = None
+        """There only while another one is expected."""
         self._run: list[Told] = []
-        self._size = 0
+        self._sizes: list[int] = []
 
     def expect(self) -> None:
         """One came the long way: the next frame may be another."""
-        self._decode = self._decoder()
+        self._decode = self._decoder(_whole(self.method, self._told)).decode
 
     def take(self, frame: bytes) -> bool:
         """Add a frame to the run, if it is one and can be read at once."""
@@ -56,10 +53,10 @@ class Usual(Generic[Told]):
         if len(frame) <= SMALL or is_modest(frame):
             try:
                 self._run.append(self._decode(frame).params)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 pass
             else:
-                self._size += len(frame)
+                self._sizes.append(len(frame))
                 return True
         self._decode = None
         return False
@@ -68,5 +65,12 @@ class Usual(Generic[Told]):
         """End the run and have it handled."""
         if self._run:
             run, self._run = self._run, []
-            size, self._size = self._size, 0
-            self._handle(run, size)
+            sizes, self._sizes = self._sizes, []
+            self._handle(run, sizes)
+
+
+@cache
+def _whole(method: str, told: Any) -> type[msgspec.Struct]:
+    """A frame to its end, of this method alone; with any id it would be a request."""
+    fields = [("method", Literal[method]), ("params", told), ("id", UnsetType, UNSET)]
+    return msgspec.defstruct("Whole", fields, gc=False)

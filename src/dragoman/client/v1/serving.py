@@ -6,10 +6,9 @@ import logging
 from collections.abc import Callable, Coroutine
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from dragoman.client.dialect import Host
 from dragoman.client.serving import Told, checked, examined, mcp_failure, typed, unreadable
@@ -59,18 +58,6 @@ _UPDATES = frozenset({"session/update", "session_update"})
 _NOTIFICATIONS = _UPDATES | {"elicitation/complete"}
 
 
-class _Update(msgspec.Struct, gc=False):
-    """A `session/update` to its end; with an id it would be a request."""
-
-    method: Literal["session/update"]
-    params: v1.SessionNotification
-    id: UnsetType = UNSET
-
-
-def _update_decoder() -> Callable[[bytes], _Update]:
-    return decoder(_Update).decode
-
-
 _session_of = attrgetter("session_id")
 
 
@@ -115,21 +102,17 @@ class Serving:
         self._host.on_events(notification.session_id, events, len(params))
 
     def usual(self) -> Usual[v1.SessionNotification]:
-        return Usual("session/update", _update_decoder, self._session_updates)
+        return Usual(
+            "session/update", v1.SessionNotification, self._session_updates, decoder=decoder
+        )
 
-    def _session_updates(self, run: list[v1.SessionNotification], size: int) -> None:
+    def _session_updates(self, run: list[v1.SessionNotification], sizes: list[int]) -> None:
+        done = 0
         for session_id, told in groupby(run, _session_of):
-            events: list[e.Event] = []
-            for notification in told:
-                try:
-                    event = inward.update(notification.update)
-                except Exception:
-                    logger.exception("an update could not be understood")
-                    continue
-                events.append(event)
-                if event.meta is not None:
-                    events += _terminal_events(event.meta)
-            self._host.on_events(session_id, events, size * len(events) // len(run))
+            together = list(told)
+            size = sum(sizes[done : done + len(together)])
+            done += len(together)
+            self._host.on_events(session_id, _events_of(together), size)
 
     def _keep(self, found: tuple[str, e.UnknownUpdate] | None) -> None:
         if found is not None:
@@ -255,6 +238,20 @@ _REQUESTS: dict[str, Handler] = {
     "mcp/connect": typed(_McpConnect, Serving.mcp_connect),
     "mcp/disconnect": typed(dict[str, Any], Serving.mcp_disconnect),
 }
+
+
+def _events_of(run: list[v1.SessionNotification]) -> list[e.Event]:
+    """What updates tell, in their order; one that fails takes no other along."""
+    events: list[e.Event] = []
+    for notification in run:
+        try:
+            event = inward.update(notification.update)
+            events.append(event)
+            if event.meta is not None:
+                events += _terminal_events(event.meta)
+        except Exception:
+            logger.exception("an update could not be understood")
+    return events
 
 
 def _unread(raw: msgspec.Raw, event: e.ToolCallUpdated) -> list[ToolContent]:

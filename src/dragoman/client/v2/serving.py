@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from dragoman.client.dialect import Finished, Host
 from dragoman.client.serving import Told, checked, mcp_failure, typed, unreadable
@@ -52,18 +51,6 @@ class _PeekSubject(msgspec.Struct, rename="camel"):
 
 class _PeekPermission(msgspec.Struct):
     subject: _PeekSubject
-
-
-class _Update(msgspec.Struct, gc=False):
-    """A `session/update` to its end; with an id it would be a request."""
-
-    method: Literal["session/update"]
-    params: v2.UpdateSessionNotification
-    id: UnsetType = UNSET
-
-
-def _update_decoder() -> Callable[[bytes], _Update]:
-    return decoder(_Update).decode
 
 
 class Conversation(msgspec.Struct):
@@ -122,13 +109,15 @@ class Serving:
         self._tell(told, len(params), None if fits else params)
 
     def usual(self) -> Usual[v2.UpdateSessionNotification]:
-        return Usual("session/update", _update_decoder, self._session_updates)
+        return Usual(
+            "session/update", v2.UpdateSessionNotification, self._session_updates, decoder=decoder
+        )
 
-    def _session_updates(self, run: list[v2.UpdateSessionNotification], size: int) -> None:
+    def _session_updates(self, run: list[v2.UpdateSessionNotification], sizes: list[int]) -> None:
         # One by one: what an update changes depends on what the one before it did.
-        for told in run:
+        for told, size in zip(run, sizes, strict=True):
             try:
-                self._tell(told, size // len(run))
+                self._tell(told, size)
             except Exception:
                 logger.exception("an update could not be understood")
 
