@@ -115,8 +115,8 @@ def _streamed(bench: Bench, scene: str, what: str) -> list[Row]:
     columns = bench.clients(scene, str(count), updates=count)
     samples = interleave(columns, bench.counts.rounds)
     note = (
-        "Updates: Dragoman decodes to typed structs, has handled one update before it takes the "
-        "next, and feeds every frame to a tap; the SDKs do not wait for a handler and have no tap."
+        "Updates: Dragoman decodes to typed structs, handles them in the order they came in, and "
+        "feeds every frame to a tap; the SDKs do not wait for a handler and have no tap."
     )
     cpu = _cells(samples, lambda one: one["cpu_s"])
     rate = _cells(samples, lambda one: count / one["wall_s"])
@@ -134,12 +134,14 @@ def whole_client(bench: Bench) -> list[Row]:
     peers = bench.clients(*scene, updates=count)
     whole = bench.client(_python("whole_client"), scene, count)
     stored = bench.client(_python("stored_client"), scene, count)
-    samples = interleave({**peers, OURS: whole, _STORED: stored}, bench.counts.rounds)
+    rounds = bench.counts.rounds + 4
+    samples = interleave({**peers, OURS: whole, _STORED: stored}, rounds)
     recorded = samples.pop(_STORED)
     cpu = _cells(samples, lambda one: one["cpu_s"])
     with_disk = _cells({**samples, OURS: recorded}, lambda one: one["cpu_s"])
     note = (
-        "Whole client: tapped, typed, translated, folded into the state and read by a loop. "
+        f"Whole client, {rounds} runs: tapped, typed, translated, folded into the state and read by "
+        "a loop. "
         "Recorded: each event durable in SQLite, indexed for search and read from there as well; "
         "the other columns are those of the row above and record nothing."
     )
