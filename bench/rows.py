@@ -141,8 +141,8 @@ def whole_client(bench: Bench) -> list[Row]:
     with_disk = _cells({**samples, OURS: recorded}, lambda one: one["cpu_s"])
     note = (
         f"Whole client, {rounds} runs: tapped, typed, translated, folded into the state and read "
-        "by a loop. Recorded: each event durable in SQLite, indexed for search and read from there as well; "
-        "the other columns are those of the row above and record nothing."
+        "by a loop. Recorded: each event durable in SQLite, indexed for search and read from "
+        "there as well; the other columns are those of the row above and record nothing."
     )
     goal = times_less(8, PYTHON, TYPESCRIPT)
     return [
