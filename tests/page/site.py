@@ -27,6 +27,8 @@ class Site:
     token: str = ""
     arguments: tuple[str, ...] = ()
     process: asyncio.subprocess.Process | None = field(default=None, repr=False)
+    was_killed: bool = False
+    """It may have been in the middle of an answer."""
 
     @property
     def url(self) -> str:
@@ -51,6 +53,7 @@ class Site:
     async def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         if self.process is None:
             return
+        self.was_killed |= how == signal.SIGKILL
         with suppress(ProcessLookupError):
             self.process.send_signal(how)
         await self.process.wait()
