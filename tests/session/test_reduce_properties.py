@@ -84,6 +84,12 @@ def test_what_goes_on_with_a_message_does_so_among_many_too(events: list[e.Event
         assert at_once(fold(*events[:cut]), events[cut:]) == whole
 
 
+def test_events_without_a_number_leave_the_last_one_as_it_is() -> None:
+    state = fold(e.TurnStarted("t", []), e.AgentMessage(Text("a")))
+    at_once(state, [e.AgentMessage(Text("b")), e.Notice("n"), e.AgentMessage(Text("c"))])
+    assert state.last_seq == 2
+
+
 @MANY
 @given(any_events)
 def test_events_that_were_written_down_fold_to_the_same_state(events: list[e.Event]) -> None:
