@@ -172,11 +172,13 @@ class Peer:
         if self._transport.pending > self.limits.unsent_bytes:
             self._finish(PeerStalled(self._transport.pending))
 
-    def _record(self, direction: Literal["sent", "received"], frame: bytes) -> None:
-        if self._tap is None:
+    def _record(self, direction: Literal["sent", "received"], *frames: bytes) -> None:
+        tap = self._tap
+        if tap is None:
             return
         try:
-            self._tap(direction, frame)
+            for frame in frames:
+                tap(direction, frame)
         except Exception:
             # Whoever listens in must not be able to break the conversation.
             self._tap = None
@@ -200,14 +202,13 @@ class Peer:
             self._finish(error)
 
     async def _receive_all(self, data: bytes) -> None:
-        usual = self.usual
+        frames, usual = self._framer.feed(data), self.usual
         try:
-            for frame in self._framer.feed(data):
-                if self._error is not None:
+            while self._error is None:
+                frame = next(frames, None) if usual is None else usual.take(frames)
+                if frame is None:
                     return
-                if usual is not None and usual.take(frame):
-                    self._record("received", frame)
-                elif (handling := self._receive(frame)) is not None:
+                if (handling := self._receive(frame)) is not None:
                     await handling
         finally:
             if usual is not None:
@@ -250,6 +251,7 @@ class Peer:
         return None
 
     def _hand_over(self, usual: Usual[Any]) -> None:
+        self._record("received", *usual.frames)
         try:
             usual.hand_over()
         except (Exception, asyncio.CancelledError):

@@ -28,9 +28,12 @@ def test_frames_are_handed_over_together_in_order_each_with_its_size() -> None:
     notes = Notes()
     notes.usual.expect()
     frames = [note("a"), note("bc" * SMALL), note("ä")]
-    assert [notes.usual.take(frame) for frame in frames] == [True] * 3
+    assert notes.usual.take(iter(frames[:2])) is None
+    assert notes.usual.take(iter(frames[2:])) is None
+    assert notes.usual.frames == frames
     assert notes.runs == []
     notes.usual.hand_over()
+    assert notes.usual.frames == []
     notes.usual.hand_over()
     assert notes.runs == [["a", "bc" * SMALL, "ä"]]
     assert notes.sizes == [[len(frame) for frame in frames]]
@@ -38,7 +41,10 @@ def test_frames_are_handed_over_together_in_order_each_with_its_size() -> None:
 
 def test_none_is_taken_before_one_is_expected() -> None:
     notes = Notes()
-    assert not notes.usual.take(note("a"))
+    frames = iter([note("a"), note("b")])
+    assert notes.usual.take(frames) == note("a")
+    assert notes.usual.take(frames) == note("b")
+    assert notes.usual.take(frames) is None
     notes.usual.hand_over()
     assert notes.runs == []
 
@@ -60,11 +66,12 @@ def test_none_is_taken_before_one_is_expected() -> None:
 def test_one_that_is_none_ends_what_was_expected_and_leaves_the_run(frame: bytes) -> None:
     notes = Notes()
     notes.usual.expect()
-    assert notes.usual.take(note("a"))
-    assert not notes.usual.take(frame)
-    assert not notes.usual.take(note("b"))
+    frames = iter([note("a"), frame, note("b"), note("c")])
+    assert notes.usual.take(frames) == frame
+    assert notes.usual.take(frames) == note("b")
     notes.usual.expect()
-    assert notes.usual.take(note("c"))
+    assert notes.usual.take(frames) is None
+    assert notes.usual.frames == [note("a"), note("c")]
     notes.usual.hand_over()
     assert notes.runs == [["a", "c"]]
 

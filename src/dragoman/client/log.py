@@ -103,12 +103,13 @@ class SessionLog:
         for listen in self.listeners:
             for event in events:
                 self._tell(listen, event)
+        if events[0].replay:  # what is told again comes alone
+            return
         # The turn's last event goes to it by `finish`.
-        if news := [event for event in events if not event.replay]:
-            if self.turn is not None:
-                self.turn.push(news, size)
-            for stream in self._streams:
-                stream.push(news, size)
+        if self.turn is not None:
+            self.turn.push(events, size)
+        for stream in self._streams:
+            stream.push(events, size)
 
     def _fold(self, events: list[e.Event]) -> None:
         at = time.time()

@@ -45,6 +45,7 @@ _PROMPT = "last prompt"
 _AT_WORK = ("running", "requires_action")
 
 Spoken = UserEntry | AgentEntry | ThoughtEntry
+Saying = e.AgentMessage | e.AgentThought
 Indexed = TypeVar("Indexed", ToolCall, PlanEntry, CompactionEntry, PeerMessageEntry)
 
 
@@ -61,38 +62,36 @@ def reduce(state: SessionState, event: e.Event) -> SessionState:
 
 def fold(state: SessionState, events: Iterable[e.Event]) -> SessionState:
     """The state after all of `events`; quicker than one by one."""
-    message, kind = _spoken_now(state)
+    kind, message_id, pieces = _spoken_now(state)
     for event in events:
         # Nearly every event is another piece of the same text, and that is all there is to it.
         if (
-            message is not None
+            kind is not None
             and isinstance(event, kind)
-            and event.message_id == message.message_id
+            and event.message_id == message_id
             and type(content := event.content) is Text
             and content.text
             and content.annotations is None
             and content.meta is None
             and not event.replaces
         ):
-            message.pieces.append(content.text)
+            pieces.append(content.text)
             if event.seq:
                 state.last_seq = event.seq
         else:
             reduce(state, event)
-            message, kind = _spoken_now(state)
+            kind, message_id, pieces = _spoken_now(state)
     return state
 
 
-def _spoken_now(
-    state: SessionState,
-) -> tuple[AgentEntry | ThoughtEntry | None, type[e.AgentMessage | e.AgentThought]]:
-    """What the agent is in the middle of saying, and the kind of event that goes on with it."""
+def _spoken_now(state: SessionState) -> tuple[type[Saying] | None, str | None, list[str | Content]]:
+    """What the agent is in the middle of saying: the kind of event that goes on with it, its id,
+    and its pieces."""
     last, turn = state.entries[-1] if state.entries else None, state.turn
-    if turn is None or last is None or last.turn_id != turn.id:
-        return None, e.AgentMessage
-    if type(last) is ThoughtEntry:
-        return last, e.AgentThought
-    return last if type(last) is AgentEntry else None, e.AgentMessage
+    if isinstance(last, AgentEntry | ThoughtEntry) and turn is not None and last.turn_id == turn.id:
+        kind = e.AgentMessage if type(last) is AgentEntry else e.AgentThought
+        return kind, last.message_id, last.pieces
+    return None, None, []
 
 
 # ── the session and its turns ─────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ the long way, behind the run that it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar
 
@@ -39,34 +39,41 @@ class Usual(Generic[Told]):
         self._decoder = decoder
         self._decode: Callable[[bytes], Any] | None = None
         """There only while another one is expected."""
+        self.frames: list[bytes] = []
+        """Those of the run."""
         self._run: list[Told] = []
-        self._sizes: list[int] = []
 
     def expect(self) -> None:
         """One came the long way: the next frame may be another."""
         self._decode = self._decoder(_whole(self.method, self._told)).decode
 
-    def take(self, frame: bytes) -> bool:
-        """Add a frame to the run, if it is one and can be read at once."""
-        if self._decode is None:
-            return False
-        if len(frame) <= SMALL or is_modest(frame):
+    def take(self, frames: Iterator[bytes]) -> bytes | None:
+        """Add frames to the run, up to one that is something else or cannot be read at once.
+
+        That one is returned, and ends what was expected; None if there is none left.
+        """
+        decode, run, taken = self._decode, self._run, self.frames
+        if decode is None:
+            return next(frames, None)
+        for frame in frames:
+            if len(frame) > SMALL and not is_modest(frame):
+                break
             try:
-                self._run.append(self._decode(frame).params)
+                run.append(decode(frame).params)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                pass
-            else:
-                self._sizes.append(len(frame))
-                return True
+                break
+            taken.append(frame)
+        else:
+            return None
         self._decode = None
-        return False
+        return frame
 
     def hand_over(self) -> None:
         """End the run and have it handled."""
         if self._run:
             run, self._run = self._run, []
-            sizes, self._sizes = self._sizes, []
-            self._handle(run, sizes)
+            frames, self.frames = self.frames, []
+            self._handle(run, list(map(len, frames)))
 
 
 @cache

@@ -41,7 +41,7 @@ from dragoman.session.facts import (
 
 def update(wire: v1.SessionUpdate) -> e.Event:
     """The event for a session update."""
-    return _UPDATES[type(wire)](wire)
+    return UPDATES[type(wire)](wire)
 
 
 def _unknown(wire: Unknown) -> e.Event:
@@ -59,14 +59,6 @@ def _unknown(wire: Unknown) -> e.Event:
 
 
 def content(wire: v1.ContentBlock) -> Content:
-    if type(wire) is v1.TextContent:
-        if wire.annotations is None and wire.meta is None:
-            return Text(wire.text)
-        return Text(wire.text, annotations=_plain(wire.annotations), meta=wire.meta)
-    return _other_content(wire)
-
-
-def _other_content(wire: v1.ContentBlock) -> Content:
     match wire:
         case Unknown():
             return UnknownContent(wire.kind, wire.raw.decode())
@@ -120,16 +112,15 @@ def tool_content(wire: v1.ToolCallContent) -> ToolContent:
 # ── updates ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _user_message(wire: v1.UserMessageChunk) -> e.Event:
-    return e.UserMessage(content(wire.content), wire.message_id, meta=wire.meta)
+def _said(kind: Callable[..., e.Event]) -> Callable[[v1.ContentChunk], e.Event]:
+    def event(wire: v1.ContentChunk) -> e.Event:
+        part = wire.content
+        # Nearly every update is bare text.
+        if type(part) is v1.TextContent and part.annotations is None and part.meta is None:
+            return kind(Text(part.text), wire.message_id, meta=wire.meta)
+        return kind(content(part), wire.message_id, meta=wire.meta)
 
-
-def _agent_message(wire: v1.AgentMessageChunk) -> e.Event:
-    return e.AgentMessage(content(wire.content), wire.message_id, meta=wire.meta)
-
-
-def _agent_thought(wire: v1.AgentThoughtChunk) -> e.Event:
-    return e.AgentThought(content(wire.content), wire.message_id, meta=wire.meta)
+    return event
 
 
 def _tool_call(wire: v1.ToolCall) -> e.Event:
@@ -303,10 +294,10 @@ def _peer_message_chunk(wire: v1.SessionMessageChunk) -> e.Event:
     return e.PeerMessageChunk(wire.message_id, content(wire.content), meta=wire.meta)
 
 
-_UPDATES: dict[type[Any], Callable[[Any], e.Event]] = {
-    v1.UserMessageChunk: _user_message,
-    v1.AgentMessageChunk: _agent_message,
-    v1.AgentThoughtChunk: _agent_thought,
+UPDATES: dict[type[Any], Callable[[Any], e.Event]] = {
+    v1.UserMessageChunk: _said(e.UserMessage),
+    v1.AgentMessageChunk: _said(e.AgentMessage),
+    v1.AgentThoughtChunk: _said(e.AgentThought),
     v1.ToolCall: _tool_call,
     v1.SessionToolCallUpdate: tool_call_update,
     v1.Plan: _plan,

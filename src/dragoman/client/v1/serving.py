@@ -245,7 +245,8 @@ def _events_of(run: list[v1.SessionNotification]) -> list[e.Event]:
     events: list[e.Event] = []
     for notification in run:
         try:
-            event = inward.update(notification.update)
+            update = notification.update
+            event = inward.UPDATES[type(update)](update)  # without one call more: this is a loop
             events.append(event)
             if event.meta is not None:
                 events += _terminal_events(event.meta)
