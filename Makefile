@@ -26,7 +26,7 @@ serve:
 test: $(READY) $(SCHEMA) $(PAGE)
 	@sh scripts/system_packages.sh
 	@if test -d web/node_modules; then npm --prefix web test --silent; fi
-	$(BIN)/pytest -q -m "not soak" -n 3 --dist loadfile
+	$(BIN)/pytest -q -n 3 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -53,7 +53,7 @@ test-agents: $(READY) $(PAGE)
 
 # What is pure is covered to its last branch, by its own tests alone.
 cover: $(READY) $(SCHEMA)
-	$(BIN)/coverage run -m pytest -q -m "not soak" tests/schema tests/session tests/wire \
+	$(BIN)/coverage run -m pytest -q tests/schema tests/session tests/wire \
 	    tests/ui_stream tests/test_errors.py tests/test_safe_text.py tests/test_stream.py
 	$(BIN)/coverage report --fail-under=100 --include="src/dragoman/schema/*,src/dragoman/session/*,\
 	src/dragoman/wire/*,src/dragoman/ui_stream/*,src/dragoman/errors.py,src/dragoman/safe_text.py,src/dragoman/stream.py"
