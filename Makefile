@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 SCHEMA := .cache/.schema
+COMPILED := $(VENV)/.compiled
 BIN := $(VENV)/bin
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
@@ -12,7 +13,7 @@ PAGE := src/dragoman/web/static/index.html
 
 .PHONY: run serve test test-agents check fix bench soak cover dist gen lock clean
 
-run: $(READY) $(PAGE)
+run: $(READY) $(PAGE) $(COMPILED)
 ifdef ARGS
 	@$(BIN)/dragoman $(ARGS)
 else
@@ -23,7 +24,7 @@ serve:
 	@$(MAKE) --no-print-directory run ARGS='serve --open'
 
 # Most tests wait for processes: three at a time keep two cores busy.
-test: $(READY) $(SCHEMA) $(PAGE)
+test: $(READY) $(SCHEMA) $(PAGE) $(COMPILED)
 	@sh scripts/system_packages.sh
 	@if test -d web/node_modules; then npm --prefix web test --silent; fi
 	$(BIN)/pytest -q -n 3 --dist loadfile
@@ -81,6 +82,12 @@ $(READY): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Where Python is told to write no bytecode, as in many containers, every start would compile
+# everything again.
+$(COMPILED): $(READY) $(shell find src -name "*.py")
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 # Fetched once for the tests that compare with the schema; without a network those are skipped, and
