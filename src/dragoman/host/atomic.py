@@ -11,7 +11,8 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+
+import msgspec
 
 from dragoman.host.jail import SAFELY, Target, os_error
 
@@ -20,8 +21,7 @@ _CHUNK = 1 << 20
 _PERMISSIONS = 0o777
 
 
-@dataclass(frozen=True, slots=True)
-class Existing:
+class Existing(msgspec.Struct, frozen=True):
     """What is in the place of a target now."""
 
     status: os.stat_result

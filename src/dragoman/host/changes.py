@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
 
 from dragoman.host.diffs import unified_diff
 
@@ -16,8 +17,7 @@ MAX_KEPT_BYTES = 64 << 20
 MAX_CHANGES = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One file before and after. `before` is None when there was no file.
 
     Without `is_kept` both contents are missing, as they did not fit; `is_disturbed` says that
@@ -47,10 +47,10 @@ class Change:
         if not (self.is_kept and later.is_kept):
             return self.without_contents()
         disturbed = self.is_disturbed or later.is_disturbed or later.before != self.after
-        return replace(self, after=later.after, is_disturbed=disturbed)
+        return msgspec.structs.replace(self, after=later.after, is_disturbed=disturbed)
 
     def without_contents(self) -> Change:
-        return replace(self, before=None, after=b"", is_kept=False)
+        return msgspec.structs.replace(self, before=None, after=b"", is_kept=False)
 
     def diff(self, root: str = "") -> str:
         """A unified diff; names are relative to `root` where they are beneath it."""
@@ -96,7 +96,7 @@ class Changes:
                 return
             self._sequence += 1
             self._directories.update(dict.fromkeys(directories))
-            self._add(replace(change, sequence=self._sequence))
+            self._add(msgspec.structs.replace(change, sequence=self._sequence))
 
     def follow(self, earlier: Sequence[Change]) -> None:
         """Put these writes, in their order, before all that was recorded here. A file is left out
@@ -105,10 +105,10 @@ class Changes:
             fitting = self._fitting(earlier)
             later, self._by_turn_and_path = self._by_turn_and_path, {}
             for number, change in enumerate(fitting, 1):
-                self._add(replace(change, sequence=number))
+                self._add(msgspec.structs.replace(change, sequence=number))
             for change in later.values():
                 self._kept_bytes -= change.size
-                self._add(replace(change, sequence=change.sequence + len(fitting)))
+                self._add(msgspec.structs.replace(change, sequence=change.sequence + len(fitting)))
             self._sequence += len(fitting)
 
     def _fitting(self, earlier: Sequence[Change]) -> Sequence[Change]:

@@ -11,8 +11,9 @@ import logging
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from dragoman.errors import InvalidParams, RemoteError
 from dragoman.host.atomic import existing, read_up_to, replace
@@ -48,8 +49,7 @@ class FilesProvider(Protocol):
     async def write_text_file(self, workspace: Workspace, path: str, content: str) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Desk:
+class _Desk(msgspec.Struct, frozen=True):
     """What the files of one workspace are worked on with."""
 
     readable: Jail
@@ -58,8 +58,7 @@ class _Desk:
     changes: Changes
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
+class _Session(msgspec.Struct, frozen=True):
     lane: Lane
     changes: Changes
     desks: dict[Workspace, _Desk]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -41,8 +40,7 @@ from dragoman.session.facts import Decision
 from dragoman.session.state import SessionState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Providers:
+class Providers(msgspec.Struct, frozen=True, kw_only=True):
     """Who does what an agent asks for; without `permissions` and `elicitation`, whoever reads the
     turn is asked."""
 
@@ -143,7 +141,7 @@ class Gate:
         if not outside:
             return self.workspace
         more = (*self.workspace.additional_directories, folder)
-        return replace(self.workspace, additional_directories=more)
+        return msgspec.structs.replace(self.workspace, additional_directories=more)
 
     def changes(self, turn_id: str | None) -> tuple[Change, ...]:
         """What was written, as far as the files provider keeps it. Raises Unsupported."""

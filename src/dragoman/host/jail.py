@@ -13,8 +13,9 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from dragoman.errors import InternalError, RemoteError
 from dragoman.host.refusal import Closed, refusing
@@ -46,8 +47,7 @@ class Resolved(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """A name in a directory that is held open: what a write works on."""
 
     directory: int
@@ -56,8 +56,7 @@ class Target:
     made: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Root:
+class _Root(msgspec.Struct, frozen=True):
     real: str
     prefixes: tuple[str, str]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+import msgspec
 
 from dragoman.errors import RemoteError, ResourceNotFound, RevertConflict
 from dragoman.host.atomic import existing, remove, replace
@@ -24,8 +25,7 @@ _DISTURBED = "someone else changed it between the agent's writes"
 _ROOM = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class _Undo:
+class _Undo(msgspec.Struct, frozen=True):
     """A change to take back, what is in its place now, and what speaks against it."""
 
     change: Change

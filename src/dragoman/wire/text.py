@@ -9,16 +9,16 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import accumulate
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"?'
-_tokens = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
-_scalar_value = re.compile(rb"\s*:\s*(" + _STRING + rb"|[^\s,{}\[\]]+)\s*[,}]", re.DOTALL)
-_not_json = re.compile(_STRING + rb"|-?\bInfinity\b|\bNaN\b", re.DOTALL)
-_escapes = re.compile(
+_TOKENS = _STRING + rb"|[\[\]{}]"
+_SCALAR_VALUE = rb"\s*:\s*(" + _STRING + rb"|[^\s,{}\[\]]+)\s*[,}]"
+_NOT_JSON = _STRING + rb"|-?\bInfinity\b|\bNaN\b"
+_ESCAPES = (
     rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u])"
-    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}",
-    re.DOTALL,
+    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _SLICE = 1 << 16
@@ -26,6 +26,12 @@ _SLICE = 1 << 16
 # larger than any honest agent gets wrong must neither stall the others nor fill the memory.
 _OUTLINED = 1 << 18
 _REPAIRED = 1 << 20
+
+
+@cache
+def _pattern(words: bytes) -> re.Pattern[bytes]:
+    """Compiled when it is needed, which is seldom: that takes longer than a whole connection."""
+    return re.compile(words, re.DOTALL)
 
 
 def is_utf8(frame: bytes) -> bool:
@@ -74,7 +80,7 @@ def outline(frame: bytes) -> tuple[bytes | None, set[bytes]]:
     key: bytes | None = None
     strings: set[bytes] = set()
     level = 0
-    for token in _tokens.finditer(frame, 0, _OUTLINED):
+    for token in _pattern(_TOKENS).finditer(frame, 0, _OUTLINED):
         text = token.group()
         if text in (b"{", b"["):
             level += 1
@@ -82,7 +88,7 @@ def outline(frame: bytes) -> tuple[bytes | None, set[bytes]]:
             level -= 1
         elif level == 1:
             strings.add(text)
-            if text == b'"id"' and (value := _scalar_value.match(frame, token.end())):
+            if text == b'"id"' and (value := _pattern(_SCALAR_VALUE).match(frame, token.end())):
                 key = value.group(1)
     return key, strings
 
@@ -92,11 +98,11 @@ def repair(frame: bytes) -> bytes:
 
     A chunk of text cut between the halves of a pair is worth more with one U+FFFD than not at all.
     """
-    return frame if len(frame) > _REPAIRED else _not_json.sub(_repair_token, frame)
+    return frame if len(frame) > _REPAIRED else _pattern(_NOT_JSON).sub(_repair_token, frame)
 
 
 def _repair_token(token: re.Match[bytes]) -> bytes:
     text = token.group()
     if not text.startswith(b'"'):
         return b"null"
-    return _escapes.sub(lambda escape: escape.group(1) or rb"\ufffd", text)
+    return _pattern(_ESCAPES).sub(lambda escape: escape.group(1) or rb"\ufffd", text)
