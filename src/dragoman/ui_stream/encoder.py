@@ -327,7 +327,7 @@ class Encoder:
         part, answer = self._answer_to(event.request_id)
         if part is None or not isinstance(event, e.PermissionSettled):
             return
-        allowed = event.decision.effect in ("allow", "answered")
+        allowed = allows(event)
         if self._parts.is_own(part.id):
             _conclude(self._parts.call(part.id), event, allowed)
         self._settle(event.request_id, part, answer, allowed)
@@ -349,6 +349,11 @@ class Encoder:
             self._parts.emit(ToolApprovalResponse(approval_id=request_id, approved=allowed))
             answer = allowed
         self._parts.emit(*part.answered(allowed if answer is None else answer))
+
+
+def allows(event: e.PermissionSettled) -> bool:
+    """Whether the approval of a tool that this settles is a yes."""
+    return event.decision.effect in ("allow", "answered")
 
 
 def _metadata(**fields: Any) -> Json | None:

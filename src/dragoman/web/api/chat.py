@@ -11,12 +11,13 @@ from dragoman.client.capabilities import AgentCapabilities
 from dragoman.client.prompts import prepare
 from dragoman.errors import CommandRefused, SessionElsewhere, SessionOwned, UnknownSession
 from dragoman.hub import commands as c
+from dragoman.session import events as e
 from dragoman.session.content import Content
-from dragoman.session.events import Event
 from dragoman.session.state import PendingPermission
 from dragoman.ui_stream import ChatRequest, decode, messages
 from dragoman.ui_stream.decoder import Answer, ElicitationReply
-from dragoman.web.chat_stream import ChatStream
+from dragoman.ui_stream.encoder import allows
+from dragoman.web.chat_stream import ChatStream, active_turn
 from dragoman.web.failures import Failure
 from dragoman.web.placing import Wanted, begin
 from dragoman.web.server import Server
@@ -96,18 +97,57 @@ async def _answered(server: Server, request: ChatRequest, query: ChatQuery) -> S
     response = await stream.of_answers(approvals)
     if response is None:
         raise Failure(409, "settled", "nothing waits for this answer, or not any more")
-    await _answer_all(server, request)
+    await _answer_all(server, request, query)
     return response
 
 
-async def _answer_all(server: Server, request: ChatRequest) -> None:
+async def _answer_all(server: Server, request: ChatRequest, query: ChatQuery) -> None:
+    """All of them; none when one of them was settled in another way before."""
+    commands = await _commands(server, request)
+    if request.answers.keys() - commands.keys():
+        for request_id, agrees in (await _settled(server, request, query)).items():
+            if not agrees:
+                sentence = f"{request_id} was answered before, and in another way"
+                raise Failure(409, "settled", sentence)
+    for request_id, command in commands.items():
+        try:
+            await server.hub.send(request.chat_id, command)
+        except CommandRefused as error:
+            if error.code != "settled":
+                raise
+            # Somebody else was quicker; where they say the same, the stream shows it.
+            if not (await _settled(server, request, query)).get(request_id, False):
+                raise
+
+
+async def _commands(server: Server, request: ChatRequest) -> dict[str, c.Command]:
+    """What is asked of the session, by the request that it answers."""
     pending = (await server.hub.state(request.chat_id)).pending
+    commands: dict[str, c.Command] = {}
     for request_id, answer in request.answers.items():
         asked = pending.get(request_id)
         if isinstance(asked, PendingPermission):
-            await _send(server, request.chat_id, _command(request_id, answer, asked))
+            commands[request_id] = _command(request_id, answer, asked)
     if (reply := request.acp.elicitation) is not None:
-        await _send(server, request.chat_id, _elicitation(reply))
+        commands[reply.request_id] = _elicitation(reply)
+    return commands
+
+
+async def _settled(server: Server, request: ChatRequest, query: ChatQuery) -> dict[str, bool]:
+    """What of this was settled in the turn that runs, and whether as the page will show it."""
+    found = await active_turn(server, request.chat_id)
+    settled: dict[str, bool] = {}
+    for event in [] if found is None else found[1]:
+        match event:
+            case e.PermissionSettled(request_id=key) if key in request.answers:
+                # Only release 7 can be told that it was not as the page says.
+                agrees = request.answers[key].approved == allows(event)
+                settled[key] = agrees or query.sdk == 7
+            case e.ElicitationSettled(request_id=key):
+                settled[key] = _says_the_same(request.acp.elicitation, event)
+            case _:
+                pass
+    return settled
 
 
 def _command(request_id: str, answer: Answer, asked: PendingPermission) -> c.Command:
@@ -124,13 +164,11 @@ def _elicitation(reply: ElicitationReply) -> c.Command:
             raise Failure(400, "invalid", "an elicitation is answered accept, decline or cancel")
 
 
-async def _send(server: Server, chat_id: str, command: c.Command) -> None:
-    try:
-        await server.hub.send(chat_id, command)
-    except CommandRefused as error:
-        # Somebody else was quicker; the stream shows how it came out.
-        if error.code != "settled":
-            raise
+def _says_the_same(reply: ElicitationReply | None, settled: e.ElicitationSettled) -> bool:
+    """Of an accept nobody knows what it said: that is kept by the agent alone."""
+    if reply is None or reply.request_id != settled.request_id:
+        return True
+    return reply.action == settled.action != "accept"
 
 
 # ── coming back, stopping, looking ────────────────────────────────────────────────────────────
@@ -151,7 +189,7 @@ async def stop(server: Server, chat_id: str) -> Cancelled:
 
 async def list_messages(server: Server, chat_id: str, query: MessagesQuery) -> Messages:
     await server.hub.record(chat_id)
-    events: list[Event] = []
+    events: list[e.Event] = []
     after = 0
     while page := await server.hub.store.events(chat_id, after=after, limit=_PAGE):
         after = page[-1].seq
