@@ -462,12 +462,34 @@ def test_a_damaged_database_is_told_and_rebuilt(user: Dragoman) -> None:
     database.write_bytes(b"this is no database" * 1000)
     for words in (("sessions", "list"), ("--session", "fix", "x")):
         one_line(user(*words), 1, str(database), "`dragoman sessions recover` rebuilds it")
-    assert "--no-store runs without a record" in user("--session", "fix", "x").err
+    assert "--no-store" not in user("--session", "fix", "x").err  # the rules are in there too
     rebuilt = user("sessions", "recover")
     assert (rebuilt.code, rebuilt.err) == (0, "")
     assert "rebuilt 1 session, " in rebuilt.out
     assert only(user)["name"] == "fix"
     assert "user: mend the parser" in user("sessions", "search", "parser").out
+    assert said(user, "--session", "fix", "two") == "2. two\n"
+
+
+@pytest.mark.parametrize("how", ["gone", "of no bytes"])
+def test_a_lost_database_is_told_and_rebuilt(user: Dragoman, how: str) -> None:
+    for name in ("fix", "more"):
+        said(user, "--session", name, f"mend {name}")
+    database = user.state / "dragoman.db"
+    for file in user.state.glob("dragoman.db*"):
+        file.unlink()
+    if how == "of no bytes":
+        database.touch()
+    told = f"{database}: the database is missing or empty, and there are mirrors of 2 sessions"
+    checked = user("store", "check")
+    assert (checked.code, checked.err) == (1, "")
+    assert "missing or empty" in checked.out
+    for words in (("sessions", "list"), ("--session", "fix", "x"), ("policy", "list")):
+        one_line(user(*words), 1, told, "`dragoman sessions recover` rebuilds it")
+    rebuilt = user("sessions", "recover")
+    assert (rebuilt.code, rebuilt.err) == (0, "")
+    assert "rebuilt 2 sessions, " in rebuilt.out
+    assert {each["name"] for each in sessions(user)} == {"fix", "more"}
     assert said(user, "--session", "fix", "two") == "2. two\n"
 
 

@@ -7,14 +7,17 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from store.stores import batch, begin, fill, on_disk, record, whole
 
 from dragoman.errors import StoreCorrupt, StoreError
-from dragoman.store import migrations
+from dragoman.store import migrations, sessions
 from dragoman.store.database import Database
+from dragoman.store.lines import header_line
 from dragoman.store.open import open_store
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -147,6 +150,29 @@ def test_processes_that_start_at_once_on_nothing_all_get_a_store(tmp_path: Path)
     assert db.rows("SELECT count(*), count(DISTINCT position) FROM events") == [(120, 120)]
     assert db.rows("PRAGMA integrity_check") == [("ok",)]
     db.close()
+
+
+class Overtaken(Database):
+    """Another process makes the tables, and a session, just before this one can."""
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> None:
+        if statement == "BEGIN IMMEDIATE":
+            other = Database(self.place)
+            migrations.migrate(other)
+            sessions.create(other, record())
+            other.close()
+            mirrors = Path(self.place).parent / "sessions"
+            mirrors.mkdir()
+            (mirrors / "s.jsonl").write_bytes(header_line(record()))
+        super().run(statement, values)
+
+
+async def test_a_store_that_another_process_is_just_making_is_not_taken_for_a_lost_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.store.open.Database", Overtaken)
+    async with on_disk(tmp_path) as store:
+        assert await store.session("s") == record()
 
 
 @pytest.mark.parametrize("content", [b"this is no database at all" * 100, b"\0" * 5000])

@@ -17,8 +17,9 @@ from dragoman.errors import StoreCorrupt, StoreError
 from dragoman.host.matching import Rule
 from dragoman.session.content import Text
 from dragoman.session.events import TurnStarted
-from dragoman.store.database import Database
-from dragoman.store.open import open_store
+from dragoman.store import checking
+from dragoman.store.database import Database, prepare
+from dragoman.store.open import is_there, open_rules, open_store
 from dragoman.store.records import Batch, Said, SessionChange, SessionFilter, encode_event
 from dragoman.store.recover import Report, check, recover
 
@@ -126,6 +127,78 @@ async def test_mirrors_alone_are_enough(tmp_path: Path) -> None:
         assert found is not None
         assert (found.title, found.name) == ("A title", "mine")
         assert len(await store.search("find")) == 1
+
+
+def lose_database(home: Path, how: str) -> None:
+    path = home / "dragoman.db"
+    path.unlink()
+    lose_log(home)
+    if how == "of no bytes":
+        path.touch()
+    elif how == "without tables":
+        Database(str(prepare(home))).close()
+
+
+LOST = pytest.mark.parametrize("how", ["gone", "of no bytes", "without tables"])
+
+
+@LOST
+async def test_a_database_that_is_lost_is_noticed_and_rebuilt(tmp_path: Path, how: str) -> None:
+    await filled(tmp_path)
+    before = await content(tmp_path)
+    lose_database(tmp_path, how)
+    sentence = "missing or empty, and there are mirrors of 3 sessions; `dragoman sessions recover`"
+    [fault] = check(tmp_path)
+    assert sentence in fault
+    assert sentence in (await checking.check(None, tmp_path)).faults[0]
+    for _ in range(2):
+        # Also the second time: the first has not begun a store.
+        with pytest.raises(StoreCorrupt, match=sentence):
+            await open_store(tmp_path)
+        with pytest.raises(StoreCorrupt, match=sentence):
+            open_rules(tmp_path)
+        assert check(tmp_path) == [fault]
+    report = recover(tmp_path)
+    assert (report.sessions, report.events, report.remarks) == (3, 3006, [])
+    assert await content(tmp_path) == before
+    assert check(tmp_path) == []
+
+
+@LOST
+async def test_control_a_database_that_is_lost_with_its_mirrors_is_a_new_one(
+    tmp_path: Path, how: str
+) -> None:
+    async with on_disk(tmp_path) as store:
+        lease = await begin(store, "a")
+    async with on_disk(tmp_path) as store:
+        await store.delete_session("a", lease)
+    lose_database(tmp_path, how)
+    (tmp_path / "sessions" / "not an id.jsonl").write_bytes(b"")
+    assert check(tmp_path) == []
+    assert (await checking.check(None, tmp_path)).faults == []
+    assert await content(tmp_path) == {}
+
+
+async def test_where_mirrors_are_something_was_stored(tmp_path: Path) -> None:
+    assert not is_there(tmp_path)
+    await filled(tmp_path)
+    lose_database(tmp_path, "gone")
+    assert is_there(tmp_path)
+
+
+async def test_the_log_of_a_lost_database_is_not_taken_for_that_of_the_new_one(
+    tmp_path: Path,
+) -> None:
+    home, copy = tmp_path / "home", tmp_path / "copy"
+    async with on_disk(home) as store:
+        await fill(store, await begin(store, "gone"), 10)
+        await asyncio.to_thread(subprocess.run, ["cp", "-r", str(home), str(copy)], check=True)
+    (copy / "dragoman.db").unlink()
+    log = (copy / "dragoman.db-wal").read_bytes()
+    shutil.rmtree(copy / "sessions", ignore_errors=True)
+    report = recover(copy)
+    assert await content(copy) == {}
+    assert (copy / f"{os.path.basename(str(report.set_aside))}-wal").read_bytes() == log
 
 
 async def test_what_the_mirrors_lack_is_taken_from_the_database(tmp_path: Path) -> None:

@@ -32,6 +32,16 @@ def store_error(place: str, error: apsw.Error) -> StoreError:
             return StoreError(place, f"the database failed: {error}")
 
 
+def lost(place: str, mirrors: int) -> StoreCorrupt:
+    """There is nothing in the database, and so many mirrors of what was."""
+    count = f"{mirrors} session{'' if mirrors == 1 else 's'}"
+    sentence = (
+        f"the database is missing or empty, and there are mirrors of {count}; "
+        "`dragoman sessions recover` rebuilds it from them"
+    )
+    return StoreCorrupt(place, sentence)
+
+
 def damaged(place: str, reason: str) -> StoreCorrupt:
     """Says what to do about it."""
     sentence = (

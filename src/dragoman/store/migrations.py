@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dragoman.errors import StoreError
 from dragoman.store.database import Database
 
@@ -112,18 +114,29 @@ CREATE TABLE hosts (
 STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS)
 
 
-def migrate(db: Database) -> None:
-    """Bring the tables up to date; two processes that start at once wait for each other."""
+def migrate(db: Database, before_first: Callable[[], None] | None = None) -> None:
+    """Bring the tables up to date; two processes that start at once wait for each other.
+
+    `before_first` is called where there is no table yet, while nobody else can make one; it may
+    raise.
+    """
     if _version(db) == len(STEPS):
         return
     db.run("BEGIN IMMEDIATE")
     try:
+        if before_first is not None and not has_tables(db):
+            before_first()
         _take_steps(db)
         db.run("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.run("ROLLBACK")
         raise
+
+
+def has_tables(db: Database) -> bool:
+    """Whether anything was ever stored there."""
+    return db.row("SELECT 1 FROM sqlite_schema LIMIT 1") is not None
 
 
 def _take_steps(db: Database) -> None:

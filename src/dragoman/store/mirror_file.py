@@ -23,6 +23,9 @@ if sys.platform != "win32":
 
 logger = logging.getLogger("dragoman.store")
 
+DIRECTORY = "sessions"
+"""Where they are in the data directory."""
+
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _PIECE = 1024 * 1024
 _PAGE = 2000
@@ -51,6 +54,12 @@ def mirror_path(directory: Path, session_id: str) -> Path:
     if not sessions.is_id(session_id):
         raise StoreError(str(directory), f"{session_id!r} cannot be the id of a session")
     return directory / f"{session_id}.jsonl"
+
+
+def all_mirrors(home: Path) -> list[Path]:
+    """Those of every session, in the order of their ids."""
+    files = (home / DIRECTORY).glob("*.jsonl")
+    return sorted(file for file in files if sessions.is_id(file.stem))
 
 
 def unlink_mirror(directory: Path, session_id: str) -> None:

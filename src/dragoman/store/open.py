@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from dragoman.host.home import data_directory, store_address
 from dragoman.store import inbox
 from dragoman.store.base import Rules, Store
 from dragoman.store.database import FILE_NAME, Database, prepare
+from dragoman.store.failures import lost
 from dragoman.store.migrations import migrate
 from dragoman.store.mirror import Mirror
+from dragoman.store.mirror_file import DIRECTORY, all_mirrors
 from dragoman.store.rules import SqliteRules
 from dragoman.store.sessions import has_deleted
 from dragoman.store.sqlite import SqliteStore
@@ -62,7 +65,7 @@ def must_have_driver() -> None:
 async def open_store(directory: Path | None) -> SqliteStore:
     """The store in a directory, or with None one in memory that is gone when it is closed.
 
-    Raises StoreError; StoreCorrupt when the database is damaged.
+    Raises StoreError; StoreCorrupt when the database is damaged, or lost.
     """
     if directory is None:
         return SqliteStore(_current(None), None, SqliteRules(None), None)
@@ -70,7 +73,7 @@ async def open_store(directory: Path | None) -> SqliteStore:
     db, rules, home = _current(path), SqliteRules(path), Path(path).parent
     try:
         is_cut_short, has_left = has_deleted(db), inbox.has_left(db)
-        store = SqliteStore(db, path, rules, Mirror(home / "sessions", path))
+        store = SqliteStore(db, path, rules, Mirror(home / DIRECTORY, path))
     except BaseException:
         rules.close()
         db.close()
@@ -84,7 +87,7 @@ async def open_store(directory: Path | None) -> SqliteStore:
 
 def is_there(directory: Path) -> bool:
     """Whether anything was ever stored in this directory."""
-    return (directory / FILE_NAME).exists()
+    return (directory / FILE_NAME).exists() or bool(all_mirrors(directory))
 
 
 def open_rules_at(address: str) -> Rules:
@@ -107,8 +110,15 @@ def open_rules(directory: Path) -> SqliteRules:
 def _current(path: str | None) -> Database:
     db = Database(path)
     try:
-        migrate(db)
+        migrate(db, None if path is None else partial(_must_be_first, path))
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _must_be_first(path: str) -> None:
+    """A mirror is written after the tables: where there are some without, the store was lost, and
+    another one must not begin in its place. Raises StoreCorrupt."""
+    if mirrors := all_mirrors(Path(path).parent):
+        raise lost(path, len(mirrors))

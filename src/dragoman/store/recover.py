@@ -17,9 +17,10 @@ import msgspec
 
 from dragoman.errors import StoreError
 from dragoman.store.database import FILE_NAME, Database, prepare
-from dragoman.store.migrations import migrate
+from dragoman.store.failures import lost
+from dragoman.store.migrations import has_tables, migrate
+from dragoman.store.mirror_file import all_mirrors
 from dragoman.store.salvage import Remains, from_database, from_mirror, rules_of
-from dragoman.store.sessions import is_id
 
 if sys.platform != "win32":
     import fcntl
@@ -43,11 +44,14 @@ class Report(msgspec.Struct):
 
 def check(directory: Path) -> list[str]:
     """What is wrong with the database, in its own words; nothing when it is in order."""
-    path = os.path.join(os.path.realpath(directory), FILE_NAME)
-    if not os.path.lexists(path):
-        return []
+    home = Path(os.path.realpath(directory))
+    path = home / FILE_NAME
+    # Looked for first: whoever is just making the store writes them after the tables.
+    mirrors = all_mirrors(home)
+    if _is_empty(path):
+        return [lost(str(path), len(mirrors)).reason] if mirrors else []
     try:
-        with closing(Database(path)) as db:
+        with closing(Database(str(path))) as db:
             found = [row[0] for row in db.rows("PRAGMA integrity_check")]
             db.run("INSERT INTO said_words (said_words, rank) VALUES ('integrity-check', 1)")
     except StoreError as error:
@@ -64,21 +68,35 @@ def recover(directory: Path) -> Report:
     try:
         with closing(_made(new)) as db:
             db.run("BEGIN IMMEDIATE")
-            _rebuild(db, home, old if old.exists() else None, report)
+            _rebuild(db, home, None if _is_empty(old) else old, report)
             db.run("COMMIT")
     except BaseException:
         _unlink(new)
         raise
-    if old.exists():
+    # Also a log that is there alone: SQLite would take it for that of the new database.
+    if any(os.path.lexists(f"{old}{suffix}") for suffix in _BESIDE):
         report.set_aside = _set_aside(old)
     os.replace(new, old)
     return report
 
 
+def _is_empty(path: Path) -> bool:
+    """Whether there is no database, or one without a table."""
+    try:
+        # SQLite would delete the log of a file without a byte.
+        if path.lstat().st_size == 0:
+            return True
+        with closing(Database(str(path), only_read=True)) as db:
+            return not has_tables(db)
+    except FileNotFoundError:
+        return True
+    except StoreError:
+        return False  # damaged
+
+
 def _rebuild(db: Database, home: Path, old: Path | None, report: Report) -> None:
-    for file in sorted((home / "sessions").glob("*.jsonl")):
-        if is_id(file.stem):
-            _note(report, from_mirror(db, file))
+    for file in all_mirrors(home):
+        _note(report, from_mirror(db, file))
     if old is not None:
         for remains in _from_old(db, old, report):
             _note(report, remains)
