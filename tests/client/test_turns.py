@@ -25,7 +25,7 @@ from dragoman.errors import (
 )
 from dragoman.session import events as e
 from dragoman.session.facts import TokenUsage
-from dragoman.session.state import AgentEntry
+from dragoman.session.state import AgentEntry, UserEntry
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import say
 
@@ -413,7 +413,13 @@ async def test_a_crash_ends_the_turn_and_what_is_queued(tmp_path: Path) -> None:
         for turn in (running, queued):
             with pytest.raises(ConnectionClosed):
                 await soon(turn)
-        assert session.state.entries[-1].text == "the other side closed the connection"
+        cut = "the other side closed the connection"
+        assert [turn.error for turn in session.state.turns] == [
+            cut,
+            f"the prompt was not sent: {cut}",
+        ]
+        asked = [entry.text for entry in session.state.entries if isinstance(entry, UserEntry)]
+        assert asked == ["one", "two"]
         assert session.state.tool_calls["t"].status == "cancelled"
         assert session.state.queue == []
         assert session.state.open
@@ -424,6 +430,8 @@ async def test_a_crash_ends_the_turn_and_what_is_queued(tmp_path: Path) -> None:
         "AgentMessage",
         "TurnEnded",
         "PromptUnqueued",
+        "TurnStarted",
+        "TurnEnded",
         "SessionClosed",
     ]
 

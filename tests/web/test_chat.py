@@ -212,6 +212,76 @@ async def test_the_stream_of_a_chat_that_is_deleted_is_closed(tmp_path: Path) ->
         assert (await waits).text.endswith("data: [DONE]\n\n")
 
 
+async def queued_behind_a_turn(web: Served) -> tuple[str, asyncio.Task[httpx.Response]]:
+    """A session, and the stream of a prompt that waits there for a turn that does not end."""
+    session_id = await web.new_session()
+    await web.prompt(session_id, "first")
+    second = asyncio.create_task(web.http.post("/api/chat", json=chat_body(session_id, "second")))
+    await until(lambda: web.server.hub.live[session_id].session.queued)
+    return session_id, second
+
+
+def chunks(response: httpx.Response) -> list[dict[str, Any]]:
+    """What the stream tells; it must have told its end."""
+    *told, done = (line[6:] for line in response.text.splitlines() if line.startswith("data: "))
+    assert done == "[DONE]"
+    return [json.loads(each) for each in told]
+
+
+async def test_a_prompt_that_waits_when_the_agent_dies_is_on_record_as_a_turn_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "dragoman.web.chat_stream.BEAT_SECONDS", 1_000.0
+    )  # it must not wait for one
+    agent = ScriptedAgent([say("hello"), wait_for_cancel()])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id, waits = await queued_behind_a_turn(web)
+        await web.call("POST", f"/api/sessions/{session_id}/kill")
+        told = chunks(await waits)
+        assert [chunk["type"] for chunk in told] == ["start", "message-metadata", "error"]
+        assert told[-1]["errorText"].startswith("the prompt was not sent: ")
+        found = await web.detail(session_id)
+        assert found["queue"] == []
+        assert found["lastTurn"]["error"] == told[-1]["errorText"]
+        stored = (await web.call("GET", f"/api/chat/{session_id}/messages"))["messages"]
+        said = [each["parts"][0]["text"] for each in stored if each["role"] == "user"]
+        assert said == ["first", "second"]
+
+
+async def test_the_stream_of_a_prompt_that_is_dropped_is_aborted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.web.chat_stream.BEAT_SECONDS", 1_000.0)
+    agent = ScriptedAgent([say("hello"), wait_for_cancel()])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        session_id, waits = await queued_behind_a_turn(web)
+        [queued] = (await web.detail(session_id))["queue"]
+        await web.call("DELETE", f"/api/sessions/{session_id}/queue?id={queued['id']}")
+        assert [chunk["type"] for chunk in chunks(await waits)] == ["start", "abort"]
+
+
+async def test_a_server_that_stops_says_so_in_its_streams(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        turn.tool_call("long", "Long", status="in_progress")
+        turn.say("half an ans")
+        await turn.cancelled.wait()
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(script)}) as web:
+        session_id, waits = await queued_behind_a_turn(web)
+        async with web.http.stream("GET", f"/api/chat/{session_id}/stream") as response:
+            lines = response.aiter_lines()
+            while "half an ans" not in await anext(lines):
+                pass
+            web.running.end()
+            rest = [line.removeprefix("data: ") async for line in lines if line]
+        assert rest.pop() == "[DONE]"
+        kinds = [json.loads(line)["type"] for line in rest]
+        assert kinds == ["text-end", "tool-output-error", "finish-step", "error"]
+        assert json.loads(rest[-1])["errorText"] == "the server was stopped"
+        assert [chunk["type"] for chunk in chunks(await waits)] == ["start", "error"]
+
+
 async def test_a_page_that_leaves_and_comes_back_is_told_all_of_it(tmp_path: Path) -> None:
     agent = ScriptedAgent([say("hello "), wait_for_cancel(), say("world")])
     async with served(tmp_path, {"scripted": agent}) as web:
@@ -371,7 +441,7 @@ async def test_a_form_that_was_filled_in_elsewhere_is_not_filled_in_again(
         [pending] = (await web.detail("chat-1"))["pending"]
         path = f"/api/sessions/chat-1/elicitations/{pending['id']}"
         await web.call("POST", path, {"action": first, "content": {}})
-        reply = {"requestId": pending["id"], "action": second, "content": {}}
+        reply = {"requestId": pending["id"], "action": second}
         body = chat_body("chat-1", acp={"elicitation": reply})
         async with web.http.stream("POST", "/api/chat", json=body) as response:
             assert response.status_code == status

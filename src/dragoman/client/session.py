@@ -195,12 +195,9 @@ class Session:
         self.log.record(event)
         turn.finish(event, error)
         if self._queue and not self._closing and self._client.connection_error is None:
-            self._begin(self._unqueue(self._queue[0]))
-
-    def _unqueue(self, turn: Turn) -> Turn:
-        self._queue.remove(turn)
-        self.log.record(e.PromptUnqueued(turn.id))
-        return turn
+            following = self._queue.popleft()
+            self.log.record(e.PromptUnqueued(following.id))
+            self._begin(following)
 
     async def _watch(self, turn: Turn, seconds: float) -> None:
         """Give the turn up when nothing was heard for `seconds`; our own delays do not count."""
@@ -300,7 +297,9 @@ class Session:
     def drop_queued(self, turn: Turn) -> None:
         """Take a queued prompt back; its turn ends as cancelled without having been sent."""
         if turn in self._queue:
-            self._unqueue(turn).finish(e.TurnEnded(turn.id, "cancelled"), None)
+            self._queue.remove(turn)
+            self.log.record(e.PromptUnqueued(turn.id, dropped=True))
+            turn.finish(e.TurnEnded(turn.id, "cancelled"), None)
 
     # ── answers ───────────────────────────────────────────────────────────────────────────────
 
@@ -406,15 +405,22 @@ class Session:
 
     def lost(self, error: DragomanError) -> None:
         """Called by the client when the connection has ended although nobody closed it."""
-        for queued in list(self._queue):
-            event = e.TurnEnded(queued.id, error=str(error))
-            self._unqueue(queued).finish(event, error)
         if self.state.activity != "idle" or self.state.background:
             self.log.record(e.ActivityChanged("idle", []))
         if self._turn is not None:
             self._fail(self._turn, error)
         elif self._failed_with is not error:
             self.log.record(e.Notice(str(error), "error", source="client"))
+        while self._queue:
+            self._fail_unsent(self._queue.popleft(), error)
+
+    def _fail_unsent(self, turn: Turn, error: DragomanError) -> None:
+        """On record as a turn that failed: what was accepted does not vanish without a word."""
+        ended = e.TurnEnded(turn.id, error=f"the prompt was not sent: {error}")
+        self.log.record(e.PromptUnqueued(turn.id))
+        self.log.record(e.TurnStarted(turn.id, turn.content))
+        self.log.record(ended)
+        turn.finish(ended, error)
 
     async def shut(self, reason: str, error: DragomanError | None = None) -> None:
         """Called by the client: settle everything here without talking to the agent.

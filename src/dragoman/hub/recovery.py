@@ -27,7 +27,7 @@ def loose_ends(state: SessionState, reason: str = ENDED) -> list[e.Event]:
     running = (t.id for t in state.terminals.values() if t.running and t.ours)
     events += [e.TerminalExited(terminal_id) for terminal_id in running]
     if reason == FORKED:
-        events += [e.PromptUnqueued(queued.id) for queued in state.queue]
+        events += [e.PromptUnqueued(queued.id, dropped=True) for queued in state.queue]
     if state.turn is not None:
         events.append(e.TurnEnded(state.turn.id, error=f"{INTERRUPTED}{reason}"))
     return events

@@ -415,9 +415,10 @@ class PromptQueued(Recorded, tag="prompt_queued"):
 
 
 class PromptUnqueued(Recorded, tag="prompt_unqueued"):
-    """It was sent, or dropped."""
+    """Its turn begins, or it was `dropped`: then it has none."""
 
     queue_id: str
+    dropped: bool = False
 
 
 Event: TypeAlias = (

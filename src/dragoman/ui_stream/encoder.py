@@ -42,6 +42,7 @@ FINISH_REASONS: Final[dict[str, FinishReason]] = {
     "max_turn_requests": "other",
     "refusal": "content-filter",
 }
+_CUT_SHORT = "the turn ended before this did"
 _REQUESTS = (e.PermissionRequested, e.ElicitationRequested)
 _SETTLEMENTS = (e.PermissionSettled, e.ElicitationSettled)
 
@@ -128,11 +129,12 @@ class Encoder:
             self._parts.show_terminals(at)
         return self._parts.taken()
 
-    def close(self) -> list[Chunk]:
+    def close(self, ending: Finish | Abort | Error | None = None) -> list[Chunk]:
         """End the message as it stands: nobody will tell how its turn went on."""
         if self.open:
-            self._close_parts(0.0, None)
-            self._parts.emit(Finish())
+            is_cut = isinstance(ending, Abort | Error)
+            self._close_parts(0.0, _CUT_SHORT if is_cut else None)
+            self._parts.emit(ending or Finish())
         self.open, self.ended = False, True
         return self._parts.taken()
 
@@ -219,7 +221,7 @@ class Encoder:
 
     def _failure(self, event: e.TurnEnded) -> str | None:
         if event.error is not None:
-            return "the turn ended before this did"
+            return _CUT_SHORT
         is_cancelled = self._cancelling or event.stop_reason == "cancelled"
         return "cancelled" if is_cancelled else None
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
 from dragoman.ui_stream import DONE, HEADERS, KEEP_ALIVE, Chunk, Encoder, encode
-from dragoman.ui_stream.chunks import Sdk
+from dragoman.ui_stream.chunks import Abort, Error, Sdk
 from dragoman.web.server import Server
 from dragoman.web.stream import BEAT_SECONDS, Stream, with_beats
 
@@ -27,7 +27,6 @@ class ChatStream:
         self._server = server
         self._chat_id = chat_id
         self._encoder = Encoder(chat_id, sdk=sdk)
-        self._dropped = False
 
     def of_turn(self, turn_id: str, after: int) -> Stream:
         """A turn that begins behind this event, now or when those before it are done."""
@@ -80,12 +79,9 @@ class ChatStream:
             while not self._is_over:
                 batch = await anext(beating, _END)
                 if isinstance(batch, _End):
-                    if self._server.closing.is_set():
-                        return  # the page comes back when the server is there again
-                    yield _encoded(self._encoder.close())  # the session was deleted
-                    break
-                if batch is None:
-                    yield self._meanwhile(turn_id)
+                    yield _encoded(self._cut(turn_id))
+                elif batch is None:
+                    yield _encoded(self._encoder.tick(time.time())) or KEEP_ALIVE
                 else:
                     chunks = self._fed(turn_id, [stored.decode() for stored in batch])
                     yield _encoded(chunks)
@@ -104,6 +100,8 @@ class ChatStream:
         return min(max(due - time.time(), _SOONEST_BEAT), BEAT_SECONDS)
 
     def _fed(self, turn_id: str, events: Sequence[e.Event]) -> list[Chunk]:
+        if _is_dropped(turn_id, events):
+            return [*self._encoder.begin(turn_id), *self._encoder.close(Abort())]
         live = self._server.hub.live.get(self._chat_id)
         pending = None if live is None else live.state.pending
         return self._encoder.feed(*self._of_turn(turn_id, events), pending=pending)
@@ -113,18 +111,16 @@ class ChatStream:
         if self._encoder.message_id is not None:
             return events
         for place, event in enumerate(events):
-            if isinstance(event, e.TurnStarted) and event.turn_id == turn_id:
-                self._dropped = False
+            if _starts(event, turn_id):
                 return events[place:]
-            if isinstance(event, e.PromptUnqueued) and event.queue_id == turn_id:
-                self._dropped = True  # unless its turn begins with the next event
         return ()
 
-    def _meanwhile(self, turn_id: str) -> bytes:
-        """Nothing has happened for a while."""
-        if self._dropped:
-            return _encoded([*self._encoder.begin(turn_id), *self._encoder.close()])
-        return _encoded(self._encoder.tick(time.time())) or KEEP_ALIVE
+    def _cut(self, turn_id: str) -> list[Chunk]:
+        """Nothing more is told here: the server ends, or the session was deleted."""
+        begun = [] if self._encoder.message_id is not None else self._encoder.begin(turn_id)
+        is_ending = self._server.closing.is_set()
+        ending = Error(error_text="the server was stopped") if is_ending else Abort()
+        return [*begun, *self._encoder.close(ending)]
 
 
 class _End:
@@ -164,6 +160,12 @@ def _before(state: SessionState, turn_id: str) -> int:
 
 def _starts(event: e.Event, turn_id: str) -> bool:
     return isinstance(event, e.TurnStarted) and event.turn_id == turn_id
+
+
+def _is_dropped(turn_id: str, events: Sequence[e.Event]) -> bool:
+    """Whether a prompt was taken out of the queue and its turn will not begin."""
+    taken = (event for event in events if isinstance(event, e.PromptUnqueued) and event.dropped)
+    return any(event.queue_id == turn_id for event in taken)
 
 
 def _unsettled(events: Sequence[e.Event]) -> set[str]:

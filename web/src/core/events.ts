@@ -157,7 +157,7 @@ export interface TerminalReleased extends Recorded { type: 'terminal_released'; 
 export interface FileWritten extends Recorded { type: 'file_written'; path: string; after: string; before?: string | null; created?: boolean; imported?: boolean }
 export interface FileReverted extends Recorded { type: 'file_reverted'; path: string; turn_id?: string | null }
 export interface PromptQueued extends Recorded { type: 'prompt_queued'; queue_id: string; content: Content[] }
-export interface PromptUnqueued extends Recorded { type: 'prompt_unqueued'; queue_id: string }
+export interface PromptUnqueued extends Recorded { type: 'prompt_unqueued'; queue_id: string; dropped?: boolean }
 
 export type Continuity = 'new' | 'continued' | 'replayed' | 'reset'
 
