@@ -7,10 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
+from dragoman.client.dialect import OWN_OPTION
 from dragoman.client.log import SessionLog
+from dragoman.client.turn import Turn
 from dragoman.errors import SlowConsumer
 from dragoman.session import events as e
 from dragoman.session.content import Text
+from dragoman.session.facts import ConfigOption
+from dragoman.session.state import SessionState
 from dragoman.stream import MAX_STREAM_BYTES, Stream
 
 MIB = 1 << 20
@@ -122,6 +126,62 @@ async def test_history_that_nobody_is_told_costs_no_reader() -> None:
         log.record_told(said("history"), MAX_STREAM_BYTES)
     log.record(e.Notice("news"))
     assert await read(stream, 2) == ["unread", "news"]
+
+
+async def test_what_is_told_again_goes_to_listeners_and_to_no_reader() -> None:
+    heard: list[tuple[str, bool]] = []
+    log = log_with(replaying=True)
+    log.listeners.append(lambda event: heard.append((event.text, event.replay)))
+    log.turn = Turn("t", [], timeout=None, on_unanswered=lambda _: None)
+    stream = log.stream()
+    log.record_told([*said("history"), e.Notice("news")], 2)
+    assert heard == [("history", True), ("news", False)]
+    assert [entry.text for entry in log.state.entries[1:]] == ["history", "news"]
+    assert await read(stream, 1) == ["news"]
+    assert (await anext(log.turn)).text == "news"
+
+
+async def test_what_is_told_again_of_a_known_history_goes_nowhere() -> None:
+    heard: list[str] = []
+    log = SessionLog(
+        [],
+        replaying=True,
+        listeners=[lambda event: heard.append(event.text)],
+        history=SessionState(),
+    )
+    log.record_told([*said("history"), e.Notice("news")], 2)
+    assert heard == [entry.text for entry in log.state.entries] == ["news"]
+
+
+@pytest.mark.parametrize(("activity", "expected"), [("running", ["", "now"]), ("idle", [""])])
+async def test_what_is_said_behind_word_of_work_is_no_history(
+    activity: str, expected: list[str]
+) -> None:
+    log = log_with(replaying=True)
+    stream = log.stream()
+    log.record_told([*said("history"), e.ActivityChanged(activity), *said("now")], 3)
+    assert [event.text for event in stream.ready] == expected
+
+
+@pytest.mark.parametrize(
+    "event",
+    [e.TerminalStarted("x", []), e.TerminalOutput("x", "told"), e.TerminalExited("x", 1)],
+)
+async def test_of_a_terminal_of_ours_the_agent_tells_nothing(event: e.Event) -> None:
+    log = log_with()
+    log.record(e.TerminalStarted("x", ["make"]))
+    stream = log.stream()
+    log.record_told([*said("a"), event, *said("b")], 3)
+    assert await read(stream, 2) == ["a", "b"]
+    assert (text_of(log), log.state.last_seq) == ("ab", 4)
+
+
+async def test_settings_told_together_are_each_seen_in_the_light_of_the_one_before() -> None:
+    own = ConfigOption(f"{OWN_OPTION}x", "X", True, category="model")
+    told = ConfigOption("y", "Y", True)
+    log = log_with()
+    log.record_told([e.ConfigChanged([own]), e.ConfigChanged([told])], 2)
+    assert log.state.config_options == [told, own]
 
 
 async def test_nothing_told_is_nothing_recorded() -> None:

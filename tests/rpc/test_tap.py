@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
+import msgspec
 import pytest
 from support.peers import connected, settled, soon
+
+from dragoman.wire.usual import Usual
 
 Seen = list[tuple[str, bytes]]
 
@@ -32,6 +35,24 @@ async def test_the_tap_sees_the_exact_bytes_of_both_directions_in_order() -> Non
             ("received", answer),
             ("sent", await wire.read()),
         ]
+
+
+async def test_the_tap_sees_the_exact_bytes_of_each_frame_of_a_run() -> None:
+    seen: Seen = []
+    runs: list[tuple[list[int], list[int]]] = []
+    run = [b' {"method": "note", "params":2 } \r', b'\t{"params":3,"method":"note"}  ']
+    async with connected(tap=lambda direction, frame: seen.append((direction, frame))) as pair:
+        peer, wire = pair
+        peer.usual = Usual(
+            "note",
+            int,
+            lambda told, sizes: runs.append((told, sizes)),
+            decoder=msgspec.json.Decoder,
+        )
+        wire.write(note(1), *run)
+        await settled()
+        assert runs == [([2, 3], [len(frame) for frame in run])]
+        assert seen == [("received", frame) for frame in (note(1), *run)]
 
 
 async def test_the_tap_sees_a_request_before_its_answer() -> None:

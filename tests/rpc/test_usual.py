@@ -84,6 +84,43 @@ async def test_the_tap_sees_each_of_a_run_before_it_is_handled() -> None:
         assert log.steps == [taps[0], "note 0", *taps[1:], "note 1", "note 2", "note 3"]
 
 
+async def test_a_tap_that_fails_in_the_middle_of_a_run_takes_nothing_along() -> None:
+    log = Log()
+    seen: list[bytes] = []
+
+    def tap(direction: str, frame: bytes) -> None:
+        seen.append(frame)
+        if frame == note(2):
+            raise OSError("disk full")
+
+    async with connected(on_notification=log.notified, tap=tap) as (peer, wire):
+        peer.usual = log.usual()
+        wire.write(*map(note, range(5)))
+        await wire.ping()
+        assert log.steps == [f"note {number}" for number in range(5)]
+        assert log.runs == [4]
+        assert seen == [note(0), note(1), note(2)]
+
+
+async def test_a_run_is_handled_before_the_broken_request_behind_it_is_answered() -> None:
+    log = Log()
+
+    def tap(direction: str, frame: bytes) -> None:
+        log.steps.append(f"{direction} {msgspec.json.decode(frame).get('params')}")
+
+    async with connected(on_notification=log.notified, tap=tap) as (peer, wire):
+        peer.usual = log.usual()
+        wire.write(note(0), note(1), b'{"jsonrpc":"2.0","id":5,"method":7}', note(2))
+        assert (await wire.read_json())["id"] == 5
+        await settled()
+        assert log.steps == [
+            *("received 0", "note 0"),
+            *("received 1", "note 1"),
+            *("received None", "sent None"),
+            *("received 2", "note 2"),
+        ]
+
+
 async def test_a_run_does_not_wait_for_more() -> None:
     log = Log()
     async with connected(on_notification=log.notified) as (peer, wire):
@@ -133,11 +170,12 @@ async def test_the_last_one_may_lack_its_newline() -> None:
         assert log.steps == ["note 0", "note 1", "note 2"]
 
 
+@pytest.mark.parametrize("kind", [ValueError, asyncio.CancelledError])
 async def test_a_handler_that_fails_is_logged_and_the_connection_lives(
-    caplog: pytest.LogCaptureFixture,
+    kind: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(run: list[int], sizes: list[int]) -> None:
-        raise ValueError(f"no {run}")
+        raise kind(f"no {run}")
 
     async with connected() as (peer, wire):
         peer.usual = Usual("note", int, fails, decoder=msgspec.json.Decoder)
