@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from store.endings import ENDINGS, Ending
 from store.stores import ME, Opens, batch, begin, body, fill, in_memory, on_disk, record, whole
 
 from dragoman.errors import ConfigError, UnknownSession
@@ -30,11 +31,22 @@ async def test_a_session_goes_out_and_comes_in_again(opens: Opens, tmp_path: Pat
         archive = read_archive(await lines_of(store))
         stored = await import_session(other, archive, "new", ME)
         assert [e.body for e in await whole(other, "new")] == [e.body for e in await whole(store)]
-        assert (stored.id, stored.title, stored.name, stored.status) == ("new", "T", "n", "idle")
+        assert (stored.id, stored.title, stored.name) == ("new", "T", "n")
         assert stored.last_seq == 2501
         assert await other.session("new") == stored
         assert [(hit.session_id, hit.seq) for hit in await other.search("where")] == [("new", 1)]
         assert await other.owner("new") is None
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
+async def test_the_status_is_what_the_events_say(opens: Opens, ending: Ending) -> None:
+    async with opens() as store:
+        lease = await begin(store)
+        await store.append(lease, ending.batch())
+        archive = read_archive(await lines_of(store))
+        # A file may say anything, and nobody runs what it tells of.
+        archive.record.status = "closed" if ending.status == "closed" else "running"
+        assert (await import_session(store, archive, "new", ME)).status == ending.at_rest
 
 
 async def test_a_mirror_is_an_archive(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from store.endings import ENDINGS, Ending
 from store.stores import acquire, batch, begin, fill, on_disk, record, whole
 
 from dragoman.errors import StoreCorrupt, StoreError
@@ -199,6 +200,26 @@ async def test_the_log_of_a_lost_database_is_not_taken_for_that_of_the_new_one(
     report = recover(copy)
     assert await content(copy) == {}
     assert (copy / f"{os.path.basename(str(report.set_aside))}-wal").read_bytes() == log
+
+
+@pytest.mark.parametrize("lost", ["database", "mirrors", "half a mirror"])
+@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.name)
+async def test_the_status_is_what_the_events_say(tmp_path: Path, ending: Ending, lost: str) -> None:
+    async with on_disk(tmp_path) as store:
+        await store.append(await begin(store), ending.batch())
+    mirror = tmp_path / "sessions" / "s.jsonl"
+    if lost == "database":
+        lose_database(tmp_path, "gone")
+    elif lost == "mirrors":
+        mirror.unlink()
+    else:
+        lines = mirror.read_bytes().splitlines(keepends=True)
+        mirror.write_bytes(b"".join(lines[:2]))
+    recover(tmp_path)
+    async with on_disk(tmp_path) as store:
+        found = await store.session("s")
+        assert found is not None
+        assert found.status == ending.at_rest
 
 
 async def test_what_the_mirrors_lack_is_taken_from_the_database(tmp_path: Path) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dragoman.hub.summary import INTERRUPTED
 from dragoman.session import events as e
 from dragoman.session.facts import Decision
-from dragoman.session.state import PendingPermission, SessionState
+from dragoman.session.state import INTERRUPTED, PendingPermission, SessionState
 
 ENDED = "the process that ran the session ended"
 FORKED = "the session was forked in the midst of a turn"

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dragoman.session.state import SessionState, UserEntry
 from dragoman.store.records import Status
 
-INTERRUPTED = "interrupted: "
-"""What the error of a turn begins with that was cut by the end of the process that ran it."""
-
 _MAX_TITLE = 80
 
 
@@ -19,8 +16,7 @@ def status_of(state: SessionState) -> Status:
         return "running"
     if not state.open:
         return "closed"
-    error = state.turns[-1].error if state.turns else None
-    return "interrupted" if error is not None and error.startswith(INTERRUPTED) else "idle"
+    return "interrupted" if state.turns and state.turns[-1].interrupted else "idle"
 
 
 def title_of(state: SessionState) -> str | None:

@@ -29,6 +29,9 @@ OPEN_STATUSES = frozenset({"pending", "in_progress"})
 OVER_STATUSES = frozenset({"completed", "failed", "cancelled"})
 """An agent may have others that are neither."""
 
+INTERRUPTED = "interrupted: "
+"""What the error of a turn begins with that was cut by the end of the process that ran it."""
+
 
 class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
     """A row of the thread; `seq` and `at` are those of the event that began it."""
@@ -286,6 +289,11 @@ class TurnState(msgspec.Struct, omit_defaults=True):
     stop_reason: str | None = None
     usage: TokenUsage | None = None
     error: str | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was cut by the end of the process that ran it."""
+        return self.error is not None and self.error.startswith(INTERRUPTED)
 
 
 class SessionState(msgspec.Struct, omit_defaults=True):

@@ -11,7 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from dragoman.errors import ConfigError, DragomanError, NameTaken, UnknownSession
-from dragoman.session.events import FileWritten
+from dragoman.session.events import Event, FileWritten
 from dragoman.store.base import Store
 from dragoman.store.lines import VERSION, Header, event_line, header_line, is_header, read_header
 from dragoman.store.records import (
@@ -22,6 +22,7 @@ from dragoman.store.records import (
     decode_event,
     encode_event,
 )
+from dragoman.store.status import status_at_rest
 from dragoman.store.texts import Texts
 
 MAX_LINE = 64 * 1024 * 1024
@@ -101,16 +102,18 @@ async def _create(store: Store, record: SessionRecord) -> None:
 
 
 def _batch(archive: Archive) -> Batch:
-    texts = Texts()
-    said = [each for body in archive.events for each in texts.feed(decode_event(body))]
-    change = SessionChange(agent_session_id=archive.record.agent_session_id)
-    events = [_as_told(body) for body in archive.events]
-    return Batch(first_seq=1, events=events, change=change, said=[*said, *texts.rest()])
+    texts, record = Texts(), archive.record
+    events = [decode_event(body) for body in archive.events]
+    said = [each for event in events for each in texts.feed(event)]
+    change = SessionChange(
+        agent_session_id=record.agent_session_id, status=status_at_rest(record.status, events)
+    )
+    told = [_as_told(*each) for each in zip(archive.events, events, strict=True)]
+    return Batch(first_seq=1, events=told, change=change, said=[*said, *texts.rest()])
 
 
-def _as_told(body: bytes) -> bytes:
+def _as_told(body: bytes, event: Event) -> bytes:
     """A write that a file tells of is nothing to undo: that would write whatever it says."""
-    event = decode_event(body)
     if not isinstance(event, FileWritten):
         return body
     event.imported = True

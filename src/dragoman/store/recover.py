@@ -20,7 +20,7 @@ from dragoman.store.database import FILE_NAME, Database, prepare
 from dragoman.store.failures import lost
 from dragoman.store.migrations import has_tables, migrate
 from dragoman.store.mirror_file import all_mirrors
-from dragoman.store.salvage import Remains, from_database, from_mirror, rules_of
+from dragoman.store.salvage import Remains, from_database, from_mirror, rules_of, set_status
 
 if sys.platform != "win32":
     import fcntl
@@ -100,6 +100,8 @@ def _rebuild(db: Database, home: Path, old: Path | None, report: Report) -> None
     if old is not None:
         for remains in _from_old(db, old, report):
             _note(report, remains)
+    for (session_id,) in db.rows("SELECT id FROM sessions"):
+        set_status(db, session_id)
     row = db.rows("SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM events)")[0]
     report.sessions, report.events = row[0], row[1]
 

@@ -15,16 +15,20 @@ import msgspec
 
 from dragoman.errors import NameTaken, StoreError
 from dragoman.host.matching import Rule
+from dragoman.session.events import Event
 from dragoman.store import sessions
 from dragoman.store.appending import add_events, add_said
 from dragoman.store.database import Database
 from dragoman.store.lines import is_header, is_json, last_seq_of, read_header
 from dragoman.store.records import Said, SessionChange, SessionRecord, decode_event
 from dragoman.store.rules import ADD_RULE
+from dragoman.store.status import status_at_rest
 from dragoman.store.texts import Texts
 
 _PAGE = 1000
 _EVENTS = "SELECT seq, body FROM events {how} WHERE session = ? AND seq > ? ORDER BY seq"
+
+_BODIES = "SELECT body FROM events WHERE session = ? ORDER BY seq"
 
 
 class Remains(msgspec.Struct):
@@ -128,7 +132,7 @@ def _gather(damaged: Database, key: int, after: int, how: str, found: dict[int, 
 
 def _store(db: Database, remains: Remains, record: SessionRecord, bodies: list[bytes]) -> None:
     record.id = remains.session_id
-    record.status = "closed" if record.status == "closed" else "idle"
+    record.status = "closed" if record.status == "closed" else "idle"  # until `set_status`
     if sessions.read(db, record.id) is None:
         nameless = msgspec.structs.replace(record, name=None)
         sessions.create(db, nameless)
@@ -150,6 +154,21 @@ def _change(db: Database, key: int, remains: Remains, record: SessionRecord) -> 
     except NameTaken:
         remains.remarks.append(f"its name {record.name} is that of another session")
         sessions.change_records(db, [(key, remains.seq, fields | {"name": None})])
+
+
+def set_status(db: Database, session_id: str) -> None:
+    """When all is there that is left: a record says what it did while somebody ran it."""
+    record, key = sessions.known(db, session_id), sessions.key_of(db, session_id)
+    bodies = (row[0] for row in db.each(_BODIES, (key,)))
+    status = status_at_rest(record.status, _readable(bodies))
+    sessions.change(db, session_id, SessionChange(status=status))
+
+
+def _readable(bodies: Iterable[bytes]) -> Iterator[Event]:
+    for body in bodies:
+        # What cannot be understood is kept, and passed over.
+        with suppress(msgspec.DecodeError, RecursionError):
+            yield decode_event(body)
 
 
 def _said(texts: Texts, body: bytes) -> list[Said]:
