@@ -4,7 +4,6 @@ without what was undone since."""
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 import msgspec
 
@@ -107,7 +106,7 @@ def note(found: dict[str, Change], change: Change) -> None:
 
 
 def _change(turn: str | None, write: FileWritten) -> Change:
-    change = replace(as_change(write.path, write.before, write.after), turn=turn)
+    change = msgspec.structs.replace(as_change(write.path, write.before, write.after), turn=turn)
     if write.before is not None or write.created:
         return change
-    return replace(change.without_contents(), existed=True)
+    return msgspec.structs.replace(change.without_contents(), existed=True)
