@@ -381,6 +381,23 @@ def test_a_session_the_agent_knows_is_listed_and_imported(user: Dragoman) -> Non
     one_line(again, 2, f"{known} is recorded already, as {imported}")
 
 
+def test_an_imported_session_has_the_title_of_the_agents_list(user: Dragoman) -> None:
+    saved = user.home / "id"
+    said(user, "--no-store", "--save-session", str(saved), "title: The parser")
+    known = saved.read_text().strip()
+    listed = json.loads(user("sessions", "list", "--known", "-a", "memo", "--json").out)
+    assert "The parser" in [each["title"] for each in listed if each["agentSessionId"] == known]
+    imported = user("sessions", "import", "-a", "memo", known)
+    assert (imported.code, imported.err) == (0, "")
+    assert only(user)["title"] == "The parser"
+    assert "title: The parser" in user("sessions", "search", "parser").out
+    # It stays when the session is gone on with, and is the agent's still: not a name given here.
+    said(user, "--resume", known, "title: The printer")
+    assert only(user)["title"] == "The parser"
+    said(user, "--resume", known, "tell title")
+    assert only(user)["title"] == "The printer"
+
+
 # ── files ─────────────────────────────────────────────────────────────────────────────────────
 
 

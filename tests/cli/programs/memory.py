@@ -30,6 +30,11 @@ async def converse(turn: AgentTurn) -> None:
         case "fill in":
             schema = {"type": "object", "properties": {"name": {"type": "string"}}}
             turn.say(f"answer={await turn.elicit('Who are you?', schema)}\n")
+        case "tell title":
+            turn.update(v1.SessionInfoUpdate(title=turn.session.title))
+        case text if text.startswith("title: "):
+            turn.session.title = text.removeprefix("title: ")
+            turn.say("only my list says so\n")
         case _:
             turn.say(f"{count(turn)}. {turn.text}\n")
 
