@@ -22,6 +22,7 @@ from dragoman.host.policy import (
     explain,
     flag_rules,
 )
+from dragoman.host.rulebook import Policy
 from dragoman.host.shell import plain_words
 
 WS = "/ws"
@@ -559,3 +560,42 @@ def test_property(holds: Callable[[Access, list[Rule], Rule], None]) -> None:
 @pytest.mark.parametrize("holds", PROPERTIES)
 def test_property_many_times(holds: Callable[[Access, list[Rule], Rule], None]) -> None:
     assert check_property(holds, 1_200) >= 1_150
+
+
+# ── rules made in Python ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["argv", "argv_prefix"])
+def test_words_may_be_a_list(name: str) -> None:
+    denied = made(effect="deny", **{name: ["git", "push"]})
+    assert denied == made(effect="deny", **{name: ("git", "push")})
+    assert effect(run("git", "push"), *flag_rules(execute=True), denied) == "deny"
+
+
+def made(**fields: Any) -> Rule:
+    """As it is made where nothing checks types."""
+    return Rule(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"effect": "Deny"}, "a rule's effect is allow, ask or deny, not 'Deny'"),
+        ({"operation": "exec"}, "a rule's operation is read, .* or other, not 'exec'"),
+        ({"scope": "always"}, "a rule's scope is once, session, project or user, not 'always'"),
+        ({"argv": "git push"}, "a rule's argv is the words of a command, a text each"),
+        ({"argv": []}, "a rule's argv is the words of a command, a text each"),
+        ({"argv_prefix": ["git", 1]}, "a rule's argv_prefix is the words of a command"),
+        ({"path": Path("/etc")}, "a rule's path is a text"),
+        ({"host": 1}, "a rule's host is a text, not 1"),
+    ],
+)
+def test_what_is_no_rule_is_said_at_once(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=said):
+        made(**{"effect": "deny", **fields})
+
+
+def test_a_policy_is_made_of_rules() -> None:
+    wrong: Any = [{"effect": "deny"}]
+    with pytest.raises(TypeError, match="and this is none: "):
+        Policy(wrong)

@@ -6,8 +6,8 @@ on it. Knows nothing of what follows when several rules match.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
 
@@ -26,6 +26,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `path` is a glob: absolute, or relative to the roots of the workspace. A rule of scope `once`
     counts like a session's, until its owner drops it after the first use. `anywhere` is --yolo:
     it also covers what is not known to be inside the workspace; no file of rules can say it.
+
+    Raises ValueError or TypeError for what is no rule: one that means nothing would stop nothing.
     """
 
     effect: Effect
@@ -44,10 +46,40 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str = ""
     source: str = ""
 
+    def __post_init__(self) -> None:
+        _check_word("effect", self.effect, get_args(Effect))
+        _check_word("scope", self.scope, get_args(Scope))
+        if self.operation is not None:
+            _check_word("operation", self.operation, OPERATIONS)
+        for name in _TEXTS:
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"a rule's {name} is a text, not {value!r}")
+        for name in ("argv", "argv_prefix"):
+            msgspec.structs.force_setattr(self, name, _words(name, getattr(self, name)))
+
     @property
     def label(self) -> str:
         """What to call this rule in a sentence."""
         return " ".join(filter(None, (self.source, self.id))) or "a rule"
+
+
+_TEXTS = ("agent", "path", "host", "tool", "session", "project", "id", "source")
+
+
+def _check_word(name: str, word: str, known: tuple[str, ...]) -> None:
+    if word not in known:
+        raise ValueError(f"a rule's {name} is {', '.join(known[:-1])} or {known[-1]}, not {word!r}")
+
+
+def _words(name: str, value: Any) -> tuple[str, ...] | None:
+    """As they are compared: a list would equal none."""
+    if value is None:
+        return None
+    words = tuple(cast("Sequence[Any]", value)) if isinstance(value, list | tuple) else ()
+    if not words or not all(isinstance(word, str) for word in words):
+        raise TypeError(f"a rule's {name} is the words of a command, a text each, not {value!r}")
+    return words
 
 
 class Moment(msgspec.Struct, frozen=True):

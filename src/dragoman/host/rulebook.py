@@ -48,6 +48,8 @@ class Policy:
 
     `write` allows writes inside the workspace, `execute` commands whose working directory is inside
     it, `yolo` both and everything else that can be allowed. Deny beats ask beats allow.
+
+    Raises TypeError if one of `rules` is no Rule.
     """
 
     def __init__(
@@ -59,6 +61,9 @@ class Policy:
         yolo: bool = False,
         stored: RuleStore | None = None,
     ) -> None:
+        for rule in rules:
+            if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"a policy is made of rules, and this is none: {rule!r}")
         self._given = (*rules, *flag_rules(write=write, execute=execute, yolo=yolo))
         self._remembered: list[Rule] = []
         self._stored = stored
