@@ -41,6 +41,14 @@ PATHS = [
     ("@a.py twice: @a.py", ["a.py"]),
     ("@https://example.com/x?y=1.", ["https://example.com/x?y=1"]),
     ("@HTTP://example.com", ["HTTP://example.com"]),
+    ("**@a.py** and *@b.py*", ["a.py", "b.py"]),
+    ("@a.py\u2026 @b.py\u2014next @c.py\u3002", ["a.py", "b.py", "c.py"]),
+    ("\u201c@a.py\u201d \u00ab@b.py\u00bb @c.py\u2019s first line", ["a.py", "b.py", "c.py"]),
+    ("@a.py|", ["a.py"]),
+    ("@https://en.wikipedia.org/wiki/A_(b)", ["https://en.wikipedia.org/wiki/A_(b)"]),
+    ("(@https://en.wikipedia.org/wiki/A_(b)).", ["https://en.wikipedia.org/wiki/A_(b)"]),
+    ("[@a[0].py]", ["a[0].py"]),
+    ("@a.py" + ")" * 10_000, ["a.py"]),
 ]
 NOT_MENTIONS = [
     "",
@@ -73,6 +81,27 @@ def test_a_name_alone_is_a_mention_when_there_is_such_a_file(tmp_path: Path) -> 
     (tmp_path / "Makefile").touch()
     links = find_mentions("@Makefile and @alice", str(tmp_path))
     assert [link.name for link in links] == ["Makefile"]
+
+
+def test_punctuation_that_is_part_of_a_file_s_name_stays(tmp_path: Path) -> None:
+    (tmp_path / "what?.md!").touch()
+    links = find_mentions("@what?.md! and @what.md!", str(tmp_path))
+    assert [link.name for link in links] == ["what?.md!", "what.md"]
+
+
+@pytest.mark.parametrize(
+    ("url", "mime_type"),
+    [
+        ("https://example.com", None),
+        ("https://a.zip", None),
+        ("https://example.com/", None),
+        ("https://example.com/a.png?size=1", "image/png"),
+        ("https://[/a.png", None),
+    ],
+)
+def test_the_type_of_an_address_is_that_of_its_path(url: str, mime_type: str | None) -> None:
+    (link,) = find_mentions(f"@{url}", CWD)
+    assert (link.uri, link.mime_type) == (url, mime_type)
 
 
 def test_a_path_becomes_an_absolute_address_with_a_type() -> None:

@@ -8,11 +8,18 @@ from pathlib import Path
 
 from dragoman.session.content import ResourceLink
 
+# Punctuation that stands in prose and hardly in a name; what it does stand in can be quoted.
+_PROSE = (
+    "\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026\u2014"
+    "\u3001\u3002\u300c\u300d\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
+)
 # Not behind a word character: an e-mail address is no mention. A list of mentions is several.
 _MENTION = re.compile(
-    r"""(?<![\w@/.+-])@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>(?!@)(?:(?![,;|]@)[^\s"'`<>])+))"""
+    r"""(?<![\w@/.+-])@(?:"(?P<quoted>[^"\n]+)"|"""
+    rf"""(?P<bare>(?!@)(?:(?![,;|]@)[^\s"'`<>{_PROSE}])+))"""
 )
-_TRAILING = ".,;:!?)]}>'\"`"
+_TRAILING = ".,;:!?*|"
+_BRACKETS = ("()", "[]", "{}")
 _URL = re.compile(r"https?://[^\s]+\Z", re.IGNORECASE)
 
 
@@ -36,9 +43,9 @@ def missing_mentions(text: str, cwd: str) -> list[str]:
 
 
 def _link(quoted: str | None, bare: str | None, cwd: str) -> ResourceLink | None:
-    name = quoted if quoted is not None else (bare or "").rstrip(_TRAILING)
+    name = quoted if quoted is not None else _without_punctuation(bare or "", cwd)
     if _URL.match(name):
-        return ResourceLink(name, name, _mime_type(name))
+        return ResourceLink(name, name, _mime_type(_path_of(name)))
     if not name:
         return None
     path = _path(name, cwd)
@@ -46,6 +53,27 @@ def _link(quoted: str | None, bare: str | None, cwd: str) -> ResourceLink | None
     if quoted is None and not ({"/", "."} & set(name)) and not os.path.exists(path):
         return None
     return ResourceLink(path.as_uri(), name, _mime_type(path.name))
+
+
+def _without_punctuation(name: str, cwd: str) -> str:
+    """A bracket that opens in the name belongs to it, and so does whatever is that of a file."""
+    surplus = {close: name.count(close) - name.count(begin) for begin, close in _BRACKETS}
+    end = len(name)
+    while end and (name[end - 1] in _TRAILING or surplus.get(name[end - 1], 0) > 0):
+        if name[end - 1] in surplus:
+            surplus[name[end - 1]] -= 1
+        end -= 1
+    is_file = 0 < end < len(name) and not _URL.match(name) and os.path.exists(_path(name, cwd))
+    return name if is_file else name[:end]
+
+
+def _path_of(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        return ""
 
 
 def _path(name: str, cwd: str) -> Path:
