@@ -325,6 +325,21 @@ async def test_a_fork_is_another_session_that_remembers(tmp_path: Path) -> None:
     assert agent.sent("session/fork")[0]["sessionId"] == "s1"
 
 
+async def test_an_id_that_is_empty_is_said_before_anything_is_sent(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with started(agent) as client:
+        for begun in (
+            client.load_session("", tmp_path),
+            client.resume_session("", tmp_path),
+            client.fork_session("", tmp_path),
+            client.ensure_session("", tmp_path),
+        ):
+            with pytest.raises(ValueError, match="the id of a session is not empty"):
+                await begun
+    methods = ("session/load", "session/resume", "session/fork", "session/new")
+    assert [agent.sent(method) for method in methods] == [[]] * 4
+
+
 # ── ensuring ──────────────────────────────────────────────────────────────────────────────────
 
 

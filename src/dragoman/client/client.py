@@ -278,7 +278,7 @@ class Client:
     ) -> Session:
         """A session the agent knows, with its history told again into `session.state`.
 
-        Raises Unsupported where the agent cannot load.
+        Raises Unsupported where the agent cannot load, ValueError for an empty id.
         """
         self.require("load", "session/load")
         place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
@@ -296,7 +296,7 @@ class Client:
     ) -> Session:
         """A session the agent knows, continued without telling its history again.
 
-        Raises Unsupported where the agent cannot resume.
+        Raises Unsupported where the agent cannot resume, ValueError for an empty id.
         """
         self.require("resume", "session/resume")
         place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
@@ -312,7 +312,10 @@ class Client:
         system_prompt: str | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Session:
-        """A new session that remembers what the other one did. Raises Unsupported."""
+        """A new session that remembers what the other one did.
+
+        Raises Unsupported where the agent cannot fork, ValueError for an empty id.
+        """
         self.require("fork", "session/fork")
         place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
         return await self.openings.fork(session_id, place)
@@ -331,7 +334,7 @@ class Client:
         """Continue a session: load it, else resume it, else start anew if `allow_new`.
 
         `session.continuity` says which it was: `replayed`, `continued`, `reset`, or `new` when
-        there was no id. Raises SessionNotContinued.
+        there was no id. Raises SessionNotContinued, ValueError for an empty id.
         """
         place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
         if session_id is None:

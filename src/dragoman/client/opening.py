@@ -104,6 +104,7 @@ class Openings:
         return opened[0]
 
     async def fork(self, session_id: str, place: Place) -> Session:
+        _check_id(session_id)
         opened: list[Session] = []
 
         def on_opened(answer: Opened) -> None:
@@ -129,6 +130,7 @@ class Openings:
 
         Raises SessionBusy while that one has a turn running.
         """
+        _check_id(session_id)
         before = self._router.get(session_id)
         if before is not None and before.busy:
             raise SessionBusy(session_id)
@@ -154,6 +156,7 @@ class Openings:
             session.log.close(NOT_OPENED)
 
     async def ensure(self, session_id: str, place: Place, *, allow_new: bool) -> Session:
+        _check_id(session_id)
         reason = _NO_WAY
         for way in self._ways(known=place.history is not None):
             try:
@@ -279,6 +282,11 @@ def _tell(session: Session, answer: Opened) -> None:
     session.log.open()
     for fact in answer.facts:
         session.log.record(fact)
+
+
+def _check_id(session_id: str) -> None:
+    if not session_id:
+        raise ValueError("the id of a session is not empty")
 
 
 def _folder(path: str | os.PathLike[str]) -> str:

@@ -173,7 +173,8 @@ class V1:
             # Some agents answer load and resume with null, meaning nothing to tell.
             data = b"{}" if session_id is not None and bytes(raw) == b"null" else raw
             reply = codec.decode(data, reply_type)
-            on_opened(Opened(session_id or reply.session_id, _facts(reply, data)))
+            known = reply.session_id if session_id is None else session_id
+            on_opened(Opened(known, _facts(reply, data)))
 
         await self._peer.call(
             method, codec.encode(request), timeout=self._timeouts.initialize, on_reply=on_reply

@@ -155,7 +155,8 @@ class V2:
     ) -> None:
         def on_reply(raw: msgspec.Raw) -> None:
             reply = codec.decode(_result(raw), reply_type)
-            opened = Opened(session_id or reply.session_id, _facts(reply))
+            known = reply.session_id if session_id is None else session_id
+            opened = Opened(known, _facts(reply))
             on_opened(opened)
             self._conversations.of(opened.session_id).foreground.opening = False
             self._conversations.tell(opened.session_id)
