@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any, Literal
 
@@ -196,6 +197,8 @@ def test_the_size_of_an_attachment_is_that_of_its_bytes() -> None:
     encoded = "A" * (prompts.MAX_ATTACHMENT_BYTES // 3 * 4)
     assert ready(Image(encoded, "image/png"))[1] == []
     assert len(ready(Image(encoded + "AAAA" * 2, "image/png"))[1]) == 1
+    full = b64encode(bytes(prompts.MAX_ATTACHMENT_BYTES)).decode()
+    assert ready(Image(full, "image/png"))[1] == []
     letters = "é" * (prompts.MAX_ATTACHMENT_BYTES // 2 + 1)
     assert len(ready(Resource("file:///x", content=letters))[1]) == 1
 

@@ -122,8 +122,12 @@ def _kind(part: Content) -> str:
 def _size(part: Content) -> int:
     match part:
         case Image() | Audio():
-            return len(part.data) * 3 // 4
+            return _decoded_size(part.data)
         case Resource():
-            return len(part.blob) * 3 // 4 if part.blob else len((part.content or "").encode())
+            return _decoded_size(part.blob) if part.blob else len((part.content or "").encode())
         case _:
             return 0
+
+
+def _decoded_size(base64: str) -> int:
+    return len(base64) * 3 // 4 - base64[-2:].count("=")
