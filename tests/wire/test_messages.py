@@ -179,6 +179,12 @@ def test_a_log_line_that_holds_an_id_settles_no_call(frame: bytes) -> None:
     assert (message.is_json, message.id) == (True, None)
 
 
+@pytest.mark.parametrize("frame", [b'{"a":"\xff"}', b'{"a":NaN}', b'\xef\xbb\xbf{"a":1}'])
+def test_a_line_that_had_to_be_mended_first_is_not_json(frame: bytes) -> None:
+    message = malformed(frame)
+    assert (message.is_json, message.id) == (False, None)
+
+
 @pytest.mark.parametrize("method", [b"1", b"null", b'["x"]', b"{}"])
 def test_a_request_whose_method_is_no_string_is_to_be_answered(method: bytes) -> None:
     message = malformed(b'{"jsonrpc":"2.0","id":"a","method":%b}' % method)

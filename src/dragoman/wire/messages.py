@@ -98,7 +98,7 @@ _decode_error = msgspec.json.Decoder(_ErrorObject | str).decode
 def decode(frame: bytes, deepest: int = MAX_DEPTH) -> Message:
     """The message in a frame; never raises."""
     if not frame.isascii() and not is_utf8(frame):
-        frame = frame.decode("utf-8", "replace").encode()
+        return _mended(frame.decode("utf-8", "replace").encode(), deepest)
     try:
         return _decode_json(frame, deepest)
     except msgspec.DecodeError as error:
@@ -189,13 +189,21 @@ _BOM = b"\xef\xbb\xbf"
 
 def _decode_broken(frame: bytes, reason: str, deepest: int) -> Message:
     if frame.startswith(_BOM):
-        return decode(frame.lstrip(_BOM), deepest)
+        return _mended(frame.lstrip(_BOM), deepest)
     if not frame.lstrip().startswith(b"{"):
         return Malformed(f"not JSON: {reason}", is_json=False)
     repaired = repair(frame)
     if repaired != frame:
-        return decode(repaired, deepest)
+        return _mended(repaired, deepest)
     return _refuse(frame, f"not JSON: {reason}")
+
+
+def _mended(frame: bytes, deepest: int) -> Message:
+    """What a line says that was no JSON as it came."""
+    message = decode(frame, deepest)
+    if isinstance(message, Malformed):
+        return msgspec.structs.replace(message, is_json=False)
+    return message
 
 
 _TOO_MANY = f"made of more than {MAX_VALUES} values"
