@@ -27,7 +27,8 @@ async def test_a_run_decides_by_the_rules_that_its_store_has_at_hand(
 ) -> None:
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(home, "_store", [empty_database()])
-    words = ["--agent-command", "true", "--cwd", str(tmp_path), "hello"]
+    monkeypatch.chdir(tmp_path)
+    words = ["--agent-command", "true", "hello"]
     job = prepare(parser_for("run").parse_args(words), asks=False)
     async with hub_of(job, no_agent) as hub:
         elsewhere = tmp_path / "elsewhere"

@@ -13,6 +13,7 @@ from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import is_gone
 from dragoman.session import events as e
+from dragoman.session.content import Content
 from dragoman.session.reduce import reduce
 
 if TYPE_CHECKING:
@@ -44,14 +45,14 @@ class TurnElsewhere:
         self.turn_id = ""
         """Of the prompt, once it was sent."""
 
-    async def send(self) -> None:
+    async def send(self, prompt: list[Content]) -> None:
         """Have the owner take the prompt. Raises UsageError for a setting it refuses, and for a
         recording: the frames are its own."""
         if self._job.record.path is not None:
             sentence = "another process runs this session: its frames are seen there alone"
             raise UsageError(f"{sentence}; leave --record out, or wait until it has ended")
         await self._configure()
-        reply = await self._hub.send(self._id, c.Prompt(self._job.prompt or []))
+        reply = await self._hub.send(self._id, c.Prompt(prompt))
         self.turn_id = reply["turn"]
         if reply["queued"]:
             self._console.tell("queued: it is sent when the running turn has ended")

@@ -19,6 +19,7 @@ from dragoman.errors import (
     DragomanError,
     RemoteError,
     SessionNotContinued,
+    StoreCorrupt,
     StoreError,
     UnknownSession,
     Unsupported,
@@ -64,6 +65,8 @@ async def hub_of(job: Job, start: Callable[[], Client]) -> AsyncGenerator[Hub]:
     directory = None if job.options.no_store else data_directory()
     try:
         store = await (open_store(None) if directory is None else open_default())
+    except StoreCorrupt:
+        raise  # the rules are in there too: no run goes without them
     except StoreError as error:
         raise type(error)(
             error.place, f"{error.reason}; --no-store runs without a record"
@@ -119,7 +122,7 @@ class Meant(msgspec.Struct):
 async def meant_by(hub: Hub, job: Job) -> Meant:
     """Raises UsageError when it belongs to another agent."""
     options = job.options
-    word = options.resume or options.fork
+    word = options.fork if options.resume is None else options.resume
     if word is not None:
         try:
             record = await find_session(hub.store, word, job.cwd)
@@ -166,25 +169,32 @@ async def open_live(
 
 
 async def _open(hub: Hub, job: Job, meant: Meant) -> Live:
-    options, agent, record = job.options, job.agent.name, meant.record
+    options, agent, more = job.options, job.agent.name, job.more_folders
     if options.fork is not None:
         return await _fork(hub, job, meant)
-    match record, meant.known_id:
-        case SessionRecord(), _:
-            return await hub.open(record.id, on_reset=options.on_reset)
+    match meant.record, meant.known_id:
+        case SessionRecord(id=ours), _:
+            return await hub.open(ours, on_reset=options.on_reset, more_directories=more)
         case _, str(known):
-            return await hub.adopt(agent, known, job.cwd, on_reset=options.on_reset)
+            return await hub.adopt(
+                agent, known, job.cwd, on_reset=options.on_reset, additional_directories=more
+            )
         case _:
             return await hub.create(
-                agent, job.cwd, name=options.session, additional_directories=job.more_folders
+                agent, job.cwd, name=options.session, additional_directories=more
             )
 
 
 async def _fork(hub: Hub, job: Job, meant: Meant) -> Live:
     try:
         if meant.record is not None:
-            return await hub.fork(meant.record.id)
-        return await hub.fork_known(job.agent.name, meant.known_id or "", job.cwd)
+            return await hub.fork(meant.record.id, more_directories=job.more_folders)
+        return await hub.fork_known(
+            job.agent.name,
+            meant.known_id or "",
+            job.cwd,
+            additional_directories=job.more_folders,
+        )
     except AuthRequired:
         raise
     except (RemoteError, Unsupported) as error:

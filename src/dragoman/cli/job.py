@@ -27,7 +27,7 @@ from dragoman.transport.ways import ProxyTarget
 
 
 class Job(msgspec.Struct, kw_only=True):
-    """`prompt` is None when there are only lists to print."""
+    """`prompt` is what was typed; None when there are only lists to print."""
 
     options: argparse.Namespace
     agent: AgentSettings
@@ -71,6 +71,8 @@ def prepare(
     """All but a prompt. Raises UsageError, ConfigError or UnknownAgent."""
     if options.no_store and options.session is not None:
         raise UsageError("--session needs a record to find the name in: leave --no-store out")
+    if options.save_session is not None:
+        _check_place(options.save_session)
     choice = setup.choose_agent(options)
     cwd, more_folders = setup.folders(options, choice.agent.files)
     command = choice.agent.target
@@ -95,11 +97,25 @@ def prepare(
     )
 
 
+def _check_place(path: str) -> None:
+    """Whether an id can be written there, before there is a session whose it is."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
+        problem = "it is a directory"
+    elif not os.path.isdir(folder):
+        problem = "there is no such directory"
+    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        problem = "permission denied"
+    else:
+        return
+    raise UsageError(f"--save-session {path}: {problem}")
+
+
 def prepare_turn(options: argparse.Namespace) -> Job:
     """With its prompt, if there is to be a turn. Raises what `prepare` does."""
     job = prepare(options, asks=_asks(options))
     if prompt.is_wanted(options):
-        job.prompt = prompt.prompt(options, job.cwd, files_are_here=job.files_are_here)
+        job.prompt = prompt.prompt(options)
     return job
 
 
@@ -113,17 +129,23 @@ def _asks(options: argparse.Namespace) -> bool:
 def for_session(job: Job, record: SessionRecord) -> Job:
     """The job with the agent and in the folder of the session it continues.
 
-    Raises UsageError if another agent was named, or if that one is not there any more,
+    Raises UsageError if another agent or folder was named, or if that agent is not there any more,
     SessionNotContinued if the folder is not.
     """
     if record.agent == job.agent.name and record.cwd == job.cwd:
         return job
+    if job.options.cwd is not None and not _is_same(record.cwd, job.cwd):
+        raise UsageError(f"session {record.id} is one of {record.cwd}, not of --cwd {job.cwd}")
     if not os.path.isdir(record.cwd) and job.agent.files != "there":
         raise SessionNotContinued(record.id, f"its folder {record.cwd} is not there any more")
     options = _options_for(job, record)
     again = prepare(options, asks=job.asks, rules=job.rules, record=job.record)
     again.prompt = job.prompt
     return again
+
+
+def _is_same(folder: str, other: str) -> bool:
+    return os.path.realpath(folder) == os.path.realpath(other)
 
 
 def _options_for(job: Job, record: SessionRecord) -> argparse.Namespace:

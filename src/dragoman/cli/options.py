@@ -68,7 +68,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     )
     agent.add_argument("--settings", metavar="PATH", help="the settings file")
     agent.add_argument(
-        "--cwd", metavar="DIR", default=".", help="the workspace (default: the current directory)"
+        "--cwd", metavar="DIR", help="the workspace (default: the current directory)"
     )
     agent.add_argument(
         "--add-dir",
@@ -112,9 +112,17 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         help="continue the session of that name in this workspace; it is made on first use",
     )
     which.add_argument(
-        "--resume", metavar="ID", help="continue a session, by our id or the agent's own"
+        "--resume",
+        type=name,
+        metavar="ID",
+        help="continue a session, by our id or the agent's own, in its own folder",
     )
-    which.add_argument("--fork", metavar="ID", help="begin a new session that remembers this one")
+    which.add_argument(
+        "--fork",
+        type=name,
+        metavar="ID",
+        help="begin a new session that remembers this one",
+    )
     session.add_argument(
         "--on-reset",
         choices=("fail", "new"),

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from dragoman.cli.guard import UsageError, tell
-from dragoman.client.mentions import find_mentions, missing_mentions
+from dragoman.client.mentions import find_mentions
 from dragoman.client.prompts import MAX_ATTACHMENT_BYTES
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 
@@ -19,12 +19,15 @@ def is_wanted(options: argparse.Namespace) -> bool:
     return not lists or options.prompt is not None or options.file is not None
 
 
-def prompt(options: argparse.Namespace, cwd: str, *, files_are_here: bool = True) -> list[Content]:
-    """The text, what it mentions, what is attached. Raises UsageError."""
-    text = _text(options)
-    for sentence in missing_mentions(text, cwd) if files_are_here else ():
-        tell(sentence)
-    return [Text(text), *find_mentions(text, cwd), *map(attachment, options.attach)]
+def prompt(options: argparse.Namespace) -> list[Content]:
+    """The text, and what is attached. Raises UsageError."""
+    return [Text(_text(options)), *map(attachment, options.attach)]
+
+
+def with_mentions(said: list[Content], cwd: str) -> list[Content]:
+    """A prompt with what its text mentions, which depends on the folder of its session."""
+    text, *attached = said
+    return [text, *find_mentions(text.text, cwd), *attached]
 
 
 def _text(options: argparse.Namespace) -> str:

@@ -6,7 +6,7 @@ import argparse
 from importlib import import_module
 
 from dragoman.cli.actions import Actions
-from dragoman.cli.options import count, not_negative
+from dragoman.cli.options import count, name, not_negative
 
 _MODULES = {
     "list": "session_list",
@@ -87,6 +87,7 @@ def _add_files(actions: Actions) -> None:
     )
     importing.add_argument(
         "what",
+        type=name,
         metavar="FILE|ID",
         help="a file, - for standard input, or with -a the agent's id for it",
     )

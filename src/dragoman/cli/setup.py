@@ -146,10 +146,11 @@ def policy(options: argparse.Namespace, stored: StoredRules) -> Policy:
 def folders(options: argparse.Namespace, files: Side | None) -> tuple[str, list[str]]:
     """The workspace and its further roots. Raises UsageError for one that is not there; those of
     another machine cannot be looked for."""
+    cwd = "." if options.cwd is None else options.cwd
     if files == "there":
-        return os.path.abspath(options.cwd), [os.path.abspath(path) for path in options.add_dir]
+        return os.path.abspath(cwd), [os.path.abspath(path) for path in options.add_dir]
     more = [_folder("--add-dir", path) for path in options.add_dir]
-    return _folder("--cwd", options.cwd), more
+    return _folder("--cwd", cwd), more
 
 
 def _folder(option: str, path: str) -> str:

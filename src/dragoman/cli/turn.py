@@ -19,10 +19,12 @@ from dragoman.cli.interrupts import Interrupts
 from dragoman.cli.job import Job, for_session
 from dragoman.cli.lists import Lists
 from dragoman.cli.opening import client_for, configure
+from dragoman.cli.prompt import with_mentions
 from dragoman.cli.sign_in import sign_in_needed
 from dragoman.cli.tally import Tally
 from dragoman.cli.terminal import TerminalView
 from dragoman.client.client import Client
+from dragoman.client.mentions import missing_mentions
 from dragoman.client.turn import Turn
 from dragoman.errors import (
     AuthRequired,
@@ -39,8 +41,10 @@ from dragoman.hub.live import Live
 from dragoman.hub.outages import told_of_outages
 from dragoman.rpc import Tap
 from dragoman.session import events as e
+from dragoman.session.content import Content
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
+from dragoman.store.records import SessionRecord
 
 if TYPE_CHECKING:
     from dragoman.cli.elsewhere import TurnElsewhere
@@ -71,6 +75,7 @@ class Run:
         self._feed = Feed()
         self._state = SessionState()
         self._tally = Tally()
+        self._prompt: list[Content] = []
         self._turn_id = ""
         self._over = False
 
@@ -145,9 +150,21 @@ class Run:
         meant = await meant_by(hub, self._job)
         if meant.record is not None:
             self._job = for_session(self._job, meant.record)
-            if self._job.options.fork is None and await runs_elsewhere(hub, meant.record):
-                return await self._elsewhere(hub, meant, interrupts)
-        return await self._here(hub, meant, interrupts)
+        self._prompt = self._prompt or self._mentioning()
+        forks = self._job.options.fork is not None
+        if meant.record is None or forks or not await runs_elsewhere(hub, meant.record):
+            return await self._here(hub, meant, interrupts)
+        return await self._elsewhere(hub, meant, interrupts)
+
+    def _mentioning(self) -> list[Content]:
+        """What was typed, with what it mentions in the folder of the session."""
+        typed = self._job.prompt
+        if typed is None:
+            return []
+        if self._job.files_are_here:
+            for sentence in missing_mentions(typed[0].text, self._job.cwd):
+                self._tell(sentence)
+        return with_mentions(typed, self._job.cwd)
 
     async def _here(
         self, hub: Hub, meant: Meant, interrupts: Interrupts, queued_as: str = ""
@@ -214,7 +231,7 @@ class Run:
         """As long as another process runs the session, and here when it does not any more."""
         turn = self._turn_elsewhere(hub, meant)
         self._status.doing(WAITING)
-        await turn.send()
+        await turn.send(self._prompt)
         while True:
             interrupts.turn_of(turn, "only stops watching")
             if (code := await turn.follow()) is not None:
@@ -233,15 +250,24 @@ class Run:
             raise UsageError(
                 "another process runs this session: its frames and lists are seen there alone"
             )
-        if self._job.options.proxy:
-            raise UsageError(
-                "another process runs this session, without this proxy: leave --proxy out, or wait "
-                "until it has ended"
-            )
+        self._check_shared(record)
         asker, answers = self._asker, None
         if asker is not None:
             answers = Answers(hub, record.id, record.agent, asker, self._tell)
         return TurnElsewhere(hub, meant, self._job, self._console, answers)
+
+    def _check_shared(self, record: SessionRecord) -> None:
+        """What only the process that runs the session could do. Raises UsageError."""
+        if self._job.options.proxy:
+            lacking, option = "proxy", "--proxy"
+        elif not set(self._job.more_folders).issubset(record.additional_directories):
+            lacking, option = "folder", "--add-dir"
+        else:
+            return
+        raise UsageError(
+            f"another process runs this session, without this {lacking}: leave {option} out, or "
+            "wait until it has ended"
+        )
 
     @property
     def _needs_session(self) -> bool:
@@ -253,7 +279,7 @@ class Run:
 
     async def _turn(self, client: Client, live: Live, *, by_us: Callable[[], bool]) -> int:
         """`by_us` says whether it was here that the turn was cancelled."""
-        turn = await live.prompt(self._job.prompt or [])
+        turn = await live.prompt(self._prompt)
         ended = asyncio.create_task(_end_of(turn))
         self._turn_id = turn.id
         await self._show_until(lambda: self._over)

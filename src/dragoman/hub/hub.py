@@ -38,7 +38,7 @@ from dragoman.hub.hosts import Hosts
 from dragoman.hub.inbox import Inbox
 from dragoman.hub.live import Live
 from dragoman.hub.lives import Lives
-from dragoman.hub.opening import Move, OnReset, Opener, new_record
+from dragoman.hub.opening import Move, OnReset, Opener, Way, new_record, with_more
 from dragoman.hub.orphans import Orphans
 from dragoman.hub.owner import is_gone, this_process
 from dragoman.hub.states import stored_state
@@ -158,17 +158,29 @@ class Hub:
         return record.id
 
     async def adopt(
-        self, agent: str, agent_session_id: str, cwd: str, *, on_reset: OnReset = "fail"
+        self,
+        agent: str,
+        agent_session_id: str,
+        cwd: str,
+        *,
+        on_reset: OnReset = "fail",
+        additional_directories: Sequence[str] = (),
     ) -> Live:
         """A session that only the agent knew. Raises SessionNotContinued where it cannot be."""
-        record = self._new(agent, cwd)
+        record = self._new(agent, cwd, None, None, additional_directories)
         return await self.lives.begin(
             record.id, lambda: self._opener.adopt(agent_session_id, record, on_reset)
         )
 
-    async def fork(self, session_id: str, *, name: str | None = None) -> Live:
-        """A new session that remembers another. Raises UnknownSession, Unsupported, and
-        SessionElsewhere: then `elsewhere.fork` does it."""
+    async def fork(
+        self,
+        session_id: str,
+        *,
+        name: str | None = None,
+        more_directories: Sequence[str] = (),
+    ) -> Live:
+        """A new session that remembers another, in its folders and `more_directories`. Raises
+        UnknownSession, Unsupported, and SessionElsewhere: then `elsewhere.fork` does it."""
         if (live := self.live.get(session_id)) is not None:
             await live.recording.stored()
         parent = await self.record(session_id)
@@ -176,25 +188,39 @@ class Hub:
             raise SessionElsewhere(parent.id, await self.hosts.name_of(parent.home))
         if (known := parent.agent_session_id) is None:
             raise Unsupported("forking a session that was never opened")
-        record = self._new(parent.agent, parent.cwd, None, name, parent.additional_directories)
+        directories = with_more(parent.additional_directories, more_directories)
+        record = self._new(parent.agent, parent.cwd, None, name, directories)
         record.parent = parent.id
         return await self.lives.begin(record.id, lambda: self._opener.fork(known, record, parent))
 
-    async def fork_known(self, agent: str, agent_session_id: str, cwd: str) -> Live:
+    async def fork_known(
+        self,
+        agent: str,
+        agent_session_id: str,
+        cwd: str,
+        *,
+        additional_directories: Sequence[str] = (),
+    ) -> Live:
         """The same for a session that only the agent knows. Raises Unsupported."""
-        record = self._new(agent, cwd)
+        record = self._new(agent, cwd, None, None, additional_directories)
         return await self.lives.begin(
             record.id, lambda: self._opener.fork(agent_session_id, record, None)
         )
 
-    async def open(self, session_id: str, *, on_reset: OnReset = "fail") -> Live:
-        """Have a stored session run here.
+    async def open(
+        self,
+        session_id: str,
+        *,
+        on_reset: OnReset = "fail",
+        more_directories: Sequence[str] = (),
+    ) -> Live:
+        """Have a stored session run here; `more_directories` are added to its folders for good.
 
         Raises UnknownSession, SessionOwned when another process runs it, SessionElsewhere when its
         workspace is on another host, and SessionNotContinued when its agent does not remember it,
         unless `on_reset` is new.
         """
-        return await self.lives.open(session_id, on_reset)
+        return await self.lives.open(session_id, Way(on_reset, more_directories=more_directories))
 
     async def open_here(
         self, session_id: str, *, cwd: str | None = None, on_reset: OnReset = "fail"
@@ -208,7 +234,7 @@ class Hub:
         if (missing := await asyncio.to_thread(_missing, folders)) is not None:
             sentence = f"there is no folder {missing} on {self.owner.label}"
             raise CommandRefused(session_id, "no_workspace", sentence)
-        return await self.lives.open(session_id, on_reset, Move(cwd))
+        return await self.lives.open(session_id, Way(on_reset, Move(cwd)))
 
     async def detach(self, live: Live) -> None:
         """Stop running a session here; it is stored, and can be opened again anywhere."""

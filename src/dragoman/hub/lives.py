@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from dragoman.errors import ConnectionClosed, DragomanError, LeaseLost
 from dragoman.hub.agents import Agents
 from dragoman.hub.live import Live
-from dragoman.hub.opening import Move, OnReset, Opener
+from dragoman.hub.opening import Opener, Way
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -46,17 +46,17 @@ class Lives:
 
     # ── in ────────────────────────────────────────────────────────────────────────────────────
 
-    async def open(self, session_id: str, on_reset: OnReset, move: Move | None = None) -> Live:
+    async def open(self, session_id: str, way: Way) -> Live:
         """A stored session; the one that runs here, if it does."""
         await self.left(session_id)
         if (live := self.running.get(session_id)) is not None:
             return live
-        return await self.begin(session_id, lambda: self._reopened(session_id, on_reset, move))
+        return await self.begin(session_id, lambda: self._reopened(session_id, way))
 
-    async def _reopened(self, session_id: str, on_reset: OnReset, move: Move | None) -> Live:
+    async def _reopened(self, session_id: str, way: Way) -> Live:
         """Somebody here may have been quicker."""
         live = self.running.get(session_id)
-        return live or await self._opener.reopen(session_id, on_reset, move)
+        return live or await self._opener.reopen(session_id, way)
 
     def opening(self, session_id: str) -> asyncio.Lock:
         """Held by whoever takes a session, so that we do not get in our own way."""

@@ -63,6 +63,15 @@ class Move(msgspec.Struct, frozen=True):
     cwd: str | None = None
 
 
+class Way(msgspec.Struct, frozen=True):
+    """How a stored session is opened: what happens when its agent does not remember it, whether it
+    may come from another host, and what is added to its folders."""
+
+    on_reset: OnReset = "fail"
+    move: Move | None = None
+    more_directories: Sequence[str] = ()
+
+
 class Opener:
     """Makes the live sessions of one owner. `on_stored` is told when a session has more to read;
     with `attended` there is always someone who answers questions."""
@@ -143,21 +152,21 @@ class Opener:
         come before its own."""
         return await self._first(record, _as_fork(agent_session_id), parent)
 
-    async def reopen(self, session_id: str, on_reset: OnReset, move: Move | None = None) -> Live:
+    async def reopen(self, session_id: str, way: Way) -> Live:
         """A session that is stored, continued; one that was never begun is begun.
 
-        Raises SessionOwned, SessionElsewhere unless it is to `move` here, and SessionNotContinued
+        Raises SessionOwned, SessionElsewhere unless it is to move here, and SessionNotContinued
         when the agent does not remember it.
         """
         taking = self._taking(session_id)
         try:
             lease = await asyncio.shield(taking)
             record, history = await self.put_right(lease)
-            known = await self._known_here(record, on_reset)
-            async with self._here(record, move):
+            known = await self._known_here(record, way.on_reset)
+            async with self._here(record, way):
                 if _is_new_fork(record):
                     return await self._begin_fork(record, lease)
-                begin = _continued(known, record, on_reset)
+                begin = _continued(known, record, way.on_reset)
                 return await self._begin(record, lease, history, begin)
         except BaseException:
             await _to_its_end(self._give_back(taking))
@@ -179,21 +188,29 @@ class Opener:
         return agent_id
 
     @asynccontextmanager
-    async def _here(self, record: SessionRecord, move: Move | None) -> AsyncGenerator[None]:
+    async def _here(self, record: SessionRecord, way: Way) -> AsyncGenerator[None]:
         """From now on the session belongs here, unless what is done meanwhile fails."""
+        move = way.move
         if move is None and not self._hosts.has(record):
             raise SessionElsewhere(record.id, await self._hosts.name_of(record.home))
-        before = SessionChange(home=record.home, cwd=record.cwd, name=record.name)
+        before = SessionChange(
+            home=record.home,
+            cwd=record.cwd,
+            additional_directories=record.additional_directories,
+            name=record.name,
+        )
         after = msgspec.structs.replace(
             before,
             home=self._hosts.home or record.home,
             cwd=record.cwd if move is None or move.cwd is None else move.cwd,
+            additional_directories=with_more(record.additional_directories, way.more_directories),
         )
         if after == before:
             yield
             return
         moved = await self._store.change_session(record.id, after)
         record.home, record.cwd = moved.home, moved.cwd
+        record.additional_directories = moved.additional_directories
         try:
             yield
         except BaseException:
@@ -336,6 +353,11 @@ class Opener:
         )
         place.history, place.listen = history, recording.listen
         return place
+
+
+def with_more(directories: Sequence[str], more: Sequence[str]) -> list[str]:
+    """Each once, in their order."""
+    return list(dict.fromkeys((*directories, *more)))
 
 
 def new_record(

@@ -50,6 +50,7 @@ class SessionChange(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=Tru
     archived: bool | UnsetType = UNSET
     updated_at: float | UnsetType = UNSET
     cwd: str | UnsetType = UNSET
+    additional_directories: list[str] | UnsetType = UNSET
     home: str | UnsetType | None = UNSET
 
 
