@@ -193,7 +193,9 @@ async def test_a_fork_knows_its_parent(tmp_path: Path) -> None:
     async with served(tmp_path, scripted()) as web:
         session_id = await web.new_session()
         await web.done(session_id, "before the fork")
-        forked = await web.call("POST", f"/api/sessions/{session_id}/fork")
+        path = f"/api/sessions/{session_id}/fork"
+        assert await web.refused("POST", path, {"nmae": "twig"}) == (400, "invalid")
+        forked = await web.call("POST", path)
         assert forked["parent"] == session_id
         found = await web.detail(forked["id"])
         assert found["entries"][0]["pieces"] == ["before the fork"]

@@ -139,7 +139,7 @@ class SessionEdit(Shape):
     archived: bool | None = None
 
 
-class ForkBody(Shape):
+class ForkBody(Shape, forbid_unknown_fields=True):
     name: str | None = None
 
 

@@ -68,9 +68,9 @@ class ElicitationBody(Shape):
     content: dict[str, Any] | None = None
 
 
-class RevertBody(Shape):
+class RevertBody(Shape, forbid_unknown_fields=True):
     """Of one turn or of all, to these `paths` or to all; `force` also puts back what someone else
-    has changed since."""
+    has changed since. What is misspelt must not undo everything instead."""
 
     turn_id: str | None = None
     force: bool = False
