@@ -58,6 +58,25 @@ async def _a_moment() -> None:
     await asyncio.sleep(0.02)
 
 
+async def test_a_client_that_leaves_in_the_midst_of_its_body_is_no_failure_of_ours(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(tmp_path, {"it": ScriptedAgent()}) as web:
+        headers = {
+            "host": f"127.0.0.1:{web.port}",
+            "authorization": f"Bearer {TOKEN}",
+            "content-type": "application/json",
+            "content-length": "1000",
+        }
+        _, writer = await asyncio.open_connection("127.0.0.1", web.port)
+        writer.write(request("POST", "/api/sessions", headers, b'{"cwd":', length=False))
+        await until(lambda: web.connections == 1)
+        writer.close()
+        await until(lambda: web.log)
+        assert web.log == [("POST", "/api/sessions", 499)]
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 async def test_a_reader_that_stalls_is_cut_off_and_costs_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import logging
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -42,6 +42,9 @@ class Dispatch:
         try:
             given = await _given(route, request)
             return _response(route, await route.handler(self._server, **given))
+        except ClientDisconnect:
+            # For the log alone: nobody is there to read it.
+            return response_for(Failure(499, "left", "the client left before its body was there"))
         except Exception as error:
             failure = failure_of(error)
             if failure is None:
