@@ -467,6 +467,8 @@ ANSWER: dict[str, Any] = {"id": "1", "role": "assistant", "parts": []}
         ({"id": "chat-1", "messages": []}, "invalid"),
         ({"id": "chat-1", "messages": [ANSWER]}, "unknown_session"),
         ({"id": "chat-1", "messages": [message(" ")]}, "invalid"),
+        ({"id": "chat-1", "messages": [ANSWER | {"role": "user"}]}, "invalid"),
+        ({"id": "chat-1", "messages": [message("x") | {"role": "system"}]}, "invalid"),
         ({"id": "chat-1", "messages": [message("x") | {"parts": [{"type": "zzz"}]}]}, "invalid"),
         (chat_body("chat-1", acp={"cwd": "not/absolute"}), "invalid"),
         (chat_body("chat-1", acp={"agent": "nobody"}), "unknown_agent"),

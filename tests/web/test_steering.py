@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,26 @@ async def test_what_is_no_prompt_is_refused(body: Any, tmp_path: Path) -> None:
         assert status == 400
 
 
+async def test_files_that_are_too_much_together_are_refused_before_anything_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.web.prompts.MAX_PROMPT_BYTES", 10_000)
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("thanks")])}) as web:
+        session_id = await web.new_session()
+        kept = await web.http.post(
+            "/api/uploads?name=a.txt",
+            content=b"\x01" * 1_000,
+            headers={"content-type": "text/plain"},
+        )
+        upload = {"type": "upload", "uri": kept.json()["uri"]}
+        path = f"/api/sessions/{session_id}/prompt"
+        before = (await web.detail(session_id))["lastSeq"]
+        refused = await web.refused("POST", path, {"content": [upload, upload]})
+        assert refused == (413, "too_large")
+        assert (await web.detail(session_id))["lastSeq"] == before
+        await web.call("POST", path, {"content": [upload]})
+
+
 async def test_an_upload_travels_with_a_prompt(tmp_path: Path) -> None:
     agent = ScriptedAgent([say("ok")])
     async with served(tmp_path, {"scripted": agent}) as web:
@@ -217,6 +238,35 @@ async def test_a_permission_is_answered_once(tmp_path: Path) -> None:
         ):
             unknown = f"/api/sessions/{session_id}/{kind}/never-asked"
             assert await web.refused("POST", unknown, body) == (404, "unknown_request")
+
+
+async def test_a_request_is_answered_as_what_it_is(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        form = turn.elicit("Your name?", {"type": "object", "properties": {}})
+        await asyncio.gather(turn.request_permission("call", kind="delete"), form)
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(script)}) as web:
+        session_id = await web.new_session()
+        await web.prompt(session_id)
+        found = await web.once(session_id, lambda found: len(found["pending"]) == 2)
+        ids = {pending["kind"]: pending["id"] for pending in found["pending"]}
+        for path, body, sentence in (
+            (
+                f"elicitations/{ids['permission']}",
+                {"action": "cancel"},
+                f"there is no elicitation {ids['permission']}",
+            ),
+            (
+                f"permissions/{ids['elicitation']}",
+                {"optionId": "allow"},
+                f"there is no permission {ids['elicitation']}",
+            ),
+        ):
+            response = await web.http.post(f"/api/sessions/{session_id}/{path}", json=body)
+            error = response.json()["error"]
+            assert (response.status_code, error["code"]) == (404, "unknown_request")
+            assert error["message"] == sentence
+        assert len((await web.detail(session_id))["pending"]) == 2
 
 
 async def test_an_elicitation_is_answered(tmp_path: Path) -> None:
@@ -312,6 +362,9 @@ async def test_changes_are_listed_and_reverted(tmp_path: Path) -> None:
         assert "-old\n+new\n" in change["diff"]
         for odd in ("", "a.txt"):
             refused = await web.refused("POST", f"{path}/revert", {"paths": [odd]})
+            assert refused == (400, "invalid")
+        for misspelt in ({"turnID": "x"}, {"turn_id": "x"}, {"path": ["x"]}):
+            refused = await web.refused("POST", f"{path}/revert", misspelt)
             assert refused == (400, "invalid")
         reverted = await web.call("POST", f"{path}/revert")
         assert reverted == {"paths": [str(tmp_path / "a.txt")]}

@@ -164,6 +164,8 @@ def decode(body: bytes) -> ChatRequest:
         raise UnusableRequest("messages", "there are none")
     last = read.messages[-1]
     acp = read.acp or AcpOptions()
+    if acp.elicitation is None:
+        _check_last(last)
     return ChatRequest(
         chat_id=read.id,
         trigger=read.trigger,
@@ -172,6 +174,15 @@ def decode(body: bytes) -> ChatRequest:
         answers=_answers(read.messages, acp.option_id),
         acp=acp,
     )
+
+
+def _check_last(message: _Message) -> None:
+    """It is a prompt, or the assistant's with answers in it."""
+    if message.role not in ("user", "assistant"):
+        reason = f"expected a message of the user or the assistant, not {message.role!r}"
+        raise UnusableRequest("messages[-1].role", reason)
+    if message.role == "user" and not message.parts:
+        raise UnusableRequest("messages[-1].parts", "there is nothing in the message")
 
 
 def _answers(messages: list[_Message], option_id: str | None) -> dict[str, Answer]:

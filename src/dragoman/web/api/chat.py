@@ -20,6 +20,7 @@ from dragoman.ui_stream.encoder import allows
 from dragoman.web.chat_stream import ChatStream, active_turn
 from dragoman.web.failures import Failure
 from dragoman.web.placing import Wanted, begin
+from dragoman.web.prompts import check_size
 from dragoman.web.server import Server
 from dragoman.web.shapes.chats import ChatQuery, Messages, MessagesQuery
 from dragoman.web.shapes.steering import Cancelled
@@ -72,6 +73,7 @@ async def _content(server: Server, request: ChatRequest) -> list[Content]:
     kept = server.uploads.new_folder()
     agent = await _capabilities(server, request.chat_id)
     content, attachments = request.prompt(agent, f"file://{quote(str(kept))}/")
+    check_size(content)
     for each in attachments:
         await asyncio.to_thread(server.uploads.write, kept / each.name, each.data, each.mime_type)
     return content

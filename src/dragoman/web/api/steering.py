@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Literal
 
 import msgspec
 
@@ -78,32 +79,35 @@ async def answer_permission(
     server: Server, session_id: str, request_id: str, body: PermissionBody
 ) -> Nothing:
     command = c.Answer(request_id, body.option_id)
-    return await _answered(server, session_id, request_id, command)
+    return await _answered(server, session_id, command, "permission")
 
 
 async def answer_elicitation(
     server: Server, session_id: str, request_id: str, body: ElicitationBody
 ) -> Nothing:
     command = c.AnswerElicitation(request_id, body.action, body.content)
-    return await _answered(server, session_id, request_id, command)
+    return await _answered(server, session_id, command, "elicitation")
 
 
 async def _answered(
-    server: Server, session_id: str, request_id: str, command: c.Command
+    server: Server,
+    session_id: str,
+    command: c.Answer | c.AnswerElicitation,
+    kind: Literal["permission", "elicitation"],
 ) -> Nothing:
-    """What was settled is told from what was never asked."""
+    """What was settled is told from what was never asked, or not as one of this kind."""
     try:
         return await _done(server, session_id, command)
     except CommandRefused as error:
-        if error.code == "settled" and not await _was_asked(server, session_id, request_id):
-            raise Failure(404, "unknown_request", f"there is no request {request_id}") from None
+        key = command.request_id
+        if error.code == "settled" and not await _was_asked(server, session_id, key, kind):
+            raise Failure(404, "unknown_request", f"there is no {kind} {key}") from None
         raise
 
 
-async def _was_asked(server: Server, session_id: str, request_id: str) -> bool:
+async def _was_asked(server: Server, session_id: str, request_id: str, kind: str) -> bool:
     wanted = b'"request_id":%b' % msgspec.json.encode(request_id)
-    types = ("permission_requested", "elicitation_requested")
-    async for event in events_of_types(server.hub.store, session_id, types):
+    async for event in events_of_types(server.hub.store, session_id, (f"{kind}_requested",)):
         if wanted in event.body:
             return True
     return False
