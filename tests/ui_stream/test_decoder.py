@@ -127,7 +127,7 @@ def test_a_part_that_cannot_be_sent_is_an_error(part: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("message", [user(), user(text("")), assistant(text("hi"))])
 def test_a_message_that_says_nothing_is_an_error(message: dict[str, Any]) -> None:
-    with pytest.raises(UnusableRequest, match="says nothing|there is nothing"):
+    with pytest.raises(UnusableRequest, match="nothing"):
         prompt(decode(body(message)))
 
 
