@@ -130,6 +130,30 @@ async def test_each_session_of_a_lost_agent_is_told_of_again(tmp_path: Path) -> 
             assert live.state.turns[-1].stop_reason == "end_turn"
 
 
+async def test_what_waits_when_a_shared_agent_is_lost_is_on_record_in_each_session(
+    tmp_path: Path,
+) -> None:
+    async def waits(turn: AgentTurn) -> None:
+        await turn.cancelled.wait()
+
+    async with hub_with(tmp_path, ScriptedAgent(waits)) as hub:
+        killed, other = [await hub.create("it", str(tmp_path)) for _ in range(2)]
+        for live in (killed, other):
+            for text in ("one", "two", "three"):
+                await hub.send(live.id, c.Prompt(text))
+        await hub.send(killed.id, c.Kill())
+        for live in (killed, other):
+            await until(lambda live=live: live.idle)
+            await live.recording.settled()
+            state = await hub.state(live.id)
+            assert asked(live) == ["one", "two", "three"]
+            unsent = [
+                str(turn.error).startswith("the prompt was not sent: ") for turn in state.turns
+            ]
+            assert unsent == [False, True, True]
+            assert state.queue == []
+
+
 async def test_an_agent_that_was_started_again_is_noted(tmp_path: Path) -> None:
     target = f"{Path(__file__).parent}/programs/agents.py:remembers"
     agent = ScriptedAgent.command(target, env={"STORE": str(tmp_path)})
