@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import stat
 import time
 from contextlib import AbstractContextManager
 
+import pytest
 from support.command import COMMAND, Dragoman
 from support.screen import Screen, needs_tmux, on_screen
 
@@ -330,6 +332,56 @@ def test_without_a_terminal_chat_says_what_to_do_instead(dragoman: Dragoman) -> 
     done = dragoman("chat")
     assert done.code == 2
     assert done.err == 'dragoman: chat needs a terminal; for one turn, use dragoman "…"\n'
+
+
+@needs_tmux
+def test_a_new_session_is_set_up_as_the_first_one_was(dragoman: Dragoman) -> None:
+    with with_partner(dragoman, "--mode", "ask") as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter(":new")
+        terminal.wait_for("a new session")
+        terminal.enter("hello")
+        terminal.wait_for("heard 'hello' in ask")
+
+
+@needs_tmux
+@pytest.mark.parametrize("way", ["new", "quit"])
+def test_whoever_leaves_a_session_leaves_nothing_to_go_on_there(
+    dragoman: Dragoman, way: str
+) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("begin a line")
+        terminal.wait_for("half a line")
+        terminal.enter("later")
+        terminal.wait_for("queued: 1 waiting")
+        terminal.enter(f":{way}")
+        left = "half a line\nnot sent: later\nwhat was running is cancelled\n"
+        drawn = terminal.wait_for("what was running is cancelled")
+        assert left in re.sub(r" +\n", "\n", drawn)
+        if way == "new":
+            terminal.enter("hello")
+            assert "\nheard 'hello' in code" in terminal.wait_for("heard 'hello' in code")
+            terminal.enter("/quit")
+        assert terminal.exit_code() == 0
+    shown = dragoman("sessions", "list", "--json").out
+    session = next(x["id"] for x in json.loads(shown) if x["title"] == "begin a line")
+    state = json.loads(dragoman("sessions", "show", session, "--json").out)
+    assert (state["turns"][-1]["stop_reason"], state.get("queue", [])) == ("cancelled", [])
+
+
+@needs_tmux
+def test_a_prompt_that_waits_from_before_is_told(user: Dragoman) -> None:
+    with chat(user, "--session", "fix") as terminal:
+        terminal.wait_for("/help says")
+        terminal.enter("wait")
+        terminal.wait_for("started")
+        terminal.enter("later")
+        terminal.wait_for("queued: 1 waiting")
+        terminal.kill()
+    with chat(user, "--session", "fix") as terminal:
+        drawn = terminal.wait_for("/help says")
+        assert "\na prompt waits from before, to be sent behind the next one\n" in drawn
 
 
 @needs_tmux

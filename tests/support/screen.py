@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -75,6 +76,13 @@ class Screen:
         """The code of the command, once it has ended."""
         shown = self.wait_for(re.compile(r"^exit code \d+$", re.MULTILINE))
         return int(re.findall(r"^exit code (\d+)$", shown, re.MULTILINE)[-1])
+
+    def kill(self) -> None:
+        """End the command as nothing else would."""
+        shell = self._run("list-panes", "-F", "#{pane_pid}").strip()
+        [command] = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+        os.kill(int(command), signal.SIGKILL)
+        self.wait_for("exit code 137")
 
     def close(self) -> None:
         subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)

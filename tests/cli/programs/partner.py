@@ -25,6 +25,9 @@ async def converse(turn: AgentTurn) -> None:
     match turn.text:
         case "wait":
             await turn.cancelled.wait()
+        case "begin a line":
+            turn.say("half a line")
+            await turn.cancelled.wait()
         case "never stop":
             await asyncio.sleep(600)
         case "stream":

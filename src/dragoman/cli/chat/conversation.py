@@ -88,6 +88,8 @@ class Conversation:
         self._scene = self._new_scene(SessionState())
         self._stands_there: set[str] = set()
         """Turns whose prompt was typed just above: it did not wait, nor come from elsewhere."""
+        self._typed: set[str] = set()
+        """Turns whose prompt was typed here at all."""
         self._taking = asyncio.Lock()
         self._pressed = 0.0
         self._code: int | None = None
@@ -184,6 +186,9 @@ class Conversation:
             self.say(f"session {self._live.id} goes on, {count}: {title}", DIM)
             for line in recap(self._live.state):
                 self.show(self.style(line, DIM))
+            if waiting := len(self._live.state.queue):
+                some = "a prompt waits" if waiting == 1 else f"{waiting} prompts wait"
+                self.say(f"{some} from before, to be sent behind the next one", DIM)
         self.say("/help says what can be typed here, Ctrl-D leaves", DIM)
 
     async def _talk(self) -> int:
@@ -198,6 +203,7 @@ class Conversation:
             finally:
                 for task in self._tasks:
                     task.cancel()
+                self._put_down()
                 await self._screen.settle()
         if self._failure is not None:
             raise self._failure
@@ -257,6 +263,11 @@ class Conversation:
         live = await self._hub.create(
             job.agent.name, job.cwd, additional_directories=job.more_folders
         )
+        try:
+            await configure(live.session, job)
+        except UsageError as error:
+            self._complain(str(error))
+        self._put_down()
         self._enter(live, SessionState())
         kept = before is not None and before.state.turns and not job.options.no_store
         self.say("a new session", BOLD)
@@ -266,6 +277,19 @@ class Conversation:
             await self._hub.detach(before)
             if is_unused(before):
                 await self._hub.delete(before.id, local=True)
+
+    def _put_down(self) -> None:
+        """Nothing is sent, or goes on, behind the back of a person who leaves the session."""
+        self._status.fresh_line()
+        if self._live is None:
+            return
+        for turn in [turn for turn in self.queued if turn.id in self._typed]:
+            self.session.drop_queued(turn)
+            words = "".join(part.text for part in turn.content)
+            self.say(f"not sent: {single_line(words, 60)}", DIM)
+        running = self.session.state.turn
+        if self._is_busy() and running is not None and running.status != "cancelling":
+            self.say("what was running is cancelled", DIM)
 
     # ── what was typed ────────────────────────────────────────────────────────────────────────
 
@@ -285,6 +309,7 @@ class Conversation:
         assert self._live is not None
         was_lost = self._client.connection_error is not None
         turn = await self._live.prompt(text.encode("utf-8", "replace").decode())
+        self._typed.add(turn.id)
         if was_lost:
             self.say("the agent was started again, the session goes on", DIM)
         if turn in self.queued:
