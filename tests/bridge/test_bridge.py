@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import sys
@@ -222,12 +223,11 @@ async def test_beyond_the_limit_nobody_is_let_in_until_somebody_leaves(scheme: s
 
     async with tidy_loop(), bridged(memory.start, limit=1) as web:
         first, behind = await connect(web.agent(scheme))
-        refused = await Route(web.agent("http")).connect()
-        refused.send(HELLO + b"\n")
-        error = await lost(refused)
+        error = await refusal(web.agent(scheme))
         assert isinstance(error, Unreachable)
         assert error.again
-        await asyncio.gather(first.aclose(), refused.aclose())
+        assert error.reason == "it cannot serve us now (503): there are 1 connections already"
+        await first.aclose()
         while await soon(behind.receive()):
             pass
         await settled()  # its place is free right behind its end
@@ -236,14 +236,36 @@ async def test_beyond_the_limit_nobody_is_let_in_until_somebody_leaves(scheme: s
 
 
 @pytest.mark.parametrize("scheme", ["ws", "http"])
-async def test_an_agent_that_cannot_be_started_is_an_answer(scheme: str) -> None:
+async def test_an_agent_that_cannot_be_started_is_told_on_both_sides(
+    scheme: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def start() -> Transport:
         raise CommandNotFound("nobody")
 
     async with tidy_loop(), bridged(start) as web:
         error = await refusal(web.agent(scheme))
     assert isinstance(error, Unreachable)
-    assert "409" in error.reason
+    why = str(CommandNotFound("nobody"))
+    assert error.reason == f"it answers with HTTP status 409: {why}"
+    assert warnings(caplog) == [f"no agent was started: {why}"]
+
+
+async def test_what_is_logged_of_a_failed_start_is_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def start() -> Transport:
+        raise StartError("agent", "first\nsecond" + "x" * 1000)
+
+    async with tidy_loop(), bridged(start) as web:
+        await refusal(web.agent("ws"))
+    [line] = warnings(caplog)
+    assert "first\u240asecond" in line
+    assert len(line) < 400
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    found = [each for each in caplog.records if each.name == "dragoman.bridge"]
+    return [each.getMessage() for each in found if each.levelno == logging.WARNING]
 
 
 async def refusal(agent: RemoteAgent) -> ConnectionLost | StartError:
@@ -258,7 +280,9 @@ async def refusal(agent: RemoteAgent) -> ConnectionLost | StartError:
         await transport.aclose()
 
 
-async def test_an_agent_that_exits_says_how_but_not_what_it_printed() -> None:
+async def test_an_agent_that_exits_says_how_but_not_what_it_printed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     code = "import os, sys; os.write(2, b'CANARY'); os.read(0, 1); sys.exit(3)"
     start = partial(StdioTransport.start, python(code))
     async with tidy_loop(), bridged(start) as web:
@@ -268,9 +292,12 @@ async def test_an_agent_that_exits_says_how_but_not_what_it_printed() -> None:
         await transport.aclose()
     assert isinstance(error, RemoteLost)
     assert error.reason == "the other side failed (the agent exited with code 3)"
+    assert warnings(caplog) == ["a connection was ended: the agent exited with code 3"]
 
 
-async def test_an_agent_that_exits_before_it_speaks_is_an_answer_over_http() -> None:
+async def test_an_agent_that_exits_before_it_speaks_is_an_answer_over_http(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     start = partial(StdioTransport.start, python("raise SystemExit(3)"))
     async with tidy_loop(), bridged(start) as web:
         headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
@@ -278,6 +305,21 @@ async def test_an_agent_that_exits_before_it_speaks_is_an_answer_over_http() -> 
             answer = await http.post(f"http://127.0.0.1:{web.port}/acp", content=HELLO)
     assert answer.status_code == 502
     assert answer.json()["error"]["message"] == "the agent exited with code 3"
+    assert warnings(caplog) == ["a connection was ended: the agent exited with code 3"]
+
+
+@pytest.mark.parametrize("scheme", ["ws", "http"])
+async def test_a_client_that_leaves_is_no_warning(
+    scheme: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answering = f"import os; os.read(0, 65536); print({WELCOME.decode()!r}, flush=True)"
+    start = partial(StdioTransport.start, python(f"{answering}; os.read(0, 1)"))
+    async with tidy_loop(), bridged(start) as web:
+        transport = await Route(web.agent(scheme)).connect()
+        transport.send(HELLO + b"\n")
+        assert await soon(transport.receive())
+        await transport.aclose()
+    assert warnings(caplog) == []
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from dragoman.errors import (
     StartError,
     Unreachable,
 )
+from dragoman.transport import http_client
 from dragoman.transport.base import Transport
 from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.route import Route
@@ -311,6 +312,11 @@ async def test_a_message_that_is_not_taken_is_the_end(
     ("response", "again", "words"),
     [
         (Response(status_code=503), True, "cannot serve us now (503)"),
+        (
+            Response(b'{"error":{"message":"there are 3 connections already"}}', 503),
+            True,
+            "it cannot serve us now (503): there are 3 connections already",
+        ),
         (Response(WELCOME), False, "gives no Acp-Connection-Id"),
         (
             Response(status_code=307, headers={"Location": "http://evil.example/?k=CANARY"}),
@@ -331,6 +337,30 @@ async def test_a_refusal_at_the_door_says_what_to_do(
     assert error.again == again
     assert words in str(error)
     assert "CANARY" not in str(error)
+
+
+async def test_a_large_reason_is_not_read() -> None:
+    body = b'{"error":{"message":"much"},"x":"%b"}' % (b"y" * 5000)
+    play = Play({"POST": lambda request, sent: Response(body, 409)})
+    async with tidy_loop(), played(play, say_hello=False) as transport:
+        transport.send(HELLO)
+        error = await lost(transport)
+    assert isinstance(error, Unreachable)
+    assert error.reason == "it answers with HTTP status 409"
+
+
+async def test_a_reason_that_does_not_come_is_done_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_client, "REASON_SECONDS", 0.05)
+    play = Play()
+    endless = play.pieces(play.stream("reason"))
+    play.answers["POST"] = lambda request, sent: StreamingResponse(endless, 409)
+    async with tidy_loop(), played(play, say_hello=False) as transport:
+        transport.send(HELLO)
+        error = await lost(transport)
+    assert isinstance(error, Unreachable)
+    assert error.reason == "it answers with HTTP status 409"
 
 
 async def test_nobody_at_the_address_may_come_back() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import traceback
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from support.cost import resident_bytes
 from support.https import make_certificate
-from support.peers import ignore, refuse, soon, tidy_loop
+from support.peers import ignore, refuse, settled, soon, tidy_loop
 from support.socket_server import SocketSide, by_websocket, frame, head, socket_server
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
@@ -88,6 +88,76 @@ async def test_a_refusal_says_what_to_do(status: int, again: bool, words: str) -
     assert (error.again, error.place) == (again, server.url)
     assert words in str(error)
     assert "CANARY" not in str(error)
+
+
+def refusing(status: int, body: bytes) -> Callable[[ServerProtocol, Request], Response]:
+    headers = {"Content-Length": str(len(body)), "Connection": "close"}
+    return lambda protocol, request: Response(status, "No", Headers(headers), body)
+
+
+async def test_a_refusal_is_told_with_its_reason() -> None:
+    body = b'{"error":{"code":"too_many","message":"there are 3 connections already"}}'
+    async with tidy_loop(), socket_server(refusing(503, body)) as server:
+        error = await refused(RemoteAgent(server.url))
+    assert error.again
+    assert error.reason == "it cannot serve us now (503): there are 3 connections already"
+
+
+@asynccontextmanager
+async def answering(
+    answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncGenerator[RemoteAgent]:
+    """A server by hand, for one request; it has ended when this is left."""
+    over = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        with suppress(ConnectionError):
+            await answer(reader, writer)
+        writer.close()
+        over.set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield RemoteAgent(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        await soon(over.wait())
+
+
+async def test_a_reason_that_comes_in_pieces_is_put_together() -> None:
+    async def refuse_slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = b'{"error":{"message":"no such file"}}'
+        writer.write(b"HTTP/1.1 409 Conflict\r\ncontent-length: %d\r\n\r\n" % len(body))
+        for start in range(0, len(body), 10):
+            await settled()
+            writer.write(body[start : start + 10])
+        await reader.read()  # it leaves the connection open, which is not waited for
+
+    async with tidy_loop(), answering(refuse_slowly) as agent:
+        error = await refused(agent)
+    assert error.reason == "it answers with HTTP status 409: no such file"
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+async def test_a_reason_that_does_not_come_is_done_without(
+    leaves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websocket, "REASON_SECONDS", 60 if leaves else 0.05)
+
+    async def refuse_half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'HTTP/1.1 409 Conflict\r\ncontent-length: 90\r\n\r\n{"error":')
+        if not leaves:
+            await reader.read()
+
+    async with tidy_loop(), answering(refuse_half) as agent:
+        error = await refused(agent)
+    assert error.reason == "it answers with HTTP status 409"
+
+
+async def test_a_large_reason_is_not_read() -> None:
+    body = b'{"error":{"message":"much"},"x":"%b"}' % (b"y" * 5000)
+    async with tidy_loop(), socket_server(refusing(409, body)) as server:
+        error = await refused(RemoteAgent(server.url))
+    assert error.reason == "it answers with HTTP status 409"
 
 
 async def test_a_redirect_to_another_host_is_not_followed() -> None:

@@ -6,12 +6,15 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
-from dragoman.errors import AgentExited, ChainBroken
+from dragoman.errors import AgentExited, ChainBroken, DragomanError
+from dragoman.safe_text import single_line
 from dragoman.transport.base import Start, Transport
 from dragoman.web.failures import Failure
 from dragoman.wire.framing import Framer
 
 logger = logging.getLogger("dragoman.bridge")
+
+_LOG_COLUMNS = 300
 
 
 class BridgedAgent:
@@ -73,10 +76,18 @@ class Agents:
             raise Failure(503, "too_many", message, headers={"retry-after": "5"})
         self._running += 1
         try:
-            agent = BridgedAgent(await self._start())
+            agent = BridgedAgent(await self._started())
             try:
                 yield agent
             finally:
                 await agent.aclose()
         finally:
             self._running -= 1
+
+    async def _started(self) -> Transport:
+        try:
+            return await self._start()
+        except DragomanError as error:
+            # Whoever runs the bridge can mend it, not whoever is refused.
+            logger.warning("no agent was started: %s", single_line(str(error), _LOG_COLUMNS))
+            raise

@@ -112,6 +112,7 @@ class HttpConnection:
                     self._sort(frame)
                 await self._tally.room(_STALL_SECONDS)
             self._why = await self._agent.why_ended()
+            logger.warning("a connection was ended: %s", self._why)
         except FrameTooLarge as error:
             logger.warning("a connection was ended: %s", error)
         except TimeoutError:

@@ -36,6 +36,8 @@ class Sockets:
             headers = [(CONNECTION_ID.lower().encode(), str(uuid.uuid4()).encode())]
             await send({"type": "websocket.accept", "headers": headers})
             code, reason = await self._relay(agent, receive, send)
+            if code in (_FAILED, _STALLED):
+                logger.warning("a connection was ended: %s", reason)
             with suppress(Exception):  # the other side may have gone first
                 close = {"type": "websocket.close", "code": code, "reason": reason}
                 await asyncio.wait_for(send(close), 1)

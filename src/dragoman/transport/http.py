@@ -27,7 +27,7 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.transport.event_stream import EventStream
-from dragoman.transport.http_client import ENDLESS, PATIENT, body_of, new_client, probe
+from dragoman.transport.http_client import ENDLESS, PATIENT, body_of, new_client, probe, reason_of
 from dragoman.transport.http_routes import (
     CONNECTION_ID,
     EVENT_STREAM,
@@ -68,6 +68,7 @@ class HttpTransport:
     """The connection; the first message, which must be `initialize`, makes it."""
 
     def __init__(self, route: Route) -> None:
+        self._agent = route.agent
         self._place = route.agent.place
         self._url = route.agent.endpoint
         self._at_work = route.at_work
@@ -184,7 +185,7 @@ class HttpTransport:
         async with self._http.stream(
             "POST", self._url, content=frame, headers=headers, timeout=patience
         ) as response:
-            self._check(response)
+            await self._check(response)
             body = await body_of(response)
             if self._connection_id is None and message.method == INITIALIZE:
                 await self._connected(response)
@@ -202,12 +203,13 @@ class HttpTransport:
         connection = {} if self._connection_id is None else {CONNECTION_ID: self._connection_id}
         return connection if session is None else connection | {SESSION_ID: session}
 
-    def _check(self, response: httpx.Response) -> None:
+    async def _check(self, response: httpx.Response) -> None:
         status = response.status_code
         if status in _ACCEPTED:
             return
         if self._connection_id is None or 300 <= status < 400 or status in (401, 403):
-            raise refusal(self._place, status, response.headers.get("Location"))
+            location, body = response.headers.get("Location"), await reason_of(response)
+            raise refusal(self._agent, status, location, body)
         if status == 404:
             raise RemoteLost(self._place, "it does not know the connection any more")
         raise RemoteLost(self._place, f"it refuses a message with HTTP status {status}")
@@ -288,7 +290,7 @@ class HttpTransport:
             if response.status_code == 404 and session is not None:
                 yield None
                 return
-            self._check(response)
+            await self._check(response)
             probe(response)
             yield response
 

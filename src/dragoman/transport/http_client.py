@@ -5,14 +5,16 @@ Knows nothing of messages.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import ssl
+from contextlib import suppress
 
 import httpx
 
 from dragoman.errors import FrameTooLarge
-from dragoman.transport.route import CONNECT_SECONDS, Route
+from dragoman.transport.route import CONNECT_SECONDS, REASON_BYTES, REASON_SECONDS, Route
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
 ENDLESS = httpx.Timeout(None, connect=CONNECT_SECONDS)
@@ -50,6 +52,19 @@ async def body_of(response: httpx.Response) -> bytes:
         if len(body) > MAX_FRAME_BYTES:
             raise FrameTooLarge(MAX_FRAME_BYTES)
     return bytes(body)
+
+
+async def reason_of(response: httpx.Response) -> bytes:
+    """The body of a refusal; nothing when it is large, or does not come soon."""
+    body = bytearray()
+    with suppress(httpx.HTTPError, TimeoutError):
+        async with asyncio.timeout(REASON_SECONDS):
+            async for data in response.aiter_raw():
+                body += data
+                if len(body) > REASON_BYTES:
+                    return b""
+            return bytes(body)
+    return b""
 
 
 def probe(response: httpx.Response) -> None:

@@ -5,6 +5,7 @@ Nothing here shows a header's value, nor the parts of an address that may hold o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -13,6 +14,8 @@ import msgspec
 from dragoman.transport.base import Side
 
 SCHEMES = ("ws", "wss", "http", "https")
+_SHORTEST_SECRET = 4
+"""What is shorter keeps nothing, and is found in any sentence."""
 
 
 class RemoteAgent(msgspec.Struct, frozen=True):
@@ -58,6 +61,14 @@ class RemoteAgent(msgspec.Struct, frozen=True):
             return dict(self.headers)
         token = unquote(fragment.removeprefix("token="))
         return {"Authorization": f"Bearer {token}"} | dict(self.headers)
+
+    def is_secret_in(self, text: str) -> bool:
+        """Whether a text from there repeats something that we told there and never show."""
+        parts = urlsplit(self.url)
+        told = [*self.sent_headers.values(), parts.netloc.rpartition("@")[0], parts.query]
+        told += [unquote(each) for each in told]
+        words = {word for each in told for word in re.split(r"[\s,;:=&]+", each)}
+        return any(word in text for word in words if len(word) >= _SHORTEST_SECRET)
 
     def __repr__(self) -> str:
         return f"<RemoteAgent {self.place}, headers: {', '.join(sorted(self.headers)) or '-'}>"

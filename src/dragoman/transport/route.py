@@ -15,11 +15,17 @@ from http.cookiejar import CookieJar
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
+
 from dragoman.errors import RemoteLost, Unreachable
 from dragoman.transport.base import Transport
 from dragoman.transport.remote import RemoteAgent, host_of
 
 CONNECT_SECONDS = 20.0
+REASON_BYTES = 4 * 1024
+"""The body of a refusal is read when it is not larger than this, and there soon."""
+REASON_SECONDS = 2.0
+_LONGEST_REASON = 200
 PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Before each further try to reach an agent that was there before."""
 
@@ -100,13 +106,27 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def refusal(place: str, status: int, location: str | None = None) -> Unreachable:
-    """What an HTTP status says about why we are not let in."""
+class _Problem(msgspec.Struct):
+    message: str
+
+
+class _Refusal(msgspec.Struct):
+    """As a bridge says why it lets nobody in."""
+
+    error: _Problem
+
+
+def refusal(
+    agent: RemoteAgent, status: int, location: str | None = None, body: bytes = b""
+) -> Unreachable:
+    """What an HTTP status, and a body that explains it, say about why we are not let in."""
+    place = agent.place
     if location is not None and 300 <= status < 400:
         there = urlsplit(location)
         where = f"{there.scheme}://{host_of(there)}" if there.netloc else "another path"
         reason = f"it redirects to {where}, where headers are not sent; give the final address"
         return Unreachable(place, reason)
+    why = _why(agent, body)
     match status:
         case 401 | 403:
             reason = f"it wants other credentials than the headers ({status})"
@@ -116,6 +136,19 @@ def refusal(place: str, status: int, location: str | None = None) -> Unreachable
         case 421:
             return Unreachable(place, f"it does not answer to this name of its host ({status})")
         case 408 | 425 | 429 | 500 | 502 | 503 | 504:
-            return Unreachable(place, f"it cannot serve us now ({status})", again=True)
+            return Unreachable(place, f"it cannot serve us now ({status}){why}", again=True)
         case _:
-            return Unreachable(place, f"it answers with HTTP status {status}")
+            return Unreachable(place, f"it answers with HTTP status {status}{why}")
+
+
+def _why(agent: RemoteAgent, body: bytes) -> str:
+    """Nothing of a body that has another shape: it may be a page, and of anybody."""
+    try:
+        message = msgspec.json.decode(body, type=_Refusal).error.message
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    if agent.is_secret_in(message):
+        return ""
+    # It may end up in a log, and nothing of it may act or hide there.
+    shown = "".join(each if each.isprintable() else "\ufffd" for each in message)
+    return f": {shown if len(shown) <= _LONGEST_REASON else shown[: _LONGEST_REASON - 1] + '…'}"

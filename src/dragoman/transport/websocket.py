@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket as sockets
 import ssl
 from collections import deque
+from contextlib import suppress
 from email.message import Message
 from socket import socket
 from typing import Any, Final
@@ -24,7 +26,14 @@ from websockets.uri import WebSocketURI, parse_uri
 from dragoman.errors import ConnectionClosed, ConnectionLost, RemoteLost, StartError, Unreachable
 from dragoman.transport import websocket_frames as frames
 from dragoman.transport.proxy import tunnel
-from dragoman.transport.route import CONNECT_SECONDS, Route, refusal, unreachable
+from dragoman.transport.route import (
+    CONNECT_SECONDS,
+    REASON_BYTES,
+    REASON_SECONDS,
+    Route,
+    refusal,
+    unreachable,
+)
 from dragoman.transport.websocket_frames import BadFrame, Incoming
 from dragoman.wire.framing import Framer
 
@@ -81,7 +90,8 @@ async def _connect(route: Route, uri: WebSocketURI) -> WebSocketTransport:
     except InvalidStatus as error:
         _keep_cookies(route, error.response)
         location = next(iter(error.response.headers.get_all("Location")), None)
-        raise refusal(route.agent.place, error.response.status_code, location) from error
+        body = await transport.reason()
+        raise refusal(route.agent, error.response.status_code, location, body) from error
     finally:
         if not transport.is_open:
             transport.abort()
@@ -143,6 +153,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         self._shaken: asyncio.Future[Response] = self._loop.create_future()
         self._buffer = memoryview(bytearray(_READ_SIZE))
         self._head = bytearray()
+        self._reason_bytes = 0
         self._incoming = Incoming()
         self._outgoing = Framer()
         self._ahead: deque[bytes] = deque()
@@ -175,21 +186,27 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         return await self._shaken
 
     def _answered(self, data: bytes) -> None:
-        """The head of the answer; what follows it are frames."""
+        """The head of the answer; what follows it are frames, or why we are not let in."""
+        if self._shaken.done():
+            self._take(data)
+            return
         self._head += data
         end = self._head.find(b"\r\n\r\n") + 4
         if end < 4:
             if len(self._head) > _LARGEST_HEAD:
                 self._fail_handshake(InvalidHandshake("its head does not end"))
             return
-        head, rest = _without_body(bytes(self._head[:end])), bytes(self._head[end:])
-        self._handshake.receive_data(head)
+        head, rest = bytes(self._head[:end]), bytes(self._head[end:])
+        self._handshake.receive_data(_without_body(head))
         match self._handshake.events_received():
             case [Response() as response] if self._handshake.handshake_exc is None:
                 self._open(response, rest)
             case _:
                 error = self._handshake.handshake_exc
-                self._fail_handshake(error or InvalidHandshake("its answer is not HTTP"))
+                if isinstance(error, InvalidStatus):
+                    self._refused(error, _small_body(head), rest)
+                else:
+                    self._fail_handshake(error or InvalidHandshake("its answer is not HTTP"))
 
     def _open(self, response: Response, rest: bytes) -> None:
         self.is_open = True
@@ -198,6 +215,22 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         self._shaken.set_result(response)
         if rest:
             self._arrived(rest)
+
+    def _refused(self, error: InvalidStatus, size: int, rest: bytes) -> None:
+        """The connection stays until what explains it was read."""
+        self._reason_bytes = size
+        if rest:
+            self._take(rest)
+        self._shaken.set_exception(error)
+
+    async def reason(self) -> bytes:
+        """The body of a refusal; less than that when it is large, or does not come soon."""
+        body = b""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REASON_SECONDS):
+                while len(body) < self._reason_bytes and (data := await self.receive()):
+                    body += data
+        return body[: self._reason_bytes]
 
     def _fail_handshake(self, error: Exception) -> None:
         if not self._shaken.done():
@@ -380,8 +413,15 @@ def _hold_little(sock: socket) -> None:
         sock.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NOTSENT_LOWAT, _LITTLE_UNSENT)
 
 
+def _small_body(head: bytes) -> int:
+    """How many bytes follow, when it is said and they are few: a page is not waited for."""
+    found = re.search(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*\r\n", head, re.IGNORECASE)
+    size = 0 if found is None else int(found[1])
+    return size if size <= REASON_BYTES else 0
+
+
 def _without_body(head: bytes) -> bytes:
-    """A refusal may bring a page along, which nobody waits for."""
+    """The library would wait for a body, and take it however large it is."""
     lines = head.split(b"\r\n")
     dropped = (b"content-length:", b"transfer-encoding:")
     kept = [line for line in lines if not line.lower().startswith(dropped)]
