@@ -45,6 +45,7 @@ PATHS = [
     ("@a.py\u2026 @b.py\u2014next @c.py\u3002", ["a.py", "b.py", "c.py"]),
     ("\u201c@a.py\u201d \u00ab@b.py\u00bb @c.py\u2019s first line", ["a.py", "b.py", "c.py"]),
     ("@a.py|", ["a.py"]),
+    ("Look at @/tmp/. Or @/tmp/..", ["/tmp/"]),
     ("@https://en.wikipedia.org/wiki/A_(b)", ["https://en.wikipedia.org/wiki/A_(b)"]),
     ("(@https://en.wikipedia.org/wiki/A_(b)).", ["https://en.wikipedia.org/wiki/A_(b)"]),
     ("[@a[0].py]", ["a[0].py"]),

@@ -261,6 +261,15 @@ async def test_mirrors_that_are_nonsense_are_said_and_left(tmp_path: Path) -> No
     assert (mirrors / "b.jsonl").read_bytes() == b"nonsense\n"
 
 
+async def test_a_text_that_is_damaged_is_kept_and_passed_over(tmp_path: Path) -> None:
+    await filled(tmp_path)
+    mirror = tmp_path / "sessions" / "a.jsonl"
+    mirror.write_bytes(mirror.read_bytes().replace(b"find me", b"find \xffe"))
+    (tmp_path / "dragoman.db").unlink()
+    recover(tmp_path)
+    assert b"find \xffe" in (await content(tmp_path))["a"][0]
+
+
 async def test_a_deleted_session_stays_deleted(tmp_path: Path) -> None:
     await filled(tmp_path)
     async with on_disk(tmp_path) as store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 
 import pytest
 
@@ -65,6 +66,8 @@ def test_nothing_in_a_reason_acts_or_hides_and_it_is_not_long() -> None:
         ("ws://host/acp#token=CAN%41RY", {}),
         ("ws://host/acp", {"X-Key": "CANARY"}),
         ("ws://host/acp", {"Authorization": "Basic CANARY=="}),
+        ("ws://host/acp", {"Authorization": f"Basic {b64encode(b'me:CANARY').decode()}"}),
+        ("ws://host/acp", {"X-Key": "path/CANARY"}),
         ("ws://host/acp", {"Cookie": "a=CANARY; b=other"}),
         ("ws://host/acp?a=b&key=CANARY", {}),
         ("ws://host/acp?key=CAN%41RY", {}),

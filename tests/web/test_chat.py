@@ -447,6 +447,25 @@ async def test_a_form_that_was_filled_in_elsewhere_is_not_filled_in_again(
             assert response.status_code == status
 
 
+async def test_with_a_form_too_late_the_other_answers_do_not_count(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        form = turn.elicit("Your name?", {"type": "object", "properties": {}})
+        await asyncio.gather(form, turn.request_permission("c", kind="delete"))
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(script)}) as web:
+        session_id = await web.new_session()
+        await web.prompt(session_id)
+        found = await web.once(session_id, lambda found: len(found["pending"]) == 2)
+        by_kind = {pending["kind"]: pending["id"] for pending in found["pending"]}
+        form, asked = by_kind["elicitation"], by_kind["permission"]
+        path = f"/api/sessions/{session_id}/elicitations/{form}"
+        await web.call("POST", path, {"action": "accept", "content": {}})
+        body = answer_body(session_id, asked, True)
+        body["acp"] = {"elicitation": {"requestId": form, "action": "decline"}}
+        assert await web.refused("POST", "/api/chat", body) == (409, "settled")
+        assert [each["id"] for each in (await web.detail(session_id))["pending"]] == [asked]
+
+
 async def first_line(response: httpx.Response, wanted: str) -> str:
     async for line in response.aiter_lines():
         if wanted in line:

@@ -41,7 +41,7 @@ class TurnElsewhere:
         self._console = console
         self._answers = answers
         self._tally = Tally()
-        self._started = self._unqueued = self._cancelled = False
+        self._started = self._taken_back = self._cancelled = False
         self.turn_id = ""
         """Of the prompt, once it was sent."""
 
@@ -112,25 +112,21 @@ class TurnElsewhere:
                     self._see(event)
                     if isinstance(event, e.TurnEnded) and event.turn_id == self.turn_id:
                         return event
-            if self._unqueued and not self._started and not await self._has_more():
+            if self._taken_back:
                 return None
         return None
 
     def _see(self, event: e.Event) -> None:
         reduce(self._state, event)
         match event:
-            case e.PromptUnqueued(queue_id=self.turn_id):
-                self._unqueued = True
+            case e.PromptUnqueued(queue_id=self.turn_id, dropped=True):
+                self._taken_back = True
             case e.TurnStarted(turn_id=self.turn_id):
                 self._started = True
             case _:
                 pass
         if self._started:
             self._show(event)
-
-    async def _has_more(self) -> bool:
-        """A prompt that is sent leaves the queue and begins its turn at once."""
-        return bool(await self._hub.store.events(self._id, after=self._state.last_seq, limit=1))
 
     def _show(self, event: e.Event) -> None:
         self._tally.count(event)

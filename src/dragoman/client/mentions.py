@@ -63,8 +63,9 @@ def _without_punctuation(name: str, cwd: str) -> str:
         if name[end - 1] in surplus:
             surplus[name[end - 1]] -= 1
         end -= 1
-    is_file = 0 < end < len(name) and not _URL.match(name) and os.path.exists(_path(name, cwd))
-    return name if is_file else name[:end]
+    if not end or end == len(name) or _URL.match(name) or name.endswith(("/.", "/..")):
+        return name[:end]
+    return name if os.path.exists(_path(name, cwd)) else name[:end]
 
 
 def _path_of(url: str) -> str:

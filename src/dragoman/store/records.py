@@ -192,4 +192,7 @@ def encode_event(event: Event) -> bytes:
 
 def decode_event(body: bytes) -> Event:
     """Raises msgspec.DecodeError where the body is no event of ours."""
-    return _decoder().decode(body)
+    try:
+        return _decoder().decode(body)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from error

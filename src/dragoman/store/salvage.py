@@ -27,7 +27,6 @@ from dragoman.store.texts import Texts
 
 _PAGE = 1000
 _EVENTS = "SELECT seq, body FROM events {how} WHERE session = ? AND seq > ? ORDER BY seq"
-
 _BODIES = "SELECT body FROM events WHERE session = ? ORDER BY seq"
 
 

@@ -6,6 +6,7 @@ Nothing here shows a header's value, nor the parts of an address that may hold o
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Mapping
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -67,11 +68,20 @@ class RemoteAgent(msgspec.Struct, frozen=True):
         parts = urlsplit(self.url)
         told = [*self.sent_headers.values(), parts.netloc.rpartition("@")[0], parts.query]
         told += [unquote(each) for each in told]
-        words = {word for each in told for word in re.split(r"[\s,;:=&]+", each)}
+        told += [_decoded(word) for each in told for word in each.split()]
+        words = {word for each in told for word in (*each.split(), *re.split(r"[^\w.~-]+", each))}
         return any(word in text for word in words if len(word) >= _SHORTEST_SECRET)
 
     def __repr__(self) -> str:
         return f"<RemoteAgent {self.place}, headers: {', '.join(sorted(self.headers)) or '-'}>"
+
+
+def _decoded(word: str) -> str:
+    """What Basic authentication hides."""
+    try:
+        return b64decode(word, validate=True).decode()
+    except ValueError:
+        return ""
 
 
 def is_header_value(text: str) -> bool:

@@ -265,8 +265,8 @@ class Conversation:
         )
         try:
             await configure(live.session, job)
-        except UsageError as error:
-            self._complain(str(error))
+        except (UsageError, DragomanError) as error:
+            self._complain(str(error))  # the session is there all the same
         self._put_down()
         self._enter(live, SessionState())
         kept = before is not None and before.state.turns and not job.options.no_store

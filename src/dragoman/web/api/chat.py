@@ -105,9 +105,13 @@ async def _answered(server: Server, request: ChatRequest, query: ChatQuery) -> S
 
 async def _answer_all(server: Server, request: ChatRequest, query: ChatQuery) -> None:
     """All of them; none when one of them was settled in another way before."""
-    commands = await _commands(server, request)
-    if request.answers.keys() - commands.keys():
-        for request_id, agrees in (await _settled(server, request, query)).items():
+    commands, form = await _commands(server, request), request.acp.elicitation
+    given = {*request.answers} if form is None else {*request.answers, form.request_id}
+    if given - commands.keys():
+        settled = await _settled(server, request, query)
+        if form is not None and form.request_id not in commands:
+            settled.setdefault(form.request_id, False)
+        for request_id, agrees in settled.items():
             if not agrees:
                 sentence = f"{request_id} was answered before, and in another way"
                 raise Failure(409, "settled", sentence)
@@ -131,13 +135,15 @@ async def _commands(server: Server, request: ChatRequest) -> dict[str, c.Command
         if isinstance(asked, PendingPermission):
             commands[request_id] = _command(request_id, answer, asked)
     if (reply := request.acp.elicitation) is not None:
-        commands[reply.request_id] = _elicitation(reply)
+        command = _elicitation(reply)
+        if reply.request_id in pending:
+            commands[reply.request_id] = command
     return commands
 
 
 async def _settled(server: Server, request: ChatRequest, query: ChatQuery) -> dict[str, bool]:
     """What of this was settled in the turn that runs, and whether as the page will show it."""
-    found = await active_turn(server, request.chat_id)
+    found, form = await active_turn(server, request.chat_id), request.acp.elicitation
     settled: dict[str, bool] = {}
     for event in [] if found is None else found[1]:
         match event:
@@ -145,8 +151,9 @@ async def _settled(server: Server, request: ChatRequest, query: ChatQuery) -> di
                 # Only release 7 can be told that it was not as the page says.
                 agrees = request.answers[key].approved == allows(event)
                 settled[key] = agrees or query.sdk == 7
-            case e.ElicitationSettled(request_id=key):
-                settled[key] = _says_the_same(request.acp.elicitation, event)
+            case e.ElicitationSettled(request_id=key) if form and key == form.request_id:
+                # Of an accept nobody knows what it said: that is kept by the agent alone.
+                settled[key] = form.action == event.action != "accept"
             case _:
                 pass
     return settled
@@ -164,13 +171,6 @@ def _elicitation(reply: ElicitationReply) -> c.Command:
             return c.AnswerElicitation(reply.request_id, reply.action, reply.content)
         case _:
             raise Failure(400, "invalid", "an elicitation is answered accept, decline or cancel")
-
-
-def _says_the_same(reply: ElicitationReply | None, settled: e.ElicitationSettled) -> bool:
-    """Of an accept nobody knows what it said: that is kept by the agent alone."""
-    if reply is None or reply.request_id != settled.request_id:
-        return True
-    return reply.action == settled.action != "accept"
 
 
 # ── coming back, stopping, looking ────────────────────────────────────────────────────────────
