@@ -175,6 +175,8 @@ async def test_the_tokens_of_the_last_turn_are_known_after_a_reload(gallery: Sit
     async with looking(gallery) as page:
         await page.evaluate("location.hash = '#/s/fix'")
         for _ in range(2):
+            # The tabs move aside for their counts, which come with the session.
+            await expect(page.get_by_role("tab", name="Terminals 1")).to_be_visible()
             await page.get_by_role("tab", name="Info").click()
             await expect(page.locator(".info dl")).to_contain_text("4.3k in, 900 out")
             await page.reload()
