@@ -132,7 +132,7 @@ async def test_what_is_told_again_goes_to_listeners_and_to_no_reader() -> None:
     heard: list[tuple[str, bool]] = []
     log = log_with(replaying=True)
     log.listeners.append(lambda event: heard.append((event.text, event.replay)))
-    log.turn = Turn("t", [], timeout=None, on_unanswered=lambda _: None)
+    log.turn = Turn("t", [], timeout=None, owner=_Nobody())
     stream = log.stream()
     log.record_told([*said("history"), e.Notice("news")], 2)
     assert heard == [("history", True), ("news", False)]
@@ -188,3 +188,19 @@ async def test_nothing_told_is_nothing_recorded() -> None:
     log = SessionLog([e.SessionOpened("s", "/", "new")], replaying=False, listeners=[])
     log.record_told([], 40 * MIB)
     assert log.state.last_seq == 0
+
+
+class _Nobody:
+    """The owner of a turn that nobody answers, stops or asks for its text."""
+
+    def went_on_unanswered(self, request_id: str | None) -> None:
+        pass
+
+    def answer_of(self, turn: Turn) -> str:
+        return ""
+
+    def stop_turn(self, turn: Turn) -> None:
+        pass
+
+    async def cancel_turn(self, turn: Turn) -> None:
+        pass

@@ -17,7 +17,7 @@ AGENT = ScriptedAgent.command(f"{golden_agent.__file__}:agent")
 def test_the_answer_comes_back(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text(golden_agent.OLD)
     answer = run_prompt("Change the notes", agent=AGENT, cwd=tmp_path, policy=Policy(yolo=True))
-    assert answer == "They say 'old notes\\n'. Done."
+    assert answer == "They say 'old notes\\n'.\n\nDone."
     assert (tmp_path / "notes.txt").read_text() == golden_agent.NEW
 
 

@@ -169,6 +169,105 @@ async def test_two_sessions_have_their_turns_side_by_side(tmp_path: Path) -> Non
         assert texts == [["one", "to one", ""], ["two", "to two", ""]]
 
 
+# ── the answer, and readers that leave ────────────────────────────────────────────────────────
+
+
+async def test_the_text_of_a_turn_is_the_agents_answer(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        turn.think("hm")
+        turn.say("Let me ")
+        turn.say("look.\n")
+        turn.tool_call(f"ls {turn.text}", "ls")
+        turn.say(f"Done: {turn.text}.")
+
+    async with opened(ScriptedAgent(script), tmp_path) as (_, session):
+        first = await soon(session.prompt("one"))
+        second = await soon(session.prompt("two"))
+        assert first.text == "Let me look.\n\nDone: one."
+        assert second.text == "Let me look.\n\nDone: two."
+
+
+async def test_the_text_is_there_while_the_turn_runs(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        request = await agent.expect("session/prompt")
+        assert turn.text == ""
+        agent.say("so ")
+        agent.say("far")
+        await until(lambda: turn.text == "so far")
+        agent.reply(request["id"], ENDED)
+        assert (await soon(turn)).text == "so far"
+
+
+async def test_a_turn_is_cancelled_with_the_task_that_awaits_it(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        awaiting = asyncio.ensure_future(turn)
+        request = await agent.expect("session/prompt")
+        awaiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await soon(awaiting)
+        await agent.expect("session/cancel")
+        agent.reply(request["id"], {"stopReason": "cancelled"})
+        await soon(turn.wait())
+        assert turn.stop_reason == "cancelled"
+        assert not session.busy
+
+
+async def test_a_timeout_around_a_turn_stops_the_agent(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        await agent.expect("session/prompt")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await turn
+        await agent.expect("session/cancel")
+
+
+async def test_a_queued_prompt_is_dropped_with_the_task_that_awaits_it(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        session.prompt("first")
+        await agent.expect("session/prompt")
+        awaiting = asyncio.ensure_future(session.prompt("second"))
+        await settled()
+        assert len(session.queued) == 1
+        awaiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await soon(awaiting)
+        assert session.queued == []
+        assert session.busy
+
+
+async def test_a_block_that_is_left_early_stops_the_turn_and_waits_for_its_end(
+    tmp_path: Path,
+) -> None:
+    async def script(turn: AgentTurn) -> None:
+        turn.say("first")
+        await turn.cancelled.wait()
+
+    async with opened(ScriptedAgent(script), tmp_path) as (_, session):
+        async with session.prompt("hi") as turn:
+            async for event in turn:
+                if isinstance(event, e.AgentMessage):
+                    break
+        assert turn.done
+        assert turn.stop_reason == "cancelled"
+        assert not session.busy
+
+
+async def test_a_block_around_a_whole_turn_cancels_nothing(tmp_path: Path) -> None:
+    heard = Heard()
+    async with opened(ScriptedAgent([say("hello")]), tmp_path, listen=heard) as (_, session):
+        async with session.prompt("hi") as turn:
+            await soon(turn)
+        assert turn.stop_reason == "end_turn"
+        assert not [each for each in heard.events if isinstance(each, e.TurnCancelling)]
+
+
 # ── busy ──────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -8,7 +8,6 @@ import os
 from dragoman.client.client import Client, name_of
 from dragoman.client.options import HostCapabilities
 from dragoman.host.rulebook import Policy
-from dragoman.session.state import AgentEntry
 from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
 
@@ -31,8 +30,7 @@ def run_prompt(
     async def run() -> str:
         async with Client.start(agent, policy=rules, capabilities=offers) as client:
             session = await client.new_session(cwd)
-            await session.prompt(prompt)
-            entries = session.state.entries
-            return "".join(entry.text for entry in entries if isinstance(entry, AgentEntry))
+            turn = await session.prompt(prompt)
+            return turn.text
 
     return asyncio.run(run())

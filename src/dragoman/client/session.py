@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.client.choices import checked_option, option_of, with_own, with_value
@@ -35,7 +36,7 @@ from dragoman.host.elicitation import ElicitationAnswer
 from dragoman.host.gate import Gate
 from dragoman.session import events as e
 from dragoman.session.content import Content
-from dragoman.session.state import OVER_STATUSES, Pending
+from dragoman.session.state import OVER_STATUSES, AgentEntry, Pending
 from dragoman.stream import Stream
 
 if TYPE_CHECKING:
@@ -139,8 +140,18 @@ class Session:
             turn_id,
             content,
             timeout=self._client.timeouts.progress,
-            on_unanswered=self.gate.consent.refuse_unattended,
+            owner=self,
         )
+
+    def went_on_unanswered(self, request_id: str | None) -> None:
+        """Called by a turn whose reader does not answer."""
+        self.gate.consent.refuse_unattended(request_id)
+
+    def answer_of(self, turn: Turn) -> str:
+        """What the agent has said in a turn; `Turn.text` is the same."""
+        ours = takewhile(lambda each: each.turn_id in (turn.id, None), reversed(self.state.entries))
+        said = [each.text.strip() for each in ours if type(each) is AgentEntry and each.turn_id]
+        return "\n\n".join(reversed(said))
 
     def _begin(self, turn: Turn) -> None:
         self.log.replay = "no"
@@ -218,20 +229,27 @@ class Session:
         What waits for an answer is settled as cancelled, open tool calls are marked so. Raises
         CancelIgnored when the agent goes on for longer than `Timeouts.cancel`.
         """
-        turn = self._turn
-        if turn is None:
-            if self.state.activity != "idle":
-                self._send_cancel()
-            return
-        if not turn.cancel_requested:
+        if self._turn is not None:
+            await self.cancel_turn(self._turn)
+        elif self.state.activity != "idle":
+            self._send_cancel()
+
+    async def cancel_turn(self, turn: Turn) -> None:
+        """The same for one turn, which may still be queued; `Turn.cancel` is the same."""
+        self.stop_turn(turn)
+        seconds = self._client.timeouts.cancel
+        if not await _settled_within(turn, seconds):
+            raise CancelIgnored(self.id, seconds)
+
+    def stop_turn(self, turn: Turn) -> None:
+        """Ask the agent to stop, without waiting; drop the prompt if it is still queued."""
+        self.drop_queued(turn)
+        if turn is self._turn and not turn.cancel_requested:
             turn.cancel_requested = True
             self.log.record(e.TurnCancelling(turn.id))
             self.gate.consent.cancel_all("the turn was cancelled")
             if turn.sent:
                 self._send_cancel()
-        seconds = self._client.timeouts.cancel
-        if not await _settled_within(turn, seconds):
-            raise CancelIgnored(self.id, seconds)
 
     def _send_cancel(self) -> None:
         # When the connection is gone, the turn ends for that reason.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from typing import Any
+from collections.abc import Generator
+from typing import Any, Protocol
 
 from dragoman.errors import DragomanError
 from dragoman.session.content import Content
@@ -21,11 +21,35 @@ _QUESTIONS = (PermissionRequested, ElicitationRequested)
 _QUESTION_TYPES = frozenset(_QUESTIONS)
 
 
+class TurnOwner(Protocol):
+    """What a turn needs of its session."""
+
+    def went_on_unanswered(self, request_id: str | None) -> None:
+        """The reader of the turn went on without answering this question or, with None, does not
+        read at all."""
+        ...
+
+    def answer_of(self, turn: Turn) -> str: ...
+
+    def stop_turn(self, turn: Turn) -> None:
+        """Ask the agent to stop, without waiting; drop the prompt if it is still queued."""
+        ...
+
+    async def cancel_turn(self, turn: Turn) -> None: ...
+
+
 class Turn:
     """Iterate it for its events, or await it to run it to its end; made by `Session.prompt`.
 
     Both raise what cut the turn short, such as AgentExited; iteration yields the TurnEnded event
-    first. Being cancelled is no error: the stop reason says so.
+    first. Being cancelled is not an error: the stop reason says so.
+
+    When the task that awaits a turn is cancelled, by a timeout for example, the turn is cancelled
+    too. A loop over events that is left early does not stop the agent; `async with` does:
+
+        async with session.prompt("…") as turn:
+            async for event in turn:
+                break
     """
 
     def __init__(
@@ -34,7 +58,7 @@ class Turn:
         content: list[Content],
         *,
         timeout: float | None,
-        on_unanswered: Callable[[str | None], None],
+        owner: TurnOwner,
     ) -> None:
         self.id = turn_id
         self.content = content
@@ -49,9 +73,8 @@ class Turn:
         self.sent = False
         self.unread = False
         """Nobody reads the events: the turn is awaited, not iterated."""
-        self._on_unanswered = on_unanswered
-        """Called when whoever reads the turn goes on without answering this question, or, with
-        None, will not read at all."""
+        self._owner = owner
+        self._text: str | None = None
         self._asked: str | None = None
         self._stream: Stream[Event] = Stream()
         self._ended = asyncio.Event()
@@ -59,6 +82,20 @@ class Turn:
     @property
     def done(self) -> bool:
         return self._ended.is_set()
+
+    @property
+    def text(self) -> str:
+        """The agent's answer, as far as it has come: its messages in this turn, with a blank line
+        between two of them."""
+        return self._owner.answer_of(self) if self._text is None else self._text
+
+    async def cancel(self) -> None:
+        """Stop this turn and wait for its end; take the prompt back if it is still queued. Nothing
+        happens to a turn that is over.
+
+        Raises CancelIgnored when the agent goes on for longer than `Timeouts.cancel`.
+        """
+        await self._owner.cancel_turn(self)
 
     def push(self, events: list[Event], size: int) -> None:
         """Called by the session with the events of this turn, as they come."""
@@ -69,6 +106,7 @@ class Turn:
         self.stop_reason = event.stop_reason
         self.usage = event.usage
         self.error = error
+        self._text = self._owner.answer_of(self)
         self._stream.push([event], 0)
         self._stream.close(error)
         self._ended.set()
@@ -90,7 +128,7 @@ class Turn:
 
     async def __anext__(self) -> Event:
         if self._asked is not None:
-            self._on_unanswered(self._asked)
+            self._owner.went_on_unanswered(self._asked)
             self._asked = None
         ready = self._stream.ready
         event = ready.popleft() if ready else await self._stream.__anext__()
@@ -102,11 +140,22 @@ class Turn:
     def __await__(self) -> Generator[Any, None, Turn]:
         return self._run().__await__()
 
+    async def __aenter__(self) -> Turn:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.cancel()
+
     async def _run(self) -> Turn:
         self.unread = True
-        self._on_unanswered(None)
+        self._owner.went_on_unanswered(None)
         self._stream.close()
-        await self._ended.wait()
+        try:
+            await self._ended.wait()
+        except asyncio.CancelledError:
+            # Nobody wants the answer any longer, and the agent must not work on unseen.
+            self._owner.stop_turn(self)
+            raise
         if self.error is not None:
             raise self.error
         return self
