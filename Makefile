@@ -79,14 +79,16 @@ clean:
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "make: Python 3.11 or later is needed; say which with PYTHON=…"; exit 1; }
+	@echo "make: installing the Python packages into $(VENV), once: a minute or two …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Where Python is told to write no bytecode, as in many containers, every start would compile
 # everything again.
 $(COMPILED): $(READY) $(shell find src -name "*.py")
+	@echo "make: compiling …"
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 

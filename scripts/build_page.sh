@@ -9,10 +9,12 @@ if ! command -v npm >/dev/null; then
     exit 0
 fi
 if ! test -d node_modules || test package-lock.json -nt node_modules; then
+    echo "make: fetching the packages of the page, once …"
     npm ci --no-audit --no-fund --loglevel=error || {
         echo "make: the page was not built: its packages could not be fetched"
         exit 0
     }
     touch node_modules
 fi
+echo "make: building the page …"
 npm run --silent build -- --logLevel warn

@@ -91,6 +91,19 @@ def test_what_another_process_wrote_for_the_session_is_shown_and_undone(
 
 
 @needs_tmux
+def test_all_of_what_a_tool_brought_back_is_shown_when_asked_for(dragoman: Dragoman) -> None:
+    with chat(dragoman, "--agent-command", dragoman.agent("talkative_tool")) as terminal:
+        terminal.enter("search")
+        drawn = terminal.wait_for("… 42 earlier lines")
+        assert "  hit 49\n" in drawn
+        assert "  hit 41\n" not in drawn
+        terminal.enter("/output")
+        terminal.wait_for(re.compile(r"Search\n  hit 0\n(?:.*\n)*  hit 49\n"))
+        terminal.enter("/output 1")
+        terminal.wait_for("there is no such output")
+
+
+@needs_tmux
 def test_prompts_queue_and_a_cancel_withdraws_a_question(dragoman: Dragoman) -> None:
     with with_partner(dragoman) as terminal:
         terminal.wait_for("A Partner 1 in ")

@@ -26,7 +26,9 @@ Hello.
 [diff] @@ -1 +1,2 @@
 [diff]  \tnotes
 [diff] +more
+[permission] write {workspace}/notes.txt: allowed (--write allows it)
 [tool] Edit notes (completed)
+[permission] run echo 'from the command': allowed (--exec allows it)
 [terminal] $ echo 'from the command'
 [terminal] from the command
 [terminal] ended with code 0
@@ -95,6 +97,24 @@ def test_messages_with_something_between_them_are_lines_of_their_own(dragoman: D
 def test_why_a_tool_failed_is_shown(dragoman: Dragoman) -> None:
     done = dragoman("x", agent="failing_tool")
     assert done.lines == ["[tool] Break it (failed)", "[tool]   no such thing", "[tool]   really"]
+
+
+def test_what_a_tool_brought_back_is_shown_to_its_end_and_whole_when_asked_for(
+    dragoman: Dragoman,
+) -> None:
+    done = dragoman("--session", "search", "x", agent="talkative_tool")
+    hits = [f"[tool]   hit {at}" for at in range(50)]
+    assert done.lines == [
+        "[tool] Search (completed)",
+        "[tool]   … 10 earlier lines",
+        *hits[10:],
+    ]
+    assert hits[10:] == [
+        line for line in dragoman("sessions", "show", "search").lines if "hit" in line
+    ]
+    whole = dragoman("sessions", "show", "search", "--full").lines
+    assert hits == [line for line in whole if "hit" in line]
+    assert not [line for line in whole if "earlier" in line]
 
 
 def test_content_that_is_no_text_is_named(dragoman: Dragoman) -> None:

@@ -58,7 +58,13 @@ def test_a_request_of_the_agent_is_answered_by_the_flags(dragoman: Dragoman) -> 
     assert dragoman("-o", "simple", "x", agent="asking").out == "chosen=reject\n"
     done = dragoman("--exec", "x", agent="asking")
     assert done.code == 0
-    assert done.lines == ["[tool] Run the tests (pending)", "chosen=allow"]
+    assert done.lines == [
+        "[tool] Run the tests (pending)",
+        "[permission] run make test: allowed (--exec allows it)",
+        "chosen=allow",
+    ]
+    refused = dragoman("x", agent="asking")
+    assert "[permission] run make test: refused (there is nobody to ask)" in refused.lines
 
 
 def test_two_ways_to_say_yes_are_a_question_and_never_answered_by_a_flag(

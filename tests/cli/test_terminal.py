@@ -16,13 +16,13 @@ from dragoman.cli.plain import PlainView, SimpleView
 from dragoman.cli.status import Status
 from dragoman.cli.style import Style
 from dragoman.cli.terminal import TerminalView
-from dragoman.cli.words import Asides
+from dragoman.cli.words import Asides, tool_output
 from dragoman.host.permissions import PermissionRequest
 from dragoman.session import events as e
 from dragoman.session import facts as f
-from dragoman.session.content import ContentItem, Diff, Image, ResourceLink, Text
+from dragoman.session.content import ContentItem, Diff, Image, ResourceLink, Text, ToolContent
 from dragoman.session.reduce import reduce
-from dragoman.session.state import SessionState
+from dragoman.session.state import SessionState, ToolCall
 
 DENIED = f.Decision(effect="deny", reason=NASTY)
 OPTIONS = [
@@ -47,6 +47,10 @@ def sinks(text: str) -> dict[str, list[e.Event]]:
         "failed tool": [
             e.ToolCallUpdated("c", title=text, status="failed", content=[ContentItem(Text(text))])
         ],
+        "tool output": [
+            e.ToolCallUpdated("c", status="completed", content=[ContentItem(Text(text))])
+        ],
+        "allowed": [e.AccessDecided("write", f.Decision("allow", text), [text], title=text)],
         "diff": [e.ToolCallUpdated("c", status="completed", content=[diff])],
         "open diff": [e.ToolCallUpdated("c", content=[diff])],
         "written file": [e.FileWritten(f"/w/{text}", text, "old")],
@@ -211,6 +215,43 @@ async def test_a_tool_call_leaves_one_line_behind() -> None:
     assert view.show(e.TurnStarted("t", []), *calls) == ""
     assert view.show(e.ToolCallUpdated("c", status="completed")) == "✓ Read it\n"
     assert view.show(e.ToolCallUpdated("c", status="completed")) == "✓ Read it\n"
+
+
+async def test_the_end_of_what_a_tool_call_brought_back_stands_below_it() -> None:
+    view = Shown("terminal", colour=False)
+    text = ContentItem(Text("\n".join(f"line {at}" for at in range(10))))
+    call = e.ToolCallUpdated("c", title="Read it", status="completed", content=[text])
+    shown = view.show(e.TurnStarted("t", []), call)
+    assert shown == "✓ Read it\n  … 2 earlier lines\n" + "".join(
+        f"  line {at}\n" for at in range(2, 10)
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "content", "shown"),
+    [
+        ("plain", [], "plain"),
+        ({"output": "x"}, [], ""),
+        ("raw", [ContentItem(Text("told"))], "told"),
+        (None, [ContentItem(Text("```sh\nls\na b\n```\n"))], "ls\na b"),
+        (None, [ContentItem(Text("```\none\n```\nand\n```\ntwo\n```"))], None),
+        (None, [Diff("x", "new")], ""),
+    ],
+)
+def test_the_output_of_a_tool_call_is_its_text(
+    raw: object, content: list[ToolContent], shown: str | None
+) -> None:
+    call = ToolCall(id="c", raw_output=raw, content=content)
+    assert tool_output(call) == ("".join(c.text for c in content) if shown is None else shown)
+
+
+async def test_what_a_rule_allowed_is_told_once() -> None:
+    view = Shown("terminal", colour=False)
+    decision = f.Decision("allow", "--yolo allows it")
+    asked = e.AccessDecided("write", decision, ["/w/x"], title="Edit x", option_id="allow")
+    done = e.AccessDecided("write", decision, ["/w/x"])
+    shown = view.show(e.TurnStarted("t", []), asked, done)
+    assert shown == "· write /w/x: allowed (--yolo allows it)\n"
 
 
 async def test_a_tool_call_that_is_open_at_the_end_is_not_forgotten() -> None:

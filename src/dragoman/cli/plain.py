@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from dragoman.cli.view import Writer
 from dragoman.cli.words import (
+    Permissions,
     change_key,
     command_line,
     diff_lines,
     ending_words,
+    last_lines,
     shown,
     token_words,
+    tool_output,
     usage_words,
 )
 from dragoman.safe_text import Sanitiser, reveal, sanitise, single_line
 from dragoman.session import events as e
 from dragoman.session.content import Diff
-from dragoman.session.state import SessionState, ToolCall
+from dragoman.session.state import OPEN_STATUSES, SessionState, ToolCall
 
 _TITLE_COLUMNS = 200
+OUTPUT_LINES = 40
+"""Of a tool call, the last ones; `sessions show --full` has all."""
 
 
 class SimpleView:
@@ -55,10 +60,13 @@ class PlainView:
     """Everything, in order: text as it arrives, the rest in lines that begin with their kind.
 
     Only what an agent says of its state waits for the end of the sentence it would cut in two.
+    `output_lines` of what a tool call brought back are shown, with None all of them.
     """
 
-    def __init__(self, out: Writer) -> None:
+    def __init__(self, out: Writer, output_lines: int | None = OUTPUT_LINES) -> None:
         self._out = out
+        self._output_lines = output_lines
+        self._permissions = Permissions()
         self._safe = Sanitiser()
         self._flow: tuple[str, str | None] | None = None
         self._at_start = True
@@ -88,6 +96,8 @@ class PlainView:
                 self._line("[terminal]", ending_words(event.exit_code, event.signal))
             case e.TurnEnded():
                 self._ended(event)
+            case e.PermissionRequested() | e.PermissionSettled() | e.AccessDecided():
+                self._permission(event)
             case _:
                 self._fact(event)
 
@@ -168,17 +178,22 @@ class PlainView:
         if self._calls.get(call.id) != line:
             self._calls[call.id] = line
             self._line("[tool]", line)
-            if call.status == "failed":
-                self._reason(call)
+            if call.status not in OPEN_STATUSES:
+                self._output(call)
         for diff in call.diffs:
             self._diff(diff)
 
-    def _reason(self, call: ToolCall) -> None:
-        """Why it failed, as far as the agent says."""
-        for item in call.content:
-            for line in item.text.strip().split("\n"):
-                if line:
-                    self._line("[tool]", f"  {line}")
+    def _output(self, call: ToolCall) -> None:
+        """What it brought back; why it failed, as far as the agent says."""
+        left_out, lines = last_lines(sanitise(tool_output(call)), self._output_lines)
+        if left_out:
+            self._line("[tool]", f"  … {left_out} earlier lines")
+        for line in lines:
+            self._line("[tool]", f"  {line}")
+
+    def _permission(self, event: e.Event) -> None:
+        if (line := self._permissions.line(event)) is not None:
+            self._line("[permission]", line)
 
     def _diff(self, diff: Diff) -> None:
         """A change, once: the agent tells it, and perhaps has us write it as well."""

@@ -29,12 +29,12 @@ async def _show(options: argparse.Namespace) -> None:
         if options.json:
             print_json(msgspec.to_builtins(await stored_state(store, record.id)))
         else:
-            await _play(store, record)
+            await _play(store, record, full=options.full)
 
 
-async def _play(store: Store, record: SessionRecord) -> None:
+async def _play(store: Store, record: SessionRecord, *, full: bool) -> None:
     with Status(sys.stdout, visible=False) as status:
-        stage, after = Stage(status), 0
+        stage, after = Stage(status, full=full), 0
         retelling = Retelling(stage, record)
         while events := await store.events(record.id, after=after):
             for stored in events:

@@ -57,6 +57,9 @@ def _add_list(actions: Actions) -> None:
 def _add_looking(actions: Actions) -> None:
     show = actions.add("show", "show a session from its beginning, as it was shown live")
     _add_session(show)
+    show.add_argument(
+        "--full", action="store_true", help="show all output of commands and tools, not its end"
+    )
     _add_json(show, "its state, as one JSON object")
     search = actions.add(
         "search",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from dragoman.cli import plain, terminal
 from dragoman.cli.heading import heading
-from dragoman.cli.plain import PlainView
 from dragoman.cli.recorded import Happened
 from dragoman.cli.status import Status
 from dragoman.cli.streams import terminal_width
 from dragoman.cli.style import BOLD, CYAN, DIM, RED, YELLOW, Style, can_draw, wants_colour
-from dragoman.cli.terminal import TerminalView
 from dragoman.cli.view import View
 from dragoman.cli.words import shown
 from dragoman.safe_text import sanitise, single_line
@@ -18,10 +17,14 @@ from dragoman.session import events as e
 
 
 class Stage:
-    """One view a session, and headings that say whose turn it is."""
+    """One view a session, and headings that say whose turn it is.
 
-    def __init__(self, status: Status) -> None:
+    With `full`, all of what commands and tool calls brought back.
+    """
+
+    def __init__(self, status: Status, *, full: bool = False) -> None:
         self._status = status
+        self._full = full
         self._style = Style(colour=wants_colour(sys.stdout))
         self._views: dict[str, View] = {}
         self._on = ""
@@ -61,7 +64,7 @@ class Stage:
                 self._heading(view, "", "the turn was cancelled", YELLOW)
             case e.TurnEnded(stop_reason="end_turn" | None):
                 pass
-            case _ if isinstance(view, PlainView):  # the other kind says so itself
+            case _ if isinstance(view, plain.PlainView):  # the other kind says so itself
                 reason = single_line(event.stop_reason or "", 80)
                 self._heading(view, "", f"the turn ended early: {reason}", YELLOW)
             case _:
@@ -93,8 +96,9 @@ class Stage:
 
     def _view(self) -> View:
         if can_draw(sys.stdout):
-            return TerminalView(self._status, self._style)
-        return PlainView(self._status)
+            lines = None if self._full else terminal.OUTPUT_LINES
+            return terminal.TerminalView(self._status, self._style, lines)
+        return plain.PlainView(self._status, None if self._full else plain.OUTPUT_LINES)
 
     def _heading(self, view: View, prefix: str, text: str, *codes: str) -> None:
         view.close()

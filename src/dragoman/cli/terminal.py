@@ -23,13 +23,16 @@ from dragoman.cli.style import (
 )
 from dragoman.cli.words import (
     Asides,
+    Permissions,
     change_key,
     command_line,
     diff_lines,
     ending_words,
+    last_lines,
     short_path,
     shown,
     token_words,
+    tool_output,
     usage_words,
 )
 from dragoman.cli.wrap import folded
@@ -41,7 +44,8 @@ from dragoman.session.state import OPEN_STATUSES, SessionState, Terminal, ToolCa
 
 UNANSWERED = "waiting for an answer"
 
-_TAIL_LINES = 8
+OUTPUT_LINES = 8
+"""Of a command or a tool call, the last ones; `sessions show --full` and `/output` have all."""
 _DIFF_LINES = 80
 _MARKS = {
     "pending": ("○", DIM),
@@ -53,11 +57,18 @@ _MARKS = {
 
 
 class TerminalView:
-    """Shows events as they come, below what is there already."""
+    """Shows events as they come, below what is there already.
 
-    def __init__(self, status: Status, style: Style) -> None:
+    `output_lines` of what commands and tool calls brought back are shown, with None all of them.
+    """
+
+    def __init__(
+        self, status: Status, style: Style, output_lines: int | None = OUTPUT_LINES
+    ) -> None:
         self._status = status
         self._style = style
+        self._output_lines = output_lines
+        self._permissions = Permissions()
         self._answer = MarkdownStream(style, terminal_width)
         self._thought = MarkdownStream(style, terminal_width, (DIM, ITALIC))
         self._safe = Sanitiser()
@@ -100,6 +111,7 @@ class TerminalView:
                 self._ended(event, state)
             case _:
                 pass
+        self._permission(event)
         self._aside(event)
         self._tell_status(event, state)
 
@@ -157,6 +169,12 @@ class TerminalView:
 
     # ── the rest ──────────────────────────────────────────────────────────────────────────────
 
+    def _permission(self, event: e.Event) -> None:
+        """What a rule allowed; a refusal is an aside, and a person knows what they answered."""
+        line = self._permissions.line(event)
+        if line is not None and isinstance(event, e.AccessDecided) and _allows(event):
+            self._prose(sanitise(line, newlines=False), "· ", DIM)
+
     def _aside(self, event: e.Event) -> None:
         sentence = self._asides.sentence(event)
         if sentence is not None:
@@ -213,9 +231,7 @@ class TerminalView:
         self._calls[call.id] = call.status
         mark, colour = _MARKS.get(call.status, ("•", DIM))
         self._line(f"{self._style(mark, colour)} {_title(call, terminal_width() - 3)}")
-        if call.status == "failed":
-            texts = "\n".join(item.text for item in call.content)
-            self._lines(self._tail(texts, RED))
+        self._lines(self._tail(tool_output(call), RED if call.status == "failed" else DIM))
 
     def _written(self, diff: Diff, state: SessionState) -> None:
         """What we wrote, unless a tool call is still to tell the same."""
@@ -247,12 +263,10 @@ class TerminalView:
             self._line(self._style(f"  {single_line(how, 60)}", RED))
 
     def _tail(self, text: str, colour: str) -> Iterable[str]:
-        lines = sanitise(text).strip("\n").split("\n")
-        if lines == [""]:
-            return
-        if len(lines) > _TAIL_LINES:
-            yield self._style(f"  … {len(lines) - _TAIL_LINES} earlier lines", DIM)
-        for line in lines[-_TAIL_LINES:]:
+        left_out, lines = last_lines(sanitise(text), self._output_lines)
+        if left_out:
+            yield self._style(f"  … {left_out} earlier lines", DIM)
+        for line in lines:
             shown_line = single_line(line.expandtabs(4), terminal_width() - 3)
             yield self._style(f"  {shown_line}", colour)
 
@@ -276,6 +290,10 @@ class TerminalView:
             self._status.heard()
         self._status.follow(event)
         self._status.doing(_doing(state))
+
+
+def _allows(event: e.AccessDecided) -> bool:
+    return event.decision.effect == "allow"
 
 
 def painted_diff(lines: list[str], style: Style, limit: int) -> Iterable[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable
 
@@ -16,8 +17,9 @@ from dragoman.session.content import (
     ResourceLink,
     UnknownContent,
 )
-from dragoman.session.facts import Cost, PermissionOption, TokenUsage
+from dragoman.session.facts import Cost, Decision, PermissionOption, TokenUsage
 from dragoman.session.options import plain_name
+from dragoman.session.state import ToolCall
 
 
 def shown(content: Content) -> str:
@@ -65,6 +67,27 @@ def change_key(diff: Diff, lines: list[str]) -> tuple[str, ...]:
     """The same for a change the agent tells and for that change written by us, whose path is the
     real one."""
     return (os.path.basename(diff.path), *lines[2:])
+
+
+_fenced = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\1\s*\Z", re.DOTALL)
+
+
+def tool_output(call: ToolCall) -> str:
+    """The text a tool call brought back. A fence around all of it is taken off: agents put
+    what a command printed in one. Diffs and terminals are shown as such."""
+    text = "\n".join(filter(None, (item.text for item in call.content)))
+    if not text and isinstance(call.raw_output, str):
+        text = call.raw_output
+    if (fenced := _fenced.match(text)) is not None and fenced[1] not in fenced[2]:
+        text = fenced[2]
+    return text
+
+
+def last_lines(text: str, limit: int | None) -> tuple[int, list[str]]:
+    """How many lines were left out in front, and the rest; with None, all of them."""
+    lines = text.strip("\n").split("\n") if text.strip() else []
+    left_out = 0 if limit is None else max(0, len(lines) - limit)
+    return left_out, lines[left_out:]
 
 
 def command_line(argv: list[str] | tuple[str, ...]) -> str:
@@ -186,6 +209,40 @@ class Asides:
         what = _what(asked.operation, asked.paths, asked.argv, asked.title)
         return f"refused {what}: {event.decision.reason}"
 
+
+class Permissions:
+    """What needed permission and how it was decided, a line each; the same thing is told once when
+    an agent first asks and then has us do it."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, e.PermissionRequested] = {}
+        self._last = ""
+
+    def line(self, event: e.Event) -> str | None:
+        match event:
+            case e.PermissionRequested():
+                self._asked[event.request_id] = event
+                return None
+            case e.PermissionSettled():
+                asked = self._asked.pop(event.request_id, None)
+                return None if asked is None else self._decided(asked, event.decision)
+            case e.AccessDecided():
+                return self._decided(event, event.decision)
+            case _:
+                return None
+
+    def _decided(
+        self, asked: e.PermissionRequested | e.AccessDecided, decision: Decision
+    ) -> str | None:
+        what = _what(asked.operation, asked.paths, asked.argv, asked.title).removeprefix("to ")
+        line = f"{what}: {_OUTCOMES.get(decision.effect, decision.effect)} ({decision.reason})"
+        if line == self._last:
+            return None
+        self._last = line
+        return line
+
+
+_OUTCOMES = {"allow": "allowed", "deny": "refused"}
 
 OPERATIONS = {
     "read": "read",

@@ -116,6 +116,22 @@ failing_tool = ScriptedAgent(
         )
     ]
 )
+talkative_tool = ScriptedAgent(
+    [
+        lambda turn: turn.tool_call(
+            "c",
+            "Search",
+            status="completed",
+            content=[
+                v1.Content(
+                    content=v1.TextContent(
+                        text="```console\n" + "\n".join(f"hit {at}" for at in range(50)) + "\n```"
+                    )
+                )
+            ],
+        )
+    ]
+)
 pictures = ScriptedAgent(
     [
         lambda turn: turn.update(

@@ -7,7 +7,8 @@ since it says so. `:name` is always ours, `//name` always goes to the agent, as 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
@@ -15,9 +16,11 @@ import msgspec
 from dragoman.cli.style import BOLD
 from dragoman.cli.terminal import painted_diff
 from dragoman.cli.values import as_typed, assignment, choices_of, typed
+from dragoman.cli.words import tool_output
 from dragoman.client.choices import option_of
-from dragoman.safe_text import reveal, single_line
-from dragoman.session.content import Text
+from dragoman.safe_text import reveal, sanitise, single_line
+from dragoman.session.content import TerminalItem, Text
+from dragoman.session.state import SessionState, ToolCall
 
 if TYPE_CHECKING:
     from dragoman.cli.chat.conversation import Conversation
@@ -29,6 +32,7 @@ OWN = {
     "set": "show the options, or change one: /set OPTION=VALUE",
     "queue": "the prompts that wait for the running turn",
     "drop": "take the last queued prompt back, or the one of a number: /drop N",
+    "output": "all output of the last tool call or command, or of the one N before it: /output N",
     "changes": "what was written for the agent in this session",
     "revert": "undo those writes; /revert force also what was changed since",
     "new": "begin a new session",
@@ -164,6 +168,28 @@ async def _drop(talk: Conversation, text: str) -> None:
     talk.say(f"dropped; {len(talk.queued)} left in the queue")
 
 
+async def _output(talk: Conversation, text: str) -> None:
+    if text and not text.isdecimal():
+        raise ValueError("usage: /output [N]")
+    back = int(text or 0)
+    found = next(islice(_outputs(talk.session.state), back, None), None)
+    if found is None:
+        raise ValueError("there is no such output")
+    title, output = found
+    talk.say(single_line(title, 200), BOLD)
+    talk.say(sanitise(output).strip("\n"), indent="  ")
+
+
+def _outputs(state: SessionState) -> Iterator[tuple[str, str]]:
+    """What tool calls brought back, the newest first, each with its title."""
+    for call in reversed(state.entries):
+        if isinstance(call, ToolCall):
+            shown = [item.terminal_id for item in call.content if isinstance(item, TerminalItem)]
+            printed = [state.terminals[each].output for each in shown if each in state.terminals]
+            if text := "\n".join(filter(None, (tool_output(call), *printed))):
+                yield call.title or call.name or call.id, text
+
+
 async def _changes(talk: Conversation, text: str) -> None:
     await talk.live.recall()
     changes = talk.session.changes()
@@ -200,6 +226,7 @@ _COMMANDS: dict[str, Command] = {
     "set": _set,
     "queue": _queue,
     "drop": _drop,
+    "output": _output,
     "changes": _changes,
     "revert": _revert,
     "new": _new,
