@@ -8,15 +8,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.clients import until
 from support.hubs import TestLauncher, hub_with, stored
+from support.shortage import no_descriptors
 
-from dragoman.errors import CommandRefused, SessionNotContinued, StoreFull
+from dragoman.errors import CommandRefused, DragomanError, SessionNotContinued, StoreFull
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.opening import Opener
-from dragoman.hub.owner import is_gone, started, this_process
+from dragoman.hub.owner import has_ended, is_gone, started, this_process
 from dragoman.hub.recovery import ENDED, loose_ends
 from dragoman.hub.states import stored_state
 from dragoman.session import events as e
@@ -110,6 +112,25 @@ async def test_a_session_whose_owner_lives_is_left_alone(tmp_path: Path) -> None
             state = await stored_state(store, "s-1")
             assert state.turn is not None
             assert state.last_seq == len(left_behind())
+
+
+async def test_nobody_recovers_sessions_of_its_own(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store, Hub(store, TestLauncher({})) as hub:
+        await abandon(store, msgspec.structs.replace(hub.owner, started="it cannot be told"))
+        await hub.chores.recover()
+        assert (await stored_state(store, "s-1")).last_seq == len(left_behind())
+
+
+async def test_a_process_without_descriptors_takes_nothing_over(tmp_path: Path) -> None:
+    here = this_process()
+    async with stored(tmp_path) as store, Hub(store, TestLauncher({})) as hub:
+        await abandon(store, here)
+        with no_descriptors():
+            assert not is_gone(here)
+            assert has_ended(here) is None
+            with pytest.raises(DragomanError, match="descriptor"):
+                await hub.chores.recover()
+        assert (await stored_state(store, "s-1")).last_seq == len(left_behind())
 
 
 async def test_two_that_start_at_once_put_it_right_once(tmp_path: Path) -> None:

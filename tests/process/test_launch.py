@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from process.running import ENV, gone, output_of, parent, running
 from process.survivors import exists
+from support.shortage import limited
 
 from dragoman.process import launch
 from dragoman.process.launch import warm_up
@@ -106,6 +108,20 @@ async def test_the_zygote_knows_no_secret(monkeypatch: pytest.MonkeyPatch) -> No
     async with running("sleep", "60", env=ENV | {"TOKEN": "canary-of-the-agent"}) as (process, _):
         for pid in (launch.zygote().pid, parent(process.pid)):
             assert b"canary" not in shown(pid)
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised"), [(256, 512, "512"), (256, 1_024, "700"), (800, 1_024, "800")]
+)
+def test_programs_have_the_limit_that_the_host_was_given(soft: int, hard: int, raised: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, Path(__file__).parent / "programs" / "limited.py"],
+        preexec_fn=limited(soft, hard),
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert ended.stdout.split() == [raised, *(str(soft), str(hard)) * 2]
 
 
 def shown(pid: int) -> bytes:

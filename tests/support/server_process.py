@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+from support.shortage import limited
 
 COMMAND = Path(sys.executable).parent / "dragoman"
 AGENTS = Path(__file__).parents[1] / "web" / "programs" / "agents.py"
@@ -20,9 +21,12 @@ SECONDS = 30.0
 
 
 class ServerProcess:
-    """One server: `origin` and `token` are what it printed."""
+    """One server: `origin` and `token` are what it printed. `descriptors` are its soft and its hard
+    limit."""
 
-    def __init__(self, home: Path, *words: str, **variables: str) -> None:
+    def __init__(
+        self, home: Path, *words: str, descriptors: tuple[int, int] | None = None, **variables: str
+    ) -> None:
         self.home = home
         self.workspace = home / "workspace"
         self.workspace.mkdir(exist_ok=True)
@@ -35,6 +39,7 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                preexec_fn=None if descriptors is None else limited(*descriptors),  # noqa: PLW1509
             )
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().decode().strip()
@@ -71,8 +76,10 @@ class ServerProcess:
 
 
 @contextmanager
-def server_process(home: Path, *words: str, **variables: str) -> Generator[ServerProcess]:
-    server = ServerProcess(home, *words, **variables)
+def server_process(
+    home: Path, *words: str, descriptors: tuple[int, int] | None = None, **variables: str
+) -> Generator[ServerProcess]:
+    server = ServerProcess(home, *words, descriptors=descriptors, **variables)
     try:
         yield server
     finally:
@@ -89,7 +96,7 @@ def _settings(home: Path) -> str:
     command = [sys.executable, "-m", "dragoman.testing.serve"]
     agents = {
         name: {"command": command[0], "args": [*command[1:], f"{AGENTS}:{name}"]}
-        for name in ("steady", "endless", "waiting")
+        for name in ("steady", "endless", "waiting", "until_told")
     }
     path = home / "settings.json"
     path.write_text(json.dumps({"agent_servers": agents}))

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman.bridge.app import PATH, Bridge, make_app
+from dragoman.process import descriptors
 from dragoman.transport.base import Start
 from dragoman.web.hosts import Hosts, in_brackets
 from dragoman.web.serving import ANYWHERE, Uvicorn, listen, log_line
@@ -38,6 +39,7 @@ def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: A
     Raises ConfigError, and DragomanError when the address cannot be had.
     """
     settings = Settings(**told)
+    descriptors.raise_limit()
     token = new_token() if settings.token_file is None else kept_token(Path(settings.token_file))
     listener = listen(settings.host, settings.port)
     warnings, logger = _Warnings(log), logging.getLogger("dragoman.bridge")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from dragoman.errors import DragomanError, LeaseLost, SessionError
 from dragoman.hub.agents import Agents
 from dragoman.hub.opening import LEASE_SECONDS, Opener
 from dragoman.hub.owner import has_ended, is_gone
+from dragoman.process import descriptors
 
 if TYPE_CHECKING:
     from dragoman.hub.hub import Hub
@@ -38,6 +39,8 @@ class Chores:
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._recovering = asyncio.Lock()
+        self.failing: set[str] = set()
+        """The names of the chores that did not work when they were last tried."""
         self._expired: dict[tuple[str, str], float] = {}
         """Since when the lease of a session and an owner is known to have run out."""
 
@@ -56,29 +59,45 @@ class Chores:
 
     async def _keep_on(self, seconds: float, *chores: Callable[[], Awaitable[None]]) -> None:
         while not self._stopping.is_set():
-            for chore in chores:
-                await self._try(chore)
-                if self._stopping.is_set():
-                    return
+            await self._try_all(chores)
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._stopping.wait()
 
-    async def _try(self, chore: Callable[[], Awaitable[None]]) -> None:
+    async def _try_all(self, chores: Sequence[Callable[[], Awaitable[None]]]) -> None:
+        for chore in chores:
+            name = chore.__name__.strip("_")
+            if await self._try(chore):
+                self.failing.discard(name)
+            else:
+                self.failing.add(name)
+            if self._stopping.is_set():
+                return
+
+    async def _try(self, chore: Callable[[], Awaitable[None]]) -> bool:
+        """Whether it worked."""
         try:
             await chore()
         except DragomanError as error:
             logger.warning("a chore failed: %s", error)
         except Exception:
             logger.exception("a chore failed")
+        else:
+            return True
+        return False
 
     # ── recovery ──────────────────────────────────────────────────────────────────────────────
 
     async def recover(self) -> None:
-        """Put right the sessions whose owners have ended without doing so."""
+        """Put right the sessions whose owners have ended without doing so. A process that is short
+        of descriptors sees too little of others to take anything from them: DragomanError."""
+        if descriptors.are_short():
+            raise DragomanError("no descriptor is free: nothing is recovered")
         async with self._recovering:
             gone = cache(is_gone)
-            found = [each for each, owner in await self._hub.store.owned() if gone(owner)]
+            owned = await self._hub.store.owned()
+            others = [(each, owner) for each, owner in owned if owner.id != self._hub.owner.id]
+            found = [each for each, owner in others if gone(owner)]
             for session_id in {*found, *await self._given_up(), *self._opener.left}:
                 opening = self._hub.lives.opening(session_id)
                 if not opening.locked():  # whoever opens it here puts it right

@@ -43,6 +43,7 @@ from dragoman.hub.orphans import Orphans
 from dragoman.hub.owner import is_gone, this_process
 from dragoman.hub.states import stored_state
 from dragoman.hub.watching import News, Tail, watch_all, watch_session
+from dragoman.process import descriptors
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent
@@ -94,6 +95,7 @@ class Hub:
     # ── its life ──────────────────────────────────────────────────────────────────────────────
 
     async def __aenter__(self) -> Hub:
+        descriptors.raise_limit()
         if self._orphans is not None:
             self._orphans.sweep()
         self._unsubscribe = self.store.on_change(self._changed)

@@ -45,7 +45,7 @@ class Orphans:
         if not pids:
             self._file.unlink(missing_ok=True)
             return
-        children = [_Child(pid, started(pid)) for pid in pids]
+        children = [_Child(pid, started(pid)) for pid in pids]  # raises OSError, as writing does
         make_private(self._directory)
         fresh = self._file.with_suffix(".new")
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -70,8 +70,15 @@ def _read(file: Path) -> _Note | None:
         return None
 
 
+def _still_runs(child: _Child) -> bool:
+    try:
+        return started(child.pid) == child.started
+    except OSError:
+        return False  # nobody knows: better a process too many than the wrong one killed
+
+
 def _end(child: _Child) -> bool:
-    if not child.started or started(child.pid) != child.started:
+    if not child.started or not _still_runs(child):
         return False
     logger.warning("process %d was left behind and is ended", child.pid)
     with suppress(ProcessLookupError, PermissionError):

@@ -31,8 +31,12 @@ def this_process(label: str | None = None, *, alone: bool = True) -> Owner:
 
 
 def is_gone(owner: Owner) -> bool:
-    """Whether we can tell that it has ended; of a stranger we cannot."""
-    return _is_here(owner) and started(owner.pid) != owner.started
+    """Whether we can tell that it has ended: not of a stranger, nor while the system does not let
+    us look."""
+    try:
+        return _is_here(owner) and started(owner.pid) != owner.started
+    except OSError:
+        return False
 
 
 def has_ended(owner: Owner) -> bool | None:
@@ -48,29 +52,35 @@ def _is_here(owner: Owner) -> bool:
 
 
 def started(pid: int) -> str:
-    """When a process started, in the system's own way to say so; "" when there is none."""
+    """When a process started, in the system's own way to say so; "" when there is none.
+
+    Raises OSError when the system does not say: that is no sign of a process that has ended.
+    """
     if sys.platform == "linux":
-        with suppress(OSError):
+        with suppress(FileNotFoundError, ProcessLookupError):
             # Behind the name in brackets, which may hold anything, the 20th field.
             stat = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
             return "" if stat[0] in "ZX" else f"{_boot()}-{stat[19]}"
         return ""
     command = ["ps", "-o", "lstart=", "-p", str(pid)]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if listed.returncode not in (0, 1):  # 1 is what it says of a pid that is not there
+        raise OSError(f"ps ended with {listed.returncode}")
+    return listed.stdout.strip()
 
 
 @cache
 def _machine() -> str:
     """The same for all processes that can see each other's pids, and for no others."""
     for name in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
-        with suppress(OSError):
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             # Images for containers have it empty.
             if machine := Path(name).read_text().strip():
                 break
     else:
         machine = socket.gethostname()
     namespace = ""
-    with suppress(OSError):
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         namespace = os.readlink("/proc/self/ns/pid")
     return f"{machine} {namespace}".strip()
 
@@ -83,6 +93,6 @@ def _machine_since_boot() -> str:
 
 @cache
 def _boot() -> str:
-    with suppress(OSError):
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
     return ""

@@ -14,13 +14,13 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from dragoman.process import forks
+from dragoman.process import descriptors, forks
 
 # The zygote imports its modules from this folder under a name of their own, so that it neither
 # looks for installed packages nor imports ours.
 _BOOT = (
     "import sys; process = sys.modules['process'] = type(sys)('process'); "
-    "process.__path__ = sys.argv[1:]; from process.zygote import main; main()"
+    "process.__path__ = sys.argv[1:2]; from process.zygote import main; main(*sys.argv[2:])"
 )
 
 Origin = tuple[object, ...]
@@ -119,6 +119,8 @@ def _still_runs(pid: int) -> bool:
 def _start(control: int) -> int:
     # Its own session: Ctrl-C at the terminal is for the host. No environment: it may hold keys.
     command = [sys.executable, "-I", "-S", "-c", _BOOT, os.path.dirname(__file__)]
+    if (limit := descriptors.limit_for_children()) is not None:
+        command.append(str(limit))
     library_path = os.environ.get("LD_LIBRARY_PATH")
     return os.posix_spawn(
         sys.executable,

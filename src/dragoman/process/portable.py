@@ -15,9 +15,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from dragoman.process import tree
+from dragoman.process import descriptors, tree
 from dragoman.process.base import ExitStatus, Process
 from dragoman.process.order import Order, refusal
 
@@ -41,8 +41,8 @@ def _start(order: Order, stdio: Sequence[int]) -> subprocess.Popen[bytes]:
         stdout=stdout,
         stderr=stderr,
         start_new_session=True,
-        # Python code after a fork is unsafe with threads; this is two system calls.
-        preexec_fn=_take_terminal if order.tty else None,  # noqa: PLW1509
+        # Python code after a fork is unsafe with threads; this is a few system calls.
+        preexec_fn=_set_up(order.tty, descriptors.limit_for_children()),  # noqa: PLW1509
     )
 
 
@@ -123,6 +123,22 @@ def _descendants(pid: int) -> list[int]:
     pairs = [line.split() for line in listed.stdout.splitlines()]
     parents = {int(child): int(parent) for child, parent in pairs}
     return tree.walk(pid, tree.by_parents(parents))
+
+
+def _set_up(tty: bool, limit: int | None) -> Callable[[], None] | None:
+    """What the child does before it becomes the program, if anything."""
+    if limit is None:
+        return _take_terminal if tty else None
+    import resource
+
+    limits = (limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+
+    def set_up() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        if tty:
+            _take_terminal()
+
+    return set_up
 
 
 def _take_terminal() -> None:

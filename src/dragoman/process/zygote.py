@@ -27,8 +27,12 @@ _SPACE = 256
 _RETRY_MS = 20
 
 
-def main() -> None:
+def main(descriptors: str | None = None) -> None:
+    """`descriptors` is the soft limit of what is started here, where the host has raised its
+    own."""
     control = _set_up()
+    if descriptors is not None:
+        _limit(int(descriptors))
     Zygote(control).serve()
 
 
@@ -43,6 +47,13 @@ def _set_up() -> socket:
     gc.disable()
     gc.freeze()
     return control
+
+
+def _limit(descriptors: int) -> None:
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, hard))
 
 
 class Zygote:

@@ -38,6 +38,9 @@ logger = logging.getLogger("dragoman.web")
 ROUTE = "dragoman.route"
 PARAMETERS = "dragoman.parameters"
 """Where the guard leaves what it found, in the scope."""
+ADMIT = "dragoman.admit"
+"""Where the scope has what the guard calls for a request with the token: False when there are too
+many of those already."""
 
 MAX_FAILURES = 20
 FAILURE_SECONDS = 10.0
@@ -110,6 +113,7 @@ class Guard:
         public = _public(found, request.method)
         if public is None:
             self._check_token(request)
+            _take_place(exchange.scope)
         route = public or _route(found, request.method)
         if exchange.scope["type"] == "websocket" and not route.socket:
             raise Failure(404, "not_found", "there is no socket at this path")
@@ -176,6 +180,14 @@ class Guard:
             wait = {"retry-after": str(int(FAILURE_SECONDS))}
             raise Failure(429, "too_many_failures", "too many wrong tokens", headers=wait)
         raise failure
+
+
+def _take_place(scope: Scope) -> None:
+    """Raises Failure when there is none."""
+    if (admit := scope.get(ADMIT)) is not None and not admit():
+        wait = {"retry-after": "1", "connection": "close"}
+        message = "too many requests are being answered"
+        raise Failure(503, "too_many_connections", message, headers=wait)
 
 
 def _is_visit(request: _Request) -> bool:

@@ -33,11 +33,13 @@ from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
 from dragoman.hub.outages import told_of_outages
 from dragoman.hub.welcome import first_session
+from dragoman.process import descriptors
 from dragoman.store.open import open_default
 from dragoman.web.app import make_app
+from dragoman.web.connections import IDLE_SECONDS, Connections
 from dragoman.web.frames import Frames
 from dragoman.web.hosts import Hosts, in_brackets, is_loopback
-from dragoman.web.protocol import Protocol
+from dragoman.web.protocol import Protocol, State
 from dragoman.web.server import Server
 from dragoman.web.token import kept_token, new_token
 from dragoman.web.uploads import Uploads
@@ -47,8 +49,13 @@ logger = logging.getLogger("dragoman.web")
 
 _GRACE_SECONDS = 3
 """For requests that are being answered when the server ends."""
+_ACCEPTED_AT_ONCE = 16
+"""So that whoever came before them is heard in between: asyncio takes it for the backlog too."""
+_BACKLOG = 2048
 _PONG_SECONDS = 180.0
 """A pong waits behind what its sender does not read yet; slow readers are judged elsewhere."""
+_SOCKET_PROTOCOL = "dragoman.web.socket_protocol:SocketProtocol"
+"""Imported when there are sockets: not every server has them."""
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """Where to find, from here, a server that listens everywhere."""
 
@@ -80,6 +87,7 @@ def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: A
     Raises ConfigError, UnknownAgent, StoreError, and DragomanError when the address cannot be had.
     """
     settings = Settings(**told)
+    descriptors.raise_limit()
     load_settings(settings.settings)  # what is wrong there is said now, and not to the first client
     if settings.headless:
         asyncio.run(_run_headless(settings, announce, log))
@@ -216,11 +224,18 @@ def _startable(launcher: SettingsLauncher) -> list[str]:
 class Uvicorn(uvicorn.Server):
     """Ends when `end` is called, the streams first; a second call does not wait for anything."""
 
-    def __init__(self, app: ASGIApp, closing: asyncio.Event, *, sockets: bool = False) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        closing: asyncio.Event,
+        *,
+        sockets: bool = False,
+        connections: Connections | None = None,
+    ) -> None:
         config = uvicorn.Config(
             app,
             http=Protocol,
-            ws="websockets-sansio" if sockets else "none",
+            ws=_SOCKET_PROTOCOL if sockets else "none",
             ws_max_size=MAX_FRAME_BYTES,
             ws_per_message_deflate=False,
             ws_ping_timeout=_PONG_SECONDS,
@@ -230,9 +245,11 @@ class Uvicorn(uvicorn.Server):
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
-            timeout_keep_alive=30,
+            timeout_keep_alive=IDLE_SECONDS,
+            backlog=_ACCEPTED_AT_ONCE,
         )
         super().__init__(config)
+        self.server_state = State(connections or Connections())
         # At its lower levels it logs headers, paths and queries, and so would show the token.
         logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
         self.ready = asyncio.Event()
@@ -245,6 +262,8 @@ class Uvicorn(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_BACKLOG)
         self.ready.set()
 
     def end(self) -> None:

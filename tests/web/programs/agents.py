@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 
 from dragoman.testing import AgentTurn, ScriptedAgent
 
@@ -38,6 +39,15 @@ async def _exit_of(turn: AgentTurn, terminal_id: str) -> None:
     await turn.terminal("wait_for_exit", terminal_id)
 
 
+async def _until_told(turn: AgentTurn) -> None:
+    """Talks until there is a file of the name it was told."""
+    told = Path(turn.text).exists
+    while not told():
+        turn.say("still ")
+        await asyncio.sleep(0.05)
+
+
 steady = ScriptedAgent(_steadily, name="steady")
 endless = ScriptedAgent(_endlessly, name="endless")
 waiting = ScriptedAgent(_waiting, name="waiting")
+until_told = ScriptedAgent(_until_told, name="until_told")

@@ -1,0 +1,27 @@
+"""Raises its limit of descriptors, then prints it and those of what it starts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from dragoman.process import contained, descriptors, portable
+from dragoman.process.base import Process
+from dragoman.process.order import Order
+
+ORDER = Order(["sh", "-c", "ulimit -Sn; ulimit -Hn"], dict(os.environ), "/", tty=False)
+
+
+async def main() -> None:
+    descriptors.raise_limit(700)
+    os.write(1, b"%d\n" % descriptors.limit())
+    await _ended(await contained.spawn(ORDER, (0, 1, 2)))
+    await _ended(await portable.spawn(ORDER, (0, 1, 2)))
+
+
+async def _ended(process: Process) -> None:
+    await process.wait()
+    await process.stop()
+
+
+asyncio.run(main())

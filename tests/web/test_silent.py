@@ -1,0 +1,254 @@
+"""Connections that say nothing, or not all of it: they are not waited for, and whoever has the
+token gets in however many there are."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from support.clients import until
+from support.raw_http import request
+from support.server_process import ServerProcess, server_process
+from support.serving import STREAM, TOKEN, client
+
+from dragoman.web.connections import Connections
+from dragoman.web.guard import ROUTE, Guard
+from dragoman.web.hosts import Hosts
+from dragoman.web.route import Route, Table
+from dragoman.web.serving import Uvicorn
+
+HALF_A_HEAD = b"GET / HTTP/1.1\r\n"
+
+
+# ── a real server ─────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def _half_heads(port: int, count: int) -> Generator[None]:
+    """So many connections with the first line of a request; some may be cut off meanwhile."""
+    held: list[socket.socket] = []
+    try:
+        for _ in range(count):
+            held.append(socket.create_connection(("127.0.0.1", port), 30))
+            held[-1].sendall(HALF_A_HEAD)
+        yield
+    finally:
+        for connection in held:
+            connection.close()
+
+
+def _running(server: ServerProcess, told: Path) -> str:
+    """A session in a turn that ends once there is that file."""
+    with server.http as http:
+        body = {"agent": "until_told", "cwd": str(server.workspace)}
+        session_id = http.post("/api/sessions", json=body).json()["id"]
+        http.post(f"/api/sessions/{session_id}/prompt", json={"text": str(told)})
+    return session_id
+
+
+@pytest.mark.parametrize(
+    ("limit", "count"),
+    [(128, 300), pytest.param(1_024, 1_500, marks=pytest.mark.soak)],
+)
+def test_silent_connections_neither_lock_the_owner_out_nor_end_a_turn(
+    tmp_path: Path, limit: int, count: int
+) -> None:
+    told = tmp_path / "told"
+    with server_process(tmp_path, descriptors=(limit, limit)) as server:
+        session_id = _running(server, told)
+        path = f"/api/sessions/{session_id}/events"
+        with _half_heads(server.port, count):
+            for _ in range(20):  # each with a connection of its own
+                with server.http as http:
+                    assert http.get(f"/api/sessions/{session_id}").json()["status"] == "running"
+            with server.http as http, http.stream("GET", path, headers=STREAM) as response:
+                told.touch()
+                ended = next(line for line in response.iter_lines() if '"turn_ended"' in line)
+        assert '"end_turn"' in ended
+        with server.http as http:
+            assert http.get(f"/api/sessions/{session_id}").json()["status"] == "idle"
+        log = server.errors.read_text()
+        assert "taken over" not in log
+        assert "Too many open files" not in log
+
+
+# ── one in this process, with limits of its own ───────────────────────────────────────────────
+
+
+async def _never(**given: object) -> None:
+    """The app answers by itself."""
+
+
+ROUTES = [
+    Route(method="GET", path="/owned", handler=_never, summary=""),
+    Route(method="GET", path="/slow", handler=_never, summary=""),
+    Route(method="GET", path="/large", handler=_never, summary="", public=True),
+]
+
+
+@dataclass
+class Visitor:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    def say(self, said: bytes) -> None:
+        self.writer.write(said)
+
+    async def hear(self, expected: bytes = b"yes") -> bytes:
+        return await self.reader.readuntil(expected)
+
+    async def is_cut_off(self) -> None:
+        with suppress(ConnectionResetError):
+            while await self.reader.read(65536):
+                pass
+
+
+@dataclass
+class House:
+    """`going_on` lets the slow requests have their answers."""
+
+    port: int
+    running: Uvicorn
+    going_on: asyncio.Event = field(default_factory=asyncio.Event)
+    visitors: list[Visitor] = field(default_factory=list[Visitor])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope[ROUTE].path
+        if path == "/slow":
+            await self.going_on.wait()
+        body = bytes(16_000_000) if path == "/large" else b"yes"
+        await Response(body)(scope, receive, send)
+
+    @property
+    def connections(self) -> int:
+        return len(self.running.server_state.connections)
+
+    async def connect(self, said: bytes = b"") -> Visitor:
+        """Someone who says this, and stays."""
+        visitor = Visitor(*await asyncio.open_connection("127.0.0.1", self.port))
+        self.visitors.append(visitor)
+        visitor.say(said)
+        return visitor
+
+    def request(self, path: str, token: str = TOKEN) -> bytes:
+        headers = {"host": f"127.0.0.1:{self.port}", "authorization": f"Bearer {token}"}
+        return request("GET", path, headers)
+
+
+@asynccontextmanager
+async def house(connections: Connections) -> AsyncGenerator[House]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await found(scope, receive, send)
+
+    guard = Guard(app, Table(ROUTES), token=TOKEN, hosts=Hosts("127.0.0.1", port))
+    running = Uvicorn(guard, asyncio.Event(), connections=connections)
+    found = House(port, running)
+    serving = asyncio.create_task(running.serve([listener]))
+    await running.ready.wait()
+    try:
+        yield found
+    finally:
+        found.going_on.set()
+        for visitor in found.visitors:
+            visitor.writer.close()
+        running.end()
+        await serving
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"G", HALF_A_HEAD, HALF_A_HEAD + b"host: x\r\n", b"\x16\x03\x01\x02\x00"]
+)
+async def test_a_connection_without_a_whole_head_is_ended(said: bytes) -> None:
+    async with house(Connections(100, head_seconds=0.1)) as web:
+        await (await web.connect(said)).is_cut_off()
+        await until(lambda: web.connections == 0)
+
+
+async def test_a_head_that_comes_in_drops_has_no_more_time() -> None:
+    async with house(Connections(100, head_seconds=0.1)) as web:
+        visitor = await web.connect()
+        cut = asyncio.create_task(visitor.is_cut_off())
+        while not cut.done():
+            visitor.say(b"a")
+            await asyncio.wait([cut], timeout=0.01)
+
+
+async def test_the_next_head_on_a_connection_has_no_more_time_than_the_first() -> None:
+    async with house(Connections(100, head_seconds=0.1)) as web:
+        visitor = await web.connect(web.request("/owned"))
+        await visitor.hear()
+        visitor.say(HALF_A_HEAD)
+        await visitor.is_cut_off()
+
+
+async def test_an_answer_may_take_longer_than_a_head() -> None:
+    async with house(Connections(100, head_seconds=0.1)) as web:
+        slow = await web.connect(web.request("/slow"))
+        await (await web.connect(HALF_A_HEAD)).is_cut_off()  # which came later
+        web.going_on.set()
+        assert (await slow.hear()).startswith(b"HTTP/1.1 200")
+
+
+async def test_the_oldest_strangers_go_when_there_is_no_room() -> None:
+    async with house(Connections(50)) as web, client(web.port) as http:
+        strangers = [await web.connect(HALF_A_HEAD) for _ in range(200)]
+        for _ in range(10):
+            assert (await http.get("/owned", headers={"connection": "close"})).text == "yes"
+        await until(lambda: web.connections <= 50)
+        for oldest in strangers[:140]:
+            await oldest.is_cut_off()
+        assert not strangers[-1].reader.at_eof()
+
+
+async def test_strangers_with_whole_heads_hold_no_places() -> None:
+    """Those with a wrong token are listened to for a moment, for the body they may send."""
+    async with house(Connections(50)) as web, client(web.port) as http:
+        headers = {"host": f"127.0.0.1:{web.port}", "content-length": "5"}
+        said = request("POST", "/owned", headers)
+        for _ in range(200):
+            await web.connect(said)
+        assert (await http.get("/owned")).text == "yes"
+
+
+async def test_a_connection_that_was_used_with_the_token_outlasts_strangers() -> None:
+    async with house(Connections(50)) as web:
+        owner = await web.connect()
+        for _ in range(3):
+            owner.say(web.request("/owned"))
+            await owner.hear()
+            for _ in range(100):
+                await web.connect(HALF_A_HEAD)
+
+
+async def test_too_many_requests_with_the_token_are_refused_in_words() -> None:
+    async with house(Connections(4)) as web, client(web.port) as http:
+        slow = [await web.connect(web.request("/slow")) for _ in range(4)]
+        response = await http.get("/owned")
+        while response.is_success:  # not all of the others have been heard yet
+            response = await http.get("/owned")
+        assert response.status_code == 503
+        assert response.json()["error"]["code"] == "too_many_connections"
+        web.going_on.set()
+        for each in slow:
+            assert (await each.hear()).startswith(b"HTTP/1.1 200")
+        assert (await http.get("/owned")).text == "yes"
+
+
+async def test_an_answer_that_nobody_reads_is_not_kept() -> None:
+    async with house(Connections(100, stall_seconds=0.2)) as web:
+        with socket.socket() as silent:
+            silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            silent.connect(("127.0.0.1", web.port))
+            silent.sendall(web.request("/large"))
+            await until(lambda: web.connections == 1)
+            await until(lambda: web.connections == 0)
