@@ -109,3 +109,48 @@ def test_where_an_id_cannot_be_written_no_session_is_made(user: Dragoman, place:
     path = user.home / place
     refused(user("--save-session", str(path), "hello"), 2, f"--save-session {path}: ")
     assert user("sessions", "list").out == "no sessions\n"
+
+
+# ── imported ──────────────────────────────────────────────────────────────────────────────────
+
+
+def imported(user: Dragoman, cwd: str) -> str:
+    """A session whose file claims that folder, and another one; its id."""
+    header, _, events = user("sessions", "export", made(user)).out.partition("\n")
+    claimed = json.loads(header)
+    claimed["session"] |= {"cwd": cwd, "additional_directories": ["/etc"]}
+    done = user("sessions", "import", "-", stdin=f"{json.dumps(claimed)}\n{events}")
+    assert (done.code, done.err) == (0, "")
+    return done.out.strip()
+
+
+@pytest.mark.parametrize("option", ["--resume", "--fork"])
+def test_an_imported_session_runs_in_no_folder_that_nobody_named(
+    user: Dragoman, option: str
+) -> None:
+    session = imported(user, "/")
+    refused(user(option, session, "--write", "two"), 2, "imported from /", "--cwd DIR")
+    refused(user("sessions", "fork", session), 2, "imported from /", "--cwd DIR")
+    assert "one" in user("sessions", "show", session).out
+    assert "(imported)" in user("sessions", "list").out
+
+
+def test_an_imported_session_works_in_the_folder_it_was_given(user: Dragoman, extra: Path) -> None:
+    session = imported(user, "/")
+    done = user("--resume", session, "--cwd", str(extra), "-o", "jsonl", "two")
+    given = asked(done, *CONTINUED)
+    assert (given["cwd"], given.get("additionalDirectories")) == (str(extra), None)
+    # From then on it is its own.
+    again = asked(user("--resume", session, "-o", "jsonl", "three"), *CONTINUED)
+    assert again["cwd"] == str(extra)
+    refused(user("--resume", session, "--cwd", "/", "four"), 2, f"is one of {extra}")
+
+
+def test_a_folder_is_given_with_the_import(user: Dragoman, extra: Path) -> None:
+    file = user.home / "session.jsonl"
+    file.write_text(user("sessions", "export", made(user)).out)
+    session = user("sessions", "import", str(file), "--cwd", str(extra)).out.strip()
+    done = user("--resume", session, "-o", "jsonl", "two")
+    assert asked(done, *CONTINUED)["cwd"] == str(extra)
+    missing = str(extra / "missing")
+    refused(user("sessions", "import", str(file), "--cwd", missing), 2, "no such directory")

@@ -412,12 +412,14 @@ def test_an_export_is_imported_by_another_machine(user: Dragoman, tmp_path: Path
     [there] = json.loads(user("sessions", "list", "--json", env=other).out)
     here = only(user)
     assert there["id"] == new_id != here["id"]
-    assert {**there, "id": ""} == {**here, "id": ""}
+    assert there == {**here, "id": new_id, "cwd": "", "importedFrom": here["cwd"]}
     assert "user: mend" in user("sessions", "search", "mend", env=other).out
     shown = user("sessions", "show", "fix", env=other).out
     assert shown.partition("\n")[2] == user("sessions", "show", "fix").out.partition("\n")[2]
-    # The agent is the same one here, so it goes on.
-    assert user("--session", "fix", "-o", "simple", "on", env=other).out == "2. on\n"
+    # The agent is the same one here, so it goes on, in the folder that a person names.
+    go_on = ("--resume", new_id, "--cwd", str(user.workspace), "-o", "simple", "on")
+    assert user(*go_on, env=other).out == "2. on\n"
+    assert user("--session", "fix", "-o", "simple", "more", env=other).out == "3. more\n"
 
 
 def test_an_export_goes_through_a_pipe(user: Dragoman) -> None:
@@ -427,6 +429,8 @@ def test_an_export_goes_through_a_pipe(user: Dragoman) -> None:
     assert (imported.code, imported.err) == (0, "")
     assert imported.out.startswith("s-")
     # Where the name is taken it stays with the one that has it.
+    new_id = imported.out.strip()
+    assert user("--resume", new_id, "--cwd", ".", "-o", "simple", "two").out == "2. two\n"
     assert sorted(each["name"] or "" for each in sessions(user)) == ["", "fix"]
 
 

@@ -87,7 +87,9 @@ async def test_what_an_import_tells_is_not_undone(tmp_path: Path) -> None:
             event.seq = seq
         archive = Archive(live.record, [encode_event(event) for event in told])
         await import_session(hub.store, archive, "s-imported", this_process())
-        await hub.open("s-imported", on_reset="new")
+        await hub.give_folder("s-imported", str(tmp_path))
+        opened = await hub.open("s-imported", on_reset="new")
+        assert [Path(change.path).name for change in await opened.told()] == ["hook", "new"]
         (tmp_path / "new").write_text("x")
         assert await undone(hub, "s-imported") == []
         assert (hook.read_text(), (tmp_path / "new").exists()) == ("harmless", True)

@@ -6,8 +6,15 @@ import asyncio
 from pathlib import Path
 
 from page.browsing import answer, browsed, finished, new_session, person, prompt
-from page.site import scripted, served
+from page.site import prepared, scripted, served
 from playwright.async_api import Dialog, Page, expect
+
+from dragoman.hub.owner import this_process
+from dragoman.session import events as e
+from dragoman.session.content import Text
+from dragoman.store.archive import Archive, import_session
+from dragoman.store.open import open_store
+from dragoman.store.records import SessionRecord, encode_event
 
 
 async def _wrote(page: Page, *names: str) -> None:
@@ -73,3 +80,38 @@ async def test_what_someone_else_changed_is_put_back_only_when_one_insists(tmp_p
         await revert.click()
         await expect(page.locator(".toast")).to_have_text("1 file put back.")
     assert not (site.workspace / "one.txt").exists()
+
+
+async def test_an_imported_session_is_given_a_folder_and_its_claims_are_marked(
+    tmp_path: Path,
+) -> None:
+    """A file says that it ran in the whole machine, and that we wrote something there."""
+    said = [
+        e.SessionOpened("theirs", "/", "new", seq=1),
+        e.TurnStarted("t", [Text("go")], seq=2),
+        e.FileWritten("/etc/passwd", "root::0:0\n", "root:x:0:0\n", seq=3),
+        e.TurnEnded("t", "end_turn", seq=4),
+    ]
+    site = prepared(tmp_path, *scripted(tmp_path, "writes"))
+    record = SessionRecord(id="x", agent="writes", cwd="/", created_at=1, updated_at=1, title="Old")
+    store = await open_store(site.home)
+    archive = Archive(record, [encode_event(event) for event in said])
+    await import_session(store, archive, "s-1", this_process())
+    await store.aclose()
+    await site.start()
+    try:
+        async with browsed() as browser, person(browser, site) as page:
+            await page.goto(f"{site.url}#/s/s-1")
+            form = page.locator("form.stranded")
+            await expect(form).to_contain_text("imported from /")
+            await expect(page.locator("#composer")).to_have_count(0)
+            await page.get_by_role("tab", name="Changes").click()
+            pane = page.get_by_role("complementary", name="Side pane")
+            await expect(pane).to_contain_text("the file that this session came from says so")
+            await expect(pane.get_by_text("Revert")).to_have_count(0)
+            await form.get_by_label("Folder").fill(str(site.workspace))
+            await form.get_by_role("button", name="Use this folder").click()
+            await expect(form).to_have_count(0)
+            await expect(page.locator("#composer")).to_be_visible()
+    finally:
+        await site.stop()

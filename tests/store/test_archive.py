@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from store.endings import ENDINGS, Ending
 from store.stores import ME, Opens, batch, begin, body, fill, in_memory, on_disk, record, whole
@@ -13,8 +14,10 @@ from dragoman.session.content import Text
 from dragoman.session.events import AgentMessage, TurnStarted
 from dragoman.store.archive import exported, import_session, read_archive
 from dragoman.store.base import Store
+from dragoman.store.copying import copy_store
 from dragoman.store.lines import header_line, is_header
-from dragoman.store.records import Batch, Lease, SessionChange, encode_event
+from dragoman.store.records import Batch, Imported, Lease, SessionChange, encode_event
+from dragoman.store.recover import recover
 
 
 async def lines_of(store: Store, session_id: str = "s") -> list[bytes]:
@@ -75,7 +78,41 @@ async def test_a_name_that_is_taken_is_left_out(opens: Opens) -> None:
     async with opens() as store:
         await store.create_session(record("s", name="n"))
         archive = read_archive(await lines_of(store))
-        assert (await import_session(store, archive, "t", ME)).name is None
+        assert (await import_session(store, archive, "t", ME, cwd="/project")).name is None
+
+
+async def test_a_file_chooses_no_folder(opens: Opens, tmp_path: Path) -> None:
+    async with opens() as store, in_memory(tmp_path) as other:
+        await store.create_session(
+            msgspec.structs.replace(record("s"), cwd="/", additional_directories=["/etc"])
+        )
+        archive = read_archive([*await lines_of(store), EVENT])
+        for target in (store, other):
+            stored = await import_session(target, archive, "t", ME)
+            assert (stored.cwd, stored.additional_directories) == ("", [])
+            assert stored.imported == Imported("/", 1)
+            assert await target.session("t") == stored
+            # Imported once more it still says where it first came from.
+            again = read_archive(await lines_of(target, "t"))
+            assert (await import_session(target, again, "u", ME)).imported == Imported("/", 1)
+
+
+async def test_a_copy_and_a_recovery_are_no_imports(tmp_path: Path) -> None:
+    """They keep the folder that a session has, and that it has none."""
+    (here := tmp_path / "here").mkdir()
+    (there := tmp_path / "there").mkdir()
+    async with on_disk(here) as store:
+        await store.create_session(record("s"))
+        await import_session(store, read_archive([*await lines_of(store), EVENT]), "t", ME)
+        async with on_disk(there) as other:
+            await copy_store(store, other, ME, None)
+            for session_id in ("s", "t"):
+                assert await other.session(session_id) == await store.session(session_id)
+            before = [await store.session(session_id) for session_id in ("s", "t")]
+    (here / "dragoman.db").unlink()
+    recover(here)
+    async with on_disk(here) as store:
+        assert [await store.session(session_id) for session_id in ("s", "t")] == before
 
 
 HEAD = header_line(record())

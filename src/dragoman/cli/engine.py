@@ -173,7 +173,9 @@ async def _open(hub: Hub, job: Job, meant: Meant) -> Live:
     if options.fork is not None:
         return await _fork(hub, job, meant)
     match meant.record, meant.known_id:
-        case SessionRecord(id=ours), _:
+        case SessionRecord(id=ours, cwd=cwd), _:
+            if not cwd:
+                await hub.give_folder(ours, job.cwd)
             return await hub.open(ours, on_reset=options.on_reset, more_directories=more)
         case _, str(known):
             return await hub.adopt(
@@ -188,7 +190,7 @@ async def _open(hub: Hub, job: Job, meant: Meant) -> Live:
 async def _fork(hub: Hub, job: Job, meant: Meant) -> Live:
     try:
         if meant.record is not None:
-            return await hub.fork(meant.record.id, more_directories=job.more_folders)
+            return await hub.fork(meant.record.id, cwd=job.cwd, more_directories=job.more_folders)
         return await hub.fork_known(
             job.agent.name,
             meant.known_id or "",

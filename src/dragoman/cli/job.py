@@ -16,9 +16,10 @@ from dragoman.cli.guard import UsageError
 from dragoman.cli.rules import StoredRules
 from dragoman.cli.values import Assignment, assignment
 from dragoman.client.mcp import McpServer
-from dragoman.errors import CommandNotFound, SessionNotContinued
+from dragoman.errors import CommandNotFound, CommandRefused, SessionNotContinued
 from dragoman.host.rulebook import Policy
 from dragoman.hub.launcher import run_in
+from dragoman.hub.opening import workspace_of
 from dragoman.session.content import Content
 from dragoman.store.records import SessionRecord
 from dragoman.transport.remote import RemoteAgent
@@ -129,9 +130,10 @@ def _asks(options: argparse.Namespace) -> bool:
 def for_session(job: Job, record: SessionRecord) -> Job:
     """The job with the agent and in the folder of the session it continues.
 
-    Raises UsageError if another agent or folder was named, or if that agent is not there any more,
-    SessionNotContinued if the folder is not.
+    Raises UsageError if another agent or folder was named, if that agent is not there any more,
+    or if one was imported and is given no folder, SessionNotContinued if the folder is not there.
     """
+    record = _placed(job, record)
     if record.agent == job.agent.name and record.cwd == job.cwd:
         return job
     if job.options.cwd is not None and not _is_same(record.cwd, job.cwd):
@@ -142,6 +144,18 @@ def for_session(job: Job, record: SessionRecord) -> Job:
     again = prepare(options, asks=job.asks, rules=job.rules, record=job.record)
     again.prompt = job.prompt
     return again
+
+
+def _placed(job: Job, record: SessionRecord) -> SessionRecord:
+    """An imported session without a folder works in the one that was named: never in the current
+    directory by itself."""
+    if record.cwd:
+        return record
+    try:
+        workspace_of(record, job.options.cwd)
+    except CommandRefused as error:
+        raise UsageError(f"{error}: --cwd DIR gives it one") from error
+    return msgspec.structs.replace(record, cwd=job.cwd)
 
 
 def _is_same(folder: str, other: str) -> bool:

@@ -19,7 +19,8 @@ class Retelling:
         self._state = SessionState()
         self._told_at = 0.0
         words = called(record.name, record.title)
-        stage.title(f"{record.id}  {words}".rstrip(), f"{record.agent} in {record.cwd}")
+        where = record.cwd or ("" if record.imported is None else record.imported.cwd)
+        stage.title(f"{record.id}  {words}".rstrip(), f"{record.agent} in {where}")
 
     def tell(self, event: e.Event) -> None:
         reduce(self._state, event)

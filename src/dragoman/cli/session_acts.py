@@ -9,7 +9,14 @@ from typing import Any
 
 from dragoman.cli.guard import UsageError
 from dragoman.cli.hubs import meant, opened_hub, opened_store
-from dragoman.errors import DragomanError, SessionError, SessionOwned, StoreError
+from dragoman.cli.setup import folder
+from dragoman.errors import (
+    CommandRefused,
+    DragomanError,
+    SessionError,
+    SessionOwned,
+    StoreError,
+)
 from dragoman.hub import commands as c
 from dragoman.hub.finding import find_session
 from dragoman.hub.hub import Hub
@@ -22,12 +29,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _fork(options: argparse.Namespace) -> None:
+    cwd = None if options.cwd is None else folder("--cwd", options.cwd)
     async with opened_hub(options.settings) as hub:
         record = await meant(hub.store, options)
+        if cwd is not None and record.cwd and cwd != record.cwd:
+            raise UsageError(f"session {record.id} is one of {record.cwd}, not of --cwd {cwd}")
         if hub.hosts.has(record):
-            print((await hub.fork(record.id, name=options.name)).id)
+            print(await _forked(hub, record.id, options.name, cwd))
         else:
             print(await hub.elsewhere.fork(record, options.name))
+
+
+async def _forked(hub: Hub, session_id: str, name: str | None, cwd: str | None) -> str:
+    try:
+        return (await hub.fork(session_id, name=name, cwd=cwd)).id
+    except CommandRefused as error:
+        if error.code != "no_workspace":
+            raise
+        raise UsageError(f"{error}: --cwd DIR gives the fork one") from error
 
 
 async def _close(options: argparse.Namespace) -> None:

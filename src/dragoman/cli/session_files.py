@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from dragoman.cli.guard import UsageError
 from dragoman.cli.hubs import meant, opened_hub, opened_store
+from dragoman.cli.setup import folder
 from dragoman.errors import DragomanError
 from dragoman.host.home import data_directory
 from dragoman.hub.live import Live
@@ -29,9 +30,10 @@ def run(options: argparse.Namespace) -> int:
         case "export":
             asyncio.run(_export(options))
         case "import" if options.agent is not None:
-            asyncio.run(_adopt(options, os.path.abspath(options.cwd)))
+            asyncio.run(_adopt(options, os.path.abspath(options.cwd or ".")))
         case "import":
-            asyncio.run(_import(_read(options.what)))
+            cwd = "" if options.cwd is None else folder("--cwd", options.cwd)
+            asyncio.run(_import(_read(options.what), cwd))
         case _:
             _recover(force=options.force)
     return 0
@@ -71,10 +73,10 @@ def _reason(error: OSError) -> str:
     return (error.strerror or "error").lower()
 
 
-async def _import(archive: Archive) -> None:
+async def _import(archive: Archive, cwd: str) -> None:
     async with opened_store() as store:
         new_id = f"s-{os.urandom(8).hex()}"
-        record = await import_session(store, archive, new_id, this_process())
+        record = await import_session(store, archive, new_id, this_process(), cwd=cwd)
     print(record.id)
 
 

@@ -78,6 +78,7 @@ def session_fields(record: SessionRecord) -> dict[str, Any]:
         "agent": record.agent,
         "agentSessionId": record.agent_session_id,
         "cwd": record.cwd,
+        "importedFrom": None if record.imported is None else record.imported.cwd,
         "status": record.status,
         "createdAt": iso(record.created_at),
         "updatedAt": iso(record.updated_at),
@@ -96,13 +97,18 @@ def _table(records: list[SessionRecord], hosts: Hosts | None) -> list[str]:
             ago(now - r.updated_at),
             shortened(r.agent, folder),
             *(() if hosts is None else (shortened(hosts.get(r.home or "", "-"), folder),)),
-            shortened(short(r.cwd), folder),
+            shortened(_folder(r), folder),
             called(r.name, r.title),
         )
         for r in records
     ]
     host = () if hosts is None else ("HOST",)
     return table(("SESSION", "STATUS", "AGE", "AGENT", *host, "FOLDER", "[NAME] TITLE"), rows)
+
+
+def _folder(record: SessionRecord) -> str:
+    """One that was imported has none until it is given one."""
+    return short(record.cwd) if record.cwd else "(imported)"
 
 
 def _shortest(records: list[SessionRecord]) -> int:

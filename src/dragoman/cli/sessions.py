@@ -96,7 +96,10 @@ def _add_files(actions: Actions) -> None:
     )
     importing.add_argument("-a", "--agent", metavar="NAME", help="the agent that knows it")
     importing.add_argument(
-        "--cwd", metavar="DIR", default=".", help="its workspace (default: the current directory)"
+        "--cwd",
+        metavar="DIR",
+        help="its workspace (default: with -a the current directory; for a file none, until "
+        "`--resume ID --cwd DIR` gives it one)",
     )
     _add_settings(importing)
     recover = actions.add("recover", "rebuild a damaged store from the mirrors of its sessions")
@@ -107,6 +110,9 @@ def _add_acts(actions: Actions) -> None:
     fork = actions.add("fork", "make a new session that remembers another; its id is printed")
     _add_session(fork)
     fork.add_argument("--name", metavar="NAME", help="what to call it")
+    fork.add_argument(
+        "--cwd", metavar="DIR", help="its workspace, where an imported session has none"
+    )
     _add_settings(fork)
     close = actions.add("close", "end a session, on the agent's side too; its record stays")
     _add_session(close)

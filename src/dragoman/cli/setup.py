@@ -149,11 +149,11 @@ def folders(options: argparse.Namespace, files: Side | None) -> tuple[str, list[
     cwd = "." if options.cwd is None else options.cwd
     if files == "there":
         return os.path.abspath(cwd), [os.path.abspath(path) for path in options.add_dir]
-    more = [_folder("--add-dir", path) for path in options.add_dir]
-    return _folder("--cwd", cwd), more
+    more = [folder("--add-dir", path) for path in options.add_dir]
+    return folder("--cwd", cwd), more
 
 
-def _folder(option: str, path: str) -> str:
+def folder(option: str, path: str) -> str:
     if os.path.isdir(path):
         return os.path.abspath(path)
     problem = "it is not a directory" if os.path.exists(path) else "there is no such directory"

@@ -21,7 +21,8 @@ class Change(msgspec.Struct, frozen=True):
     """One file before and after. `before` is None when there was no file.
 
     Without `is_kept` both contents are missing, as they did not fit; `is_disturbed` says that
-    someone else changed the file between two of the writes that are put together here.
+    someone else changed the file between two of the writes that are put together here, and
+    `is_imported` that only the file says so from which the session was imported.
     """
 
     path: str
@@ -32,6 +33,7 @@ class Change(msgspec.Struct, frozen=True):
     sequence: int = 0
     is_kept: bool = True
     is_disturbed: bool = False
+    is_imported: bool = False
 
     @property
     def is_change(self) -> bool:

@@ -78,7 +78,7 @@ class Elsewhere:
             raise await self._gone(parent)
         directories = parent.additional_directories
         record = new_record(host.home, parent.agent, parent.cwd, None, name, directories)
-        record.parent = parent.id
+        record.parent, record.imported = parent.id, parent.imported
         await self.begin(record, host)
         return record.id
 

@@ -18,11 +18,14 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from dragoman.client.client import Client
 from dragoman.errors import (
     CommandRefused,
     DragomanError,
     MethodNotFound,
+    NameTaken,
     ResourceNotFound,
     SessionElsewhere,
     SessionOwned,
@@ -38,7 +41,15 @@ from dragoman.hub.hosts import Hosts
 from dragoman.hub.inbox import Inbox
 from dragoman.hub.live import Live
 from dragoman.hub.lives import Lives
-from dragoman.hub.opening import Move, OnReset, Opener, Way, new_record, with_more
+from dragoman.hub.opening import (
+    Move,
+    OnReset,
+    Opener,
+    Way,
+    new_record,
+    with_more,
+    workspace_of,
+)
 from dragoman.hub.orphans import Orphans
 from dragoman.hub.owner import is_gone, this_process
 from dragoman.hub.states import stored_state
@@ -179,10 +190,12 @@ class Hub:
         session_id: str,
         *,
         name: str | None = None,
+        cwd: str | None = None,
         more_directories: Sequence[str] = (),
     ) -> Live:
-        """A new session that remembers another, in its folders and `more_directories`. Raises
-        UnknownSession, Unsupported, and SessionElsewhere: then `elsewhere.fork` does it."""
+        """A new session that remembers another, in its folders and `more_directories`; in `cwd`
+        where that one has no folder. Raises UnknownSession, Unsupported, CommandRefused without
+        any folder, and SessionElsewhere: then `elsewhere.fork` does it."""
         if (live := self.live.get(session_id)) is not None:
             await live.recording.stored()
         parent = await self.record(session_id)
@@ -191,8 +204,9 @@ class Hub:
         if (known := parent.agent_session_id) is None:
             raise Unsupported("forking a session that was never opened")
         directories = with_more(parent.additional_directories, more_directories)
-        record = self._new(parent.agent, parent.cwd, None, name, directories)
-        record.parent = parent.id
+        folder = parent.cwd or workspace_of(parent, cwd)
+        record = self._new(parent.agent, folder, None, name, directories)
+        record.parent, record.imported = parent.id, parent.imported
         return await self.lives.begin(record.id, lambda: self._opener.fork(known, record, parent))
 
     async def fork_known(
@@ -232,11 +246,29 @@ class Hub:
         Raises CommandRefused with `no_workspace` when there is no such folder here.
         """
         record = await self.record(session_id)
-        folders = (cwd or record.cwd, *record.additional_directories)
+        folders = (workspace_of(record, cwd), *record.additional_directories)
         if (missing := await asyncio.to_thread(_missing, folders)) is not None:
             sentence = f"there is no folder {missing} on {self.owner.label}"
             raise CommandRefused(session_id, "no_workspace", sentence)
         return await self.lives.open(session_id, Way(on_reset, Move(cwd)))
+
+    async def give_folder(self, session_id: str, cwd: str) -> None:
+        """Let an imported session work in a folder here, from now on; without its name where
+        another session there has it.
+
+        Raises UnknownSession, SessionOwned, and CommandRefused when it has a folder.
+        """
+        _must_lack_folder(await self.record(session_id))
+        async with self.lives.opening(session_id), self._opener.holding(session_id):
+            record = await self.record(session_id)
+            _must_lack_folder(record)
+            given = SessionChange(cwd=cwd, home=self.hosts.home, name=record.name)
+            try:
+                await self.store.change_session(session_id, given)
+            except NameTaken:
+                nameless = msgspec.structs.replace(given, name=None)
+                await self.store.change_session(session_id, nameless)
+        self.news.tell(session_id)
 
     async def detach(self, live: Live) -> None:
         """Stop running a session here; it is stored, and can be opened again anywhere."""
@@ -353,7 +385,8 @@ class Hub:
     async def _delete(self, record: SessionRecord, local: bool) -> None:
         """To its end, whoever waits: nobody can go on with what its agent has forgotten."""
         async with self.lives.opening(record.id), self._opener.holding(record.id) as lease:
-            if not local and record.agent_session_id is not None:
+            # An agent does not forget what only a file says that it knows.
+            if not local and record.cwd and record.agent_session_id is not None:
                 await self._delete_remotely(record)
             await self.store.delete_session(record.id, lease)
         self.news.tell(record.id)
@@ -421,6 +454,12 @@ class Hub:
 
     def _leases(self) -> list[Lease]:
         return [live.recording.lease for live in self.live.values()]
+
+
+def _must_lack_folder(record: SessionRecord) -> None:
+    if record.cwd:
+        sentence = f"session {record.id} has its folder: {record.cwd}"
+        raise CommandRefused(record.id, "conflict", sentence)
 
 
 def _missing(folders: Sequence[str]) -> str | None:

@@ -21,6 +21,7 @@ from dragoman.errors import (
     StoreAway,
     Unsupported,
 )
+from dragoman.host.changes import Change
 from dragoman.host.elicitation import ElicitationAnswer
 from dragoman.hub import commands as c
 from dragoman.hub.agents import Running
@@ -183,6 +184,14 @@ class Live:
                 )
                 self.session.gate.recall(before.to_undo())
                 self._last_before = 0
+
+    async def told(self) -> list[Change]:
+        """What the file says was written that an imported session came from."""
+        if self.record.imported is None:
+            return []
+        until = self.record.imported.events
+        written = await read_written(self._store, self.id, until=until)
+        return [change for change in written.changes(None) if change.is_imported]
 
     async def _set(self, command: c.SetMode | c.SetConfig | c.SetModel) -> None:
         await self._reconnected()

@@ -20,6 +20,7 @@ from dragoman.client.dialect import Place
 from dragoman.client.session import Session
 from dragoman.errors import (
     AuthRequired,
+    CommandRefused,
     DragomanError,
     SessionElsewhere,
     SessionNotContinued,
@@ -155,13 +156,14 @@ class Opener:
     async def reopen(self, session_id: str, way: Way) -> Live:
         """A session that is stored, continued; one that was never begun is begun.
 
-        Raises SessionOwned, SessionElsewhere unless it is to move here, and SessionNotContinued
-        when the agent does not remember it.
+        Raises SessionOwned, SessionElsewhere unless it is to move here, CommandRefused when it has
+        no workspace, and SessionNotContinued when the agent does not remember it.
         """
         taking = self._taking(session_id)
         try:
             lease = await asyncio.shield(taking)
             record, history = await self.put_right(lease)
+            workspace_of(record, None if way.move is None else way.move.cwd)
             known = await self._known_here(record, way.on_reset)
             async with self._here(record, way):
                 if _is_new_fork(record):
@@ -353,6 +355,18 @@ class Opener:
         )
         place.history, place.listen = history, recording.listen
         return place
+
+
+def workspace_of(record: SessionRecord, given: str | None = None) -> str:
+    """The folder that was given, else its own. Raises CommandRefused with `no_workspace` for an
+    imported session without either: a file must not choose what is opened to an agent."""
+    if cwd := given or record.cwd:
+        return cwd
+    origin = "" if record.imported is None else record.imported.cwd
+    sentence = (
+        f"session {record.id} was imported{origin and f' from {origin}'} and has no folder here yet"
+    )
+    raise CommandRefused(record.id, "no_workspace", sentence)
 
 
 def with_more(directories: Sequence[str], more: Sequence[str]) -> list[str]:

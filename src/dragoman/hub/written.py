@@ -4,6 +4,7 @@ without what was undone since."""
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,6 +19,8 @@ from dragoman.session.events import (
 from dragoman.store.base import Store
 from dragoman.store.by_type import events_of_types
 
+Found: TypeAlias = dict[tuple[bool, str], Change]
+"""By whether an import tells of it, and the path."""
 _TYPES = ("session_opened", "turn_started", "turn_ended", "file_written", "file_reverted")
 
 
@@ -65,8 +68,9 @@ class Written:
         return (turn_id, path) in self._ever
 
     def changes(self, turn_id: str | None) -> list[Change]:
-        """One for each file that is different now: of one turn, or of all."""
-        found: dict[str, Change] = {}
+        """One for each file that is different now: of one turn, or of all. What an import tells
+        of a file stands for itself."""
+        found: Found = {}
         for turn, write in self._writes:
             if turn_id in (None, turn):
                 note(found, _change(turn, write))
@@ -75,11 +79,7 @@ class Written:
     def to_undo(self) -> list[Change]:
         """Each write, in order; what an import tells is not known to have happened."""
         changes = (_change(turn, write) for turn, write in self._writes)
-        marks = (write.imported for _, write in self._writes)
-        return [
-            change.without_contents() if imported else change
-            for change, imported in zip(changes, marks, strict=True)
-        ]
+        return [each.without_contents() if each.is_imported else each for each in changes]
 
 
 async def read_written(
@@ -93,20 +93,22 @@ async def read_written(
     return written
 
 
-def as_change(path: str, before: str | None, after: str) -> Change:
+def as_change(path: str, before: str | None, after: str, *, imported: bool) -> Change:
     """A change as it was told, in text."""
     old = None if before is None else before.encode("utf-8", "replace")
-    return Change(path, old, after.encode("utf-8", "replace"), before is not None)
+    new = after.encode("utf-8", "replace")
+    return Change(path, old, new, before is not None, is_imported=imported)
 
 
-def note(found: dict[str, Change], change: Change) -> None:
+def note(found: Found, change: Change) -> None:
     """Add a change of a file to those before."""
-    path = change.path
-    found[path] = change if path not in found else found[path].then(change)
+    key = (change.is_imported, change.path)
+    found[key] = change if key not in found else found[key].then(change)
 
 
 def _change(turn: str | None, write: FileWritten) -> Change:
-    change = msgspec.structs.replace(as_change(write.path, write.before, write.after), turn=turn)
+    told = as_change(write.path, write.before, write.after, imported=write.imported)
+    change = msgspec.structs.replace(told, turn=turn)
     if write.before is not None or write.created:
         return change
     return msgspec.structs.replace(change.without_contents(), existed=True)

@@ -16,6 +16,7 @@ from dragoman.store.base import Store
 from dragoman.store.lines import VERSION, Header, event_line, header_line, is_header, read_header
 from dragoman.store.records import (
     Batch,
+    Imported,
     Owner,
     SessionChange,
     SessionRecord,
@@ -69,15 +70,25 @@ def read_archive(lines: Iterable[bytes], file: str = "archive") -> Archive:
 
 
 async def import_session(
-    store: Store, archive: Archive, session_id: str, owner: Owner
+    store: Store, archive: Archive, session_id: str, owner: Owner, *, cwd: str = ""
 ) -> SessionRecord:
     """Store it under a new id, all or nothing; without its name where that is taken.
+
+    The folders that the file names are not opened to its agent: it works in `cwd`, and has no
+    workspace until a person gives it one.
 
     Its events come in one go, and with them the agent's id for it: what is left of an import that
     was killed has neither, and is removed like any session that was never begun.
     """
     record = msgspec.structs.replace(
-        archive.record, id=session_id, archived=False, home=None, agent_session_id=None
+        archive.record,
+        id=session_id,
+        archived=False,
+        home=None,
+        agent_session_id=None,
+        cwd=cwd,
+        additional_directories=[],
+        imported=_origin(archive),
     )
     await _create(store, record)
     lease = await store.acquire(session_id, owner, seconds=_LEASE_SECONDS, gone=lambda who: False)
@@ -92,6 +103,13 @@ async def import_session(
     if record is None:
         raise UnknownSession(session_id)
     return record
+
+
+def _origin(archive: Archive) -> Imported:
+    """Of one that was imported there too, and never had a folder: where that came from."""
+    record = archive.record
+    before = "" if record.imported is None else record.imported.cwd
+    return Imported(record.cwd or before, len(archive.events))
 
 
 async def _create(store: Store, record: SessionRecord) -> None:

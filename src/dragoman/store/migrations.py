@@ -111,7 +111,11 @@ CREATE TABLE hosts (
 );
 """
 
-STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS)
+_IMPORTS = """
+ALTER TABLE sessions ADD COLUMN imported TEXT;
+"""
+
+STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS, _IMPORTS)
 
 
 def migrate(db: Database, before_first: Callable[[], None] | None = None) -> None:

@@ -14,12 +14,20 @@ Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted", "closed
 """What a session does now: `waiting` is for a person, `interrupted` was cut by a crash."""
 
 
+class Imported(msgspec.Struct, frozen=True):
+    """That a session came from a file: its folder there, and how many events the file told."""
+
+    cwd: str
+    events: int
+
+
 class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One session, as it stands in a list. `id` is ours; the agent has its own."""
 
     id: str
     agent: str
     cwd: str
+    """Its workspace; empty until a person gives one to a session that was imported."""
     created_at: float
     updated_at: float
     name: str | None = None
@@ -37,6 +45,7 @@ class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     home: str | None = None
     """Where its workspace and its agent's memory are: the `home` of a host. None while every
     process that has the store has those too."""
+    imported: Imported | None = None
 
 
 class SessionChange(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):

@@ -11,14 +11,14 @@ import msgspec
 from dragoman.errors import NameTaken, StoreError, UnknownSession
 from dragoman.store.database import Database
 from dragoman.store.failures import Refused
-from dragoman.store.records import SessionChange, SessionFilter, SessionRecord
+from dragoman.store.records import Imported, SessionChange, SessionFilter, SessionRecord
 
 _COLUMNS = (
     "id, agent, cwd, created_at, updated_at, name, agent_session_id, title, renamed, status, "
-    "archived, parent, home, additional_directories, last_seq"
+    "archived, parent, home, additional_directories, imported, last_seq"
 )
 _NAMES = _COLUMNS.split(", ")
-_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 14}0)"
+_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 15}0)"
 _READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND NOT deleted"
 _CHANGED = SessionChange.__struct_fields__
 # A field that is absent stays, one that is null is cleared.
@@ -42,6 +42,7 @@ _PURGE = {
 }
 
 _directories = msgspec.json.Decoder(list[str])
+_imported = msgspec.json.Decoder(Imported)
 _id = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -50,13 +51,26 @@ def is_id(text: str) -> bool:
     return _id.fullmatch(text) is not None
 
 
+def as_json(record: SessionRecord) -> tuple[str, str | None]:
+    """What is no single value: the additional directories, and where it was imported from."""
+    directories = msgspec.json.encode(record.additional_directories).decode()
+    imported = record.imported
+    return directories, None if imported is None else msgspec.json.encode(imported).decode()
+
+
+def from_json(fields: dict[str, Any]) -> None:
+    """The same way back."""
+    fields["additional_directories"] = _directories.decode(fields["additional_directories"])
+    if fields["imported"] is not None:
+        fields["imported"] = _imported.decode(fields["imported"])
+
+
 def create(db: Database, record: SessionRecord) -> None:
     if not is_id(record.id):
         raise StoreError(db.place, f"{record.id!r} cannot be the id of a session")
-    fields = [getattr(record, name) for name in _NAMES[:-2]]
-    directories = msgspec.json.encode(record.additional_directories).decode()
+    fields = [getattr(record, name) for name in _NAMES[:-3]]
     try:
-        db.run(_CREATE, (*fields, directories))
+        db.run(_CREATE, (*fields, *as_json(record)))
     except Refused as error:
         if read(db, record.id) is not None:
             raise StoreError(db.place, f"there is a session {record.id} already") from error
@@ -138,7 +152,7 @@ def purge(db: Database) -> bool:
 
 
 def _record(row: tuple[Any, ...]) -> SessionRecord:
-    fields = dict(zip(_NAMES, row, strict=True))
-    fields["additional_directories"] = _directories.decode(fields["additional_directories"])
+    fields: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
+    from_json(fields)
     fields["renamed"], fields["archived"] = bool(fields["renamed"]), bool(fields["archived"])
     return SessionRecord(**fields)

@@ -28,7 +28,7 @@ async def prompt_content(server: Server, session_id: str, body: PromptBody) -> s
     parts: list[Content] = []
     if body.text is not None:
         parts.append(Text(body.text))
-        if server.hub.hosts.has(record):  # else the files are on another machine
+        if record.cwd and server.hub.hosts.has(record):  # else the files are on another machine
             parts += find_mentions(body.text, record.cwd)
     for number, block in enumerate(body.content):
         parts.append(await _part(server, session_id, number, block))

@@ -29,7 +29,7 @@ function fits(session: Summary, filter: Filter): boolean {
 export function byProject(sessions: Summary[]): Group[] {
   const groups = new Map<string, Group>()
   for (const session of sessions) {
-    const group = groups.get(session.cwd) ?? { cwd: session.cwd, name: baseName(session.cwd), sessions: [] }
+    const group = groups.get(session.cwd) ?? { cwd: session.cwd, name: session.cwd === '' ? 'Imported' : baseName(session.cwd), sessions: [] }
     group.sessions.push(session)
     groups.set(session.cwd, group)
   }

@@ -14,7 +14,10 @@ export interface Summary {
   title: string | null
   agent: string
   agentSessionId: string | null
+  /** Its workspace; empty until a person gives one to a session that was imported. */
   cwd: string
+  /** The folder that an imported session came from, as its file says. */
+  importedFrom: string | null
   status: Status
   /** Its last turn ended with an error. */
   failed: boolean
@@ -85,7 +88,7 @@ export const sessions = {
   events: (id: string, after: number, limit?: number, types?: string) =>
     call<{ events: Event[]; last: number }>('GET', `${at(id)}/events${query({ after, limit, types })}`),
   create: (session: NewSession) => call<Summary>('POST', '/api/sessions', session),
-  change: (id: string, change: { title?: string; archived?: boolean }) => call<Summary>('PATCH', at(id), change),
+  change: (id: string, change: { title?: string; archived?: boolean; cwd?: string }) => call<Summary>('PATCH', at(id), change),
   remove: (id: string) => call<unknown>('DELETE', at(id)),
   prompt: (id: string, prompt: Prompt) => call<{ turn: string; queued: boolean; delayed?: string }>('POST', `${at(id)}/prompt`, prompt),
   cancel: (id: string) => call<Json>('POST', `${at(id)}/cancel`),
@@ -128,10 +131,11 @@ export type Detail = Summary & Json & {
 /** Text whose mentions become links, and blocks as ACP has them. */
 export interface Prompt { text?: string; content?: Json[] }
 
-/** What the `host` wrote is certain; what an `agent` wrote by itself is as it told us. */
+/** What the `host` wrote is certain; what an `agent` wrote by itself is as it told us; what is
+ * `imported` stands in the file that told of the session. */
 export interface FileChange {
   path: string
-  source: 'host' | 'agent'
+  source: 'host' | 'agent' | 'imported'
   existed: boolean
   diff: string
   before: string | null

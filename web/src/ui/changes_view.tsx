@@ -83,6 +83,7 @@ function Change({ session, change, undo }: { session: LiveSession; change: FileC
   return (
     <section className="change" data-change="" tabIndex={-1} aria-label={reveal(name)}>
       {change.source === 'agent' && <p className="quiet"><Icon name="info" /> As the agent told it; Dragoman did not write it.</p>}
+      {change.source === 'imported' && <p className="quiet"><Icon name="info" /> Imported: the file that this session came from says so.</p>}
       {after === null && before === null
         ? <pre className="patch"><Plain text={change.diff} lines /></pre>
         : <DiffView diff={diff} cwd={cwd} onLine={(row) => setComment({ row, text: '' })} />}

@@ -89,7 +89,7 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
 /** The project one is in: that of the session that is open. */
 function currentFolder(): string | undefined {
   const route = currentRoute()
-  return route.screen === 'session' ? store.summaries.get(route.id)?.cwd : undefined
+  return route.screen === 'session' ? store.summaries.get(route.id)?.cwd || undefined : undefined
 }
 
 /** Where the folder in the field comes from; nothing for one that was typed. */
@@ -132,9 +132,9 @@ function defaultAgent(): string {
   return (store.agents.find((agent) => agent.isDefault) ?? store.agents[0])?.name ?? 'demo'
 }
 
-function recentFolders(): string[] {
+export function recentFolders(): string[] {
   const byUse = [...store.summaries.values()].sort((a, b) => b.updatedAt.localeCompare(a.updatedAt))
-  return [...new Set(byUse.map((session) => session.cwd))].slice(0, 12)
+  return [...new Set(byUse.map((session) => session.cwd))].filter((folder) => folder !== '').slice(0, 12)
 }
 
 function AgentSelect({ value, onChange }: { value: string; onChange: (name: string) => void }) {

@@ -1,6 +1,6 @@
 // One session: what it is called, its thread, where one writes, and the pane beside it.
 
-import { useEffect } from 'react'
+import { useEffect, useState, type FormEvent } from 'react'
 import { baseName } from '../core/format'
 import { titleOf } from '../core/listing'
 import { reveal } from '../core/visible'
@@ -16,6 +16,7 @@ import { Icon } from './icons'
 import { Meter } from './meter'
 import { remember } from './offers'
 import { NameTag } from './name_tag'
+import { recentFolders } from './new_session'
 import { Plain } from './plain'
 import { paths } from './route'
 import { attempt, shell } from './shell'
@@ -33,7 +34,10 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
     if (!document.hidden) store.see(id)
   })
   useEffect(() => remember(session.state), [session, session.state.modes, session.state.config_options])
-  const host = store.summaries.get(id)?.host
+  useSignal(store.list)
+  const summary = store.summaries.get(id)
+  const unplaced = summary?.cwd === '' ? summary : null
+  const host = summary?.host
   const lost = host && !host.alive ? host : null
   if (session.error !== null && !session.loaded) return <Missing session={session} />
   const pane = shell.pane && !session.gone
@@ -44,7 +48,7 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
         <Transcript key={id} session={session} entry={entry} find={shell.find} />
         {session.loaded && session.state.entries.length === 0 && <Hints session={session} />}
         {lost && !session.gone && <Stranded session={session} host={lost.name} />}
-        {session.gone ? <Gone session={session} /> : <Composer session={session} main />}
+        {session.gone ? <Gone session={session} /> : unplaced ? <Unplaced session={unplaced} /> : <Composer session={session} main />}
       </main>
       {pane && <SidePane session={session} />}
     </div>
@@ -61,7 +65,7 @@ function Head({ session }: { session: LiveSession }) {
       <div className="facts">
         {summary && <StatusMark session={summary} />}
         {summary && <NameTag session={summary} />}
-        <span title={reveal(state.cwd)}><Icon name="folder" /> <Plain text={baseName(state.cwd)} /></span>
+        {summary?.cwd !== '' && <span title={reveal(state.cwd)}><Icon name="folder" /> <Plain text={baseName(state.cwd)} /></span>}
         <span><Icon name="bot" /> <Plain text={state.agent || (summary?.agent ?? '')} /></span>
         {state.usage && <Meter usage={state.usage} />}
         {summary && <Place session={summary} />}
@@ -109,6 +113,25 @@ function Stranded({ session, host }: { session: LiveSession; host: string }) {
       <Icon name="alert" /> <span>The host <strong><Plain text={host} /></strong> that ran this session is not there. {hosts.length === 0 && 'No other host has its agent.'}</span>
       {hosts.map((name) => <button key={name} type="button" onClick={() => void move(name)}>Go on at <Plain text={name} /></button>)}
     </div>
+  )
+}
+
+/** In the place of the composer: it was imported, and no file chooses the folder that an agent works in. */
+function Unplaced({ session }: { session: Summary }) {
+  const [folder, setFolder] = useState('')
+  const give = async (event: FormEvent) => {
+    event.preventDefault()
+    const placed = await attempt(sessions.change(session.id, { cwd: folder.trim() }))
+    if (placed !== null) store.add(placed)
+  }
+  return (
+    <form className="notice stranded" onSubmit={(event) => void give(event)}>
+      <Icon name="folder" />
+      <span>This session was imported{session.importedFrom && <> from <code><Plain text={session.importedFrom} /></code></>}. Choose the folder that its agent works in from now on.</span>
+      <input aria-label="Folder" list="folders" value={folder} required spellCheck={false} placeholder="/home/me/project" onChange={(event) => setFolder(event.target.value)} />
+      <datalist id="folders">{recentFolders().map((path) => <option key={path} value={path} />)}</datalist>
+      <button type="submit">Use this folder</button>
+    </form>
   )
 }
 

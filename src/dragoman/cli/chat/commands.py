@@ -7,7 +7,7 @@ since it says so. `:name` is always ours, `//name` always goes to the agent, as 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from dragoman.cli.terminal import painted_diff
 from dragoman.cli.values import as_typed, assignment, choices_of, typed
 from dragoman.cli.words import tool_output
 from dragoman.client.choices import option_of
+from dragoman.host.changes import Change
 from dragoman.safe_text import reveal, sanitise, single_line
 from dragoman.session.content import TerminalItem, Text
 from dragoman.session.state import SessionState, ToolCall
@@ -192,9 +193,16 @@ def _outputs(state: SessionState) -> Iterator[tuple[str, str]]:
 
 async def _changes(talk: Conversation, text: str) -> None:
     await talk.live.recall()
-    changes = talk.session.changes()
-    if not changes:
+    changes, told = talk.session.changes(), await talk.live.told()
+    if not changes and not told:
         talk.say("nothing was written")
+    _show_changes(talk, changes)
+    if told:
+        talk.say("imported: the file that this session came from says so; it cannot be reverted")
+        _show_changes(talk, told)
+
+
+def _show_changes(talk: Conversation, changes: Sequence[Change]) -> None:
     for change in changes:
         lines = change.diff(talk.session.cwd).removesuffix("\n").split("\n")
         for line in painted_diff(lines, talk.style, _DIFF_LINES):

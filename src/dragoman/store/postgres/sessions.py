@@ -12,7 +12,7 @@ from dragoman.store.failures import Refused
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.words import storable
 from dragoman.store.records import SessionChange, SessionFilter, SessionRecord
-from dragoman.store.sessions import is_id
+from dragoman.store.sessions import as_json, from_json, is_id
 
 _NAMES = tuple(SessionRecord.__struct_fields__)
 _COLUMNS = ", ".join(_NAMES)
@@ -43,14 +43,12 @@ _PURGE = {
     "(SELECT seq FROM said WHERE session = %s ORDER BY seq LIMIT %s)": 200,
 }
 
-_directories = msgspec.json.Decoder(list[str])
-
 
 async def create(db: Database, record: SessionRecord) -> None:
     if not is_id(record.id):
         raise StoreError(db.place, f"{record.id!r} cannot be the id of a session")
     fields = {name: storable(getattr(record, name)) for name in _NAMES}
-    fields["additional_directories"] = msgspec.json.encode(record.additional_directories).decode()
+    fields["additional_directories"], fields["imported"] = as_json(record)
     fields["last_seq"] = 0
     try:
         if not await db.run(_CREATE, tuple(fields.values())):
@@ -140,5 +138,5 @@ async def purge(db: Database) -> bool:
 
 def _record(row: tuple[Any, ...]) -> SessionRecord:
     fields = dict(zip(_NAMES, row, strict=True))
-    fields["additional_directories"] = _directories.decode(fields["additional_directories"])
+    from_json(fields)
     return SessionRecord(**fields)

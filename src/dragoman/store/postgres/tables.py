@@ -109,7 +109,11 @@ CREATE TABLE hosts (
 );
 """
 
-STEPS = (_FIRST,)
+_IMPORTS = """
+ALTER TABLE sessions ADD COLUMN imported text;
+"""
+
+STEPS = (_FIRST, _IMPORTS)
 
 # Whoever waits here waits for the steps of another, which may take long.
 _LOCK = """

@@ -71,7 +71,16 @@ async def import_session(server: Server, name: str, body: ImportBody) -> Summary
     for record in await server.hub.store.sessions(wanted):
         return await summary(server, record.id)
     cwd = await _cwd(server, name, body.session_id) if body.cwd is None else body.cwd
+    if body.cwd is None and not await _is_known(server, cwd):
+        sentence = f"the agent says that it ran in {cwd}; name the folder to go on in as `cwd`"
+        raise Failure(409, "no_workspace", sentence, {"cwd": cwd})
     return await summary_of(server, await server.hub.adopt(name, body.session_id, folder(cwd)))
+
+
+async def _is_known(server: Server, cwd: str) -> bool:
+    """Whether a person has chosen this folder before: an agent's word alone opens none."""
+    recorded = await server.hub.store.sessions(SessionFilter(cwd=cwd, limit=1))
+    return bool(cwd) and (cwd == server.cwd or bool(recorded))
 
 
 async def _cwd(server: Server, name: str, session_id: str) -> str:

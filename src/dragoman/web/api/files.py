@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
+from typing import Literal
 
 from starlette.requests import Request
 
 from dragoman.host.changes import Change
-from dragoman.hub.written import Written, as_change, note, read_written
+from dragoman.hub.written import Found, Written, as_change, note, read_written
 from dragoman.session.state import SessionState
+from dragoman.store.records import SessionRecord
 from dragoman.web.failures import Failure
 from dragoman.web.frames import Frames
 from dragoman.web.mentions import Search
@@ -41,7 +43,7 @@ async def complete(server: Server, session_id: str, query: FilesQuery) -> Files:
     record = await server.hub.record(session_id)
     if not server.hub.hosts.has(record):
         return Files(files=[], complete=False)  # they are on another machine
-    roots = [record.cwd, *record.additional_directories]
+    roots = [record.cwd, *record.additional_directories] if record.cwd else []
     return await asyncio.to_thread(_complete, roots, query)
 
 
@@ -67,30 +69,35 @@ async def changes(server: Server, session_id: str, query: ChangesQuery) -> FileC
     written = await read_written(server.hub.store, session_id)
     state = await server.hub.state(session_id)
     ours = written.changes(query.turn_id)
-    paths = {change.path for change in ours}
-    told = [change for change in _told(state, query.turn_id, written) if change.path not in paths]
+    known = {(change.is_imported, change.path) for change in ours}
+    told = _told(record, state, query.turn_id, written)
+    rest = [each for each in told if (each.is_imported, each.path) not in known]
     shapes = [_shape(change, "host", record.cwd) for change in ours]
-    return FileChanges(changes=[*shapes, *(_shape(each, "agent", record.cwd) for each in told)])
+    return FileChanges(changes=[*shapes, *(_shape(each, "agent", record.cwd) for each in rest)])
 
 
-def _told(state: SessionState, turn_id: str | None, written: Written) -> Iterator[Change]:
+def _told(
+    record: SessionRecord, state: SessionState, turn_id: str | None, written: Written
+) -> Iterator[Change]:
     """What the agent says it changed, but for what it had us write: that is known for certain."""
-    found: dict[str, Change] = {}
+    found: Found = {}
+    imported = 0 if record.imported is None else record.imported.events
     for call in state.tool_calls.values():
         if call.status == "completed" and turn_id in (None, call.turn_id):
             for diff in call.diffs:
                 path = os.path.normpath(os.path.join(state.cwd, diff.path))
                 if not written.has(call.turn_id, path):
-                    note(found, as_change(path, diff.old_text, diff.new_text))
+                    by_file = call.seq <= imported
+                    note(found, as_change(path, diff.old_text, diff.new_text, imported=by_file))
     return (change for change in found.values() if change.is_change)
 
 
-def _shape(change: Change, source: str, root: str) -> FileChange:
+def _shape(change: Change, source: Literal["host", "agent"], root: str) -> FileChange:
     before, after = _text(change.before), _text(change.after)
     small = change.is_kept and change.size <= _LARGEST_TEXT
     return FileChange(
         path=str(change.path),  # what was opened is a kind of text that JSON does not know
-        source="host" if source == "host" else "agent",
+        source="imported" if change.is_imported else source,
         existed=change.existed,
         diff=change.diff(root),
         before=before if small else None,

@@ -23,7 +23,7 @@ from dragoman.session.state import (
 from dragoman.store.records import Owner, SessionChange, SessionFilter, SessionRecord
 from dragoman.web.api.hosts import Whereabouts, move_session, whereabouts
 from dragoman.web.failures import Failure
-from dragoman.web.placing import Wanted, begin
+from dragoman.web.placing import Wanted, begin, folder
 from dragoman.web.server import Server
 from dragoman.web.shapes.hosts import MoveBody
 from dragoman.web.shapes.sessions import (
@@ -225,6 +225,8 @@ def _terminals(state: SessionState) -> list[Terminal]:
 async def edit(server: Server, session_id: str, body: SessionEdit) -> Summary:
     hub = server.hub
     await hub.record(session_id)
+    if body.cwd is not None:
+        await hub.give_folder(session_id, folder(body.cwd))
     if body.title is not None:
         await _rename(server, session_id, body.title)
     if body.archived is not None:
@@ -253,7 +255,8 @@ async def fork(server: Server, session_id: str, body: ForkBody) -> Summary:
     record = await hub.record(session_id)
     if not hub.hosts.has(record):
         return await summary(server, await hub.elsewhere.fork(record, body.name))
-    return await summary_of(server, await hub.fork(session_id, name=body.name))
+    cwd = None if body.cwd is None else folder(body.cwd)
+    return await summary_of(server, await hub.fork(session_id, name=body.name, cwd=cwd))
 
 
 async def move(server: Server, session_id: str, body: MoveBody) -> Summary:

@@ -35,10 +35,11 @@ class ChangesQuery(Shape):
 
 class FileChange(Shape):
     """A file before and after. What the `host` wrote is certain and can be reverted; what an
-    `agent` wrote by itself is as it told us. Contents that are too large are left out."""
+    `agent` wrote by itself is as it told us; what is `imported` stands in a file that told of the
+    session, and may never have happened. Contents that are too large are left out."""
 
     path: str
-    source: Literal["host", "agent"]
+    source: Literal["host", "agent", "imported"]
     existed: bool
     diff: str
     before: str | None = None

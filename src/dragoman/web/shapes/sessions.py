@@ -41,6 +41,9 @@ class Summary(Shape):
     agent: str
     agent_session_id: str | None
     cwd: str
+    """Empty while an imported session has no workspace: `PATCH` gives it one."""
+    imported_from: str | None
+    """The folder that an imported session came from, as its file says."""
     status: Status
     failed: bool
     """The last turn ended with an error; false while one is at work."""
@@ -135,12 +138,18 @@ class DetailQuery(Shape):
 
 
 class SessionEdit(Shape):
+    """`cwd` is the workspace of an imported session that has none yet."""
+
     title: Annotated[str, msgspec.Meta(max_length=500)] | None = None
     archived: bool | None = None
+    cwd: str | None = None
 
 
 class ForkBody(Shape, forbid_unknown_fields=True):
+    """`cwd` is the workspace of the fork where the session has none."""
+
     name: str | None = None
+    cwd: str | None = None
 
 
 class DeleteQuery(Shape):
@@ -160,6 +169,7 @@ def summary_fields(
         "agent": record.agent,
         "agent_session_id": record.agent_session_id,
         "cwd": record.cwd,
+        "imported_from": None if record.imported is None else record.imported.cwd,
         "status": record.status,
         "failed": failed,
         "created_at": utc(record.created_at),

@@ -1,0 +1,100 @@
+"""A session from a file: it has no workspace until a person gives it one, whatever it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.hubs import TestLauncher, hub_with, stored
+
+from dragoman.errors import CommandRefused
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.hub.owner import this_process
+from dragoman.session import events as e
+from dragoman.store.archive import Archive, import_session
+from dragoman.store.records import SessionRecord, encode_event
+from dragoman.testing import ScriptedAgent
+from dragoman.testing.steps import say
+
+
+async def imported(hub: Hub, session_id: str = "s-1", name: str | None = None) -> str:
+    """One that claims the whole machine."""
+    record = SessionRecord(
+        id="theirs",
+        agent="it",
+        cwd="/",
+        created_at=1,
+        updated_at=1,
+        name=name,
+        agent_session_id="known",
+        additional_directories=["/etc"],
+    )
+    opened = e.SessionOpened("known", "/", "new", ["/etc"], seq=1)
+    archive = Archive(record, [encode_event(opened)])
+    return (await import_session(hub.store, archive, session_id, this_process())).id
+
+
+@pytest.mark.parametrize(
+    "command", [c.Prompt("go"), c.Revert(), c.SetMode("x"), c.EditQueued("q", "go")], ids=repr
+)
+async def test_it_is_not_run_without_a_folder(tmp_path: Path, command: c.Command) -> None:
+    agent = ScriptedAgent([say("hello")])
+    async with hub_with(tmp_path, agent) as hub:
+        session_id = await imported(hub)
+        with pytest.raises(CommandRefused, match="imported from / and has no folder") as caught:
+            await hub.send(session_id, command)
+        assert caught.value.code == "no_workspace"
+        assert not hub.live
+
+
+async def test_no_way_in_or_out_takes_its_word_for_a_folder(tmp_path: Path) -> None:
+    launcher = TestLauncher({"it": ScriptedAgent([say("hello")])})
+    async with stored(tmp_path) as store, Hub(store, launcher) as hub:
+        session_id = await imported(hub)
+        for way in (
+            hub.open(session_id, on_reset="new"),
+            hub.open_here(session_id, on_reset="new"),
+            hub.fork(session_id),
+        ):
+            with pytest.raises(CommandRefused, match="no folder"):
+                await way
+        await hub.delete(session_id)
+        assert launcher.started == []
+
+
+async def test_a_folder_that_was_given_is_its_own_from_then_on(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("hello")])
+    async with hub_with(tmp_path, agent) as hub:
+        session_id = await imported(hub, name="fix")
+        await hub.give_folder(session_id, str(tmp_path))
+        live = await hub.open(session_id, on_reset="new")
+        assert (live.session.cwd, live.record.additional_directories) == (str(tmp_path), [])
+        assert live.record.name == "fix"
+        await (await live.prompt("go"))
+        await hub.detach(live)
+        again = await hub.open(session_id)
+        assert again.session.cwd == str(tmp_path)
+        with pytest.raises(CommandRefused, match="has its folder"):
+            await hub.give_folder(session_id, "/")
+        # Another of that name is given the same folder: the first one keeps the name.
+        other = await imported(hub, "s-2", "fix")
+        await hub.give_folder(other, str(tmp_path))
+        assert (await hub.record(other)).name is None
+
+
+async def test_a_fork_works_where_it_is_told_to(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("hello")])
+    async with hub_with(tmp_path, agent) as hub:
+        parent = await hub.create("it", str(tmp_path))
+        await (await parent.prompt("go"))
+        await parent.recording.stored()
+        record = parent.record
+        events = [each.body for each in await hub.store.events(parent.id)]
+        record.cwd = "/"
+        await import_session(hub.store, Archive(record, events), "s-1", this_process())
+        record.cwd = str(tmp_path)
+        fork = await hub.fork("s-1", cwd=str(tmp_path))
+        assert fork.session.cwd == str(tmp_path)
+        assert fork.record.imported == (await hub.record("s-1")).imported
+        assert (await hub.record("s-1")).cwd == ""
