@@ -127,11 +127,15 @@ class Sanitiser:
 
     Holds no text, only where it is: an unterminated sequence of a gigabyte costs nothing. One
     that never ends hides the rest of its line and not more.
+
+    With `keep_hidden` only what could drive a terminal goes. Direction marks, soft hyphens and the
+    like stay: in a file they are part of the text.
     """
 
-    __slots__ = ("_last", "_out", "_state")
+    __slots__ = ("_keep_hidden", "_last", "_out", "_state")
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_hidden: bool = False) -> None:
+        self._keep_hidden = keep_hidden
         self._state = "text"
         self._last = ""
         self._out: list[str] = []
@@ -189,7 +193,8 @@ class Sanitiser:
         elif char in _C1_OPENERS:
             self._state = _C1_OPENERS[char]
         else:
-            shown = _shown(char, self._last)
+            hidden = not (_control.match(char) or _surrogate.match(char))
+            shown = char if self._keep_hidden and hidden else _shown(char, self._last)
             self._out.append(shown)
             # Nothing joins itself to a mark.
             self._last = char if shown == char else ""

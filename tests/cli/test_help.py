@@ -74,26 +74,44 @@ def test_a_command_that_cannot_be_understood_is_one_line(
 
 # ── a command that was typed wrong ────────────────────────────────────────────────────────────
 
-HINT = "dragoman: sent as a prompt; did you mean the command sessions?\n"
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("sessoins",), "'sessoins': did you mean dragoman sessions?"),
+        (("chatt",), "'chatt': did you mean dragoman chat?"),
+        (("--no-store", "sessions"), "options go after the command: dragoman sessions …"),
+        (("-a", "demo", "chat"), "options go after the command: dragoman chat …"),
+        (("-a", "demo", "sessions", "list"), "options go after the command: dragoman sessions …"),
+        (("help",), "'help': did you mean dragoman --help?"),
+        (("version",), "'version': did you mean dragoman --version?"),
+        (("doctor",), "'doctor': did you mean dragoman agents doctor?"),
+        (("login",), "'login': did you mean dragoman agents login?"),
+    ],
+)
+def test_a_word_that_must_be_a_command_is_not_sent_as_a_prompt(
+    dragoman: Dragoman, words: tuple[str, ...], complaint: str
+) -> None:
+    done = dragoman(*words, env={"DRAGOMAN_SETTINGS": str(quiet(dragoman))})
+    assert (done.code, done.out) == (2, "")
+    assert complaint in done.err
+    assert done.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("words", "hinted"),
+    "words",
     [
-        (("sessoins",), True),
-        (("--no-store", "sessions"), True),
-        (("--", "sessoins"), False),
-        (("run", "sessoins"), False),
-        (("surprise",), False),
-        (("list my sessoins",), False),
+        ("--", "sessoins"),
+        ("run", "chat"),
+        ("surprise",),
+        ("see",),
+        ("list my sessoins",),
+        ("--", "help"),
     ],
 )
-def test_a_word_that_is_almost_a_command_is_sent_with_a_hint(
-    dragoman: Dragoman, words: tuple[str, ...], hinted: bool
-) -> None:
+def test_any_word_can_be_sent(dragoman: Dragoman, words: tuple[str, ...]) -> None:
     done = dragoman(*words, env={"DRAGOMAN_SETTINGS": str(quiet(dragoman))})
-    assert (done.code, done.out) == (0, "nothing needed permission\n")
-    assert done.err == (HINT if hinted else "")
+    assert (done.code, done.out, done.err) == (0, "nothing needed permission\n", "")
 
 
 def quiet(dragoman: Dragoman) -> Path:
@@ -105,9 +123,9 @@ def quiet(dragoman: Dragoman) -> Path:
 def test_what_compares_words_is_imported_for_few_of_them() -> None:
     program = (
         "import sys; from dragoman.cli import parsers;"
-        "[parsers.hint_at_command(words) for words in (None, '', 'fix', 'see the test')];"
+        "[parsers.refuse_command(words) for words in (None, '', 'fix', 'see the test')];"
         "assert 'difflib' not in sys.modules;"
-        "parsers.hint_at_command('paint'); assert 'difflib' in sys.modules"
+        "parsers.refuse_command('paint'); assert 'difflib' in sys.modules"
     )
     subprocess.run((sys.executable, "-c", program), check=True, timeout=60)
 

@@ -102,6 +102,15 @@ def test_a_command_needs_no_settings_not_even_sound_ones(dragoman: Dragoman) -> 
             {"agent_servers": {"a": {"command": "x", "process": "none"}}},
             'agent_servers.a.process: expected either "shared" or "per-session"',
         ),
+        (
+            {"agent_server": {"mine": {"command": "goose"}}},
+            "agent_server: expected a known key; did you mean agent_servers?",
+        ),
+        ({"colour": 1}, "colour: expected one of $schema, agent_servers, mcp_servers"),
+        (
+            {"agent_servers": {"a": {"command": "x", "arg": []}}},
+            "agent_servers.a.arg: expected a known key; did you mean args?",
+        ),
         ({"mcp_servers": {}}, "mcp_servers: expected a list, not an object"),
         (
             {"mcp_servers": [{"command": "x"}]},

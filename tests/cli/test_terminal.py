@@ -92,7 +92,7 @@ class Shown:
         self.state = SessionState()
         status = Status(self.out, visible=False)
         self.view = {
-            "simple": lambda: SimpleView(self.out),
+            "simple": lambda: SimpleView(self.out, on_screen=True),
             "plain": lambda: PlainView(self.out),
             "terminal": lambda: TerminalView(status, Style(colour=colour)),
         }[kind]()

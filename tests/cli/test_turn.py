@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,35 @@ def test_two_dashes_force_a_prompt(dragoman: Dragoman) -> None:
 def test_without_a_prompt_standard_input_is_read_to_its_end(dragoman: Dragoman) -> None:
     done = dragoman(agent="telling", stdin="first\nsecond\n")
     assert r"text='first\nsecond\n'" in done.out
+
+
+def test_what_is_piped_in_follows_the_prompt(dragoman: Dragoman, tmp_path: Path) -> None:
+    done = dragoman("review this", agent="telling", stdin="a diff\n")
+    assert r"text='review this\n\na diff\n'" in done.out
+    done = dragoman("-f", "-", "review this", agent="telling", stdin="a diff\n")
+    assert r"text='review this\n\na diff\n'" in done.out
+    done = dragoman("alone", agent="telling", stdin="\n")
+    assert "text='alone'" in done.out
+
+
+def test_a_file_on_standard_input_follows_the_prompt(dragoman: Dragoman, tmp_path: Path) -> None:
+    (tmp_path / "diff").write_text("a diff")
+    with (
+        open(tmp_path / "diff") as file,
+        dragoman.started("review this", agent="telling", stdin=file.fileno()) as process,
+    ):
+        out, _ = process.communicate(timeout=60)
+    assert rb"text='review this\n\na diff'" in out
+
+
+def test_a_pipe_that_nobody_writes_to_does_not_hold_up_a_prompt(dragoman: Dragoman) -> None:
+    reader, writer = os.pipe()
+    with dragoman.started("go", agent="telling", stdin=reader) as process:
+        out, err = process.communicate(timeout=60)
+    os.close(reader)
+    os.close(writer)
+    assert b"text='go'" in out
+    assert err.startswith(b"dragoman: standard input is not part of the prompt: nothing came")
 
 
 def test_the_prompt_can_come_from_a_file(dragoman: Dragoman, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ class _Reader:
         self._file = file
 
     def settings(self, document: Any) -> Settings:
-        top = self._object(document, "", {"agent_servers", "mcp_servers"}, loose=True)
+        top = self._object(document, "", {"agent_servers", "mcp_servers", "$schema"})
         servers = self._object(top.get("agent_servers", {}), "agent_servers")
         return Settings(
             agents={
@@ -107,7 +107,7 @@ class _Reader:
     def _agent(self, name: str, value: Any, place: str) -> AgentSettings:
         known = {"command", "args", "env", "url", "headers", "files"}
         known |= {"quirks", "process", "protocol", "proxies", "type"}
-        entry = self._object(value, place, known, loose=True)
+        entry = self._object(value, place, known)
         files, target = self._target(entry, place)
         return AgentSettings(
             name=name,
@@ -221,14 +221,12 @@ class _Reader:
 
     # ── values ────────────────────────────────────────────────────────────────────────────────
 
-    def _object(
-        self, value: Any, place: str, known: set[str] | None = None, *, loose: bool = False
-    ) -> dict[str, Any]:
+    def _object(self, value: Any, place: str, known: set[str] | None = None) -> dict[str, Any]:
         match value:
             case {**entries}:
-                unknown = sorted(set(entries) - known) if known and not loose else []
-                if unknown:
-                    self._fail(f"{place}.{unknown[0]}", "no such key here")
+                for key in entries:
+                    if known is not None and key not in known:
+                        self._fail(f"{place}.{key}".lstrip("."), _known_keys(key, known))
                 return entries
             case _:
                 return self._fail(place, f"an object, not {_kind(value)}")
@@ -277,6 +275,15 @@ class _Reader:
 
     def _fail(self, place: str, expected: str) -> Any:
         raise ConfigError(self._file, place, expected)
+
+
+def _known_keys(key: str, known: set[str]) -> str:
+    import difflib  # only when there is something to complain about
+
+    meant = difflib.get_close_matches(key, sorted(known), n=1)
+    return (
+        f"a known key; did you mean {meant[0]}?" if meant else f"one of {', '.join(sorted(known))}"
+    )
 
 
 def _kind(value: object) -> str:

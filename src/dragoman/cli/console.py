@@ -32,7 +32,7 @@ class Console:
     def _view(self, output: str) -> View:
         match output:
             case "simple":
-                return SimpleView(self.writer)
+                return SimpleView(self.writer, on_screen=sys.stdout.isatty())
             case "text" if can_draw(sys.stdout):
                 return TerminalView(self.status, self.style)
             case "text":

@@ -43,7 +43,7 @@ def _run(words: list[str]) -> int:
     command = words.pop(0) if named else "run"
     arguments = parsers.parsed(command, words)
     if not named and "--" not in words:
-        parsers.hint_at_command(arguments.prompt)
+        parsers.refuse_command(arguments.prompt)
     _take_store(getattr(arguments, "store", None))
     if command in _TALKS:
         import_module("dragoman.process.launch").warm_up()  # it gets ready while we import

@@ -28,11 +28,11 @@ def _meant_choice(message: str) -> str:
     return "" if meant is None else f"; did you mean {meant}?"
 
 
-def close_to(word: str, words: Iterable[str]) -> str | None:
+def close_to(word: str, words: Iterable[str], likeness: float = 0.75) -> str | None:
     """The one that is almost the same."""
     import difflib
 
-    return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.75)), None)
+    return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=likeness)), None)
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
@@ -187,10 +187,15 @@ def _add_permission_options(parser: argparse.ArgumentParser) -> None:
 def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     """What to say and how to show the answer."""
     parser.add_argument(
-        "prompt", metavar="PROMPT", nargs="?", help="what to say (default: standard input)"
+        "prompt",
+        metavar="PROMPT",
+        nargs="?",
+        help="what to say, before what is piped in, if anything",
     )
     prompt = parser.add_argument_group("prompt and output")
-    prompt.add_argument("-f", "--file", metavar="FILE", help="read the prompt from a file")
+    prompt.add_argument(
+        "-f", "--file", metavar="FILE", help="read the prompt from a file; - is standard input"
+    )
     prompt.add_argument(
         "--attach",
         metavar="FILE",

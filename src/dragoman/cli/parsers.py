@@ -67,11 +67,29 @@ def parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def hint_at_command(prompt: str | None) -> None:
-    """A prompt of one word may be a command that was typed wrong, or in the wrong place."""
-    if (meant := _meant_command(prompt)) is not None:
-        guard = import_module("dragoman.cli.guard")
-        guard.tell(f"sent as a prompt; did you mean the command {meant}?")
+_ELSEWHERE = {
+    "help": "--help",
+    "version": "--version",
+    "login": "agents login",
+    "logout": "agents logout",
+    "doctor": "agents doctor",
+    "install": "agents install",
+}
+"""What people type for a command that is called otherwise here."""
+
+
+def refuse_command(prompt: str | None) -> None:
+    """Refuse a prompt that is one word and must be a command: typed wrong, or after an option. A
+    usage error, which ends the process."""
+    if prompt is None:
+        return
+    if prompt in COMMANDS:
+        how = f"options go after the command: dragoman {prompt} …"
+    elif (meant := _ELSEWHERE.get(prompt) or _meant_command(prompt)) is not None:
+        how = f"did you mean dragoman {meant}?"
+    else:
+        return
+    parser_for("run").error(f"{prompt!r}: {how} To send it as a prompt: dragoman -- {prompt}")
 
 
 def _meant_command(prompt: str | None) -> str | None:
@@ -81,12 +99,15 @@ def _meant_command(prompt: str | None) -> str | None:
     alike = [
         name for name in COMMANDS if name[:1] == prompt[:1] and abs(len(name) - len(prompt)) < 3
     ]
-    return options.close_to(prompt, alike) if alike else None
+    # Short words are words: "see" is not "serve".
+    return options.close_to(prompt, alike, 0.8) if alike and len(prompt) > 3 else None
 
 
 def _complaint(word: str, command: str, prompt: str | None) -> str:
     if word.startswith("-") and word != "-":
         return f"there is no option {word}"
+    if command == "run" and prompt in COMMANDS:
+        return f"unexpected argument {word!r}: options go after the command: dragoman {prompt} …"
     if command == "run" and (meant := _meant_command(prompt)) is not None:
         return f"unexpected argument {word!r}: did you mean the command {meant}?"
     if command == "run":

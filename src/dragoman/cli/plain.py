@@ -26,11 +26,14 @@ OUTPUT_LINES = 40
 
 
 class SimpleView:
-    """The answer alone; messages that something stands between begin on a new line."""
+    """The answer alone; messages that something stands between begin on a new line.
 
-    def __init__(self, out: Writer) -> None:
+    `on_screen`: a person looks at it, so characters that hide are shown as marks.
+    """
+
+    def __init__(self, out: Writer, *, on_screen: bool) -> None:
         self._out = out
-        self._safe = Sanitiser()
+        self._safe = Sanitiser(keep_hidden=not on_screen)
         self._at_start = True
         self._entry: int | None = None
 

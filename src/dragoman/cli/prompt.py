@@ -12,6 +12,9 @@ from dragoman.client.mentions import find_mentions
 from dragoman.client.prompts import MAX_ATTACHMENT_BYTES
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 
+PIPE_SECONDS = 1.0
+"""How long to wait for the first byte of a pipe that comes along with a prompt."""
+
 
 def is_wanted(options: argparse.Namespace) -> bool:
     """Lists alone need no prompt, and then standard input is not read."""
@@ -31,11 +34,12 @@ def with_mentions(said: list[Content], cwd: str) -> list[Content]:
 
 
 def _text(options: argparse.Namespace) -> str:
-    if options.prompt is not None and options.file is not None:
+    if options.prompt is not None and options.file not in (None, "-"):
         raise UsageError("give the prompt as an argument or with --file, not both")
     if options.prompt is not None:
         # What the shell passed on may hold bytes that are not text; the wire carries text only.
         text = os.fsencode(options.prompt).decode("utf-8", "replace")
+        text = _joined(text, _piped(patient=options.file == "-"))
     elif options.file not in (None, "-"):
         text = _read_file(options.file).decode("utf-8", "replace")
     else:
@@ -43,6 +47,34 @@ def _text(options: argparse.Namespace) -> str:
     if not text.strip():
         raise UsageError("the prompt is empty; give it as an argument, with --file, or by a pipe")
     return text
+
+
+def _joined(text: str, piped: str) -> str:
+    return f"{text}\n\n{piped}" if text.strip() and piped.strip() else text
+
+
+def _piped(*, patient: bool) -> str:
+    """What is piped in beside a prompt, as in `git diff | dragoman "review this"`.
+
+    A program that starts us may leave us a pipe that nobody ever writes to, so unless it was asked
+    for, it is not waited for longer than a moment.
+    """
+    import select
+    import stat
+
+    try:
+        kind = os.fstat(0).st_mode
+    except OSError:
+        return ""  # it is closed
+    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
+        return ""
+    if not patient and not select.select([0], [], [], PIPE_SECONDS)[0]:
+        tell(
+            f"standard input is not part of the prompt: nothing came within {PIPE_SECONDS:.0f} s"
+            " (`-f -` waits for it, `</dev/null` says that there is none)"
+        )
+        return ""
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
 def _read_standard_input() -> str:

@@ -116,6 +116,12 @@ failing_tool = ScriptedAgent(
         )
     ]
 )
+HEBREW = (
+    "\u05e9\u05dc\u05d5\u05dd\u200f (\u200eok\u200e) \u00ad\ufeff\u200b"
+    " \U0001f3f4\U000e0067\U000e0062\U000e007f"
+)
+"""With direction marks, a soft hyphen, zero width characters and a flag made of tags."""
+hebrew = ScriptedAgent([say(HEBREW[:9]), say(HEBREW[9:])])
 talkative_tool = ScriptedAgent(
     [
         lambda turn: turn.tool_call(
