@@ -38,8 +38,8 @@ DragomanError
 │   ├── SessionElsewhere     its workspace is on another host
 │   └── CommandRefused       what was asked of a session makes no sense there, or not any more
 ├── StoreError               the store could not do it, and has done nothing of it
-│   ├── StoreAway            the database cannot be reached now
-│   ├── StoreFull            there is no room on the disk
+│   ├── StoreAway            the database cannot be used now
+│   │   └── StoreFull        there is no room on the disk
 │   ├── StoreCorrupt         what is stored cannot be trusted any more
 │   └── SequenceGap          events that do not follow those stored
 ├── UnknownHost              no host that is there is meant
@@ -423,11 +423,11 @@ class StoreError(DragomanError):
 
 
 class StoreAway(StoreError):
-    """The database cannot be reached now; it may be back at any moment."""
+    """The database cannot be used now; it may be back at any moment."""
 
 
-class StoreFull(StoreError):
-    """There is no room for what should be stored."""
+class StoreFull(StoreAway):
+    """There is no room for what should be stored; there may be again at any moment."""
 
 
 class StoreCorrupt(StoreError):

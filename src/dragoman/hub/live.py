@@ -19,6 +19,7 @@ from dragoman.errors import (
     SessionGone,
     SessionNotContinued,
     StoreAway,
+    StoreFull,
     Unsupported,
 )
 from dragoman.host.changes import Change
@@ -138,10 +139,14 @@ class Live:
         if patiently:
             await self.recording.settled()
         elif not await self.recording.stored():
-            return reply | {"delayed": _DELAYED}
+            return reply | {"delayed": self._delayed()}
         if self.recording.error is not None:
             raise _refused(self.id, self.recording.error)
         return reply
+
+    def _delayed(self) -> str:
+        reason = (self._store.away or "the database was away").partition(":")[0]
+        return f"{reason}: {_DELAYED}"
 
     async def _on_record(self) -> None:
         """A turn that is not on record is not run: another host may have taken the session, and
@@ -277,8 +282,8 @@ class Live:
 
 
 _DELAYED = (
-    "the database cannot be reached: what was asked for is kept on this host, and goes on when it "
-    "is back, unless another host has taken the session by then"
+    "what was asked for is kept on this host, and goes on when it is back, unless another host has "
+    "taken the session by then"
 )
 _CODES: dict[type[DragomanError], str] = {
     Unsupported: "unsupported",
@@ -289,6 +294,7 @@ _CODES: dict[type[DragomanError], str] = {
     RevertConflict: "conflict",
     AuthRequired: "auth_required",
     StoreAway: "store_away",
+    StoreFull: "store_full",
 }
 
 

@@ -8,13 +8,19 @@ from dragoman.errors import StoreCorrupt, StoreError, StoreFull
 
 
 class Refused(StoreError):
-    """A row that the tables do not take: something must be unique and is not. Never leaves here."""
+    """A row that the tables do not take, whatever else they take."""
+
+
+class Duplicate(Refused):
+    """Something must be unique and is not. Never leaves here."""
 
 
 def store_error(place: str, error: apsw.Error) -> StoreError:
     """The exception for callers; `place` is the database's file."""
     match error:
         case apsw.ConstraintError():
+            return Duplicate(place, f"the database refused a row: {error}")
+        case apsw.TooBigError() | apsw.MismatchError() | apsw.RangeError():
             return Refused(place, f"the database refused a row: {error}")
         case apsw.FullError():
             return StoreFull(place, "there is no room left for what should be stored")

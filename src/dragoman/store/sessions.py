@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.errors import NameTaken, StoreError, UnknownSession
 from dragoman.store.database import Database
-from dragoman.store.failures import Refused
+from dragoman.store.failures import Duplicate
 from dragoman.store.records import Imported, SessionChange, SessionFilter, SessionRecord
 
 _COLUMNS = (
@@ -71,7 +71,7 @@ def create(db: Database, record: SessionRecord) -> None:
     fields = [getattr(record, name) for name in _NAMES[:-3]]
     try:
         db.run(_CREATE, (*fields, *as_json(record)))
-    except Refused as error:
+    except Duplicate as error:
         if read(db, record.id) is not None:
             raise StoreError(db.place, f"there is a session {record.id} already") from error
         raise NameTaken(record.id, record.name or "") from error
@@ -118,7 +118,7 @@ def change_records(db: Database, changes: Sequence[tuple[int, int | None, dict[s
     """By key: the last sequence, and the fields that change. Raises NameTaken."""
     try:
         db.run(_CHANGE, (msgspec.json.encode(changes).decode(),))
-    except Refused as error:
+    except Duplicate as error:
         key, _, fields = next(each for each in changes if each[2].get("name") is not None)
         session_id = db.rows(_ID, (key,))[0][0]
         raise NameTaken(session_id, fields["name"]) from error

@@ -117,8 +117,8 @@ SELECT key, n, row_number() OVER (), 'x'::bytea FROM dragoman.sessions,
 class Noting(Database):
     """Notes what it is asked."""
 
-    def __init__(self, db: Database) -> None:
-        super().__init__(db.connection, db.place)
+    def __init__(self, db: Database, address: Address) -> None:
+        super().__init__(db.connection, address)
         self.asked: list[tuple[str, Sequence[Any]]] = []
 
     async def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -135,7 +135,7 @@ async def test_a_page_of_a_long_session_costs_a_page(tmp_path: Path) -> None:
     address = empty_database()
     async with opened(address, tmp_path):
         pass
-    db = Noting(await Database.connect(Address(address)))
+    db = Noting(await Database.connect(Address(address)), Address(address))
     for statement in (MANY_SESSIONS, ONE_OF_THEM_LONG, "ANALYZE"):
         await db.run(statement)
     page = await events.events(db, events.Wanted("s1", 7, 1000))

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import DragomanError, LeaseLost, NameTaken, SequenceGap, UnknownSession
-from dragoman.store.failures import Refused
+from dragoman.store.failures import Duplicate, Refused
 from dragoman.store.postgres.arrays import Blobs, Integers
 from dragoman.store.postgres.database import CHANNEL, Database
 from dragoman.store.postgres.sessions import change_records
@@ -194,15 +194,21 @@ async def append_all(db: Database, all_sent: Sequence[Sent]) -> list[int | Drago
         appending = Appending(db.place, found)
         accepted = [_tried(appending, sent) for sent in all_sent]
         before = await appending.write(db)
-    except Refused:
+    except Refused as error:
         await db.roll_back()
         if len(all_sent) > 1:
             raise
-        return [NameTaken(all_sent[0].lease.session_id, str(all_sent[0].batch.change.name))]
+        return [_refused(all_sent[0], error)]
     except BaseException:
         await db.roll_back()
         raise
     return [await _position(db, before, each) for each in accepted]
+
+
+def _refused(sent: Sent, error: Refused) -> DragomanError:
+    if isinstance(error, Duplicate) and sent.batch.change.name:
+        return NameTaken(sent.lease.session_id, sent.batch.change.name)
+    return error
 
 
 def _tried(appending: Appending, sent: Sent) -> Accepted | DragomanError:

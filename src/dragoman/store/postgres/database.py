@@ -47,19 +47,17 @@ class Database:
     """One connection, for one task at a time. Every method raises StoreError; StoreAway when the
     database has gone."""
 
-    def __init__(self, connection: psycopg.AsyncConnection[TupleRow], place: str) -> None:
-        self.place = place
+    def __init__(self, connection: psycopg.AsyncConnection[TupleRow], address: Address) -> None:
+        self.place = address.shown
         self.connection = connection
+        self._address = address
+        self._is_spoiled = False
         self._bound: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
     async def connect(cls, address: Address) -> Database:
-        try:
-            connection = await psycopg.AsyncConnection.connect(address.conninfo, autocommit=True)
-        except psycopg.Error as error:
-            raise connect_error(address.shown, error) from None
-        db = cls(connection, address.shown)
+        db = cls(await _connected(address), address)
         try:
             with db.within(10.0):
                 await db.run(_SETTINGS)
@@ -71,6 +69,12 @@ class Database:
     @property
     def is_lost(self) -> bool:
         return self.connection.closed
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether something failed in a pipeline: then the driver may take a statement for prepared
+        that the server does not know, and every later use of it would fail."""
+        return self._is_spoiled
 
     @property
     def pid(self) -> int:
@@ -108,9 +112,13 @@ class Database:
     @asynccontextmanager
     async def together(self) -> AsyncGenerator[None]:
         """What is run in here is sent at once; only what is read has to be waited for."""
-        with self._translated():
-            async with self.connection.pipeline():
-                yield
+        try:
+            with self._translated():
+                async with self.connection.pipeline():
+                    yield
+        except BaseException:
+            self._is_spoiled = True
+            raise
         self._await_answer()
 
     @asynccontextmanager
@@ -125,9 +133,20 @@ class Database:
             raise
 
     async def roll_back(self) -> None:
+        """On a connection that was spoiled it is the server that does so, when that is closed."""
         with suppress(StoreError):
-            if not self.is_lost:
+            if self._is_spoiled:
+                await self._replace()
+            elif not self.is_lost:
                 await self.run("ROLLBACK")
+
+    async def _replace(self) -> None:
+        """Only one that writes has pipelines, and it needs no other settings than these."""
+        await self.close()
+        self.connection = await _connected(self._address)
+        self._is_spoiled = False
+        self._await_answer()
+        await self.run(_SETTINGS)
 
     @contextmanager
     def within(self, seconds: float) -> Generator[None]:
@@ -157,8 +176,15 @@ class Database:
     def _translated(self) -> Generator[None]:
         try:
             yield
-        except psycopg.Error as error:
+        except (psycopg.Error, OSError) as error:
             raise (lost if self.is_lost else store_error)(self.place, error) from error
+
+
+async def _connected(address: Address) -> psycopg.AsyncConnection[TupleRow]:
+    try:
+        return await psycopg.AsyncConnection.connect(address.conninfo, autocommit=True)
+    except (psycopg.Error, OSError) as error:
+        raise connect_error(address.shown, error) from None
 
 
 def cut(connection: psycopg.AsyncConnection[TupleRow] | psycopg.Connection[TupleRow]) -> None:

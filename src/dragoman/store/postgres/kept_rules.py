@@ -22,7 +22,7 @@ from dragoman.host.matching import Rule
 from dragoman.host.rulebook import StoredRule
 from dragoman.store.postgres import news
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.failures import TOO_LONG
+from dragoman.store.postgres.failures import took_too_long
 from dragoman.store.postgres.jobs import Job
 from dragoman.store.postgres.link import Link, Outage
 from dragoman.store.postgres.rules import (
@@ -115,7 +115,7 @@ class KeptRules:
         return None
 
     def _not_read(self, error: StoreError) -> None:
-        if isinstance(error.__cause__, TOO_LONG):
+        if took_too_long(error):
             logger.warning("the permission rules last known hold: %s", error)
         elif not isinstance(error, StoreAway):
             self._error = error

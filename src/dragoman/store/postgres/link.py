@@ -11,9 +11,10 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from copy import copy
 from typing import TypeVar
 
-from dragoman.errors import StoreAway, StoreError
+from dragoman.errors import StoreAway, StoreError, StoreFull
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 
@@ -38,12 +39,22 @@ class Outage:
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self.reason = ""
+        self._error = StoreAway(place, "the database cannot be reached")
         self._since: float | None = None
 
     @property
     def is_on(self) -> bool:
         return self._since is not None
+
+    @property
+    def reason(self) -> str:
+        return self._error.reason
+
+    @property
+    def sentence(self) -> str:
+        """What is the matter, for people; `reason` has the details."""
+        is_full = isinstance(self._error, StoreFull)
+        return f"the database {'has no room left' if is_full else 'cannot be reached'}"
 
     @property
     def seconds(self) -> float:
@@ -54,7 +65,7 @@ class Outage:
         return self.seconds > PATIENCE_SECONDS
 
     def begins(self, error: StoreAway) -> None:
-        self.reason = error.reason
+        self._error = error
         if self._since is None:
             self._since = time.monotonic()
             logger.warning("%s; what happens meanwhile is kept here until it is back", error)
@@ -65,7 +76,8 @@ class Outage:
             self._since = None
 
     def error(self) -> StoreAway:
-        return StoreAway(self.place, self.reason or "the database cannot be reached")
+        """What began it, or was last said of it, for whoever waits."""
+        return copy(self._error)
 
 
 class Link:
@@ -89,6 +101,8 @@ class Link:
         self._db = db
         self._reads_within = reads_within
         self._is_proven = True
+        self._must_work = False
+        """Whether the database answers, and only what failed can show that it works again."""
         self._lock = asyncio.Lock()
         self._next_try = 0.0
         self._pause = _FIRST_PAUSE
@@ -113,16 +127,33 @@ class Link:
 
     async def once(self, work: Callable[[Database], Awaitable[T]], *, is_long: bool = False) -> T:
         """Raises StoreAway when there is no connection, or none any more."""
+        result = await self._tried(work, is_long=is_long)
+        self._prove()
+        return result
+
+    async def _tried(
+        self,
+        work: Callable[[Database], Awaitable[T]],
+        *,
+        is_long: bool = False,
+        looks: bool = False,
+    ) -> T:
         async with self._lock:
             db = await self._connected()
             try:
                 with db.within(WORK_SECONDS if is_long else ANSWER_SECONDS):
-                    result = await work(db)
+                    return await work(db)
             except StoreAway as error:
+                # A full disk lets us in and answers: only what is written shows that there is room.
+                self._must_work |= not (looks or db.is_lost or self._only_reads)
                 await self._lose(error)
                 raise
-            self._prove()
-            return result
+            finally:
+                await self._drop_spoiled()
+
+    @property
+    def _only_reads(self) -> bool:
+        return self._reads_within is not None
 
     @property
     def pid(self) -> int | None:
@@ -162,7 +193,7 @@ class Link:
         """Only what a connection is for shows that the database is back: a copy that cannot be
         written lets us in too."""
         if not self._is_proven:
-            self._is_proven, self._pause = True, _FIRST_PAUSE
+            self._is_proven, self._must_work, self._pause = True, False, _FIRST_PAUSE
             self._outage.ends()
 
     def _put_off(self, error: StoreAway) -> None:
@@ -179,13 +210,15 @@ class Link:
             while not self._is_proven and not self._is_closed:
                 await asyncio.sleep(max(self.seconds_to_next_try, _FIRST_PAUSE))
                 with suppress(StoreError):
-                    await self.once(self._look)
+                    await self._tried(self._look, looks=True)
+                    if not self._must_work:
+                        self._prove()
         finally:
             self._returning = None
 
     async def _look(self, db: Database) -> None:
         row = await db.row("SHOW transaction_read_only")
-        if self._reads_within is None and row == ("on",):
+        if not self._only_reads and row == ("on",):
             raise StoreAway(db.place, "the database can only be read now")
 
     async def _lose(self, error: StoreAway) -> None:
@@ -193,6 +226,11 @@ class Link:
         if db is not None:
             await db.close()
         self._put_off(error)
+
+    async def _drop_spoiled(self) -> None:
+        if self._db is not None and (self._db.is_spoiled or self._db.is_lost):
+            db, self._db = self._db, None
+            await db.close()
 
     async def aclose(self) -> None:
         """After what is under way."""

@@ -77,7 +77,7 @@ class Outbox:
             file.flush()
             os.fsync(file.fileno())
         logger.error(
-            "session %s was taken over, or deleted: %d of its events are in %s alone",
+            "session %s was taken over, deleted or refused: %d of its events are in %s alone",
             lease.session_id,
             len(events),
             path,

@@ -138,11 +138,11 @@ class PostgresRules:
         try:
             with _bounded(connection):
                 return work(connection)
-        except psycopg.Error as error:
-            if connection.closed:
+        except (psycopg.Error, OSError) as error:
+            failed = (lost if connection.closed else store_error)(place, error)
+            if isinstance(failed, StoreAway):
                 self._drop()
-                raise lost(place, error) from error
-            raise store_error(place, error) from error
+            raise failed from error
 
     def _connected(self) -> _Connection:
         try:

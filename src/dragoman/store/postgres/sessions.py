@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import NameTaken, StoreError, UnknownSession
-from dragoman.store.failures import Refused
+from dragoman.store.failures import Duplicate
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.words import storable
 from dragoman.store.records import SessionChange, SessionFilter, SessionRecord
@@ -53,7 +53,7 @@ async def create(db: Database, record: SessionRecord) -> None:
     try:
         if not await db.run(_CREATE, tuple(fields.values())):
             raise StoreError(db.place, f"there is a session {record.id} already")
-    except Refused as error:
+    except Duplicate as error:
         raise NameTaken(record.id, record.name or "") from error
 
 
@@ -89,7 +89,7 @@ async def change(db: Database, session_id: str, changes: SessionChange) -> Sessi
     key = await key_of(db, session_id)
     try:
         await change_records(db, [(key, None, msgspec.to_builtins(changes))])
-    except Refused as error:
+    except Duplicate as error:
         raise NameTaken(session_id, str(changes.name)) from error
     row = await db.row(_READ, (session_id,))
     if row is None:
@@ -100,7 +100,7 @@ async def change(db: Database, session_id: str, changes: SessionChange) -> Sessi
 async def change_records(
     db: Database, changes: Sequence[tuple[int, int | None, dict[str, Any]]]
 ) -> None:
-    """By key: the last sequence, and the fields that change. Raises Refused for a name that is
+    """By key: the last sequence, and the fields that change. Raises Duplicate for a name that is
     taken."""
     given = [(key, last, _storable(fields)) for key, last, fields in changes]
     await db.run(_CHANGE, (msgspec.json.encode(given).decode(),))

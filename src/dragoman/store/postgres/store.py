@@ -46,8 +46,8 @@ logger = logging.getLogger("dragoman.store")
 T = TypeVar("T")
 
 _DELAYED = (
-    "the database cannot be reached: what runs goes on, but is stored and shown only when it is "
-    "back; until then nothing else is begun"
+    "{}: what runs goes on, but is stored and shown only when it is back; until then nothing else "
+    "is begun"
 )
 SEARCH_SECONDS = 5.0
 """After that long a search is given up: it takes the database's time from all others."""
@@ -114,7 +114,7 @@ class PostgresStore:
 
     @property
     def away(self) -> str | None:
-        return _DELAYED if self.outage.is_on else None
+        return _DELAYED.format(self.outage.sentence) if self.outage.is_on else None
 
     async def aclose(self) -> None:
         await self._writer.aclose()

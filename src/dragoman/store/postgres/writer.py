@@ -26,7 +26,7 @@ from dragoman.errors import (
 from dragoman.store.failures import Refused
 from dragoman.store.postgres.appending import TELL, Sent, append_all, off_record
 from dragoman.store.postgres.database import LOCK_SECONDS, SCHEMA, Database
-from dragoman.store.postgres.failures import AGAIN, BLOCKED
+from dragoman.store.postgres.failures import BLOCKED, is_worth_another_try
 from dragoman.store.postgres.jobs import AnyJob, Append, Doubt, Job, has_succeeded, is_much, settle
 from dragoman.store.postgres.link import Link, Outage
 from dragoman.store.postgres.outbox import Outbox
@@ -152,7 +152,7 @@ class Writer:
             except Exception as error:
                 logger.exception("the store could not write")
                 self._must_stay |= any(append.kept for append in self._appends())
-                self._fail(self._unit, error)
+                self._fail(self._unit, StoreError(self._outage.place, f"it could not: {error!r}"))
             self._unit = []
         self._outbox.close()
 
@@ -219,11 +219,14 @@ class Writer:
             except StoreAway:
                 job.lost += 1
                 raise
-            except Exception as error:
-                if not isinstance(error.__cause__, AGAIN) or tried == _TRIES:
+            except StoreError as error:
+                if not is_worth_another_try(error) or tried == _TRIES:
                     settle(job, error)
                     return
                 await self._make_way(error, db)
+            except Exception as error:
+                settle(job, error)
+                return
 
     async def _committed(self, job: Job[T], db: Database) -> T:
         try:
@@ -264,19 +267,31 @@ class Writer:
     async def _append(self, appends: Sequence[Append], db: Database, tried: int = 1) -> None:
         try:
             results = await append_all(db, [append.sent for append in appends])
-        except StoreAway:
-            for append in appends:
-                append.sent.again = True
-            raise
-        except Refused:
+        except Exception as error:
+            await self._not_appended(appends, error, db, tried)
+        else:
+            await self._settle_all(appends, results, db)
+
+    async def _not_appended(
+        self, appends: Sequence[Append], error: Exception, db: Database, tried: int
+    ) -> None:
+        """A batch is given up only for what is wrong with itself; anything else is an outage."""
+        if isinstance(error, StoreError) and not isinstance(error, Refused):
+            if not is_worth_another_try(error) or tried == _TRIES:
+                for append in appends:
+                    append.sent.again = True
+                raise error if isinstance(error, StoreAway) else _outage(error) from error
+            await self._make_way(error, db)
+            await self._append(appends, db, tried + 1)
+        elif len(appends) > 1:
             for append in appends:
                 await self._append([append], db)
-            return None
-        except StoreError as error:
-            if isinstance(error.__cause__, AGAIN) and tried < _TRIES:
-                await self._make_way(error, db)
-                return await self._append(appends, db, tried + 1)
-            results = [copy(error) for _ in appends]
+        else:
+            await self._settle_all(appends, [_unfit(db.place, error)], db)
+
+    async def _settle_all(
+        self, appends: Sequence[Append], results: Sequence[int | DragomanError], db: Database
+    ) -> None:
         refused: dict[Lease, list[tuple[Append, DragomanError]]] = {}
         for append, result in zip(appends, results, strict=True):
             if isinstance(result, _REFUSALS):
@@ -287,7 +302,6 @@ class Writer:
             settle(append, result)
         for given in refused.values():
             await self._set_aside(given, db)
-        return None
 
     async def _set_aside(
         self, refused: Sequence[tuple[Append, DragomanError]], db: Database
@@ -363,5 +377,15 @@ class Writer:
             settle(job, copy(error))
 
 
-_REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap)
+_REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap, Refused)
 """What says that a batch can never be delivered."""
+
+
+def _outage(error: StoreError) -> StoreAway:
+    return StoreAway(error.place, error.reason)
+
+
+def _unfit(place: str, error: Exception) -> Refused:
+    """A batch that could not even be sent: a fault of ours, and no other session pays for it."""
+    logger.error("events cannot be stored", exc_info=error)
+    return Refused(place, f"what should be stored cannot be: {type(error).__name__}")
