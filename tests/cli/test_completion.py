@@ -45,6 +45,10 @@ at dragoman policy explain --operation w
 at dragoman run --on-ask p
 at dragoman --cwd fo
 at dragoman completion f
+at dragoman --session fi
+at dragoman watch fi
+at dragoman sessions show fi
+at dragoman sessions fork --name my
 """
 
 
@@ -52,6 +56,7 @@ def test_bash_completes_commands_options_values_and_agents(dragoman: Dragoman) -
     dragoman.write_settings({"agent_servers": {"my-own": {"command": "x"}}})
     (dragoman.workspace / "folder").mkdir()
     (dragoman.workspace / "food.txt").touch()
+    assert dragoman("--session", "fix-it", "x", agent="quiet").code == 0
     assert shell(dragoman, "bash", BASH).split("\n")[:-1] == [
         "dragoman ag: agents",
         "dragoman agents d: doctor",
@@ -63,7 +68,24 @@ def test_bash_completes_commands_options_values_and_agents(dragoman: Dragoman) -
         "dragoman run --on-ask p: prompt",
         "dragoman --cwd fo: folder",
         "dragoman completion f: fish",
+        "dragoman --session fi: fix-it",
+        "dragoman watch fi: fix-it",
+        "dragoman sessions show fi: fix-it",
+        "dragoman sessions fork --name my: ",
     ]
+
+
+def test_rules_complete_by_their_ids(dragoman: Dragoman) -> None:
+    names = dragoman("policy", "list", "--names")
+    assert (names.code, names.out) == (0, "")
+    assert "policy list --names" in dragoman("completion", "bash").out
+
+
+def test_zsh_completes_sessions_and_keeps_colons(dragoman: Dragoman) -> None:
+    script = dragoman("completion", "zsh").out
+    assert "'--session[" in script
+    assert ":NAME:_dragoman_sessions'" in script
+    assert r"postgresql\://user@host/database (default\: $DRAGOMAN_STORE" in script
 
 
 FISH = """

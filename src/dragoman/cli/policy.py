@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = Actions(parser, stored=True)
     listing = actions.add("list", 'list the rules that your "always" answers made')
     listing.add_argument("--json", action="store_true", help="as a JSON array of objects")
+    listing.add_argument("--names", action="store_true", help="only the ids, one per line")
     checking = actions.add("check", "check a file of rules")
     checking.add_argument("file", metavar="FILE", help="the policy file, JSON or TOML")
     _add_explain(actions)

@@ -20,12 +20,18 @@ from dragoman.safe_text import reveal
 def run(options: argparse.Namespace) -> int:
     match options.action:
         case "list":
-            _list(StoredRules().load(), as_json=options.json)
+            rules = StoredRules().load()
+            _names(rules) if options.names else _list(rules, as_json=options.json)
         case "check":
             _check(options.file)
         case _:
             _revoke(options.id)
     return 0
+
+
+def _names(rules: tuple[StoredRule, ...]) -> None:
+    for stored in rules:
+        print(stored.rule.id)
 
 
 def _list(rules: tuple[StoredRule, ...], *, as_json: bool) -> None:

@@ -51,7 +51,9 @@ async def _list(options: argparse.Namespace, folder: str | None) -> None:
     async with opened_store() as store:
         records = await store.sessions(wanted)
         hosts = None if store.is_local else await _hosts(store)
-    if options.json:
+    if options.names:
+        print("\n".join(word for record in records for word in (record.name, record.id) if word))
+    elif options.json:
         print_json([session_fields(record) | _whereabouts(record, hosts) for record in records])
     elif not records:
         print("no sessions")

@@ -49,6 +49,7 @@ def _add_list(actions: Actions) -> None:
         action="store_true",
         help="instead: the sessions that the agent itself knows; `sessions import` records one",
     )
+    parser.add_argument("--names", action="store_true", help="only names and ids, one per line")
     _add_limit(parser, 50)
     _add_settings(parser)
     _add_json(parser)

@@ -1,22 +1,50 @@
-"""Completion scripts for bash, zsh and fish. The names of agents are asked for when needed."""
+"""Completion scripts for bash, zsh and fish. The names of agents, sessions and rules are asked for
+when needed."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator
 
 from dragoman.cli.described import Argument, Command, Option, commands
 
-_NAMES = "dragoman agents list --names 2>/dev/null"
+_ASKED = {
+    "agents": "dragoman agents list --names 2>/dev/null",
+    "sessions": "dragoman sessions list --names 2>/dev/null",
+    "rules": "dragoman policy list --names 2>/dev/null",
+}
+"""The command that prints what may be typed, one a line."""
+_BY_FLAG = {
+    "--agent": "agents",
+    "--session": "sessions",
+    "--resume": "sessions",
+    "--fork": "sessions",
+}
+_BY_VALUE = {"DIR": "folders", "FILE": "files", "PATH": "files"}
 
 
-def _kind(value: str, choices: tuple[str, ...]) -> str:
-    """What may be typed there: words, agents, folders, files, or anything."""
-    if choices:
+def _option_kind(option: Option) -> str:
+    """What may follow an option: words, folders, files, anything, or one of what is asked for."""
+    if option.choices:
         return "words"
-    return {"NAME": "agents", "DIR": "folders", "FILE": "files", "PATH": "files"}.get(
-        value.partition("|")[0], "anything"
-    )
+    asked = next((_BY_FLAG[flag] for flag in option.flags if flag in _BY_FLAG), None)
+    return asked or _BY_VALUE.get(option.value.partition("|")[0], "anything")
+
+
+def _argument_kind(command: Command, argument: Argument) -> str:
+    """The same for what stands on its own."""
+    if argument.choices:
+        return "words"
+    match (*command.words, argument.name.partition("|")[0]):
+        case ("agents", _, "NAME"):
+            return "agents"
+        case (*_, "SESSION"):
+            return "sessions"
+        case ("policy", "revoke", _):
+            return "rules"
+        case (*_, name):
+            return _BY_VALUE.get(name, "anything")
 
 
 # ── bash ──────────────────────────────────────────────────────────────────────────────────────
@@ -65,11 +93,11 @@ def _bash_values(command: Command) -> Iterator[str]:
 
 
 def _bash_reply(option: Option) -> str:
-    match _kind(option.value, option.choices):
+    match _option_kind(option):
         case "words":
             return f'COMPREPLY=($(compgen -W "{" ".join(option.choices)}" -- "$cur"))'
-        case "agents":
-            return f'COMPREPLY=($(compgen -W "$({_NAMES})" -- "$cur"))'
+        case kind if kind in _ASKED:
+            return f'COMPREPLY=($(compgen -W "$({_ASKED[kind]})" -- "$cur"))'
         case "folders":
             return 'COMPREPLY=($(compgen -d -- "$cur"))'
         case _:
@@ -82,10 +110,10 @@ def _bash_words(command: Command, others: list[Command]) -> str:
     words += [choice for argument in command.arguments for choice in argument.choices]
     if not command.words:
         words += ["run", *(other.words[0] for other in others)]
-    names = any(_kind(argument.name, ()) == "agents" for argument in command.arguments)
-    agents = f" $({_NAMES})" if names else ""
+    kinds = (_argument_kind(command, argument) for argument in command.arguments)
+    words += [f"$({_ASKED[kind]})" for kind in kinds if kind in _ASKED]
     pattern = f'"{" ".join(command.words)}"'
-    return f'        {pattern}) COMPREPLY=($(compgen -W "{" ".join(words)}{agents}" -- "$cur")) ;;'
+    return f'        {pattern}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$cur")) ;;'
 
 
 # ── zsh ───────────────────────────────────────────────────────────────────────────────────────
@@ -93,11 +121,7 @@ def _bash_words(command: Command, others: list[Command]) -> str:
 _ZSH = """\
 #compdef dragoman
 # zsh completion for dragoman
-_dragoman_agents() {{
-    local -a names
-    names=(${{(f)"$({names})"}})
-    compadd -a names
-}}
+{asked}
 
 _dragoman() {{
     local -a commands
@@ -116,13 +140,20 @@ _dragoman() {{
 _dragoman "$@"
 """
 
+_ZSH_ASKED = """\
+_dragoman_{kind}() {{
+    local -a names
+    names=(${{(f)"$({command})"}})
+    compadd -a names
+}}"""
+
 
 def zsh() -> str:
     root, *others = commands()
     actions = [action for command in others for action in command.actions]
     listed = [_zsh_pair("run", "one turn"), *(_zsh_pair(c.words[0], c.about) for c in others)]
     return _ZSH.format(
-        names=_NAMES,
+        asked="\n".join(_ZSH_ASKED.format(kind=each, command=_ASKED[each]) for each in _ASKED),
         commands=" ".join(listed),
         actions="\n".join(_zsh_case(action, shift=2) for action in actions),
         cases="\n".join(_zsh_case(command, shift=1) for command in others),
@@ -139,7 +170,12 @@ def _zsh_case(command: Command, *, shift: int) -> str:
 
 
 def _zsh_pair(word: str, about: str) -> str:
-    return shlex.quote(f"{word}:{about.replace(':', ';')}")
+    return shlex.quote(f"{word}:{_zsh_text(about)}")
+
+
+def _zsh_text(text: str) -> str:
+    r"""Colons and brackets end a part of a specification unless they are escaped."""
+    return re.sub(r"([\\:\[\]])", r"\\\1", text)
 
 
 def _zsh_specs(command: Command) -> str:
@@ -147,30 +183,27 @@ def _zsh_specs(command: Command) -> str:
     if command.actions:
         names = " ".join(action.words[-1] for action in command.actions)
         specs.append(shlex.quote(f"1:action:({names})"))
-    specs += [shlex.quote(f"*:{_zsh_argument(argument)}") for argument in command.arguments[:1]]
+    for argument in command.arguments[:1]:
+        kind = _zsh_kind(_argument_kind(command, argument), argument.choices)
+        specs.append(shlex.quote(f"*:{_plain(argument.name)}:{kind}"))
     return " ".join(specs)
 
 
 def _zsh_option(flag: str, option: Option) -> str:
-    about = option.help.replace("\\", "").replace("[", "(").replace("]", ")").replace(":", ";")
-    value = f":{_plain(option.value)}:{_zsh_kind(option.value, option.choices)}"
-    return shlex.quote(f"{flag}[{about}]{value if option.value else ''}")
-
-
-def _zsh_argument(argument: Argument) -> str:
-    return f"{_plain(argument.name)}:{_zsh_kind(argument.name, argument.choices)}"
+    value = f":{_plain(option.value)}:{_zsh_kind(_option_kind(option), option.choices)}"
+    return shlex.quote(f"{flag}[{_zsh_text(option.help)}]{value if option.value else ''}")
 
 
 def _plain(text: str) -> str:
     return text.replace(":", " ").replace("'", "")
 
 
-def _zsh_kind(value: str, choices: tuple[str, ...]) -> str:
-    match _kind(value, choices):
+def _zsh_kind(kind: str, choices: tuple[str, ...]) -> str:
+    match kind:
         case "words":
             return f"({' '.join(choices)})"
-        case "agents":
-            return "_dragoman_agents"
+        case kind if kind in _ASKED:
+            return f"_dragoman_{kind}"
         case "folders":
             return "_files -/"
         case "files":
@@ -216,11 +249,11 @@ def _fish_lines(command: Command) -> Iterator[str]:
     for action in command.actions:
         yield (f"complete -c dragoman -n {at} -a {action.words[-1]} -d {_quoted(action.about)}")
     for argument in command.arguments:
-        if rest := _fish_kind(argument.name, argument.choices):
+        if rest := _fish_kind(_argument_kind(command, argument), argument.choices):
             yield f"complete -c dragoman -n {at} {rest}"
     for option in command.options:
         flags = " ".join(_fish_flag(flag) for flag in option.flags)
-        value = _fish_kind(option.value, option.choices)
+        value = _fish_kind(_option_kind(option), option.choices)
         takes = "-r" if value == "-F" else "-x"
         rest = f" {takes} {value}" if option.value else ""
         about = _quoted(option.help)
@@ -231,12 +264,12 @@ def _fish_flag(flag: str) -> str:
     return f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"
 
 
-def _fish_kind(value: str, choices: tuple[str, ...]) -> str:
-    match _kind(value, choices):
+def _fish_kind(kind: str, choices: tuple[str, ...]) -> str:
+    match kind:
         case "words":
             return f"-a {_quoted(' '.join(choices))}"
-        case "agents":
-            return f"-a {_quoted(f'({_NAMES})')}"
+        case kind if kind in _ASKED:
+            return f"-a {_quoted(f'({_ASKED[kind]})')}"
         case "files":
             return "-F"
         case "folders":
