@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
 from dragoman.errors import CommandRefused
 from dragoman.session.content import Content
+
+if TYPE_CHECKING:
+    from dragoman.hub.sealing import Key
 
 
 class _Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="command"):
@@ -45,9 +48,22 @@ class Answer(_Command, frozen=True, tag="answer"):
 
 
 class AnswerElicitation(_Command, frozen=True, tag="answer_elicitation"):
+    """Settle a form or an address. What a person typed, the `content`, never rests in a store: to
+    another process it goes in a box."""
+
     request_id: str
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
+
+
+class AskKey(_Command, frozen=True, tag="ask_key"):
+    """Which key opens boxes in the process that runs the session. The reply has the `key`."""
+
+
+class Sealed(_Command, frozen=True, tag="sealed"):
+    """A command that only the process with that key can read; `box` is Base64."""
+
+    box: bytes
 
 
 class SetMode(_Command, frozen=True, tag="set_mode"):
@@ -114,6 +130,8 @@ Command: TypeAlias = (
     | CancelTerminal
     | Answer
     | AnswerElicitation
+    | AskKey
+    | Sealed
     | SetMode
     | SetConfig
     | SetModel
@@ -146,7 +164,22 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode_command(command: Command) -> bytes:
+    """For the store. Raises ValueError for what was typed into a form: that is sealed first."""
+    if isinstance(command, AnswerElicitation) and command.content is not None:
+        raise ValueError("what was typed into a form must not rest in a store")
     return _encoder.encode(command)
+
+
+def sealed(command: Command, key: str) -> Sealed:
+    """Raises ValueError for what is no key."""
+    from dragoman.hub.sealing import sealed as box  # hashing is needed for nothing else
+
+    return Sealed(box(_encoder.encode(command), key))
+
+
+def opened(command: Sealed, key: Key) -> Command:
+    """Raises ValueError for what was sealed to another key."""
+    return decode_command(key.opened(command.box))
 
 
 def decode_command(body: bytes) -> Command:

@@ -39,6 +39,9 @@ class Elsewhere:
             if host is None and not await self._is_owned(record.id):
                 raise await self._gone(record)
             to = None if host is None else host.id
+        if isinstance(command, c.AnswerElicitation) and command.content is not None:
+            reply = await ask_owner(hub.store, hub.news, record.id, c.AskKey(), to=to)
+            command = c.sealed(command, reply["key"])
         return await ask_owner(hub.store, hub.news, record.id, command, to=to)
 
     async def _is_owned(self, session_id: str) -> bool:

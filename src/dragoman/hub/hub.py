@@ -15,8 +15,9 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -58,6 +59,9 @@ from dragoman.process import descriptors
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent
+
+if TYPE_CHECKING:
+    from dragoman.hub.sealing import Key
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -317,6 +321,10 @@ class Hub:
                 return {}
             case c.Kill():
                 return await self._kill(live)
+            case c.AskKey():
+                return {"key": self._key.public}
+            case c.Sealed():
+                return await self._do(live, self._opened(live, command), patiently=patiently)
             case c.Open(host) if host == self.owner.id:
                 return {}
             case c.Open() | c.Delete():
@@ -324,6 +332,19 @@ class Hub:
                 raise CommandRefused(live.id, "conflict", sentence)
             case _:
                 return await live.execute(command, patiently=patiently)
+
+    def _opened(self, live: Live, command: c.Sealed) -> c.Command:
+        try:
+            return c.opened(command, self._key)
+        except ValueError:
+            sentence = "the process that asked has ended; nothing waits there"
+            raise CommandRefused(live.id, "settled", sentence) from None
+
+    @cached_property
+    def _key(self) -> Key:
+        from dragoman.hub.sealing import Key
+
+        return Key()
 
     async def _serve(self, session_id: str, command: c.Command) -> c.Reply:
         """A command from another process."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from pathlib import Path
 
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.demo.stored import StoredSessions
@@ -48,3 +50,15 @@ async def _talks(turn: AgentTurn) -> None:
 def talks() -> ScriptedAgent:
     """Says twenty things to every prompt."""
     return ScriptedAgent(_talks)
+
+
+async def _asks(turn: AgentTurn) -> None:
+    """Keeps what is typed to itself: it is in a file of its own, beside the sessions."""
+    schema = {"type": "object", "properties": {"secret": {"type": "string"}}}
+    answer = await turn.elicit("Your key?", schema)
+    await asyncio.to_thread(Path(os.environ["GOT"]).write_text, answer["content"]["secret"])
+
+
+def asks() -> ScriptedAgent:
+    """Has a person fill in a form."""
+    return ScriptedAgent(_asks)

@@ -1,0 +1,66 @@
+"""Owns a session that waits for a form, and stands still once another process has asked for its
+key: `form_owner.py FOLDER`. Prints `session ID` when the form is there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from dragoman import Client
+from dragoman.client.mcp import McpServer
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.session.events import ElicitationRequested
+from dragoman.store.open import open_store
+from dragoman.testing import ScriptedAgent
+
+FOLDER = Path(sys.argv[1])
+AGENT = ScriptedAgent.command(
+    f"{Path(__file__).with_name('agents.py')}:asks", env={"GOT": str(FOLDER / "got")}
+)
+
+
+class Launcher:
+    def client(self, agent: str, cwd: str) -> Client:
+        return Client.start(AGENT, name=agent)
+
+    def is_shared(self, agent: str) -> bool:
+        return True
+
+    def mcp_servers(self, agent: str) -> list[McpServer]:
+        return []
+
+
+class StandsStill(Hub):
+    """As soon as the other process has the key, and before it can send anything."""
+
+    async def _serve(self, session_id: str, command: c.Command) -> c.Reply:
+        reply = await super()._serve(session_id, command)
+        if isinstance(command, c.AskKey):
+            settle = self.store.settle
+
+            async def settled(*given: Any) -> None:
+                await settle(*given)
+                os.kill(os.getpid(), signal.SIGSTOP)
+
+            self.store.settle = settled  # type: ignore[method-assign]
+        return reply
+
+
+async def main() -> None:
+    store = await open_store(FOLDER / "data")
+    async with StandsStill(store, Launcher()) as hub:
+        live = await hub.create("asks", str(FOLDER))
+        await hub.send(live.id, c.Prompt("CANARY-OF-THE-PROMPT"))
+        async for page in hub.watch(live.id):
+            if any(isinstance(each.decode(), ElicitationRequested) for each in page):
+                sys.stdout.write(f"session {live.id}\n")
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
