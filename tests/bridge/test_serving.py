@@ -41,7 +41,9 @@ def test_why_no_agent_was_started_stands_beside_the_requests(tmp_path: Path) -> 
         bridge.kill()
         bridge.wait()
     lines = [re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "", line) for line in log.splitlines()]
-    assert lines[0] == "no agent was started: could not start '/nonexist/agent': no such file"
+    assert (
+        lines[0] == "WARNING no agent was started: could not start '/nonexist/agent': no such file"
+    )
     assert lines[1].startswith("GET /acp 409 ")
     assert len(lines) == 2
 

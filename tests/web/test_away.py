@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import httpx
 import pytest
 from store.postgres.stores import until
 from support.cable import cable_to
@@ -11,6 +13,7 @@ from support.peers import soon
 from support.postgres import empty_database
 from support.serving import STREAM, Served, sent_events, served
 
+from dragoman.errors import StoreFull
 from dragoman.store.postgres import link
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
@@ -55,6 +58,44 @@ async def test_a_prompt_is_taken_and_said_to_be_delayed(tmp_path: Path) -> None:
                     break
         assert ended[0] == reply["turn"]
         assert set(await prompted(web, session_id)) == {"turn", "queued"}
+
+
+async def test_readyz_names_what_is_not_well_for_as_long_as_it_is_not(tmp_path: Path) -> None:
+    async with (
+        cable_to(empty_database()) as cable,
+        served(tmp_path, agents(), database=cable.address) as web,
+        httpx.AsyncClient(base_url=web.origin, trust_env=False) as anybody,
+    ):
+        session_id = await web.new_session()
+        assert (await anybody.get("/readyz")).json() == {"status": "ready"}
+        cable.cut()
+        await prompted(web, session_id)
+        await until(lambda: web.server.hub.store.holds_undelivered)
+        answer = await soon(anybody.get("/readyz"))
+        assert answer.status_code == 503
+        assert answer.json()["error"]["code"] == "not_ready"
+        assert {"store", "outbox"} <= set(answer.json()["error"]["detail"]["failing"])
+        assert (await anybody.get("/healthz")).status_code == 200
+        cable.mend()
+        async with asyncio.timeout(30):
+            while (await anybody.get("/readyz")).status_code != 200:
+                pass
+
+
+async def test_readyz_names_chores_that_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(**given: object) -> None:
+        raise StoreFull("the disk", "there is no room")
+
+    async with served(tmp_path, agents()) as web:
+        chores = web.server.hub.chores
+        with monkeypatch.context() as broken:
+            broken.setattr(web.server.hub.store, "owned", full)
+            await until(lambda: bool(chores.failing))
+            assert await web.refused("GET", "/readyz") == (503, "not_ready")
+        await until(lambda: not chores.failing)
+        assert await web.call("GET", "/readyz") == {"status": "ready"}
 
 
 async def test_other_things_are_done_and_said_to_be_delayed(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from dragoman.web.table import ROUTES
 
 TOKEN = "the-right-token-of-thirty-two-characters-and-more"
 FRIEND = "https://front.example"
-PUBLIC = {"/", "/healthz", "/assets/app-1234.js", "/icon.svg"}
+PUBLIC = {"/", "/healthz", "/readyz", "/assets/app-1234.js", "/icon.svg"}
 
 
 def everything(tmp_path: Path) -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 import socket
 from collections.abc import Callable, Sequence
@@ -33,8 +32,7 @@ class Settings(msgspec.Struct, kw_only=True):
 
 
 def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: Any) -> None:
-    """Serve until a signal comes; `announce` is told the address, `log` a line for each request
-    and for each warning.
+    """Serve until a signal comes; `announce` is told the address, `log` a line for each request.
 
     Raises ConfigError, and DragomanError when the address cannot be had.
     """
@@ -42,24 +40,7 @@ def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: A
     descriptors.raise_limit()
     token = new_token() if settings.token_file is None else kept_token(Path(settings.token_file))
     listener = listen(settings.host, settings.port)
-    warnings, logger = _Warnings(log), logging.getLogger("dragoman.bridge")
-    logger.addHandler(warnings)
-    try:
-        asyncio.run(_serve(settings, token, listener, announce, log))
-    finally:
-        logger.removeHandler(warnings)
-
-
-class _Warnings(logging.Handler):
-    """Why no agent came or a connection ended: lines of the log, beside those of requests."""
-
-    def __init__(self, log: Callable[[str], None]) -> None:
-        super().__init__(logging.WARNING)
-        self.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._log(self.format(record))
+    asyncio.run(_serve(settings, token, listener, announce, log))
 
 
 async def _serve(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.address import add_address_options, check_address, log
 from dragoman.cli.guard import UsageError
+from dragoman.cli.journal import keep_journal
 from dragoman.cli.options import add_proxy_option
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     start = _start(options)
+    keep_journal(debug=options.debug)
     if options.stdio:
         return _relay(start)
     check_address(options)

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from dragoman.cli.address import add_address_options, check_address, log
 from dragoman.cli.guard import UsageError, tell
+from dragoman.cli.journal import keep_journal
 from dragoman.cli.policy_files import given_rules
 
 
@@ -69,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
     _check_headless(options)
     if not os.path.isdir(options.cwd):
         raise UsageError(f"--cwd {options.cwd}: there is no such directory")
+    keep_journal(debug=options.debug)
     import_module("dragoman.web.serving").serve(
         _announce,
         log,

@@ -55,6 +55,11 @@ class Store(Protocol):
         """While the database cannot be reached: what is delayed by that, in a sentence."""
         ...
 
+    @property
+    def holds_undelivered(self) -> bool:
+        """Whether events are on this host's disk that the database does not have yet."""
+        ...
+
     async def aclose(self) -> None: ...
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────

@@ -62,6 +62,10 @@ class SqliteStore:
         return True
 
     @property
+    def holds_undelivered(self) -> bool:
+        return False
+
+    @property
     def away(self) -> None:
         return None
 

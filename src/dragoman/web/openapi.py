@@ -37,8 +37,8 @@ _DESCRIPTION = (
 
 
 def document(routes: Iterable[Route]) -> Json:
-    """The paths under /api and /healthz; the page's files are not part of the API."""
-    described = [route for route in routes if route.path.startswith(("/api/", "/healthz"))]
+    """The paths under /api, /healthz and /readyz; the page's files are not part of the API."""
+    described = [each for each in routes if each.path.startswith(("/api/", "/healthz", "/readyz"))]
     types = list(dict.fromkeys([ErrorBody, *_types(described)]))
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     by_type = dict(zip(types, schemas, strict=True))

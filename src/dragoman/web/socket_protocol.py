@@ -6,6 +6,7 @@ import asyncio
 from asyncio.transports import BaseTransport
 from typing import Any, cast
 
+from uvicorn._types import ASGISendEvent
 from uvicorn.config import Config
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
@@ -29,6 +30,11 @@ class SocketProtocol(WebSocketsSansIOProtocol):
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(transport)
         self.app = cast("Any", told_of(self.app, self.transport, self._state))
+
+    async def send(self, message: ASGISendEvent) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body"):
+            self.handshake_complete = True  # it was refused: else that would be logged as an error
 
     def connection_lost(self, exc: Exception | None) -> None:
         open_now(self._state).left(self.transport)

@@ -394,6 +394,14 @@ _ABOUT = (
         answer=of_chats.Health,
         public=True,
     ),
+    Route(
+        method="GET",
+        path="/readyz",
+        handler=about.readiness,
+        summary="Whether all is well with the server: 503 with the names of what is not",
+        answer=of_chats.Readiness,
+        public=True,
+    ),
 )
 
 ROUTES: Final = (*_SESSIONS, *_STEERING, *_READING, *_FILES, *_AGENTS, *_CHATS, *_ABOUT)

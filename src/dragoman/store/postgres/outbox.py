@@ -41,6 +41,10 @@ class Outbox:
         self._lost = folder / "undelivered"
         self._file: _File | None = None
 
+    @property
+    def holds_some(self) -> bool:
+        return self._file is not None
+
     def keep(self, sent: list[tuple[Lease, Batch]]) -> None:
         """Durable when this returns. Raises StoreError."""
         if self._file is None:

@@ -116,6 +116,10 @@ class PostgresStore:
     def away(self) -> str | None:
         return _DELAYED.format(self.outage.sentence) if self.outage.is_on else None
 
+    @property
+    def holds_undelivered(self) -> bool:
+        return self._outbox.holds_some
+
     async def aclose(self) -> None:
         await self._writer.aclose()
         await self._news.aclose()

@@ -5,12 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman._version import __version__
+from dragoman.web.failures import Failure
 from dragoman.web.server import Server
-from dragoman.web.shapes.chats import Health
+from dragoman.web.shapes.chats import Health, Readiness
 
 
 async def health(server: Server) -> Health:
     return Health(version=__version__)
+
+
+async def readiness(server: Server) -> Readiness:
+    """Raises Failure with the names of what is not well, and no more: anybody may ask."""
+    hub = server.hub
+    checks = {
+        "store": hub.store.away is not None,
+        "outbox": hub.store.holds_undelivered,
+        "chores": bool(hub.chores.failing),
+    }
+    failing = [name for name, fails in checks.items() if fails]
+    if failing:
+        sentence = f"not well: {', '.join(failing)} (the log says more)"
+        raise Failure(503, "not_ready", sentence, {"failing": failing})
+    return Readiness()
 
 
 async def document(server: Server) -> dict[str, Any]:

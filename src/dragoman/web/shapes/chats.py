@@ -27,3 +27,7 @@ class Messages(Shape):
 class Health(Shape):
     version: str
     status: Literal["ok"] = "ok"
+
+
+class Readiness(Shape):
+    status: Literal["ready"] = "ready"
