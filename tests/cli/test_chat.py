@@ -168,7 +168,7 @@ def test_a_form_asks_again_for_what_is_needed_and_can_be_declined(dragoman: Drag
         terminal.press("C-d")
         terminal.wait_for("filled in: {'action': 'decline'}")
         terminal.enter("see @nothing.txt")
-        terminal.wait_for("! @nothing.txt is sent as typed, though there is no such file")
+        terminal.wait_for("! @nothing.txt: no such file; sent as a link anyway")
         terminal.wait_for("heard 'see @nothing.txt' in code")
 
 

@@ -57,7 +57,7 @@ def test_a_file_that_is_not_there_is_warned_of_and_the_prompt_sent_as_typed(
     (dragoman.workspace / "there.txt").touch()
     done = dragoman("-o", "simple", "explain @nofile.txt and @there.txt", agent="quiet")
     assert done.code == 0
-    assert done.err == "dragoman: @nofile.txt is sent as typed, though there is no such file\n"
+    assert done.err == "dragoman: @nofile.txt: no such file; sent as a link anyway\n"
 
 
 def test_of_files_on_another_machine_none_is_said_to_be_missing(dragoman: Dragoman) -> None:

@@ -160,3 +160,30 @@ def test_a_session_whose_id_was_wanted_stays(dragoman: Dragoman) -> None:
     assert dragoman("--no-store", "--save-session", str(saved), "--list-modes").code == 0
     assert known(dragoman) == [saved.read_text().strip()]
     assert dragoman("--no-store", "--resume", saved.read_text().strip(), "/think").code == 0
+
+
+def test_what_a_session_changed_is_shown_and_undone(user: Dragoman) -> None:
+    file = user.workspace / "dragoman-demo.txt"
+    assert user("-a", "demo", "--session", "fix", "--yolo", "please begin").code == 0
+    shown = user("sessions", "changes", "fix")
+    assert shown.lines[0] == "dragoman-demo.txt"
+    assert "  +You asked: please begin" in shown.lines
+    [change] = json.loads(user("sessions", "changes", "fix", "--json").out)
+    assert (change["path"], change["source"]) == (str(file), "host")
+    undone = user("sessions", "revert", "fix")
+    assert (undone.code, undone.lines) == (0, [str(file)])
+    assert not file.exists()
+    assert user("sessions", "revert", "fix").lines == ["nothing to undo"]
+    assert user("sessions", "changes", "fix").lines == ["no changes"]
+
+
+def test_what_was_changed_since_is_undone_by_force_alone(user: Dragoman) -> None:
+    file = user.workspace / "dragoman-demo.txt"
+    assert user("-a", "demo", "--session", "fix", "--yolo", "please begin").code == 0
+    file.write_text("mine")
+    refused = user("sessions", "revert", "fix", "dragoman-demo.txt")
+    assert refused.code == 1
+    assert refused.err.endswith("; --force undoes it anyway\n")
+    assert file.read_text() == "mine"
+    assert user("sessions", "revert", "fix", "--force").lines == [str(file)]
+    assert not file.exists()

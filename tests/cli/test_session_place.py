@@ -101,7 +101,7 @@ def test_mentions_are_of_the_session_s_folder(user: Dragoman, extra: Path) -> No
         (user.workspace / "here.md").as_uri(),
         (user.workspace / "there.md").as_uri(),
     ]
-    assert done.err == "dragoman: @there.md is sent as typed, though there is no such file\n"
+    assert done.err == "dragoman: @there.md: no such file; sent as a link anyway\n"
 
 
 @pytest.mark.parametrize("place", ["no/such/folder", "."])

@@ -59,8 +59,8 @@ def test_a_mention_of_a_file_that_is_not_there_is_sent_and_warned_of(tmp_path: P
         "https://example.com/x",
     ]
     assert warnings == [
-        "@nofile.txt is sent as typed, though there is no such file",
-        "@src/ is sent as typed, though there is no such file",
+        "@nofile.txt: no such file; sent as a link anyway",
+        "@src/: no such file; sent as a link anyway",
     ]
 
 

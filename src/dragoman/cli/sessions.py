@@ -12,6 +12,8 @@ _MODULES = {
     "list": "session_list",
     "search": "session_list",
     "show": "session_show",
+    "changes": "session_changes",
+    "revert": "session_changes",
     "export": "session_files",
     "import": "session_files",
     "recover": "session_files",
@@ -30,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = Actions(parser, stored=True)
     _add_list(actions)
     _add_looking(actions)
+    _add_changes(actions)
     _add_files(actions)
     _add_acts(actions)
 
@@ -70,6 +73,24 @@ def _add_looking(actions: Actions) -> None:
     search.add_argument("words", metavar="WORDS", help="the last may be the beginning of a word")
     _add_limit(search, 20)
     _add_json(search)
+
+
+def _add_changes(actions: Actions) -> None:
+    changes = actions.add("changes", "show what a session changed in its folder, as diffs")
+    _add_session(changes)
+    _add_settings(changes)
+    _add_json(changes)
+    revert = actions.add(
+        "revert",
+        "undo what Dragoman wrote for a session; the paths are printed",
+        "  dragoman sessions revert fix                     all of it\n"
+        "  dragoman sessions revert fix src/app.py          one file\n\n"
+        "Nothing is undone when a file was changed by someone else since, unless --force.",
+    )
+    _add_session(revert)
+    revert.add_argument("path", metavar="PATH", nargs="*", help="these files only (default: all)")
+    revert.add_argument("--force", action="store_true", help="also what was changed since")
+    _add_settings(revert)
 
 
 def _add_files(actions: Actions) -> None:

@@ -34,9 +34,9 @@ def find_mentions(text: str, cwd: str) -> list[ResourceLink]:
 
 
 def missing_mentions(text: str, cwd: str) -> list[str]:
-    """A sentence for each file mentioned that is not there; the mention is sent all the same."""
+    """A sentence for each file mentioned that is not there; its link is sent all the same."""
     return [
-        f"@{link.name} is sent as typed, though there is no such file"
+        f"@{link.name}: no such file; sent as a link anyway"
         for link in find_mentions(text, cwd)
         if not _URL.match(link.uri) and not os.path.exists(_path(link.name, cwd))
     ]

@@ -3,6 +3,7 @@ without what was undone since."""
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -16,8 +17,10 @@ from dragoman.session.events import (
     TurnEnded,
     TurnStarted,
 )
+from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.by_type import events_of_types
+from dragoman.store.records import SessionRecord
 
 Found: TypeAlias = dict[tuple[bool, str], Change]
 """By whether an import tells of it, and the path."""
@@ -91,6 +94,22 @@ async def read_written(
         with suppress(msgspec.DecodeError):  # of another version, or damaged
             written.feed(stored.decode())
     return written
+
+
+def told_changes(
+    record: SessionRecord, state: SessionState, turn_id: str | None, written: Written
+) -> list[Change]:
+    """What the agent says it changed, without what it had us write: that is known for certain."""
+    found: Found = {}
+    imported = 0 if record.imported is None else record.imported.events
+    for call in state.tool_calls.values():
+        if call.status == "completed" and turn_id in (None, call.turn_id):
+            for diff in call.diffs:
+                path = os.path.normpath(os.path.join(state.cwd, diff.path))
+                if not written.has(call.turn_id, path):
+                    by_file = call.seq <= imported
+                    note(found, as_change(path, diff.old_text, diff.new_text, imported=by_file))
+    return [change for change in found.values() if change.is_change]
 
 
 def as_change(path: str, before: str | None, after: str, *, imported: bool) -> Change:

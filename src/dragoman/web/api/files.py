@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Iterator
 from typing import Literal
 
 from starlette.requests import Request
 
 from dragoman.host.changes import Change
-from dragoman.hub.written import Found, Written, as_change, note, read_written
-from dragoman.session.state import SessionState
-from dragoman.store.records import SessionRecord
+from dragoman.hub.written import read_written, told_changes
 from dragoman.web.failures import Failure
 from dragoman.web.frames import Frames
 from dragoman.web.mentions import Search
@@ -70,26 +66,10 @@ async def changes(server: Server, session_id: str, query: ChangesQuery) -> FileC
     state = await server.hub.state(session_id)
     ours = written.changes(query.turn_id)
     known = {(change.is_imported, change.path) for change in ours}
-    told = _told(record, state, query.turn_id, written)
+    told = told_changes(record, state, query.turn_id, written)
     rest = [each for each in told if (each.is_imported, each.path) not in known]
     shapes = [_shape(change, "host", record.cwd) for change in ours]
     return FileChanges(changes=[*shapes, *(_shape(each, "agent", record.cwd) for each in rest)])
-
-
-def _told(
-    record: SessionRecord, state: SessionState, turn_id: str | None, written: Written
-) -> Iterator[Change]:
-    """What the agent says it changed, but for what it had us write: that is known for certain."""
-    found: Found = {}
-    imported = 0 if record.imported is None else record.imported.events
-    for call in state.tool_calls.values():
-        if call.status == "completed" and turn_id in (None, call.turn_id):
-            for diff in call.diffs:
-                path = os.path.normpath(os.path.join(state.cwd, diff.path))
-                if not written.has(call.turn_id, path):
-                    by_file = call.seq <= imported
-                    note(found, as_change(path, diff.old_text, diff.new_text, imported=by_file))
-    return (change for change in found.values() if change.is_change)
 
 
 def _shape(change: Change, source: Literal["host", "agent"], root: str) -> FileChange:
