@@ -22,6 +22,7 @@ from dragoman.errors import (
     NoProgress,
     NotAnAgent,
     PeerStalled,
+    PromptTooLarge,
     RemoteError,
     RevertConflict,
     SessionBusy,
@@ -144,6 +145,11 @@ def test_any_other_error_is_told_without_its_text(error: BaseException) -> None:
         (StartError("a", "not allowed"), "could not start 'a': not allowed"),
         (CommandNotFound("a"), "could not start 'a': command not found"),
         (FrameTooLarge(8), "a frame is larger than the limit of 8 bytes"),
+        (
+            PromptTooLarge(9, 8),
+            "the prompt has 9 bytes as JSON and may have 8; put what is large into a file and "
+            "mention it, for the agent to read",
+        ),
         (CallTimeout("x", 30), "no reply to x within 30 s"),
         (CallTimeout("x", 30, "it"), "no reply to x within 30 s: it has not answered"),
         (ChainBroken("the proxy 'p'", "closed its output"), "the proxy 'p' closed its output"),

@@ -47,6 +47,7 @@ DragomanError
 ├── ConfigError              a file of settings or rules does not say what it should
 ├── RevertConflict           files were changed since, so nothing was put back
 ├── CallTimeout              no reply in time
+├── PromptTooLarge           a prompt is more than can be sent at once
 ├── SlowConsumer             a reader of events fell too far behind
 └── WouldDeadlock            a call was awaited where its reply could never be read
 
@@ -504,6 +505,21 @@ class CallTimeout(DragomanError):
     def __str__(self) -> str:
         said = f"no reply to {self.method} within {self.seconds:g} s"
         return f"{said}: {self.silent} has not answered" if self.silent else said
+
+
+class PromptTooLarge(DragomanError, ValueError):
+    """A prompt of `size` bytes as JSON, where `limit` can be sent. Nothing of it was."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(size, limit)
+        self.size = size
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return (
+            f"the prompt has {self.size} bytes as JSON and may have {self.limit}; put what is "
+            "large into a file and mention it, for the agent to read"
+        )
 
 
 class SlowConsumer(DragomanError):

@@ -75,6 +75,28 @@ def test_the_prompt_can_come_from_a_file(dragoman: Dragoman, tmp_path: Path) -> 
     assert "text='from the pipe'" in done.out
 
 
+@pytest.mark.parametrize(
+    ("words", "size", "said"),
+    [
+        (["-f", "large"], 64 << 20, "large has more than 48 MiB"),
+        ([], 64 << 20, "standard input has more than 48 MiB"),
+        (["-f", "large"], 20 << 20, "the prompt has 125829"),  # as JSON, a NUL is six bytes
+    ],
+)
+def test_a_prompt_that_is_too_large_is_refused_before_anything_happens(
+    dragoman: Dragoman, words: list[str], size: int, said: str
+) -> None:
+    large = dragoman.workspace / "large"
+    with large.open("wb") as file:
+        file.write(b"x")
+        file.truncate(size)
+    done = dragoman(*words, agent="telling", stdin="" if words else large.read_bytes())
+    assert (done.code, done.out) == (2, "")
+    [line] = done.err.splitlines()
+    assert line.startswith(f"dragoman: {said}")
+    assert dragoman("sessions", "list").out == "no sessions\n"
+
+
 def test_bytes_that_are_no_text_are_replaced(dragoman: Dragoman) -> None:
     done = dragoman(agent="telling", stdin=b"caf\xe9 \xf0\x9f\x99\x82")
     assert done.code == 0

@@ -19,8 +19,11 @@ from dragoman import Audio, Client, Image, Resource, ResourceLink, Text
 from dragoman.client import prompts
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.client.prompts import prepare
+from dragoman.errors import PromptTooLarge
 from dragoman.session import events as e
 from dragoman.session.content import Content, UnknownContent
+from dragoman.testing import ScriptedAgent
+from dragoman.testing.steps import say
 from dragoman.transport.base import Transport
 from dragoman.transport.remote import RemoteAgent
 
@@ -319,3 +322,18 @@ async def test_a_turn_warns_of_missing_files_only_when_they_are_here(
             session.edit_queued(waiting, "then @nofile.txt")
             assert kinds(await gathered(turn)).count("Notice") == notices
             assert kinds(await gathered(waiting)).count("Notice") == notices
+
+
+@pytest.mark.parametrize("text", ["x" * (64 << 20), "\x01" * (9 << 20)])
+async def test_a_prompt_that_is_too_large_is_refused_and_the_session_goes_on(
+    text: str, tmp_path: Path
+) -> None:
+    async with opened(ScriptedAgent([say("fine")]), tmp_path) as (_, session):
+        before = session.state.last_seq
+        with pytest.raises(PromptTooLarge) as refused:
+            session.prompt(text)
+        assert refused.value.size > refused.value.limit == prompts.MAX_JSON_BYTES
+        assert session.state.last_seq == before
+        assert not session.busy
+        await session.prompt("something shorter")
+        assert session.state.turns[-1].stop_reason == "end_turn"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.clients import until
-from support.hubs import TestLauncher, seen_until, stored
+from support.hubs import TestLauncher, hub_with, seen_until, stored
 from support.peers import SECONDS, soon
 from support.second_version import stoppable
 
@@ -20,6 +20,7 @@ from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import this_process
 from dragoman.session import events as e
+from dragoman.session.content import Text
 from dragoman.session.state import AgentEntry, PendingPermission
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import say
@@ -225,3 +226,16 @@ async def until_sent(hub: Hub, sending: asyncio.Task[c.Reply]) -> None:
         while (await hub.store.outcome(1)).state != "waiting":
             assert not sending.done()
             await asyncio.sleep(0)
+
+
+async def test_a_prompt_that_is_too_large_is_refused_and_nothing_is_recorded(
+    tmp_path: Path,
+) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("fine")])) as hub:
+        live = await hub.create("it", str(tmp_path))
+        with pytest.raises(CommandRefused) as refused:
+            await soon(hub.send(live.id, c.Prompt([Text("x" * (64 << 20))])))
+        assert refused.value.code == "too_large"
+        await soon(hub.send(live.id, c.Prompt([Text("something shorter")])))
+        await until(lambda: bool(live.state.turns))
+        assert len(live.state.turns) == 1

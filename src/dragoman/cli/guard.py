@@ -15,6 +15,7 @@ from dragoman.errors import (
     ConfigError,
     DragomanError,
     NoProgress,
+    PromptTooLarge,
     SessionNotContinued,
     UnknownSession,
 )
@@ -71,7 +72,7 @@ def exit_code(error: BaseException) -> Exit:
     from dragoman.agents.known import UnknownAgent
 
     match error:
-        case UsageError() | ConfigError() | UnknownAgent():
+        case UsageError() | ConfigError() | UnknownAgent() | PromptTooLarge():
             return Exit.USAGE
         case NoProgress() | CallTimeout():
             return Exit.NO_PROGRESS

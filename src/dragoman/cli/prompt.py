@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dragoman.cli.guard import UsageError, tell
 from dragoman.client.mentions import find_mentions
-from dragoman.client.prompts import MAX_ATTACHMENT_BYTES
+from dragoman.client.prompts import MAX_ATTACHMENT_BYTES, MAX_JSON_BYTES, check_size
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 
 PIPE_SECONDS = 1.0
@@ -23,8 +23,10 @@ def is_wanted(options: argparse.Namespace) -> bool:
 
 
 def prompt(options: argparse.Namespace) -> list[Content]:
-    """The text, and what is attached. Raises UsageError."""
-    return [Text(_text(options)), *map(attachment, options.attach)]
+    """The text, and what is attached. Raises UsageError, PromptTooLarge."""
+    said = [Text(_text(options)), *map(attachment, options.attach)]
+    check_size(said)  # before an agent is started for it
+    return said
 
 
 def with_mentions(said: list[Content], cwd: str) -> list[Content]:
@@ -41,7 +43,7 @@ def _text(options: argparse.Namespace) -> str:
         text = os.fsencode(options.prompt).decode("utf-8", "replace")
         text = _joined(text, _piped(patient=options.file == "-"))
     elif options.file not in (None, "-"):
-        text = _read_file(options.file).decode("utf-8", "replace")
+        text = _decoded(_read_file(options.file, MAX_JSON_BYTES + 1), options.file)
     else:
         text = _read_standard_input()
     if not text.strip():
@@ -74,13 +76,27 @@ def _piped(*, patient: bool) -> str:
             " (`-f -` waits for it, `</dev/null` says that there is none)"
         )
         return ""
-    return sys.stdin.buffer.read().decode("utf-8", "replace")
+    return _from_standard_input()
 
 
 def _read_standard_input() -> str:
     if sys.stdin.isatty():
         tell("reading the prompt; end it with Ctrl-D")
-    return sys.stdin.buffer.read().decode("utf-8", "replace")
+    return _from_standard_input()
+
+
+def _from_standard_input() -> str:
+    return _decoded(sys.stdin.buffer.read(MAX_JSON_BYTES + 1), "standard input")
+
+
+def _decoded(data: bytes, source: str) -> str:
+    """Of a file without an end not more is read than can be sent."""
+    if len(data) > MAX_JSON_BYTES:
+        raise UsageError(
+            f"{source} has more than {MAX_JSON_BYTES >> 20} MiB, the most that a prompt may have; "
+            "mention a large file in the prompt (@PATH) for the agent to read"
+        )
+    return data.decode("utf-8", "replace")
 
 
 def attachment(path: str) -> Content:
@@ -115,7 +131,7 @@ def _resource(uri: str, data: bytes, mime_type: str | None) -> Resource:
         return Resource(uri, blob=b64encode(data).decode(), mime_type=mime_type)
 
 
-def _read_file(path: str, most: int = -1) -> bytes:
+def _read_file(path: str, most: int) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read(most)

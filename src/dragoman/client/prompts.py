@@ -10,6 +10,7 @@ import msgspec
 from dragoman.client.blocks import content_of
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.client.mentions import find_mentions, missing_mentions
+from dragoman.errors import PromptTooLarge
 from dragoman.session.content import (
     Audio,
     Content,
@@ -22,6 +23,9 @@ from dragoman.session.content import (
 
 MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
 MAX_PROMPT_BYTES = 32 * 1024 * 1024
+"""Of attachments, together."""
+MAX_JSON_BYTES = 48 * 1024 * 1024
+"""Of all of it: less than a recording takes at once, or a frame to the agent has room for."""
 
 Part: TypeAlias = str | Content | Mapping[str, Any]
 PromptInput: TypeAlias = Part | Sequence[Part]
@@ -36,7 +40,8 @@ def prepare(
     Of files that are not here nobody can tell that they are missing.
 
     Raises ValueError for a prompt with nothing in it, with text that is not Unicode, or with a
-    block that is none of ACP's, and TypeError for what is no content at all.
+    block that is none of ACP's, PromptTooLarge for one that cannot be sent at once, and TypeError
+    for what is no content at all.
     """
     warnings: list[str] = []
     if files_are_here and isinstance(prompt, str):
@@ -44,7 +49,7 @@ def prepare(
     content: list[Content] = []
     total = 0
     parts = _parts(prompt, cwd)
-    _check_unicode(parts)
+    check_size(parts)
     for part in parts:
         why = _unfit(part, agent, total)
         fit = part if why is None else _instead(part, why)
@@ -57,12 +62,16 @@ def prepare(
     return content, warnings
 
 
-def _check_unicode(content: list[Content]) -> None:
-    """Bytes of a command line that are not UTF-8 come to us as lone surrogates."""
+def check_size(content: Sequence[Content]) -> None:
+    """Raises PromptTooLarge for what is too much as JSON, where a control character takes six
+    bytes, and ValueError for what is no text: bytes of a command line that are not UTF-8 come to
+    us as lone surrogates."""
     try:
-        msgspec.json.encode(content)
+        size = len(msgspec.json.encode(content))
     except UnicodeEncodeError as error:
         raise ValueError(f"the prompt is not Unicode text: {error.reason}") from None
+    if size > MAX_JSON_BYTES:
+        raise PromptTooLarge(size, MAX_JSON_BYTES)
 
 
 def _parts(prompt: PromptInput, cwd: str) -> list[Content]:

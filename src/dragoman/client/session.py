@@ -118,8 +118,9 @@ class Session:
         While another turn runs the prompt waits behind it, or SessionBusy is raised. `timeout` ends
         a turn in which the agent makes no progress for that long, with NoProgress.
 
-        Raises ValueError when there is nothing in the prompt or a block in it is none of ACP's, and
-        TypeError for what is no content.
+        Raises ValueError when there is nothing in the prompt or a block in it is none of ACP's,
+        PromptTooLarge when it is more than can be sent at once, and TypeError for what is no
+        content.
         """
         self._require_open()
         content, warnings = self._prepared(prompt)

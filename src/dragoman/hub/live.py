@@ -15,6 +15,7 @@ from dragoman.errors import (
     CommandRefused,
     DragomanError,
     LeaseLost,
+    PromptTooLarge,
     RevertConflict,
     SessionGone,
     SessionNotContinued,
@@ -287,6 +288,7 @@ _DELAYED = (
 )
 _CODES: dict[type[DragomanError], str] = {
     Unsupported: "unsupported",
+    PromptTooLarge: "too_large",
     SessionNotContinued: "not_continued",
     SessionGone: "session_gone",
     CancelIgnored: "cancel_ignored",

@@ -76,6 +76,7 @@ _STATUSES: list[tuple[type[Exception], int, str]] = [
     (UnusableRequest, 400, "invalid"),
     (msgspec.ValidationError, 400, "invalid"),
     (msgspec.DecodeError, 400, "malformed"),
+    (errors.PromptTooLarge, 413, "too_large"),
     (errors.ConfigError, 500, "bad_configuration"),
     (errors.StoreFull, 507, "store_full"),
     (errors.StoreAway, 503, "store_away"),
@@ -90,6 +91,7 @@ _STATUSES: list[tuple[type[Exception], int, str]] = [
 _REFUSALS = {
     "settled": 409,
     "invalid": 400,
+    "too_large": 413,
     "unsupported": 409,
     "not_continued": 409,
     "session_gone": 409,

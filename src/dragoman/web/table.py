@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.client.prompts import MAX_JSON_BYTES
 from dragoman.web.api import about, agents, chat, events, files, hosts, sessions, steering
 from dragoman.web.route import ANY_TYPE, EVENT_STREAM, JSON, JSON_LINES, Route
 from dragoman.web.shapes import agents as of_agents
@@ -20,7 +21,7 @@ _SESSION = "/api/sessions/{session_id}"
 _AGENT = "/api/agents/{name}"
 _CHAT = "/api/chat/{chat_id}"
 
-_PROMPT_LIMIT = 48 * 1024 * 1024
+_PROMPT_LIMIT = MAX_JSON_BYTES
 """32 MiB of attachments, in base64, and the words around them."""
 
 _SESSIONS = (

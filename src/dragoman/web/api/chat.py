@@ -8,8 +8,14 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from dragoman.client.capabilities import AgentCapabilities
-from dragoman.client.prompts import prepare
-from dragoman.errors import CommandRefused, SessionElsewhere, SessionOwned, UnknownSession
+from dragoman.client.prompts import check_size, prepare
+from dragoman.errors import (
+    CommandRefused,
+    PromptTooLarge,
+    SessionElsewhere,
+    SessionOwned,
+    UnknownSession,
+)
 from dragoman.hub import commands as c
 from dragoman.session import events as e
 from dragoman.session.content import Content
@@ -20,7 +26,6 @@ from dragoman.ui_stream.encoder import allows
 from dragoman.web.chat_stream import ChatStream, active_turn
 from dragoman.web.failures import Failure
 from dragoman.web.placing import Wanted, begin
-from dragoman.web.prompts import check_size
 from dragoman.web.server import Server
 from dragoman.web.shapes.chats import ChatQuery, Messages, MessagesQuery
 from dragoman.web.shapes.steering import Cancelled
@@ -54,6 +59,8 @@ def _check(request: ChatRequest) -> None:
     content, _ = request.prompt(nothing_special, "file:///")
     try:
         prepare(content, nothing_special, "/")
+    except PromptTooLarge:
+        raise
     except ValueError as error:
         raise Failure(400, "invalid", str(error)) from None
 
