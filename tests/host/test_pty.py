@@ -29,7 +29,7 @@ from dragoman.host.directory import OpenDirectory
 from dragoman.host.jail import Jail
 from dragoman.host.terminals import TerminalExit, TerminalsProvider
 from dragoman.host.workspace import Workspace
-from dragoman.process import launch
+from dragoman.process import launch, relief
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals need Linux or macOS")
 
@@ -506,8 +506,8 @@ def _descriptors() -> int:
     return len(os.listdir("/dev/fd"))
 
 
-def _keepers() -> list[str]:
+def _keepers() -> set[int]:
     if sys.platform != "linux":
-        return []
-    pid = launch.zygote().pid
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return set()
+    helpers = relief.helpers(launch.zygote().session)
+    return set(helpers).difference(relief.superiors(helpers))

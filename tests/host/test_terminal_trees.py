@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from host.watching import Bench, bench
 from process.survivors import registered, survivors_after
+from process.test_attacks import ATTACKS, attack
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment needs Linux")
 
@@ -57,6 +58,20 @@ WAYS: dict[str, Way] = {
 @pytest.mark.parametrize("way", ["kill", "release"])
 async def test_nothing_is_left_of_the_worst(tmp_path: Path, way: str) -> None:
     await _end(tmp_path, WAYS[way], WORST, use_pty=True)
+
+
+@pytest.mark.parametrize("steps", ATTACKS)
+async def test_nothing_is_left_of_a_command_that_attacks_its_keeper(
+    tmp_path: Path, steps: str
+) -> None:
+    shape, token = f"attack:{steps}", uuid.uuid4().hex
+    async with bench(tmp_path, kill_grace=0.3, use_pty=True) as b:
+        terminal = await _start(b, shape, token)
+        await asyncio.to_thread(_await_all, tmp_path, [shape])
+        await asyncio.to_thread(attack, tmp_path / shape, f"{token}-{shape}.")
+        await b.release(terminal)
+        assert registered(tmp_path / shape) >= 4
+        assert not await asyncio.to_thread(_is_left, tmp_path, shape, token, SECONDS)
 
 
 @pytest.mark.soak

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from process.survivors import exists
 
-from dragoman.process import launch
 from dragoman.process.base import Process
 from dragoman.process.spawn import spawn
 
@@ -59,8 +58,7 @@ def python(code: str) -> list[str]:
 
 async def gone(*pids: int) -> None:
     async with asyncio.timeout(5):
-        while any(map(exists, pids)):
-            launch.reap()
+        while any(map(exists, pids)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

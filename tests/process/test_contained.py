@@ -36,6 +36,7 @@ async def test_how_it_ended_is_known_though_the_keeper_left_an_order_unread() ->
     process = ContainedProcess(os.getpid(), ours.detach())
     process.signal(signal.SIGCONT)
     keeper.send(b"exited 5")
+    keeper.send(b"gone")
     keeper.close()
     assert await asyncio.wait_for(process.wait(), 5) == ExitStatus(5, None)
     process.release()

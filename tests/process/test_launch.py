@@ -9,6 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,20 +19,100 @@ from process.running import ENV, gone, output_of, parent, running
 from process.survivors import exists
 from support.shortage import limited
 
-from dragoman.process import launch
-from dragoman.process.launch import warm_up
+from dragoman.errors import StartError
+from dragoman.process import contained, launch, relief
+from dragoman.process.launch import Zygote, warm_up
 from dragoman.process.portable import PortableProcess
 
 
 async def test_a_zygote_that_died_is_replaced_and_its_programs_stay_contained() -> None:
     async with running("sleep", "60") as (survivor, _):
         zygote = launch.zygote()
-        os.kill(zygote.pid, signal.SIGKILL)
+        os.kill(zygote.session, signal.SIGKILL)
         assert await output_of("echo", "still here") == "still here\n"
         assert launch.zygote() is not zygote
-        await gone(zygote.pid)
+        await gone(zygote.session)
         await survivor.stop(exit_within=0)
         assert not exists(survivor.pid)
+
+
+@pytest.mark.parametrize("who", ["warden", "zygote", "both"])
+async def test_a_stopped_zygote_goes_on(who: str) -> None:
+    await output_of("true")
+    zygote = launch.zygote()
+    for pid in superiors(zygote.session)[slice(who == "zygote", 1 if who == "warden" else 2)]:
+        os.kill(pid, signal.SIGSTOP)
+    assert await output_of("echo", "still here") == "still here\n"
+    assert launch.zygote() is zygote
+
+
+async def test_programs_that_run_survive_the_end_of_a_zygote_under_its_warden() -> None:
+    async with running("sleep", "60") as (survivor, _):
+        warden, zygote = superiors(launch.zygote().session)
+        os.kill(zygote, signal.SIGKILL)
+        assert await output_of("echo", "still here") == "still here\n"
+        assert parent(parent(survivor.pid)) == warden
+        assert survivor.status is None
+    await gone(warden)
+
+
+async def test_a_zygote_that_does_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    await output_of("true")
+    zygote = launch.zygote()
+    with held(zygote, monkeypatch, for_good=False):
+        assert await output_of("echo", "still here") == "still here\n"
+        assert launch.zygote() is not zygote
+
+
+async def test_who_keeps_stopping_the_zygote_gets_a_sentence_and_others_go_on_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await output_of("true")
+    with held(launch.zygote(), monkeypatch, for_good=True), pytest.raises(StartError) as failed:
+        await output_of("true")
+    assert "stops them" in str(failed.value)
+    assert await output_of("echo", "again") == "again\n"
+
+
+@contextmanager
+def held(zygote: Zygote, monkeypatch: pytest.MonkeyPatch, *, for_good: bool) -> Generator[None]:
+    """Nobody lets this zygote go on, nor any that comes after it."""
+    sleepers: list[Zygote] = []
+
+    def stop(each: Zygote) -> None:
+        for pid in superiors(each.session):
+            os.kill(pid, signal.SIGSTOP)
+        sleepers.append(each)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(contained, "PATIENCE", contained.Patience(look=0.02, idle_looks=3))
+        patched.setattr(relief, "resume", _no_use)
+        stop(zygote)
+        if for_good:
+            usual = launch.zygote
+            patched.setattr(launch, "zygote", lambda: _stopped(usual(), sleepers, stop))
+        yield
+    for each in sleepers:
+        each.resume()
+
+
+def _no_use(_helper: int, _session: int) -> None:
+    """In place of what lets a helper go on."""
+
+
+def _stopped(zygote: Zygote, sleepers: list[Zygote], stop: Callable[[Zygote], None]) -> Zygote:
+    if zygote not in sleepers:
+        stop(zygote)
+    return zygote
+
+
+def superiors(session: int) -> list[int]:
+    """The warden and the zygote, once both are there."""
+    deadline = time.monotonic() + 5
+    while len(found := relief.superiors(relief.helpers(session))) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    return sorted(found, key=lambda pid: pid != session)
 
 
 async def test_without_a_working_zygote_programs_still_run(
@@ -97,7 +180,7 @@ def _exit_as_a_fork_that_starts_a_program() -> None:
 async def test_the_zygote_is_beyond_the_reach_of_the_terminal() -> None:
     warm_up()
     zygote = launch.zygote()
-    assert os.getsid(zygote.pid) == zygote.pid
+    assert os.getsid(zygote.session) == zygote.session
     await output_of("true")
     assert launch.zygote() is zygote
 
@@ -106,7 +189,7 @@ async def test_the_zygote_knows_no_secret(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("API_KEY", "canary-of-the-host")
     launch.dismiss(launch.zygote())
     async with running("sleep", "60", env=ENV | {"TOKEN": "canary-of-the-agent"}) as (process, _):
-        for pid in (launch.zygote().pid, parent(process.pid)):
+        for pid in (launch.zygote().session, parent(process.pid)):
             assert b"canary" not in shown(pid)
 
 

@@ -87,7 +87,7 @@ def run_host(way: str) -> Run:
             shape: look(Path(folder) / shape, f"{token}-{shape}.", deadline) for shape in SHAPES
         }
         # A failure must not leave its evidence running.
-        end_survivors(Path(folder), token)
+        end_survivors(Path(folder), token, SHAPES)
         process.communicate(timeout=10)
         return Run(outcomes, left_of(below))
 
@@ -150,18 +150,18 @@ def left_of(processes: dict[int, str]) -> set[int]:
     return left
 
 
-def end_survivors(folder: Path, token: str) -> None:
+def end_survivors(folder: Path, token: str, shapes: list[str]) -> None:
     """End what this very run has left, by pid, again while its supervisors start more."""
     deadline = time.monotonic() + SECONDS
-    while (left := all_survivors(folder, token)) and time.monotonic() < deadline:
+    while (left := all_survivors(folder, token, shapes)) and time.monotonic() < deadline:
         for found in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(found.pid, signal.SIGKILL)
         time.sleep(0.02)
 
 
-def all_survivors(folder: Path, token: str) -> list[Found]:
-    left = survivors([folder / shape for shape in SHAPES], f"{token}-")
+def all_survivors(folder: Path, token: str, shapes: list[str]) -> list[Found]:
+    left = survivors([folder / shape for shape in shapes], f"{token}-")
     return [found for found in left if found.state != "Z"]
 
 
@@ -198,9 +198,9 @@ def test_control_a_naive_host_leaves_survivors_and_zombies() -> None:
             expect(process, "ready")
             expect(process, "done")
             plain = states_once_dead(Path(folder) / "plain", f"{token}-plain.")
-            others = all_survivors(Path(folder), token)
+            others = all_survivors(Path(folder), token, SHAPES)
         finally:
-            end_survivors(Path(folder), token)
+            end_survivors(Path(folder), token, SHAPES)
     assert plain == ["Z"]
     for shape in set(shapes) - {"plain"}:
         assert any(f"{token}-{shape}." in found.command for found in others), shape

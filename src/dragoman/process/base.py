@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 
 _log = logging.getLogger(__name__)
 
-# How long a killed tree may take to be gone; only the kernel can make it longer.
-_KILL_SECONDS = 3.0
+# How long a tree may take to end once it is to be killed, before we look after it ourselves.
+_ORDERED_SECONDS = 1.0
+# How often we try then, and for how long each time; only the kernel can make it longer.
+_TRIES = 20
+_TRY_SECONDS = 0.1
 
 
 class ExitStatus(NamedTuple):
@@ -84,10 +87,17 @@ class Process(ABC):
     async def _kill_and_wait(self) -> None:
         try:
             self.kill()
-            if not await _done(self._gone, _KILL_SECONDS):
+            if not await _done(self._gone, _ORDERED_SECONDS) and not await self._overruled():
                 _log.warning("processes of %r did not end when killed", self)
         finally:
             self.release()
+
+    async def _overruled(self) -> bool:
+        for _ in range(_TRIES):
+            await self.overrule()
+            if await _done(self._gone, _TRY_SECONDS):
+                return True
+        return False
 
     @abstractmethod
     def signal(self, number: int) -> None:
@@ -96,6 +106,10 @@ class Process(ABC):
     @abstractmethod
     def kill(self) -> None:
         """Kill the whole tree, without waiting."""
+
+    @abstractmethod
+    async def overrule(self) -> None:
+        """Kill the whole tree past whoever was to do it; called again until it is gone."""
 
     @abstractmethod
     def release(self) -> None:

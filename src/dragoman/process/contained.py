@@ -1,8 +1,9 @@
 """Linux: a child whose whole tree ends with its owner, even when that is killed with `kill -9`.
 
 The zygote forks a keeper, which starts the program and talks to us over the life socket. When
-this process lets go of that socket, in whatever way, the keeper kills every descendant. What
-asked another service to run something (systemd, cron, docker) is nobody's descendant.
+this process lets go of that socket, in whatever way, the keeper kills every descendant. A keeper
+that is kept from it, by its program or otherwise, is overruled from here. What asked another
+service to run something (systemd, cron, docker) is nobody's descendant.
 """
 
 from __future__ import annotations
@@ -13,66 +14,109 @@ import errno
 import marshal
 import os
 import socket
+import threading
+import time
 import warnings
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dragoman.errors import StartError
-from dragoman.process import forks, launch
+from dragoman.process import forks, launch, relief, tree
 from dragoman.process.base import ExitStatus, Process
 from dragoman.process.order import Order, refusal
 
-# Generous: a loaded machine, a cold disk. It only bounds a zygote that never answers.
-_START_SECONDS = 30.0
 _REPORT_SIZE = 256
+_RETRY_SECONDS = 0.02
+# How long orphans of a killed keeper may take to end; only the kernel can make it longer.
+_ORPHAN_SECONDS = 3.0
+# A keeper below which nothing lives any more, and which still does not end, is killed.
+_ROUNDS_BEFORE_KILL = 5
 # The system is out of something now; that says nothing about the zygote.
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+
+
+class Patience(NamedTuple):
+    """How long to wait for a program to start."""
+
+    look: float = 0.25
+    """After so many seconds without an answer, look how things are."""
+    idle_looks: int = 8
+    """A zygote that was found stopped, or had done nothing since the last look, so many times is
+    replaced."""
+    start: float = 30.0
+    """What a keeper may take to start its program: a loaded machine, a cold disk."""
 
 
 class ZygoteFailed(Exception):
     """The zygote did not take the request."""
 
 
-async def spawn(order: Order, stdio: Sequence[int]) -> Process:
-    """Start a program; a zygote that died unnoticed is replaced."""
+class ZygoteHeld(ZygoteFailed):
+    """The zygote is there, and does not come to work."""
+
+
+async def spawn(
+    order: Order, stdio: Sequence[int], patience: Patience | None = None
+) -> ContainedProcess:
+    """Start a program; a zygote that died, or does not answer, is replaced once.
+
+    Raises ZygoteFailed when there can be none, and StartError when two in a row were held up.
+    """
+    patience = patience or PATIENCE
     try:
-        return await _spawn(order, stdio)
+        return await _spawn(order, stdio, patience)
     except ZygoteFailed:
-        return await _spawn(order, stdio)
+        try:
+            return await _spawn(order, stdio, patience)
+        except ZygoteHeld as error:
+            raise StartError(order.command, str(error)) from None
 
 
-async def _spawn(order: Order, stdio: Sequence[int]) -> Process:
+PATIENCE = Patience()
+
+
+async def _spawn(order: Order, stdio: Sequence[int], patience: Patience) -> ContainedProcess:
     life, theirs = forks.socketpair()
+    zygote = None
     try:
         try:
-            zygote = await _request(order, theirs.fileno(), stdio)
+            zygote = _zygote()
+            watch = _Watch(zygote, patience)
+            await _request(order, [theirs.fileno(), *stdio], zygote, watch)
         finally:
             forks.close(theirs.detach())
-        report = await _first_report(order, life)
-        if not report:
+        return await _await_start(order, life, watch)
+    except ZygoteFailed:
+        if zygote is not None:
             launch.dismiss(zygote)
-            raise ZygoteFailed("it ended without an answer")
-        return _started(order, life, report)
+        raise
     finally:
         if life.fileno() >= 0:
             forks.close(life.detach())
 
 
-async def _request(order: Order, life: int, stdio: Sequence[int]) -> launch.Zygote:
-    zygote = _zygote()
+async def _request(order: Order, handed: list[int], zygote: launch.Zygote, watch: _Watch) -> None:
     written = _write(order)
+    handed.insert(1, written)
+    looked = time.monotonic()
     try:
-        while True:
-            try:
-                zygote.request([life, written, *stdio])
-            except BlockingIOError:
-                await asyncio.sleep(0.005)  # hundreds of requests are on their way to it
-            else:
-                return zygote
-    except ConnectionError as error:
-        launch.dismiss(zygote)
-        raise ZygoteFailed("it has ended") from error
+        while not _is_taken(zygote, handed):
+            await asyncio.sleep(0.005)  # hundreds of requests are on their way to it
+            if time.monotonic() - looked > watch.patience.look:
+                watch.look()
+                looked = time.monotonic()
     finally:
         os.close(written)
+
+
+def _is_taken(zygote: launch.Zygote, descriptors: list[int]) -> bool:
+    try:
+        zygote.request(descriptors)
+    except BlockingIOError:
+        return False
+    except ConnectionError as error:
+        raise ZygoteFailed("it has ended") from error
+    return True
 
 
 def _zygote() -> launch.Zygote:
@@ -97,34 +141,87 @@ def _write(order: Order) -> int:
     return file
 
 
-async def _first_report(order: Order, life: socket.socket) -> bytes:
-    loop = asyncio.get_running_loop()
+async def _await_start(order: Order, life: socket.socket, watch: _Watch) -> ContainedProcess:
+    while True:
+        report = await _report(order, life, watch)
+        match report.split():
+            case [b"kept", keeper]:
+                watch.keeper = int(keeper)
+            case [b"started", pid]:
+                return ContainedProcess(int(pid), life.detach(), watch.keeper, watch.session)
+            case [b"failed", step, number]:
+                raise refusal(order, step.decode(), int(number))
+            case []:
+                raise ZygoteFailed("it ended without an answer")
+            case _:
+                raise ZygoteFailed(f"it reported {report!r}")
+
+
+async def _report(order: Order, life: socket.socket, watch: _Watch) -> bytes:
+    """The next report. Raises ZygoteHeld when whoever should send it does nothing."""
+    reading = asyncio.ensure_future(asyncio.get_running_loop().sock_recv(life, _REPORT_SIZE))
+    began = time.monotonic()
     try:
-        async with asyncio.timeout(_START_SECONDS):
-            return await loop.sock_recv(life, _REPORT_SIZE)
-    except TimeoutError:
-        reason = f"the system did not start it within {_START_SECONDS:g} s"
-        raise StartError(order.command, reason) from None
+        while not (await asyncio.wait([reading], timeout=watch.patience.look))[0]:
+            watch.look()
+            if time.monotonic() - began > watch.patience.start:
+                reason = f"the system did not start it within {watch.patience.start:g} s"
+                raise StartError(order.command, reason)
+        return reading.result()
     except OSError:
         return b""
+    finally:
+        reading.cancel()
 
 
-def _started(order: Order, life: socket.socket, report: bytes) -> Process:
-    match report.split():
-        case [b"started", pid]:
-            return ContainedProcess(int(pid), life.detach())
-        case [b"failed", step, number]:
-            raise refusal(order, step.decode(), int(number))
-        case _:
-            raise ZygoteFailed(f"it reported {report!r}")
+class _Watch:
+    """Looks whether the one whose turn it is gets on: the zygote, then the keeper it forked."""
+
+    def __init__(self, zygote: launch.Zygote, patience: Patience) -> None:
+        self.patience = patience
+        self.session = zygote.session
+        self.keeper = 0
+        self._zygote = zygote
+        self._idle_looks = 0
+        self._work: list[bytes] = []
+
+    def look(self) -> None:
+        """What is stopped is told to go on. Raises ZygoteHeld when that was no use."""
+        if self._gets_on():
+            return
+        self._idle_looks += 1
+        if self._idle_looks > self.patience.idle_looks:
+            self._give_up()
+            raise ZygoteHeld(
+                "Dragoman's helper processes do not run; if another program stops them "
+                "(SIGSTOP), end that program and try again"
+            )
+        self._zygote.resume()
+
+    def _give_up(self) -> None:
+        self._zygote.kill()
+        if self.keeper:
+            relief.end(self.keeper, self.session)
+            relief.kill(self.keeper, self.session)
+
+    def _gets_on(self) -> bool:
+        if self.keeper:
+            return not relief.is_held(self.keeper)
+        before = self._work
+        is_held, is_busy, self._work = self._zygote.progress()
+        return not is_held and (is_busy or self._work != before)
 
 
 class ContainedProcess(Process):
     """A program under a keeper, seen through its life socket."""
 
-    def __init__(self, pid: int, life: int) -> None:
+    def __init__(self, pid: int, life: int, keeper: int = 0, session: int = 0) -> None:
         super().__init__(pid)
         self._life = life
+        self._keeper = keeper
+        self._session = session
+        self._born = tree.state(pid).born
+        self._rounds = 0
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(life, self._take_report)
 
@@ -134,16 +231,29 @@ class ContainedProcess(Process):
     def kill(self) -> None:
         self._order("end")
 
+    async def overrule(self) -> None:
+        with contextlib.suppress(OSError):  # no descriptor is free; it is tried again
+            await asyncio.to_thread(self._do_the_keepers_work)
+
+    def _do_the_keepers_work(self) -> None:
+        relief.end(self._keeper, self._session)
+        self._rounds += 1
+        if self._rounds > _ROUNDS_BEFORE_KILL and not tree.living(self._keeper):
+            relief.kill(self._keeper, self._session)
+
     def release(self) -> None:
-        if self._life < 0:
-            return
-        life, self._life = self._life, -1
-        self._loop.remove_reader(life)
-        forks.close(life)
+        self._let_go()
+        if not self._gone.done():
+            self._gone.set_result(None)
+
+    def _let_go(self) -> None:
+        if self._life >= 0:
+            life, self._life = self._life, -1
+            self._loop.remove_reader(life)
+            forks.close(life)
         if not self._exited.done():
             # The keeper was killed, or cannot end the tree: no better news will come.
             self._exited.set_result(ExitStatus(None, "SIGKILL"))
-        self._gone.set_result(None)
 
     def _order(self, words: str) -> None:
         if self._life >= 0:
@@ -164,8 +274,25 @@ class ContainedProcess(Process):
                 self._exited.set_result(ExitStatus(int(code), None))
             case [b"signalled", number]:
                 self._exited.set_result(ExitStatus.of(-int(number)))
+            case [b"gone"]:
+                self.release()
             case _:
-                self.release()  # the end of the stream: nothing is left
+                self._mourn()
+
+    def _mourn(self) -> None:
+        """The keeper was killed: those above it end what it leaves, and so do we."""
+        self._let_go()
+        threading.Thread(target=self._end_orphans, name=f"orphans-{self.pid}", daemon=True).start()
+
+    def _end_orphans(self) -> None:
+        deadline = time.monotonic() + _ORPHAN_SECONDS
+        with contextlib.suppress(OSError):  # no descriptor is free: those above the keeper do it
+            while relief.end_strays(self._session) and time.monotonic() < deadline:
+                time.sleep(_RETRY_SECONDS)
+            if not relief.is_staffed(self._session):
+                relief.end_session(self.pid, self._born)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know
+            self._loop.call_soon_threadsafe(self.release)
 
     def __del__(self) -> None:
         if getattr(self, "_life", -1) >= 0:

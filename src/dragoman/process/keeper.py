@@ -1,11 +1,13 @@
 """The keeper: one small process beside each child, which ends the child's whole tree.
 
 It is forked by the zygote, adopts every orphan of the tree (subreaper), reports on the life
-socket and takes orders from it. When that socket closes, for whatever reason, or anything goes
-wrong here, all descendants are stopped and killed. It knows nothing of the host but the socket.
+socket and takes orders from it. When that socket closes, for whatever reason, when no other
+helper is left above it, or anything goes wrong here, all descendants are stopped and killed. It
+knows nothing of the host but the socket.
 
-Reports: `started PID`, `failed STEP ERRNO`, `exited CODE`, `signalled NUMBER`; the end of the
-stream means that nothing is left. Orders: `signal NUMBER`, `end`.
+Reports: `kept KEEPER`, then `started PID` or `failed STEP ERRNO`, then `exited CODE` or
+`signalled NUMBER`, then `gone`: nothing is left. A stream that ends without it is the word of a
+keeper that was killed. Orders: `signal NUMBER`, `end`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import os
 import select
 from _socket import socket  # the public modules cost more at import than all the rest
 
+from .relief import KEEPER, is_helper
 from .tree import end_tree, signal_tree
 
 TYPE_CHECKING = False
@@ -27,6 +30,7 @@ else:
     import _signal as signal
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -39,19 +43,40 @@ _prctl: Callable[..., int] = ctypes.CDLL(None, use_errno=True).prctl
 Order = tuple[list[bytes], list[bytes], dict[bytes, bytes], bytes, bool]
 
 
-def adopt_orphans(name: bytes) -> None:
-    """Make this process the parent of every orphan below it, and give it a name."""
+def become_helper(name: bytes) -> None:
+    """Make this process the parent of every orphan below it, and hard to get out of the way."""
     if _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no subreaper")
+    # When its parent ends, the kernel itself continues it, should a program have stopped it.
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
+    # A program of the same user cannot trace it.
+    _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     _prctl(_PR_SET_NAME, name, 0, 0, 0)
+    _show_as(name)
+
+
+_command_line: list[int] = []
+"""Where in memory the command line begins and ends, once known; forks have it too."""
+
+
+def _show_as(name: bytes) -> None:
+    """Replace the command line, so that `pkill -f python` does not mean us."""
+    if not _command_line:
+        with open("/proc/self/stat", "rb") as stat:
+            _command_line[:] = map(int, stat.read().rpartition(b")")[2].split()[45:47])
+    start, end = _command_line
+    if 0 < start < end - len(name):
+        ctypes.memset(start, 0, end - start)
+        ctypes.memmove(start, name, len(name))
 
 
 def wake_on_child() -> int:
-    """A descriptor that becomes readable whenever a child ends."""
+    """A descriptor that becomes readable when a child ends or stops, or the parent has ended."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
-    signal.signal(signal.SIGCHLD, _no_action)
+    for number in (signal.SIGCHLD, signal.SIGCONT):
+        signal.signal(number, _no_action)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     return reader
 
@@ -83,13 +108,14 @@ def close_all_but(kept: Iterable[int]) -> None:
 def keep(life: socket, order: int, stdio: Sequence[int]) -> None:
     """Run the ordered program until it and all its descendants are gone."""
     close_all_but([life.fileno(), order, *stdio])
-    adopt_orphans(b"dragoman-keeper")
+    become_helper(KEEPER)
     keeper = Keeper(life)
     try:
         keeper.start(_read_order(order), stdio)
         keeper.watch()
     finally:
         end_tree(os.getpid(), lambda: not keeper.reap())
+    keeper.report("gone")
 
 
 class Keeper:
@@ -102,12 +128,13 @@ class Keeper:
 
     def start(self, order: Order, stdio: Sequence[int]) -> None:
         """Fork and exec the program; report its pid, or the step that failed."""
-        failure, report = os.pipe()
         keeper = os.getpid()
+        self.report(f"kept {keeper}")
+        failure, report = os.pipe()
         try:
             pid = os.fork()
         except OSError as error:
-            self._report(f"failed fork {error.errno}")
+            self.report(f"failed fork {error.errno}")
             return
         if pid == 0:
             _become(order, stdio, keeper, report)
@@ -116,17 +143,18 @@ class Keeper:
         failed = os.read(failure, 64)
         os.close(failure)
         if failed:
-            self._report(f"failed {failed.decode()}")
+            self.report(f"failed {failed.decode()}")
         else:
             self._main = pid
-            self._report(f"started {pid}")
+            self.report(f"started {pid}")
 
     def watch(self) -> None:
-        """Serve until the host wants the end, is gone, or nothing is left."""
+        """Serve until the host wants the end, is gone, or nothing is left; or nobody is above us,
+        who would end the tree if we were killed."""
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         poll.register(self._life.fileno(), select.POLLIN)
-        while self.reap():
+        while self.reap() and _is_covered():
             ready = [descriptor for descriptor, _ in poll.poll()]
             if self._wake in ready:
                 clear(self._wake)
@@ -161,13 +189,17 @@ class Keeper:
         return True
 
     def _report_end(self, code: int) -> None:
-        self._report(f"exited {code}" if code >= 0 else f"signalled {-code}")
+        self.report(f"exited {code}" if code >= 0 else f"signalled {-code}")
 
-    def _report(self, line: str) -> None:
+    def report(self, line: str) -> None:
         try:
             self._life.send(line.encode())
         except OSError:
             return  # nobody listens any more; the next look at the socket says so
+
+
+def _is_covered() -> bool:
+    return is_helper(os.getppid(), os.getsid(0))
 
 
 def _read_order(order: int) -> Order:

@@ -1,7 +1,8 @@
 """The host's side of the zygote: started once, when first needed, and replaced when it died.
 
 It inherits the host's user, groups and umask; when those have changed since, or the host has
-forked, it is replaced as well. Several threads, each with its loop, may use it at once.
+forked, it is replaced as well. Several threads, each with its loop, may use it at once. A thread
+watches over it: a stopped zygote goes on, a dead one is reaped.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Sequence
 
-from dragoman.process import descriptors, forks
+from dragoman.process import descriptors, forks, relief, tree
 
 # The zygote imports its modules from this folder under a name of their own, so that it neither
 # looks for installed packages nor imports ours.
@@ -25,38 +27,104 @@ _BOOT = (
 
 Origin = tuple[object, ...]
 
+Progress = tuple[bool, bool, list[bytes]]
+"""Whether a zygote is held, whether it is busy, and what it has done so far, to compare."""
+
+
+# Between two looks at a zygote that is stopped again and again.
+_HELD_SECONDS = 0.05
+
 
 class Zygote:
-    """A running zygote: a pid and the socket that takes requests."""
+    """A running zygote with the warden above it: a socket that takes requests."""
 
     def __init__(self) -> None:
         self.origin = _origin()
         control, theirs = forks.socketpair()
         self._control = control.detach()
+        self._lock = threading.Lock()
         try:
-            self.pid = _start(theirs.fileno())
+            self.session = _start(theirs.fileno())
+            """The warden's pid, which is the session of all helpers."""
         except BaseException:
             forks.close(self._control)
             raise
         finally:
             forks.close(theirs.detach())
+        threading.Thread(target=self._watch, name="dragoman-watch", daemon=True).start()
 
     def request(self, descriptors: Sequence[int]) -> None:
-        """Hand over one life socket, order, and standard streams."""
+        """Hand over one life socket, order, and standard streams.
+
+        Raises BlockingIOError, and ConnectionError when the zygote has ended.
+        """
         rights = array.array("i", descriptors)
-        control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._control)
-        try:
-            control.sendmsg([b"run"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
-        finally:
-            control.detach()
+        with self._lock:
+            if self._control < 0:
+                raise ConnectionError("the zygote was dismissed")
+            control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._control)
+            try:
+                control.sendmsg([b"run"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+            finally:
+                control.detach()
+
+    def progress(self) -> Progress:
+        """How it and its keepers get on."""
+        helpers = relief.helpers(self.session)
+        seen = [tree.state(pid) for pid in helpers]
+        is_held = any(map(relief.is_held, relief.superiors(helpers)))
+        is_busy = any(each.state == b"R" for each in seen)
+        return is_held, is_busy, [field for each in seen for field in each.work]
+
+    def resume(self) -> None:
+        """Continue whatever is stopped of it and of its keepers."""
+        for helper in relief.helpers(self.session):
+            relief.resume(helper, self.session)
+
+    def kill(self) -> None:
+        """Kill it, as one that does not come to work; its keepers go on under the warden.
+
+        What it was handed and has not read is closed with it, or a reader would wait for ever.
+        """
+        for pid in relief.superiors(relief.helpers(self.session)):
+            if pid != self.session:
+                relief.kill(pid, self.session)
 
     def close(self) -> None:
-        forks.close(self._control)
+        with self._lock:
+            control, self._control = self._control, -1
+        if control >= 0:
+            forks.close(control)
+
+    def _watch(self) -> None:
+        """Let the warden go on when a program has stopped it; it does so for the others."""
+        stops = 0
+        while _await_change(self.session) == os.CLD_STOPPED:
+            stops += 1
+            if stops > relief.STOPS:
+                self._relieve()
+            relief.resume(self.session, self.session)
+        dismiss(self)
+
+    def _relieve(self) -> None:
+        time.sleep(_HELD_SECONDS)
+        try:
+            relief.relieve(self.session)
+        except OSError:
+            return  # no descriptor is free to look around with; the next stop is another chance
+
+
+def _await_change(child: int) -> int | None:
+    """Wait until a child stops or ends, and is reaped then; how, or None if it is not known."""
+    try:
+        change = os.waitid(os.P_PID, child, os.WEXITED | os.WSTOPPED)
+    except ChildProcessError:
+        return None  # somebody reaps every child of this host
+    return change.si_code if change else None
 
 
 _lock = threading.Lock()
 _current: Zygote | None = None
-_retired: list[int] = []
 
 
 def available() -> bool:
@@ -75,7 +143,6 @@ def zygote() -> Zygote:
         if _current is not None and _current.origin != _origin():
             _dismiss(_current)
         if _current is None:
-            reap()
             _current = Zygote()
         return _current
 
@@ -99,21 +166,7 @@ def _dismiss(zygote: Zygote) -> None:
     global _current
     if zygote is _current:
         _current = None
-        zygote.close()
-        _retired.append(zygote.pid)
-    reap()
-
-
-def reap() -> None:
-    """Collect zygotes that have ended."""
-    _retired[:] = [pid for pid in _retired if _still_runs(pid)]
-
-
-def _still_runs(pid: int) -> bool:
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == 0
-    except ChildProcessError:
-        return False  # somebody reaps every child of this host
+    zygote.close()
 
 
 def _start(control: int) -> int:
@@ -154,7 +207,6 @@ def _forget() -> None:
     global _lock, _current
     _lock = threading.Lock()
     _current = None
-    _retired.clear()
 
 
 if sys.platform != "win32":

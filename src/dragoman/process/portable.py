@@ -63,6 +63,9 @@ class PortableProcess(Process):
     def kill(self) -> None:
         self._send_all(signal.SIGKILL)
 
+    async def overrule(self) -> None:
+        self.kill()
+
     def release(self) -> None:
         self.kill()
 

@@ -33,6 +33,11 @@ def descendants(root: int, spare: Collection[int] = ()) -> list[int]:
     return walk(root, _lookup(), spare)
 
 
+def living(root: int) -> list[int]:
+    """Every process below `root` that is not dead."""
+    return [pid for pid in descendants(root) if state(pid).state not in (b"Z", b"X", b"")]
+
+
 def walk(root: int, below: Callable[[int], list[int]], spare: Collection[int] = ()) -> list[int]:
     """Everything under `root` by a function that gives the children of one."""
     found = [root]
@@ -85,34 +90,52 @@ def _freeze(root: int, spare: Collection[int]) -> None:
         stopped.update(fresh)
 
 
-def _send(pid: int, number: int, family: Collection[int]) -> None:
+def send(pid: int, number: int, is_ours: Callable[[], bool]) -> None:
+    """Send a signal if the process is the one that was meant, which is asked once it is pinned."""
     try:
         pinned = os.pidfd_open(pid)
     except ProcessLookupError:
         return
     except (AttributeError, OSError):
         # No pidfd here (an old kernel, a sandbox): the check and the signal are one step apart.
-        _if_related(pid, family, lambda: os.kill(pid, number))
+        _deliver(is_ours, lambda: os.kill(pid, number))
         return
     try:
-        _if_related(pid, family, lambda: signal.pidfd_send_signal(pinned, number))
+        _deliver(is_ours, lambda: signal.pidfd_send_signal(pinned, number))
     finally:
         os.close(pinned)
 
 
-def _if_related(pid: int, family: Collection[int], deliver: Callable[[], None]) -> None:
+def _deliver(is_ours: Callable[[], bool], deliver: Callable[[], None]) -> None:
     try:
-        if _parent(pid) in family:
+        if is_ours():
             deliver()
     except (ProcessLookupError, PermissionError):
         # Gone meanwhile, or a set-user-id program that is not ours to signal.
         return
 
 
-def _parent(pid: int) -> int:
-    # The name, in parentheses, may hold anything; the fields start after the last one.
-    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return int(fields[1]) if len(fields) > 1 else 0
+def _send(pid: int, number: int, family: Collection[int]) -> None:
+    send(pid, number, lambda: state(pid).parent in family)
+
+
+class State:
+    """A process as /proc shows it; of one that is gone, everything is empty."""
+
+    def __init__(self, stat: bytes) -> None:
+        # The name, in parentheses, may hold anything; the fields start after the last one.
+        head, _, rest = stat.rpartition(b")")
+        fields = rest.split()
+        self.name = head.partition(b"(")[2]
+        self.state = fields[0] if fields else b""
+        self.parent = int(fields[1]) if fields else 0
+        self.born = fields[19] if fields else b""
+        self.work = fields[7:13]
+        """Page faults and processor time: they grow while it does anything."""
+
+
+def state(pid: int) -> State:
+    return State(_read(f"/proc/{pid}/stat"))
 
 
 def _lookup() -> Callable[[int], list[int]]:
@@ -129,7 +152,7 @@ def _listed_children(pid: int) -> list[int]:
 
 
 def _parents() -> dict[int, int]:
-    return {int(name): _parent(int(name)) for name in os.listdir("/proc") if name.isdecimal()}
+    return {int(name): state(int(name)).parent for name in os.listdir("/proc") if name.isdecimal()}
 
 
 def _read(path: str) -> bytes:

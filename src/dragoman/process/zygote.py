@@ -1,8 +1,13 @@
-"""The zygote: a small process which forks a keeper for each program the host wants to run.
+"""The warden and the zygote, which stand between the host and the keepers.
 
-It has no state of the host's but one control socket (its standard input at the start), holds
-no descriptor of any child, reaps its keepers, and ends when the host and all keepers are gone.
-A keeper that was itself killed leaves orphans; they come to the zygote, which kills them.
+The zygote forks a keeper for each program the host wants to run. It has no state of the host's
+but one control socket (its standard input at the start), holds no descriptor of any child, and
+ends when the host and all keepers are gone. The warden is its parent and takes no requests.
+
+Both look after the helpers below them. One that a program has stopped goes on, and if it is
+stopped again and again, its work is done for it. A helper that was killed leaves orphans; they
+come to the next one above: keepers go on there, programs are killed. When the host has gone, the
+warden sees to it that everything below it ends.
 """
 
 from __future__ import annotations
@@ -10,9 +15,11 @@ from __future__ import annotations
 import gc
 import os
 import select
+import time
 from _socket import MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
 
-from .keeper import IGNORED, adopt_orphans, clear, close_all_but, keep, wake_on_child
+from . import relief
+from .keeper import IGNORED, become_helper, clear, close_all_but, keep, wake_on_child
 from .tree import children, kill_tree
 
 TYPE_CHECKING = False
@@ -25,15 +32,25 @@ else:
 DESCRIPTORS = 5
 _SPACE = 256
 _RETRY_MS = 20
+# How long the keepers may take to end their programs once the host has gone, and to end.
+_PROGRAMS_SECONDS = 0.5
+_KEEPERS_SECONDS = 3.0
 
 
 def main(descriptors: str | None = None) -> None:
     """`descriptors` is the soft limit of what is started here, where the host has raised its
     own."""
+    host = os.getppid()
     control = _set_up()
     if descriptors is not None:
         _limit(int(descriptors))
-    Zygote(control).serve()
+    if os.fork():
+        control.close()
+        become_helper(relief.WARDEN)
+        Warden(host).serve()
+    else:
+        become_helper(relief.ZYGOTE)
+        Zygote(control).serve()
 
 
 def _set_up() -> socket:
@@ -43,7 +60,6 @@ def _set_up() -> socket:
     os.chdir("/")
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    adopt_orphans(b"dragoman-zygote")
     gc.disable()
     gc.freeze()
     return control
@@ -56,28 +72,107 @@ def _limit(descriptors: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, hard))
 
 
-class Zygote:
-    def __init__(self, control: socket) -> None:
-        self._control = control
-        self._keepers: set[int] = set()
+class Superior:
+    """A helper with helpers below it."""
+
+    def __init__(self) -> None:
+        self._session = os.getsid(0)
         self._wake = wake_on_child()
         self._poll = select.poll()
+        self._poll.register(self._wake, select.POLLIN)
+        self._stops: dict[int, int] = {}
+
+    def look_after(self) -> int | None:
+        """Do what is due for those below; when to look again at the latest, in milliseconds."""
+        return _RETRY_MS if self._kill_strays() else None
+
+    def wait(self, milliseconds: int | None) -> list[int]:
+        """Wait for news of a child, or on a descriptor; which descriptors are ready."""
+        ready = [descriptor for descriptor, _ in self._poll.poll(milliseconds)]
+        if self._wake in ready:
+            clear(self._wake)
+        return ready
+
+    def reap(self) -> bool:
+        """Collect the dead, and let the stopped go on; whether a child is left."""
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+                if pid == 0:
+                    return True
+                if os.WIFSTOPPED(status):
+                    self._resume(pid)
+                else:
+                    self._stops.pop(pid, None)
+        except ChildProcessError:
+            return False
+
+    def _resume(self, child: int) -> None:
+        if not relief.is_helper(child, self._session):
+            return  # a stray, to be killed
+        self._stops[child] = self._stops.get(child, 0) + 1
+        if self._stops[child] > relief.STOPS:
+            relief.relieve(self._session)
+        relief.resume(child, self._session)
+
+    def _kill_strays(self) -> bool:
+        """Kill what came to us from a keeper that could not do its work; whether there was any."""
+        below = children(os.getpid())
+        spared = [pid for pid in below if relief.is_helper(pid, self._session)]
+        if len(spared) == len(below):
+            return False
+        kill_tree(os.getpid(), spare=spared)
+        return True
+
+
+class Warden(Superior):
+    """The helper above the zygote: nothing but a watch over the others."""
+
+    def __init__(self, host: int) -> None:
+        super().__init__()
+        self._host = host
+        self._alone_since: float | None = None
+
+    def serve(self) -> None:
+        """Look after the others until none is left."""
+        while self.reap():
+            self.wait(self.look_after())
+
+    def look_after(self) -> int | None:
+        pause = super().look_after()
+        if os.getppid() == self._host:
+            return pause
+        now = time.monotonic()
+        if self._alone_since is None:
+            self._alone_since = now
+        if now - self._alone_since > _PROGRAMS_SECONDS:
+            relief.end_all(self._session)
+        if now - self._alone_since > _KEEPERS_SECONDS:
+            self._kill_helpers()
+        return _RETRY_MS
+
+    def _kill_helpers(self) -> None:
+        for helper in relief.helpers(self._session):
+            if helper != os.getpid():
+                relief.kill(helper, self._session)
+
+
+class Zygote(Superior):
+    """The helper that starts keepers."""
+
+    def __init__(self, control: socket) -> None:
+        super().__init__()
+        self._control = control
+        self._poll.register(control.fileno(), select.POLLIN)
 
     def serve(self) -> None:
         """Fork keepers on request; after the host's end wait for the last of them."""
-        self._poll.register(self._wake, select.POLLIN)
-        self._poll.register(self._control.fileno(), select.POLLIN)
         attended = True
-        strays = False
-        while attended or self._keepers or strays:
-            ready = [descriptor for descriptor, _ in self._poll.poll(_RETRY_MS if strays else None)]
+        while self.reap() or attended:
+            ready = self.wait(self.look_after())
             if self._control.fileno() in ready and not self._take_request():
                 self._poll.unregister(self._control.fileno())
                 attended = False
-            if self._wake in ready or strays:
-                clear(self._wake)
-                self._reap()
-                strays = self._kill_strays()
 
     def _take_request(self) -> bool:
         try:
@@ -98,33 +193,11 @@ class Zygote:
             os.write(descriptors[0], f"failed fork {error.errno}".encode())
             return
         if pid:
-            self._keepers.add(pid)
             return
         try:
             keep(socket(fileno=descriptors[0]), descriptors[1], descriptors[2:])
         finally:
             os._exit(0)
-
-    def _reap(self) -> None:
-        """Collect the dead; a keeper that its own program has stopped goes on."""
-        try:
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
-                if pid == 0:
-                    return
-                if not os.WIFSTOPPED(status):
-                    self._keepers.discard(pid)
-                elif pid in self._keepers:
-                    os.kill(pid, signal.SIGCONT)
-        except ChildProcessError:
-            return
-
-    def _kill_strays(self) -> bool:
-        """Kill what came to us from a keeper that could not do its work; whether there was any."""
-        if self._keepers.issuperset(children(os.getpid())):
-            return False
-        kill_tree(os.getpid(), spare=self._keepers)
-        return True
 
 
 def _received(control: list[tuple[int, int, bytes]]) -> list[int]:

@@ -85,6 +85,12 @@ async def aclose() -> None:
     await close_all(await start_all())
 
 
+async def closed_when_told() -> None:
+    transports = await start_all()
+    await asyncio.to_thread(sys.stdin.readline)
+    await close_all(transports)
+
+
 async def cancelled() -> None:
     tasks = [asyncio.create_task(owner(each, for_ever)) for each in await start_all()]
     await asyncio.sleep(0)

@@ -1,5 +1,8 @@
 """An agent that does nothing but be difficult to end: `tree.py SHAPE MARKER PIDFILE`.
 
+A shape `attack:stop_zygote,kill_keeper` attacks those who look after it, step by step, once
+PIDFILE.go is there; PIDFILE.attacked says that it is done.
+
 Each process of the tree writes its pid and start time into PIDFILE, so that a test can look for
 it without trusting the code under test. PIDFILE.ready appears when all of them are there.
 """
@@ -279,6 +282,74 @@ def quitter() -> None:
     os._exit(3)
 
 
+def attack(steps: str) -> None:
+    """Has a daemon, a child in another session, and one that fights its keeper."""
+    targets = guards()
+    child(deaf_sleep, session=True)
+    child(lambda: fight(targets, steps.split(",")), session=True)
+    daemon_beside(3)
+    deaf_sleep()
+
+
+def daemon_beside(others: int) -> None:
+    words = [sys.executable, "-I", "-S", __file__, "daemon_itself", MARKER, PIDFILE]
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.closerange(0, 64)
+            os.execve(sys.executable, words, {})
+        os._exit(0)
+    os.wait()
+    ready(others)
+
+
+def guards() -> dict[str, list[int]]:
+    """The keeper, the zygote above it, and whatever else of Dragoman's is above that."""
+    above = [os.getppid()]
+    while name_of(parent := parent_of(above[-1])).startswith("dragoman-"):
+        above.append(parent)
+    return {"keeper": above[:1], "zygote": above[1:2], "warden": above[2:], "all": above}
+
+
+def parent_of(pid: int) -> int:
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        return int(stat.read().rpartition(")")[2].split()[1])
+
+
+def fight(targets: dict[str, list[int]], steps: list[str]) -> None:
+    deafen()
+    while not os.path.exists(f"{PIDFILE}.go"):
+        time.sleep(0.005)
+    for step in steps:
+        deed, _, whom = step.partition("_")
+        strike(deed, targets.get(whom, []))
+    open(f"{PIDFILE}.attacked", "x").close()
+    sleep_for_ever()
+
+
+def strike(deed: str, pids: list[int]) -> None:
+    match deed:
+        case "pause":
+            time.sleep(0.3)
+        case "hold":
+            child(lambda: hold(pids), session=True)
+        case _:
+            for pid in pids:
+                os.kill(pid, {"stop": signal.SIGSTOP, "kill": signal.SIGKILL}[deed])
+
+
+def hold(pids: list[int]) -> None:
+    """Stop them again and again, as fast as can be."""
+    deafen()
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        for pid in pids:
+            if name_of(pid).startswith("dragoman-"):
+                os.kill(pid, signal.SIGSTOP)
+    sleep_for_ever()
+
+
 if __name__ == "__main__":
     register()
-    globals()[SHAPE]()
+    name, *arguments = SHAPE.split(":")
+    globals()[name](*arguments)

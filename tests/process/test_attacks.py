@@ -1,0 +1,75 @@
+"""A program that stops or kills those who look after it, in whatever order, outlives nothing.
+
+Each case is a host of its own, with one program that attacks its keeper and whoever is above it;
+then the host ends. Nothing of the program is left, and none of the helpers.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from process.survivors import descendants, registered, started, survivors_after
+from process.test_trees import SECONDS, end_survivors, expect, host, left_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment needs Linux")
+
+ATTACKS = [
+    "stop_zygote,stop_keeper",
+    "stop_zygote,kill_keeper",
+    "kill_zygote,kill_keeper",
+    "kill_zygote,pause,kill_keeper",
+    "kill_keeper,kill_zygote",
+    "stop_keeper,kill_zygote",
+    "stop_all",
+    "stop_warden,stop_zygote,kill_keeper",
+    "stop_warden,kill_zygote,kill_keeper",
+    "kill_warden,stop_zygote,stop_keeper",
+    "kill_warden,kill_keeper",
+    "kill_warden,pause,kill_zygote,pause,kill_keeper",
+    "hold_keeper,pause",
+    "hold_all,pause",
+]
+ENDS = {"aclose": None, "killed": signal.SIGKILL}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("steps", ATTACKS)
+def test_nothing_is_left(steps: str, end: str) -> None:
+    shape, token = f"attack:{steps}", uuid.uuid4().hex
+    way = "closed_when_told" if end == "aclose" else end
+    with tempfile.TemporaryDirectory() as folder, host(way, folder, token, [shape]) as process:
+        expect(process, "ready")
+        pidfile = Path(folder) / shape
+        below = {pid: started(pid) for pid in descendants(process.pid)}
+        try:
+            attack(pidfile, f"{token}-{shape}.")
+            if end == "killed":
+                process.send_signal(signal.SIGKILL)
+                process.wait(timeout=10)
+            else:
+                assert process.stdin is not None
+                process.stdin.write("end\n")
+                process.stdin.flush()
+                expect(process, "done")
+            assert registered(pidfile) >= 4
+            assert survivors_after(SECONDS, pidfile, f"{token}-{shape}.") == []
+            process.communicate(timeout=10)
+            assert left_of(below) == set()
+        finally:
+            end_survivors(Path(folder), token, [shape])
+
+
+def attack(pidfile: Path, marker: str) -> None:
+    """Let it begin, and wait until it is done or has cost the attackers their lives."""
+    pidfile.with_name(f"{pidfile.name}.go").touch()
+    done = pidfile.with_name(f"{pidfile.name}.attacked")
+    deadline = time.monotonic() + 10
+    while not done.exists() and survivors_after(0, pidfile, marker):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
