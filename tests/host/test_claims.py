@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.host.access import Access, normalise
+from dragoman.host.access import Access, Sighting, normalise
 from dragoman.host.claims import read_claim
 
 
@@ -223,13 +223,13 @@ def test_the_ends_of_a_move_are_paths_whatever_they_look_like() -> None:
 
 
 def test_links_are_resolved_by_who_can() -> None:
-    def resolve(path: str) -> str:
-        return normalise(path.replace("/ws/link", "/etc").replace("/alias", "/ws"))
+    def look(path: str) -> Sighting:
+        return Sighting(normalise(path.replace("/ws/link", "/etc").replace("/alias", "/ws")))
 
     assert claim("read", {"path": "link/passwd"}).operation == "read"
-    access = claim("read", {"path": "link/passwd"}, resolve=resolve)
+    access = claim("read", {"path": "link/passwd"}, look=look)
     assert (access.operation, access.paths) == ("other", ("/etc/passwd",))
-    aliased = claim("execute", {"cmd": "ls"}, resolve=resolve, cwd="/alias", roots=("/alias",))
+    aliased = claim("execute", {"cmd": "ls"}, look=look, cwd="/alias")
     assert aliased.place_of_cwd == "inside"
 
 
@@ -281,7 +281,7 @@ def test_a_claim_of_any_size_is_read_in_little_time() -> None:
         {"commands": words[:1_000]},
         keys | {"args": words},
         {"command": [["a"]] * 100_000},
-        {"paths": words[:1_000]},
+        {"paths": [str(number) for number in range(1_000)]},
         {"x": [[{}] * 1_000] * 1_000},
     ]
     start = time.perf_counter()
@@ -289,7 +289,7 @@ def test_a_claim_of_any_size_is_read_in_little_time() -> None:
         access = claim("edit", raw)
         assert not access.complete
         assert len(access.commands) <= 64
-        assert len(access.paths) <= 500
+        assert len(access.paths) <= 256
     assert time.perf_counter() - start < 5
 
 

@@ -21,11 +21,12 @@ from dragoman.cli.recording_file import recorded
 from dragoman.cli.rules import StoredRules
 from dragoman.client.v1 import inward
 from dragoman.errors import InvalidMessage
-from dragoman.host.access import Access, Operation, file_access, terminal_access
+from dragoman.host.access import Access, Operation, Sighting, file_access, terminal_access
 from dragoman.host.answers import describe
 from dragoman.host.consent import Consent
 from dragoman.host.permissions import NO_SUBJECT, Subject
 from dragoman.host.policy import Considered, Decision, Explanation
+from dragoman.host.reach import Reach
 from dragoman.host.rulebook import Policy
 from dragoman.host.workspace import Workspace
 from dragoman.safe_text import reveal
@@ -124,7 +125,7 @@ def _access(options: argparse.Namespace, workspace: Workspace) -> Access:
         raise UsageError("say what is about to happen: --operation, or a command behind --")
     if operation == "execute":
         raise UsageError("give the command behind --, as in: -- git push")
-    paths = [os.path.realpath(os.path.join(workspace.cwd, path)) for path in options.path]
+    paths = [_seen(os.path.join(workspace.cwd, path), roots) for path in options.path]
     if operation in ("read", "write"):
         if len(paths) != 1:
             raise UsageError(f"--operation {operation} needs one --path")
@@ -133,7 +134,8 @@ def _access(options: argparse.Namespace, workspace: Workspace) -> Access:
     return Access(
         operation=operation,
         agent=options.agent,
-        paths=tuple(paths),
+        paths=tuple(seen.path for seen in paths),
+        aliases=tuple(alias for seen in paths for alias in seen.aliases),
         hosts=tuple(options.host),
         tool=options.tool,
         roots=tuple(roots),
@@ -266,8 +268,14 @@ def _effect(
     file = codec.decode(request.params, v1.ReadTextFileRequest)
     workspace = _recorded_workspace(options, states.get(file.session_id))
     operation = "read" if method == "fs/read_text_file" else "write"
-    path = os.path.realpath(file.path)
-    return file_access(operation, path, agent=options.agent, roots=_roots(workspace)), workspace
+    roots = _roots(workspace)
+    seen = _seen(file.path, roots)
+    return file_access(operation, seen, agent=options.agent, roots=roots), workspace
+
+
+def _seen(path: str, roots: list[str]) -> Sighting:
+    seen = Reach((*roots, os.path.expanduser("~"))).look(path)
+    return Sighting(os.path.realpath(path)) if seen is None else seen
 
 
 def _roots(workspace: Workspace) -> list[str]:

@@ -7,6 +7,7 @@ Pure data. Whoever opens files and starts processes says here what it really is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -21,18 +22,30 @@ Command: TypeAlias = tuple[str, ...] | str
 Place: TypeAlias = Literal["inside", "outside", "unknown"]
 
 
-class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Sighting(msgspec.Struct, frozen=True):
+    """What a look at the disk says of a path: the real one, the other names it was reached by (as
+    it was asked for, and each link on the way), and why writing it asks, if there is a reason
+    that its names do not tell."""
+
+    path: str
+    aliases: tuple[str, ...] = ()
+    hazard: str | None = None
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """One thing an agent wants done. Paths, cwd and roots are absolute, and made normal here.
 
     Where several things are named, an allow must cover all of them; for a deny or an ask one is
-    enough. `also` is what a claim could be besides, and `names` is what it calls the tool: they
-    count for deny and ask, never for allow.
+    enough. `also` is what a claim could be besides, `names` is what it calls the tool, `aliases`
+    is how else its paths are called: they count for deny and ask, never for allow.
     """
 
     operation: Operation
     agent: str = ""
     also: tuple[Operation, ...] = ()
     paths: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    hazard: str | None = None
     commands: tuple[Command, ...] = ()
     env: bool = False
     cwd: str | None = None
@@ -47,6 +60,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __post_init__(self) -> None:
         normal = msgspec.structs.force_setattr
         normal(self, "paths", tuple(map(normalise, self.paths)))
+        normal(self, "aliases", tuple(map(normalise, self.aliases)))
         normal(self, "roots", tuple(map(normalise, self.roots)))
         normal(self, "cwd", None if self.cwd is None else normalise(self.cwd))
 
@@ -67,23 +81,36 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return "unknown"
         return "inside" if self._is_inside(self.cwd) else "outside"
 
-    @property
+    @cached_property
     def protection(self) -> str | None:
         """Why this write always asks, if it does: the first protected path and its reason."""
         if "write" not in self.operations:
             return None
-        reasons = ((path, protection(path)) for path in self.paths)
-        return next((f"{path} is protected: {why}" for path, why in reasons if why), None)
+        reasons = ((path, protection(path)) for path in (*self.paths, *self.aliases))
+        named = (f"{path} is protected: {why}" for path, why in reasons if why)
+        return next(named, self.hazard)
 
     def _is_inside(self, path: str) -> bool:
         return any(is_within(path, root) for root in self.roots)
 
 
 def file_access(
-    operation: Literal["read", "write"], path: str, *, agent: str, roots: Sequence[str]
+    operation: Literal["read", "write"],
+    path: str | Sighting,
+    *,
+    agent: str,
+    roots: Sequence[str],
 ) -> Access:
     """`fs/*`: the path must be the real one, links resolved."""
-    return Access(operation=operation, agent=agent, paths=(path,), roots=tuple(roots))
+    seen = Sighting(path) if isinstance(path, str) else path
+    return Access(
+        operation=operation,
+        agent=agent,
+        paths=(seen.path,),
+        aliases=seen.aliases,
+        hazard=seen.hazard,
+        roots=tuple(roots),
+    )
 
 
 def terminal_access(

@@ -3,7 +3,7 @@
 A command anywhere in the raw input makes it execute; a diff, or a kind that changes files, makes it
 write; a read or search whose every path is inside the workspace is read; anything else is other.
 Titles are not even looked at, and a name can only refuse. Pure: who may look at the disk passes
-`resolve`.
+`look`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from dragoman.host.access import Access, Operation, normalise
-from dragoman.host.globs import is_within
+from dragoman.host.access import Access, Operation, Sighting, normalise
+from dragoman.host.globs import LONGEST_PATH, MOST_COMPONENTS, is_within
 from dragoman.host.raw_input import RawInput, looks_like_a_path
 
 _WRITING = frozenset({"edit", "delete", "move"})
@@ -25,9 +25,9 @@ _READING = frozenset({"read", "search"})
 _TELLING = _WRITING | _READING | {"execute", "fetch", "think", "switch_mode"}
 # Kinds that ask what to do next, not whether something may be done.
 _ASKING = frozenset({"switch_mode"})
-_LONGEST_PATH = 4096
-# Each is looked up on disk by who passes `resolve`.
-_MOST_PATHS = 500
+# Each is looked up on disk by who passes `look`. What has more is a question for a person.
+MOST_PATHS = 256
+MOST_LETTERS = 32 << 10
 _scheme = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -41,33 +41,36 @@ def read_claim(
     home: str,
     diff_paths: Sequence[str] = (),
     locations: Sequence[str] = (),
-    resolve: Callable[[str], str] = normalise,
+    look: Callable[[str], Sighting | None] = lambda path: Sighting(normalise(path)),
     name: str | None = None,
 ) -> Access:
     """What the host would be asked to do if the agent did as it claims, with the tool of that name.
 
-    `resolve` turns an absolute path into the real one; without it links are taken at their word.
+    `roots` are the real ones. `look` says what an absolute path is on the disk, None where that
+    cannot be told; without it links are taken at their word.
     """
     found = RawInput(raw_input)
-    names = _Names(cwd, home, resolve)
+    names = _Names(cwd, home, look)
     writes = bool(diff_paths) or kind in _WRITING
     paths = names.of([*diff_paths, *locations, *_named(found, kind, writes)])
-    real_roots = tuple(map(resolve, roots))
+    aliases, hazard = tuple(dict.fromkeys(names.aliases)), names.hazard
     tools = tuple(dict.fromkeys(found.tools))
     cwds = names.of(found.cwds + (found.folders if found.commands else []))
     facts = Access(
         operation="other",
         agent=agent,
         paths=paths,
+        aliases=aliases,
+        hazard=hazard,
         commands=tuple(dict.fromkeys(found.commands)),
         env=found.env,
-        cwd=_hardest(cwds, real_roots) or resolve(cwd),
-        roots=real_roots,
+        cwd=_hardest(cwds, roots) or (cwd if (seen := look(cwd)) is None else seen.path),
+        roots=tuple(roots),
         hosts=tuple(dict.fromkeys(found.hosts)),
         tool=tools[0] if tools else None,
         names=tools if name is None else (*tools, name),
         claimed=True,
-        question=kind in _ASKING,
+        question=kind in _ASKING or names.too_many,
         complete=found.complete and names.complete and len(tools) < 2,
     )
     operation = _operation(facts, kind, writes)
@@ -114,24 +117,46 @@ def _hardest(cwds: Sequence[str], roots: Sequence[str]) -> str | None:
 class _Names:
     """Turns the ways to write a path into one; `complete` is off once that failed."""
 
-    def __init__(self, cwd: str, home: str, resolve: Callable[[str], str]) -> None:
+    def __init__(self, cwd: str, home: str, look: Callable[[str], Sighting | None]) -> None:
         self.complete = True
+        self.too_many = False
+        self.aliases: list[str] = []
+        self.hazard: str | None = None
         self._cwd = cwd
         self._home = home
-        self._resolve = resolve
+        self._look = look
+        self._paths = self._letters = 0
 
     def of(self, texts: Sequence[str]) -> tuple[str, ...]:
-        paths = dict.fromkeys(map(self._path, texts[:_MOST_PATHS]))
-        self.complete &= None not in paths and len(texts) <= _MOST_PATHS
-        return tuple(path for path in paths if path is not None)
+        found = dict.fromkeys(filter(None, map(self._path, dict.fromkeys(texts))))
+        return tuple(found)
 
     def _path(self, text: str) -> str | None:
+        seen = None if self._is_full() else self._seen(text)
+        self.complete &= seen is not None
+        if seen is None:
+            return None
+        self.hazard = self.hazard or seen.hazard
+        self.aliases += seen.aliases
+        self._paths += 1
+        self._letters += len(seen.path) + sum(map(len, seen.aliases))
+        return seen.path
+
+    def _is_full(self) -> bool:
+        self.too_many |= self._paths >= MOST_PATHS or self._letters >= MOST_LETTERS
+        return self.too_many
+
+    def _seen(self, text: str) -> Sighting | None:
+        if len(text) > LONGEST_PATH:
+            return None
         path = _from_uri(text) if _scheme.match(text) else text
-        if path is None or "\0" in path or "\n" in path or len(path) > _LONGEST_PATH:
+        if path is None or "\0" in path or "\n" in path:
             return None
         if path == "~" or path.startswith("~/"):
             path = self._home + path[1:]
-        return self._resolve(path if path.startswith("/") else f"{self._cwd}/{path}")
+        path = path if path.startswith("/") else f"{self._cwd}/{path}"
+        fits = len(path) <= LONGEST_PATH and path.count("/") <= MOST_COMPONENTS
+        return self._look(path) if fits else None
 
 
 def _from_uri(text: str) -> str | None:

@@ -6,6 +6,7 @@ reject option; `cancelled` is for turns that end, and for requests that offer no
 
 from __future__ import annotations
 
+import functools
 import os
 import uuid
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ from dragoman.host.elicitation import (
     missing,
 )
 from dragoman.host.grants import Grants
+from dragoman.host.lane import Lane
 from dragoman.host.matching import Rule
 from dragoman.host.permissions import (
     NO_SUBJECT,
@@ -42,6 +44,7 @@ from dragoman.host.permissions import (
 from dragoman.host.policy import Decision
 from dragoman.host.questions import Questions
 from dragoman.host.raw_input import whole_file
+from dragoman.host.reach import Reach
 from dragoman.host.rulebook import Policy
 from dragoman.host.wording import (
     OUR_OPTIONS,
@@ -115,6 +118,7 @@ class Consent:
         self._elicitation = elicitation
         self._state = state
         self._record = record
+        self._lane = Lane()
         self._permissions: Questions[Settlement, PermissionAnswer] = Questions(
             "permission-",
             withdrawn=Settlement(CANCELLED, "the request was withdrawn"),
@@ -170,7 +174,7 @@ class Consent:
             self._record(tool_call)
             call_id = tool_call.tool_call_id
         known = None if call_id is None else self._state.tool_call(call_id)
-        access = self._claim(known, options, subject)
+        access = await self._claim(known, options, subject)
         decision = self._policy.decide(access, self._workspace)
         title = subject.title or ("" if known is None else known.title)
         content = () if known is None else _shown(known)
@@ -183,24 +187,39 @@ class Consent:
                 return self._decided(request, decision, option_id)
         return await self._ask(request, access, decision)
 
-    def _claim(
+    async def _claim(
         self, call: ToolCall | None, options: Sequence[PermissionOption], subject: Subject
     ) -> Access:
-        access = read_claim(
+        # An agent chooses how much there is to read and to look up.
+        access = await self._lane.run(self._reading(call, subject))
+        if _is_understood(call, subject) and not is_question(plain_options(options)):
+            return access
+        return msgspec.structs.replace(access, question=True)
+
+    def _reading(self, call: ToolCall | None, subject: Subject) -> Callable[[], Access]:
+        """What is left to do about a claim, with the call as it is now."""
+        home = os.path.expanduser("~")
+        roots = [os.path.realpath(root) for root in self._workspace.roots]
+        reading = functools.partial(
+            read_claim,
             None if call is None else call.kind,
             _raw_input(call, subject),
             agent=self._agent,
             cwd=self._workspace.cwd,
-            roots=[os.path.realpath(root) for root in self._workspace.roots],
-            home=os.path.expanduser("~"),
+            roots=roots,
+            home=home,
             diff_paths=[] if call is None else [p for diff in call.diffs for p in diff.paths],
             locations=[] if call is None else [place.path for place in call.locations],
-            resolve=os.path.realpath,
+            look=Reach((*roots, home)).look,
             name=None if call is None else call.name,
         )
-        if _is_understood(call, subject) and not is_question(plain_options(options)):
+
+        def job() -> Access:
+            access = reading()
+            _ = access.protection  # may be long too; it is kept
             return access
-        return msgspec.structs.replace(access, question=True)
+
+        return job
 
     def _decided(
         self, request: PermissionRequest, decision: Decision, option_id: str | None
@@ -230,6 +249,7 @@ class Consent:
         content: tuple[ToolContent, ...] = (),
         explanation: str | None = None,
     ) -> PermissionRequest:
+        @functools.cache
         def rule(answer: Answer) -> Rule | NoRule:
             return self._rule(access, answer, decision)
 

@@ -19,14 +19,16 @@ from dragoman.errors import (
     ResourceNotFound,
     Unsupported,
 )
-from dragoman.host.access import Access, file_access, terminal_access
+from dragoman.host.access import Access, Sighting, file_access, terminal_access
 from dragoman.host.changes import Change
 from dragoman.host.consent import Consent
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
 from dragoman.host.files import FilesProvider, LocalFiles
 from dragoman.host.grants import HARMLESS
 from dragoman.host.jail import real_file, real_path
+from dragoman.host.lane import Lane
 from dragoman.host.permissions import PermissionsProvider
+from dragoman.host.reach import Reach
 from dragoman.host.terminals import (
     TerminalCommand,
     TerminalExit,
@@ -73,6 +75,7 @@ class Gate:
         self._missing_file = missing_file
         self._state = state
         self._record = record
+        self._lane = Lane()
         self._early: dict[str, list[e.Event]] = {}
 
     # ── files ─────────────────────────────────────────────────────────────────────────────────
@@ -95,10 +98,12 @@ class Gate:
 
     async def write_text_file(self, path: str, content: str) -> None:
         self._require("fs/write_text_file", operation="write", paths=[path])
-        real = real_file(path)
+        met: list[str] = []
+        real = real_file(path, met)
         before, unseen = await self._current(real)
+        seen = await self._lane.run(lambda: self._reach.sighting(path, real, met))
         await self.consent.permit(
-            self._file_access("write", real),
+            self._file_access("write", seen),
             f"Write {path}" + (f" over what cannot be shown ({unseen})" if unseen else ""),
             lambda grants: grants.take_write(real, content, before),
             content=(Diff(str(real), content, before),),
@@ -130,7 +135,11 @@ class Gate:
         except RemoteError as error:
             return None, error.message
 
-    def _file_access(self, operation: Literal["read", "write"], path: str) -> Access:
+    @property
+    def _reach(self) -> Reach:
+        return Reach((*self._real_roots, os.path.expanduser("~")))
+
+    def _file_access(self, operation: Literal["read", "write"], path: str | Sighting) -> Access:
         return file_access(operation, path, agent=self._agent, roots=self._real_roots)
 
     @property

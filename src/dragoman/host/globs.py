@@ -3,28 +3,29 @@
 `*` stands for any characters of one path component, `**` (alone between slashes) for any number of
 components, `?` for one character, `[a-z]` and `[!a-z]` for one of a class; a backslash takes the
 meaning from the next character. Case always counts; a leading dot is a character like any other.
+
+A glob becomes a regular expression in which a star never gives back what it took, but for the last
+one: the time is linear in the path, which an agent chooses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias, TypeVar
 
-Class: TypeAlias = tuple[bool, tuple[tuple[str, str], ...]]
-Token: TypeAlias = str | Class
+LONGEST_PATH = 4096
+"""What one system call takes."""
+MOST_COMPONENTS = 256
+"""Deeper than any real file; each costs a look at the disk."""
 
-T = TypeVar("T")
-P = TypeVar("P")
-
-# Longer than any character, so that no literal token can be one of these.
-_STAR = "**"
-_ANY = "any"
+_ANY = "(?s:.)"
+_IN_COMPONENT = "[^/]"
 
 
 def matches_name(glob: str, name: str) -> bool:
     """Whether the whole name (an agent, a host, a tool) matches; `*` crosses dots and slashes."""
-    return _matches(_tokens(glob), name, _STAR, _matches_character)
+    return _name(glob).match(name) is not None
 
 
 def matches_path(glob: str, path: str, roots: Sequence[str] = ()) -> bool:
@@ -32,9 +33,10 @@ def matches_path(glob: str, path: str, roots: Sequence[str] = ()) -> bool:
 
     A relative glob is relative to each of the roots. `folder/**` is the folder and all beneath.
     """
+    matching = _path(glob)
     if glob.startswith("/"):
-        return _matches_components(glob, path)
-    return any(_matches_components(glob, below) for below in _relative_to(path, roots))
+        return matching.match(path.rstrip("/")) is not None
+    return any(matching.match(below.rstrip("/")) for below in _relative_to(path, roots))
 
 
 def is_within(path: str, root: str) -> bool:
@@ -51,75 +53,73 @@ def _relative_to(path: str, roots: Sequence[str]) -> list[str]:
     return [path[len(root.rstrip("/")) :] for root in roots if is_within(path, root)]
 
 
-def _matches_components(glob: str, path: str) -> bool:
-    components = tuple(part for part in path.split("/") if part)
-    return _matches(_components(glob), components, _STAR, matches_name)
+@lru_cache(maxsize=1024)
+def _name(glob: str) -> re.Pattern[str]:
+    return re.compile(_expression(_tokens(glob, _ANY), _ANY) + r"\Z")
 
 
 @lru_cache(maxsize=1024)
-def _components(glob: str) -> tuple[str, ...]:
-    return tuple(part for part in glob.split("/") if part not in ("", "."))
+def _path(glob: str) -> re.Pattern[str]:
+    """Each component with the slash before it; the top is no component at all."""
+    components = [part for part in glob.split("/") if part not in ("", ".")]
+    parts = [None if part == "**" else _component(part) for part in components]
+    return re.compile(_expression(parts, "(?:/[^/]++)") + r"\Z")
 
 
-@lru_cache(maxsize=1024)
-def _tokens(glob: str) -> tuple[Token, ...]:
-    tokens: list[Token] = []
+def _component(glob: str) -> str:
+    return f"(?>/{_expression(_tokens(glob, _IN_COMPONENT), _IN_COMPONENT)}(?![^/]))"
+
+
+def _expression(parts: Sequence[str | None], item: str) -> str:
+    """The parts in a row, None being any number of items.
+
+    What follows a star is found at the first place it can be, and for good: a later place leaves
+    less for the rest. Only the last run has to reach the end, so only its star may try again.
+    """
+    runs: list[list[str]] = [[]]
+    for part in parts:
+        if part is None:
+            runs.append([])
+        else:
+            runs[-1].append(part)
+    first, *others = ("".join(run) for run in runs)
+    found = "".join(f"(?>{item}*?{run})" for run in others[:-1] if run)
+    return first + found + "".join(f"{item}*{run}" for run in others[-1:])
+
+
+def _tokens(glob: str, any_one: str) -> list[str | None]:
+    """An expression for each character that is to match; None for a star."""
+    tokens: list[str | None] = []
     at = 0
     while at < len(glob):
-        token, at = _token(glob, at)
+        token, at = _token(glob, at, any_one)
         tokens.append(token)
-    return tuple(tokens)
+    return tokens
 
 
-def _token(glob: str, at: int) -> tuple[Token, int]:
+def _token(glob: str, at: int, any_one: str) -> tuple[str | None, int]:
     char = glob[at]
     if char == "*":
-        return _STAR, at + 1
+        return None, at + 1
     if char == "?":
-        return _ANY, at + 1
+        return any_one, at + 1
     if char == "\\" and at + 1 < len(glob):
-        return glob[at + 1], at + 2
+        return re.escape(glob[at + 1]), at + 2
     # A "]" right after the opening is one of the class.
     start = at + 2 if glob.startswith("[!", at) else at + 1
     end = glob.find("]", start + 1) if char == "[" else -1
-    return (char, at + 1) if end < 0 else (_class(glob[at + 1 : end]), end + 1)
+    return (re.escape(char), at + 1) if end < 0 else (_class(glob[at + 1 : end]) + any_one, end + 1)
 
 
-def _class(body: str) -> Class:
+def _class(body: str) -> str:
+    """What is looked for before the one character is taken."""
     chars = body.removeprefix("!")
-    ranges: list[tuple[str, str]] = []
+    ranges: list[str] = []
     while chars:
         width = 3 if chars[1:2] == "-" and len(chars) > 2 else 1
-        ranges.append((chars[0], chars[width - 1]))
+        first, last = chars[0], chars[width - 1]
+        if first <= last:
+            ranges.append(f"{re.escape(first)}-{re.escape(last)}")
         chars = chars[width:]
-    return body.startswith("!"), tuple(ranges)
-
-
-def _matches_character(token: Token, char: str) -> bool:
-    if isinstance(token, str):
-        return token in (_ANY, char)
-    negated, ranges = token
-    return negated != any(first <= char <= last for first, last in ranges)
-
-
-def _matches(
-    pattern: Sequence[P], items: Sequence[T], star: str, one: Callable[[P, T], bool]
-) -> bool:
-    """Match with stars in time |pattern| · |items| at worst: an agent chooses the items.
-
-    Only the last star met ever needs another try, with one item more.
-    """
-    at = item = 0
-    after_star, retry = -1, 0
-    while item < len(items):
-        if at < len(pattern) and pattern[at] == star:
-            at += 1
-            after_star, retry = at, item
-        elif at < len(pattern) and one(pattern[at], items[item]):
-            at, item = at + 1, item + 1
-        elif after_star >= 0:
-            retry += 1
-            at, item = after_star, retry
-        else:
-            return False
-    return all(part == star for part in pattern[at:])
+    listed = f"[{''.join(ranges)}]" if ranges else "(?!)"
+    return f"(?!{listed})" if body.startswith("!") else f"(?={listed})"

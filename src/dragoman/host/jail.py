@@ -24,6 +24,8 @@ from dragoman.host.unlinked import SUPPORTED, open_child, open_unlinked
 T = TypeVar("T")
 
 MAX_LINKS = 40
+# Of a path and of all the links in it together.
+MAX_STEPS = 4096
 MAX_DEPTH = 1_000
 
 # A FIFO must not block us, nor a terminal become ours, before we can see what was opened.
@@ -205,12 +207,16 @@ class Jail:
             raise Closed(path)
 
 
-def resolve(path: str) -> Resolved:
+def resolve(path: str, met: list[str] | None = None) -> Resolved:
     """`path` as the kernel would read it now, every link followed. Only a name: what is there
-    when it is opened may be something else. Links in /proc lead where names cannot: kept."""
-    todo, done, links = path.split("/")[::-1], list[str](), 0
+    when it is opened may be something else. Links in /proc lead where names cannot: kept.
+
+    `met` gets the whole name at each link, before that was followed.
+    """
+    todo, done, links, steps = path.split("/")[::-1], list[str](), 0, 0
     while todo:
         part = todo.pop()
+        steps += 1
         if part == "..":
             del done[-1:]
         elif part not in ("", "."):
@@ -218,9 +224,11 @@ def resolve(path: str) -> Resolved:
             target = "" if done[0] == "proc" else _link_target("/" + "/".join(done))
             if target:
                 links += 1
+                if met is not None:
+                    met.append("/".join(("", *done, *todo[::-1])))
                 done = [] if target.startswith("/") else done[:-1]
                 todo += target.split("/")[::-1]
-        if links > MAX_LINKS:
+        if links > MAX_LINKS or steps > MAX_STEPS:
             raise os_error(errno.ELOOP)
     return Resolved("/" + "/".join(done))
 
@@ -232,11 +240,11 @@ def real_path(path: str) -> Resolved:
         return resolve(path)
 
 
-def real_file(path: str) -> Resolved:
-    """The same for a file, which has no slash behind its name."""
+def real_file(path: str, met: list[str] | None = None) -> Resolved:
+    """The same for a file, which has no slash behind its name; `met` as in `resolve`."""
     with refusing(path):
         _must_name_a_file(path)
-        return resolve(path)
+        return resolve(path, met)
 
 
 def os_error(code: int) -> OSError:

@@ -144,7 +144,8 @@ def _other_path(rule: Rule, access: Access) -> str | None:
     glob = rule.path
     if glob is None:
         return None
-    fits = _enough(rule, access.paths, lambda path: matches_path(glob, path, access.roots))
+    names = access.paths if rule.effect == "allow" else (*access.paths, *access.aliases)
+    fits = _enough(rule, names, lambda path: matches_path(glob, path, access.roots))
     return None if fits else f"the path does not match {glob}"
 
 

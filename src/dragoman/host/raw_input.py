@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dragoman.host.access import Command
+from dragoman.host.globs import LONGEST_PATH
 from dragoman.host.shell import plain_words
 
 _PROGRAM_KEYS = frozenset(
@@ -42,7 +43,6 @@ _DOCUMENT_KEYS = frozenset(
 _DEEPEST = 32
 _MOST_VALUES = 20_000
 _MOST_COMMANDS = 64
-_LONGEST_PATH = 4096
 _url = re.compile(r"(?:https?|wss?|ftp)://\S*\Z", re.IGNORECASE)
 _path_like = re.compile(r"/|~(?:/|\Z)|\.\.?/|file:|(?:.*/)?\.\.(?:/|\Z)", re.IGNORECASE)
 _not_alphanumeric = re.compile(r"[^a-z0-9]")
@@ -169,7 +169,7 @@ def whole_file(raw_input: Any) -> tuple[str, str] | None:
 
 def looks_like_a_path(text: str) -> bool:
     """Whether a text alone, whatever its key, is better taken for a path."""
-    return len(text) <= _LONGEST_PATH and "\n" not in text and bool(_path_like.match(text))
+    return len(text) <= LONGEST_PATH and "\n" not in text and bool(_path_like.match(text))
 
 
 def _spelling(name: str) -> str:

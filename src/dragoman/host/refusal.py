@@ -11,9 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from dragoman.errors import InternalError, InvalidParams, RemoteError, ResourceNotFound
-
-# What one system call takes; a walk would take more, and make every directory on the way.
-MAX_PATH = 4096
+from dragoman.host.globs import LONGEST_PATH, MOST_COMPONENTS
 
 _REFUSALS: dict[int | None, tuple[type[RemoteError], str]] = {
     errno.ENOENT: (ResourceNotFound, "no such file or directory"),
@@ -34,7 +32,9 @@ def refusing(path: str) -> Generator[None, None, None]:
     """Turn an unusable path, and any `OSError` of the body, into a refusal that names it."""
     if not path.startswith("/"):
         raise refusal(InvalidParams, path, "not an absolute path")
-    if "\0" in path or len(path) > MAX_PATH or not _is_text(path):
+    # A walk would take more than one system call does, and make every directory on the way.
+    too_long = len(path) > LONGEST_PATH or path.count("/") > MOST_COMPONENTS
+    if "\0" in path or too_long or not _is_text(path):
         raise refusal(InvalidParams, path, "not a valid path")
     try:
         yield

@@ -1,0 +1,106 @@
+"""What a path leads to on this disk, seen before anything is decided about it.
+
+A name is judged by all that it stands for: as it was asked for, the real path, every link on the
+way, and what is beside it. Only names are read, and nothing is opened: what is there when the
+path is opened may be something else, and the jail sees to that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from dragoman.host.access import Sighting, normalise
+from dragoman.host.jail import Resolved, resolve
+from dragoman.host.protected import usual_places
+
+# What makes a folder a git repository, and what git runs once it is one.
+_GIT = frozenset(
+    ("head", "objects", "refs", "commondir", "config", "config.worktree", "hooks", "info")
+)
+
+
+class Reach:
+    """Looks at paths for one decision. Protected names at the top of `homes` that are links are
+    followed once, so that a write to where they lead is known for what it is."""
+
+    def __init__(self, homes: Sequence[str]) -> None:
+        self._homes = homes
+
+    def look(self, path: str) -> Sighting | None:
+        """None for a path that cannot be followed to its end."""
+        met: list[str] = []
+        try:
+            real = resolve(path, met)
+        except (OSError, ValueError):
+            return None
+        return self.sighting(path, real, met)
+
+    def sighting(self, path: str, real: Resolved, met: Sequence[str]) -> Sighting:
+        """The same for a path that was resolved before, over these links."""
+        names = dict.fromkeys(map(normalise, (path, *met)))
+        names.pop(str(real), None)
+        return Sighting(real, tuple(names), self._hazard(real))
+
+    def _hazard(self, real: str) -> str | None:
+        if (repository := _repository(real)) is not None:
+            return f"{real} is protected: git reads {repository} as a repository"
+        if (name := self._leading_to(real)) is not None:
+            return f"{real} is protected: {name} leads to it"
+        return None
+
+    def _leading_to(self, real: str) -> str | None:
+        if not self._linked:
+            return None
+        return next((self._linked[each] for each in _lineage(real) if each in self._linked), None)
+
+    @cached_property
+    def _linked(self) -> dict[str, str]:
+        """Where protected names lead that are links, or lie behind one."""
+        found: dict[str, str] = {}
+        for home in dict.fromkeys(self._homes):
+            for name in _present(home):
+                try:
+                    real = resolve(name)
+                except (OSError, ValueError):
+                    continue
+                if real != name:
+                    found.setdefault(real, name)
+        return found
+
+
+def _present(home: str) -> Iterator[str]:
+    """The protected names that are there; most are not, nor is the folder they would be in."""
+    top = "" if home == "/" else home
+    missing: set[str] = set()
+    for place in usual_places():
+        first = place.partition("/")[0]
+        if first in missing:
+            continue
+        if not os.path.lexists(f"{top}/{first}"):
+            missing.add(first)
+        elif place == first or os.path.lexists(f"{top}/{place}"):
+            yield f"{top}/{place}"
+
+
+def _repository(real: str) -> str | None:
+    """The folder that is a bare repository, or would be one with this file in it."""
+    parts = real.split("/")
+    for at, part in enumerate(parts):
+        if part.casefold() in _GIT and _is_git(folder := "/".join(parts[:at]), part.casefold()):
+            return folder
+    return None
+
+
+def _is_git(folder: str, given: str) -> bool:
+    def has(name: str) -> bool:
+        return name.casefold() == given or os.path.lexists(f"{folder}/{name}")
+
+    return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
+
+
+def _lineage(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]

@@ -1,0 +1,171 @@
+"""What is protected stays so when its name is a link, and under the name that a link leads to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.scene import scene
+
+from dragoman import Policy, Rule
+from dragoman.host.access import Sighting, file_access
+from dragoman.host.claims import read_claim
+from dragoman.host.policy import decide, flag_rules
+from dragoman.host.reach import Reach
+
+# A protected name, the link in it, where that leads; the real file that is written.
+LAYOUTS = [
+    (".git/hooks/pre-commit", ".git", "gitmeta", "gitmeta/hooks/pre-commit"),
+    (".git/config", ".git", "gitmeta", "gitmeta/config"),
+    (".bashrc", ".bashrc", "dotfiles/bash/rc", "dotfiles/bash/rc"),
+    (".ssh/authorized_keys", ".ssh/authorized_keys", "../keys/mine", "keys/mine"),
+    (".github/workflows/ci.yml", ".github/workflows", "../ci", "ci/ci.yml"),
+    (".envrc", ".envrc", "conf/envrc", "conf/envrc"),
+]
+by_layout = pytest.mark.parametrize(("name", "link", "target", "real"), LAYOUTS)
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Path:
+    made = tmp_path / "ws"
+    made.mkdir()
+    return made
+
+
+def lay_out(ws: Path, link: str, target: str, real: str) -> None:
+    (ws / real).parent.mkdir(parents=True, exist_ok=True)
+    (ws / link).parent.mkdir(parents=True, exist_ok=True)
+    (ws / link).symlink_to(target)
+
+
+@by_layout
+async def test_writing_a_protected_name_asks_where_it_is_a_link(
+    ws: Path, name: str, link: str, target: str, real: str
+) -> None:
+    lay_out(ws, link, target, real)
+    async with scene(ws, attended=False, policy=Policy(write=True)) as s:
+        assert "error" in await s.write("evil", name)
+    assert not (ws / real).exists()
+
+
+@by_layout
+async def test_writing_where_a_protected_name_leads_asks(
+    ws: Path, name: str, link: str, target: str, real: str
+) -> None:
+    lay_out(ws, link, target, real)
+    async with scene(ws, attended=False, policy=Policy(write=True)) as s:
+        assert "error" in await s.write("evil", real)
+        assert "result" in await s.write("fine", "notes.txt")
+
+
+@by_layout
+def test_a_claim_is_judged_the_same_way(
+    ws: Path, name: str, link: str, target: str, real: str
+) -> None:
+    lay_out(ws, link, target, real)
+    look = Reach([str(ws)]).look
+    options = {"agent": "a", "cwd": str(ws), "roots": [str(ws)], "home": "/nowhere", "look": look}
+    access = read_claim("edit", {"path": name}, **options)  # pyright: ignore[reportArgumentType]
+    assert access.paths == (str(ws / real),)
+    assert access.protection
+    decision = decide(access, flag_rules(write=True), now=0, session_id="s", project=str(ws))
+    assert decision.effect == "ask"
+
+
+def test_a_link_in_the_home_counts_as_well(tmp_path: Path, ws: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".config").mkdir()
+    (home / ".config" / "nvim").symlink_to(ws / "nvim")
+    seen = Reach([str(ws), str(home)]).look(f"{ws}/nvim/init.lua")
+    assert seen is not None
+    assert seen.hazard == f"{ws}/nvim/init.lua is protected: {home}/.config/nvim leads to it"
+
+
+def test_a_chain_of_links_is_judged_at_each(ws: Path) -> None:
+    (ws / "a").symlink_to(".envrc")
+    (ws / ".envrc").symlink_to("plain")
+    access = file_access("write", seen(ws, "sub/../a"), agent="a", roots=[str(ws)])
+    assert access.paths == (str(ws / "plain"),)
+    assert access.aliases == (str(ws / "a"), str(ws / ".envrc"))
+    assert access.protection is not None
+
+
+def test_a_rule_that_denies_counts_for_every_name_and_one_that_allows_for_the_real_one(
+    ws: Path,
+) -> None:
+    (ws / "secret").symlink_to("plain")
+    access = file_access("write", seen(ws, "secret"), agent="a", roots=[str(ws)])
+    deny, allow = Rule(effect="deny", path="secret"), Rule(effect="allow", path="secret")
+    for rules, effect in (((deny,), "deny"), ((allow,), "ask")):
+        assert decide(access, rules, now=0, session_id="s", project=str(ws)).effect == effect
+
+
+def seen(ws: Path, name: str) -> Sighting:
+    (ws / "sub").mkdir(exist_ok=True)
+    found = Reach([str(ws)]).look(f"{ws}/{name}")
+    assert found is not None
+    return found
+
+
+# ── repositories ──────────────────────────────────────────────────────────────────────────────
+
+
+def bare(folder: Path, *, but: str = "") -> None:
+    for name in ("objects", "refs"):
+        if name != but:
+            (folder / name).mkdir(parents=True)
+    if but != "HEAD":
+        (folder / "HEAD").write_text("ref: refs/heads/main\n")
+
+
+@pytest.mark.parametrize(
+    "name", ["HEAD", "config", "config.worktree", "hooks/pre-commit", "info/attributes", "CONFIG"]
+)
+def test_what_git_reads_in_a_repository_of_any_name_is_protected(ws: Path, name: str) -> None:
+    bare(ws / "docs")
+    assert hazard(ws, f"docs/{name}") == f"git reads {ws}/docs as a repository"
+    assert hazard(ws, "docs/notes.md") is None
+    assert hazard(ws, name) is None
+
+
+@pytest.mark.parametrize(
+    ("missing", "last"),
+    [("HEAD", "HEAD"), ("objects", "objects/x"), ("refs", "refs/heads/x")],
+)
+def test_the_file_that_makes_a_folder_a_repository_is_protected(
+    ws: Path, missing: str, last: str
+) -> None:
+    bare(ws / "docs", but=missing)
+    assert hazard(ws, f"docs/{last}")
+
+
+def test_a_worktree_has_its_repository_elsewhere(ws: Path) -> None:
+    (ws / "meta").mkdir()
+    (ws / "meta" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert hazard(ws, "meta/commondir")
+    (ws / "meta" / "commondir").write_text("../common\n")
+    assert hazard(ws, "meta/hooks/post-checkout")
+
+
+def hazard(ws: Path, name: str) -> str | None:
+    path = f"{ws}/{name}"
+    found = Reach([str(ws)]).look(path)
+    assert found is not None
+    told = found.hazard
+    return None if told is None else told.removeprefix(f"{path} is protected: ")
+
+
+def test_a_path_that_leads_round_and_round_is_in_doubt(ws: Path) -> None:
+    os.symlink("loop", ws / "loop")
+    os.symlink("/".join(["."] * 2_000), ws / "long")
+    reach = Reach([str(ws)])
+    assert reach.look(f"{ws}/loop/x") is None
+    assert reach.look(f"{ws}" + "/long" * 10) is None
