@@ -20,6 +20,8 @@ from support.command import Dragoman
         ("writing_or_failing", (), 5),
         ("insisting", (), 5),
         ("writing", ("--write",), 0),
+        ("early_stop", (), 7),
+        ("signed_out", (), 8),
     ],
 )
 def test_the_code_says_how_it_ended(

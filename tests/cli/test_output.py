@@ -124,9 +124,9 @@ def test_content_that_is_no_text_is_named(dragoman: Dragoman) -> None:
     assert dragoman("-o", "simple", "x", agent="pictures").out == "[image/png]<file:///x>\n"
 
 
-def test_an_early_end_is_told_on_standard_error_and_is_no_failure(dragoman: Dragoman) -> None:
+def test_an_early_end_is_told_on_standard_error_and_has_its_own_code(dragoman: Dragoman) -> None:
     done = dragoman("x", agent="early_stop")
-    assert (done.code, done.out) == (0, "cut\n")
+    assert (done.code, done.out) == (7, "cut\n")
     assert done.err == "dragoman: the turn ended early: max_tokens\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from dragoman.cli.guard import Exit, UsageError
+from dragoman.cli.guard import Exit, UsageError, ended_with
 from dragoman.cli.tally import Tally
 from dragoman.cli.values import typed
 from dragoman.errors import CommandRefused, DragomanError
@@ -147,7 +147,7 @@ class TurnElsewhere:
         if self._tally.all_refused:
             self._console.tell("all that needed permission was refused")
             return Exit.REFUSED
-        return Exit.DONE
+        return ended_with(ended.stop_reason)
 
     # ── Ctrl-C ────────────────────────────────────────────────────────────────────────────────
 

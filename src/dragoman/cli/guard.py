@@ -11,6 +11,7 @@ from contextlib import suppress
 from enum import IntEnum
 
 from dragoman.errors import (
+    AuthRequired,
     CallTimeout,
     ConfigError,
     DragomanError,
@@ -32,11 +33,17 @@ class Exit(IntEnum):
     NO_PROGRESS = 3
     NOT_CONTINUED = 4
     REFUSED = 5
+    ENDED_EARLY = 7
+    SIGN_IN = 8
     CANCELLED = 130
 
 
 class UsageError(DragomanError):
     """What was asked for on the command line cannot be done; the sentence says why."""
+
+
+class SignInNeeded(DragomanError):
+    """The agent does nothing before someone signs in; the sentence says how."""
 
 
 def guarded(work: Callable[[], int], *, debug: bool) -> int:
@@ -78,8 +85,16 @@ def exit_code(error: BaseException) -> Exit:
             return Exit.NO_PROGRESS
         case SessionNotContinued() | UnknownSession():
             return Exit.NOT_CONTINUED
+        case AuthRequired() | SignInNeeded():
+            return Exit.SIGN_IN
         case _:
             return Exit.FAILED
+
+
+def ended_with(stop_reason: str | None) -> Exit:
+    """The code for a turn that ran to its end: the agent's own, or an early one such as `refusal`
+    or `max_tokens`."""
+    return Exit.DONE if stop_reason in (None, "end_turn") else Exit.ENDED_EARLY
 
 
 def sentence(error: BaseException) -> str:

@@ -48,12 +48,14 @@ A prompt may mention files and addresses:
   @src/app.py   @"a name with spaces"   @https://example.com
 
 exit codes:
-    0  the turn was completed
+    0  the agent completed the turn
     1  agent, transport or protocol error
     2  usage or settings
     3  no progress in time
     4  the session cannot be continued
-    5  all that needed permission was refused
+    5  every permission request was refused
+    7  the turn ended early: a refusal, or a limit of the model
+    8  the agent wants you to sign in first
   130  cancelled
 """
 

@@ -8,7 +8,8 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.errors import AuthRequired, CommandNotFound, DragomanError
+from dragoman.cli.guard import SignInNeeded
+from dragoman.errors import AuthRequired, CommandNotFound
 from dragoman.safe_text import reveal
 from dragoman.transport.stdio import AgentCommand
 
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 _CAN_GO = ("agent", "terminal")
 _CAN_GO_FROM_AFAR = ("agent",)
 """A terminal here is of no use to an agent elsewhere."""
-
-
-class SignInNeeded(DragomanError):
-    """The agent does nothing before someone signs in; the sentence says how."""
 
 
 async def sign_in(

@@ -13,7 +13,7 @@ from dragoman.cli.console import WAITING, Console
 from dragoman.cli.engine import Meant, hub_of, meant_by, open_live, runs_elsewhere
 from dragoman.cli.feed import Feed
 from dragoman.cli.frames import FrameTap
-from dragoman.cli.guard import Exit, UsageError
+from dragoman.cli.guard import Exit, UsageError, ended_with
 from dragoman.cli.in_order import InOrder
 from dragoman.cli.interrupts import Interrupts
 from dragoman.cli.job import Job, for_session
@@ -294,7 +294,7 @@ class Run:
             raise sign_in_needed(client, self._job) from error
         if error is not None:
             raise error
-        return Exit.DONE
+        return ended_with(turn.stop_reason)
 
     async def _show_until(self, over: Callable[[], bool]) -> None:
         while not over():
