@@ -1,4 +1,4 @@
-"""Version 2 with agents of others: the dual example of the official TypeScript SDK."""
+"""Version 2 with agents of others: the examples of the official SDKs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.clients import gathered, started
-from support.examples_of_sdks import typescript_example
+from support.examples_of_sdks import python_example, typescript_example
 from support.peers import tidy_loop
 from support.second_version import Judge
 
@@ -54,6 +54,17 @@ async def test_the_dual_agent_of_the_typescript_sdk_in_version_1(tmp_path: Path)
         session = await client.new_session(tmp_path)
         events = await gathered(session.prompt("Hello"))
         assert events[1].text == "Hello from the v1 implementation."
+
+
+async def test_the_echo_agent_of_the_python_sdk_repeats_2_and_speaks_1(tmp_path: Path) -> None:
+    command = AgentCommand(sys.executable, (str(python_example("echo_agent.py")),))
+    async with tidy_loop(), Client.start(command, protocol=2) as client:
+        assert client.protocol_version == 1
+        session = await client.new_session(tmp_path)
+        turn = session.prompt("Hello")
+        events = await gathered(turn)
+        assert turn.stop_reason == "end_turn"
+        assert "Hello" in [event.text for event in events if isinstance(event, e.AgentMessage)]
 
 
 @pytest.mark.within(120)

@@ -21,6 +21,7 @@ from dragoman.errors import (
     CancelIgnored,
     ConnectionLost,
     InternalError,
+    InvalidMessage,
     InvalidParams,
     Unsupported,
     VersionMismatch,
@@ -73,6 +74,32 @@ async def test_an_agent_of_version_1_gets_that_and_all_we_offer_there(tmp_path: 
         agent.say("hi")
         agent.reply(prompt["id"], {"stopReason": "end_turn"})
         assert kinds(await gathered(turn)) == ["TurnStarted", "AgentMessage", "TurnEnded"]
+
+
+@pytest.mark.parametrize(
+    "words", [{}, {"agentCapabilities": {"loadSession": True}}, {"agentInfo": {"name": "old"}}]
+)
+async def test_an_agent_that_repeats_2_in_the_words_of_1_is_spoken_to_in_1(
+    tmp_path: Path, words: dict[str, Any]
+) -> None:
+    welcome: dict[str, Any] = {"protocolVersion": 2, "authMethods": []}
+    agent = RawAgent(initialize=welcome | words)
+    async with opened(agent, tmp_path, **SECOND) as (client, session):
+        assert client.protocol_version == 1
+        assert client.capabilities.load is ("agentCapabilities" in words)
+        assert len(agent.sent("initialize")) == 1
+        turn = session.prompt("hello")
+        prompt = await agent.expect("session/prompt")
+        agent.say("hi")
+        agent.reply(prompt["id"], {"stopReason": "end_turn"})
+        assert kinds(await gathered(turn)) == ["TurnStarted", "AgentMessage", "TurnEnded"]
+
+
+@pytest.mark.parametrize("words", [{"info": {"name": "x"}}, {"capabilities": {}}])
+async def test_an_agent_that_has_words_of_2_is_held_to_them(words: dict[str, Any]) -> None:
+    with pytest.raises(InvalidMessage):
+        async with started(RawAgent(initialize={"protocolVersion": 2} | words), **SECOND):
+            pass
 
 
 async def test_an_agent_that_refuses_to_be_asked_for_2_is_asked_for_1() -> None:

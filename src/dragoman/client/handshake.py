@@ -1,7 +1,8 @@
 """The first words with an agent, which settle the version of the protocol that is spoken.
 
 Version 2 is asked for only where someone wants it, and imported only when an agent agrees to it;
-one that does not is spoken to in version 1.
+one that does not is spoken to in version 1. So is one that repeats the number it was asked for and
+says the rest in the words of version 1.
 """
 
 from __future__ import annotations
@@ -48,6 +49,15 @@ class Undecided:
 
 class _Answer(msgspec.Struct, rename="camel"):
     protocol_version: int
+    info: Any = None
+    capabilities: Any = None
+
+    @property
+    def spoken(self) -> int:
+        """The version that it is in, whatever it says: these two fields are version 2's own."""
+        if self.protocol_version == 2 and self.info is None and self.capabilities is None:
+            return 1
+        return self.protocol_version
 
 
 async def shake_hands(
@@ -79,9 +89,8 @@ async def _second(peer: Peer, host: Host, offers: HostCapabilities, timeouts: Ti
         # Some refuse what they do not speak instead of offering what they do.
         return await _first(peer, offers, timeouts)
     match _version(raw):
-        case 1:
-            dialect = V1(peer, timeouts)
-            return Agreed(dialect, dialect.welcome(raw))
+        case V1.version:
+            return _in_first(peer, timeouts, raw)
         case 2:
             return _in_second(peer, host, timeouts, raw)
         case other:
@@ -90,9 +99,16 @@ async def _second(peer: Peer, host: Host, offers: HostCapabilities, timeouts: Ti
 
 def _version(raw: msgspec.Raw) -> int:
     try:
-        return msgspec.json.decode(raw, type=_Answer).protocol_version
+        return msgspec.json.decode(raw, type=_Answer).spoken
     except msgspec.DecodeError as error:
         raise InvalidMessage(f"the answer to initialize has no version: {error}") from error
+
+
+def _in_first(peer: Peer, timeouts: Timeouts, raw: msgspec.Raw) -> Agreed:
+    dialect = V1(peer, timeouts)
+    welcome = dialect.welcome(raw)
+    welcome.protocol_version = V1.version
+    return Agreed(dialect, welcome)
 
 
 def _in_second(peer: Peer, host: Host, timeouts: Timeouts, raw: msgspec.Raw) -> Agreed:
