@@ -22,6 +22,8 @@ from playwright.async_api import (
     expect,
 )
 
+from dragoman.session.state import OVER_TURNS
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 _FLAGS = (
     "--no-sandbox",
@@ -207,4 +209,4 @@ async def _last_turn(page: Page, session: str, asked: dict[str, str]) -> str | N
     """The one that is over."""
     found = await page.request.get(session, headers={"Authorization": asked["authorization"]})
     last = (await found.json())["lastTurn"]
-    return last["id"] if last is not None and last.get("status") == "completed" else None
+    return last["id"] if last is not None and last.get("status") in OVER_TURNS else None

@@ -344,6 +344,10 @@ def _whole_turn() -> list[e.Event]:
 _ENDINGS: dict[str, e.Event] = {
     "cancelled": e.TurnEnded("t1", "cancelled"),
     "failed": e.TurnEnded("t1", error="the agent died"),
+    "interrupted": e.TurnEnded("t1", error="the process ended", interrupted=True),
+    "interrupted long ago": e.TurnEnded(
+        "t1", error="interrupted: the process that ran the session ended"
+    ),
     "opened again": e.SessionOpened("agent-1", "/w", "continued", agent="demo"),
     "not at all": e.TurnEnded("t1", "end_turn"),
 }

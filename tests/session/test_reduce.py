@@ -95,7 +95,39 @@ def test_a_turn_goes_through_its_states() -> None:
     assert state.turn == TurnState("t1", "cancelling")
     fold(e.TurnEnded("t1", "cancelled"), onto=state)
     assert state.turn is None
-    assert state.turns == [TurnState("t1", "completed", "cancelled")]
+    assert state.turns == [TurnState("t1", "cancelled", "cancelled")]
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (e.TurnEnded("t1", "end_turn"), "completed"),
+        (e.TurnEnded("t1", "max_tokens"), "completed"),
+        (e.TurnEnded("t1", "refusal"), "completed"),
+        (e.TurnEnded("t1", "cancelled"), "cancelled"),
+        (e.TurnEnded("t1", error="the agent died"), "failed"),
+        (e.TurnEnded("t1", error="interrupted: by the agent itself"), "failed"),
+        (e.TurnEnded("t1", error="the host ended", interrupted=True), "interrupted"),
+        # As it was written before there was a field for it.
+        (
+            e.TurnEnded("t1", error="interrupted: the process that ran the session ended"),
+            "interrupted",
+        ),
+        (
+            e.TurnEnded("t1", error="interrupted: the session was forked in the midst of a turn"),
+            "interrupted",
+        ),
+    ],
+)
+def test_a_turn_says_how_it_ended(end: e.TurnEnded, status: str) -> None:
+    state = fold(started(), end)
+    assert (state.turn, state.turns[0].status) == (None, status)
+    assert state.turns[0].interrupted is (status == "interrupted")
+
+
+def test_a_turn_that_was_cancelled_and_ended_in_order_is_cancelled() -> None:
+    state = fold(started(), e.TurnCancelling("t1"), e.TurnEnded("t1", "end_turn"))
+    assert state.turns[0].status == "cancelled"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.facts import PermissionOption
-from dragoman.session.state import INTERRUPTED
 from dragoman.store.records import Batch, SessionChange, Status, encode_event
 
 
@@ -29,7 +28,9 @@ class Ending:
 
 _OPENED = e.SessionOpened("theirs", "/", "new")
 _ASKED = e.TurnStarted("t", [Text("go on")])
-_CUT = e.TurnEnded("t", error=f"{INTERRUPTED}the process that ran the session ended")
+_CUT = e.TurnEnded("t", error="the process ended", interrupted=True)
+_CUT_BEFORE = e.TurnEnded("t", error="interrupted: the process that ran the session ended")
+"""As it was written before there was a field for it."""
 _AGAIN = (e.TurnStarted("u", [Text("and now")]), e.TurnEnded("u", stop_reason="end_turn"))
 _QUESTION = e.PermissionRequested("q", [PermissionOption(id="y", name="Yes", kind="allow_once")])
 
@@ -39,6 +40,7 @@ ENDINGS = [
     Ending("done", "idle", "idle", (_OPENED, _ASKED, e.TurnEnded("t", stop_reason="end_turn"))),
     Ending("failed", "idle", "idle", (_OPENED, _ASKED, e.TurnEnded("t", error="it broke"))),
     Ending("interrupted", "interrupted", "interrupted", (_OPENED, _ASKED, _CUT)),
+    Ending("interrupted long ago", "interrupted", "interrupted", (_OPENED, _ASKED, _CUT_BEFORE)),
     Ending("gone on with", "idle", "idle", (_OPENED, _ASKED, _CUT, *_AGAIN)),
     Ending("running", "running", "interrupted", (_OPENED, _ASKED)),
     Ending("waiting", "waiting", "interrupted", (_OPENED, _ASKED, _QUESTION)),

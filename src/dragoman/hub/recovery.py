@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.session import events as e
 from dragoman.session.facts import Decision
-from dragoman.session.state import INTERRUPTED, PendingPermission, SessionState
+from dragoman.session.state import PendingPermission, SessionState
 
 ENDED = "the process that ran the session ended"
 FORKED = "the session was forked in the midst of a turn"
@@ -28,5 +28,6 @@ def loose_ends(state: SessionState, reason: str = ENDED) -> list[e.Event]:
     if reason == FORKED:
         events += [e.PromptUnqueued(queued.id, dropped=True) for queued in state.queue]
     if state.turn is not None:
-        events.append(e.TurnEnded(state.turn.id, error=f"{INTERRUPTED}{reason}"))
+        error = f"interrupted: {reason}"
+        events.append(e.TurnEnded(state.turn.id, error=error, interrupted=True))
     return events

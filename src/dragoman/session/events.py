@@ -77,12 +77,16 @@ class TurnCancelling(Recorded, tag="turn_cancelling"):
 
 
 class TurnEnded(Recorded, tag="turn_ended"):
-    """The end of a turn, exactly once: the agent's stop reason, or the error that cut it short."""
+    """The end of a turn, exactly once: the agent's stop reason, or the error that cut it short.
+
+    `interrupted` says that it was cut by the end of the process that ran it, or by a fork.
+    """
 
     turn_id: str
     stop_reason: str | None = None
     usage: TokenUsage | None = None
     error: str | None = None
+    interrupted: bool = False
 
     @property
     def text(self) -> str:

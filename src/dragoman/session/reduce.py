@@ -18,6 +18,7 @@ from dragoman.session.content import UNREAD, Content, Text, ToolContent, Unknown
 from dragoman.session.facts import Modes
 from dragoman.session.state import (
     OPEN_STATUSES,
+    OVER_TURNS,
     TERMINAL_TAIL,
     AgentEntry,
     AnyEntry,
@@ -36,6 +37,7 @@ from dragoman.session.state import (
     ThoughtEntry,
     ToolCall,
     TurnState,
+    TurnStatus,
     UnknownEntry,
     UserEntry,
 )
@@ -43,6 +45,13 @@ from dragoman.session.state import (
 _LAST_USER = "last user entry"
 _PROMPT = "last prompt"
 _AT_WORK = ("running", "requires_action")
+_TOLD_BY_ERROR = frozenset(
+    (
+        "interrupted: the process that ran the session ended",
+        "interrupted: the session was forked in the midst of a turn",
+    )
+)
+"""How the end of a turn said that it was interrupted before it had a field for that."""
 
 Spoken = UserEntry | AgentEntry | ThoughtEntry
 Saying = e.AgentMessage | e.AgentThought
@@ -139,10 +148,18 @@ def _turn_ended(state: SessionState, event: e.TurnEnded) -> None:
         _cancel_tool_calls(state, turn.id)
         _cancel_compactions(state, turn.id)
         _stop_subagents(state)
-    turn.status = "completed"
+    turn.status = _ending(event, cancelled=cancelled)
     turn.stop_reason = event.stop_reason
     turn.usage = event.usage
     turn.error = event.error
+
+
+def _ending(event: e.TurnEnded, *, cancelled: bool) -> TurnStatus:
+    if event.interrupted or event.error in _TOLD_BY_ERROR:
+        return "interrupted"
+    if event.error is not None:
+        return "failed"
+    return "cancelled" if cancelled else "completed"
 
 
 def _cancel_tool_calls(state: SessionState, turn_id: str) -> None:
@@ -523,7 +540,7 @@ def _append(state: SessionState, event: e.Event, entry: AnyEntry) -> None:
     entry.at = event.at
     if not event.replay and state.turns:
         turn = state.turns[-1]
-        if turn.status != "completed":
+        if turn.status not in OVER_TURNS:
             entry.turn_id = turn.id
     if isinstance(entry, UserEntry):
         state.places[_LAST_USER] = len(state.entries)
@@ -550,7 +567,7 @@ def _indexed(
 
 def _turn_id(state: SessionState) -> str | None:
     turns = state.turns
-    return turns[-1].id if turns and turns[-1].status != "completed" else None
+    return turns[-1].id if turns and turns[-1].status not in OVER_TURNS else None
 
 
 def _patch(target: msgspec.Struct, event: e.Event, *fields: str) -> None:

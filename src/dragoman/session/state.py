@@ -29,9 +29,6 @@ OPEN_STATUSES = frozenset({"pending", "in_progress"})
 OVER_STATUSES = frozenset({"completed", "failed", "cancelled"})
 """An agent may have others that are neither."""
 
-INTERRUPTED = "interrupted: "
-"""What the error of a turn begins with that was cut by the end of the process that ran it."""
-
 
 class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
     """A row of the thread; `seq` and `at` are those of the event that began it."""
@@ -278,11 +275,25 @@ class QueuedPrompt(msgspec.Struct, omit_defaults=True):
     content: list[Content]
 
 
-TurnStatus: TypeAlias = Literal["prompting", "streaming", "waiting", "cancelling", "completed"]
+TurnStatus: TypeAlias = Literal[
+    "prompting",
+    "streaming",
+    "waiting",
+    "cancelling",
+    "completed",
+    "cancelled",
+    "failed",
+    "interrupted",
+]
+OVER_TURNS = frozenset({"completed", "cancelled", "failed", "interrupted"})
 
 
 class TurnState(msgspec.Struct, omit_defaults=True):
-    """One turn: prompting → streaming ⇄ waiting for a permission → (cancelling →) completed."""
+    """One turn: prompting → streaming ⇄ waiting for a permission → (cancelling →) its end.
+
+    That is `completed` with the agent's reason, `cancelled` by a person, `failed` with an error, or
+    `interrupted` by the end of the process that ran it, or by a fork.
+    """
 
     id: str
     status: TurnStatus = "prompting"
@@ -292,8 +303,8 @@ class TurnState(msgspec.Struct, omit_defaults=True):
 
     @property
     def interrupted(self) -> bool:
-        """Whether it was cut by the end of the process that ran it."""
-        return self.error is not None and self.error.startswith(INTERRUPTED)
+        """Whether it was cut by the end of the process that ran it, or by a fork."""
+        return self.status == "interrupted"
 
 
 class SessionState(msgspec.Struct, omit_defaults=True):
@@ -353,7 +364,7 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     @property
     def turn(self) -> TurnState | None:
         """The turn that runs now, if one does."""
-        if self.turns and self.turns[-1].status != "completed":
+        if self.turns and self.turns[-1].status not in OVER_TURNS:
             return self.turns[-1]
         return None
 

@@ -1,6 +1,6 @@
 // How turns ended that were not carried through.
 
-import type { SessionState, TurnState } from './state'
+import { isOver, type SessionState, type TurnState } from './state'
 
 const STOPPED: Record<string, string> = {
   cancelled: 'Stopped.',
@@ -11,7 +11,7 @@ const STOPPED: Record<string, string> = {
 
 /** What to say at the end of a turn; null for one that ended as it should, or has not yet. */
 export function endingOf(turn: TurnState | undefined): string | null {
-  return turn?.status === 'completed' ? STOPPED[turn.stop_reason ?? ''] ?? null : null
+  return turn !== undefined && isOver(turn.status) ? STOPPED[turn.stop_reason ?? ''] ?? null : null
 }
 
 /** The same behind an entry, if it is the last of its turn. The last turn says it below the thread. */

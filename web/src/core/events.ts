@@ -27,6 +27,7 @@ export interface TurnEnded extends Recorded {
   stop_reason?: string | null
   usage?: TokenUsage | null
   error?: string | null
+  interrupted?: boolean
 }
 export interface UserMessage extends Message { type: 'user_message' }
 export interface AgentMessage extends Message { type: 'agent_message' }

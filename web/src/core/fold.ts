@@ -6,7 +6,7 @@ import type { Content, Json, ToolContent } from './content'
 import { textOf } from './content'
 import type * as e from './events'
 import type {
-  CompactionEntry, Entry, PeerMessageEntry, PlanEntry, SessionState, Spoken, Subagent, Terminal,
+  CompactionEntry, Ending, Entry, PeerMessageEntry, PlanEntry, SessionState, Spoken, Subagent, Terminal,
   ToolCall,
 } from './state'
 import { TERMINAL_TAIL, newTerminal, runningTurn } from './state'
@@ -18,6 +18,12 @@ export class Changes {
   appended = false
   facts = false
 }
+
+/** How the end of a turn said that it was interrupted before it had a field for that. */
+const TOLD_BY_ERROR: ReadonlySet<string | null> = new Set([
+  'interrupted: the process that ran the session ended',
+  'interrupted: the session was forked in the midst of a turn',
+])
 
 export const LAST_USER = 'last user entry'
 export const PROMPT = 'last prompt'
@@ -152,7 +158,7 @@ class Step {
       this.stopSubagents()
     }
     this.settleThought(-1)
-    turn.status = 'completed'
+    turn.status = endingOf(event, cancelled)
     turn.stop_reason = event.stop_reason ?? null
     turn.usage = event.usage ?? null
     turn.error = error
@@ -565,4 +571,11 @@ function same(left: unknown, right: unknown): boolean {
   const [a, b] = [left as Json, right as Json]
   const keys = new Set([...Object.keys(a), ...Object.keys(b)])
   return [...keys].every((key) => same(a[key], b[key]))
+}
+
+function endingOf(event: e.TurnEnded, cancelled: boolean): Ending {
+  const error = event.error ?? null
+  if (event.interrupted || TOLD_BY_ERROR.has(error)) return 'interrupted'
+  if (error !== null) return 'failed'
+  return cancelled ? 'cancelled' : 'completed'
 }

@@ -96,7 +96,7 @@ function turnsOf(told: Told): TurnState[] {
 /** Of the turns before the last, those that did not end as they should. */
 function stoppedBefore(told: Told, last: Json): Json[] {
   const stopped = Object.entries((told.stopped ?? {}) as Record<string, string>)
-  return stopped.filter(([id]) => id !== last.id).map(([id, reason]) => ({ id, status: 'completed', stop_reason: reason }))
+  return stopped.filter(([id]) => id !== last.id).map(([id, reason]) => ({ id, status: reason === 'cancelled' ? reason : 'completed', stop_reason: reason }))
 }
 
 function pendingOf(told: Json): Pending {

@@ -133,7 +133,12 @@ export interface Subagent {
 
 export interface QueuedPrompt { id: string; content: Content[] }
 
-export type TurnStatus = 'prompting' | 'streaming' | 'waiting' | 'cancelling' | 'completed'
+export type Ending = 'completed' | 'cancelled' | 'failed' | 'interrupted'
+export type TurnStatus = 'prompting' | 'streaming' | 'waiting' | 'cancelling' | Ending
+
+const ENDINGS: ReadonlySet<string> = new Set<Ending>(['completed', 'cancelled', 'failed', 'interrupted'])
+
+export const isOver = (status: TurnStatus): status is Ending => ENDINGS.has(status)
 
 export interface TurnState {
   id: string
@@ -189,7 +194,7 @@ export function newTerminal(id: string): Terminal {
 /** The turn that runs now, if one does. */
 export function runningTurn(state: SessionState): TurnState | null {
   const last = state.turns.at(-1)
-  return last !== undefined && last.status !== 'completed' ? last : null
+  return last !== undefined && !isOver(last.status) ? last : null
 }
 
 /** The newest plan that has something in it: one that was removed has not. */

@@ -54,7 +54,8 @@ function ended(session: Summary, event: TurnEnded): void {
   desktop(session, how)
 }
 
-function howItEnded({ error, stop_reason }: TurnEnded): string {
+function howItEnded({ error, stop_reason, interrupted }: TurnEnded): string {
+  if (interrupted) return 'Interrupted'
   if (error != null) return `Failed: ${reveal(error).slice(0, 120)}`
   return stop_reason === 'cancelled' ? 'Stopped' : 'Finished'
 }

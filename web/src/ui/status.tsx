@@ -1,5 +1,6 @@
 // A status is an icon and a word, never a colour alone.
 
+import { isOver } from '../core/state'
 import type { Status, Summary } from '../live/api'
 import { store } from '../live/store'
 import { Icon, Spinner } from './icons'
@@ -30,7 +31,7 @@ function markOf({ id, status, failed }: Summary): Mark {
   if (status !== 'idle') return status
   // What is loaded is told at once, the list a moment later.
   const last = store.known(id)?.state.turns.at(-1)
-  const hasFailed = last?.status === 'completed' ? last.error !== null : failed
+  const hasFailed = last !== undefined && isOver(last.status) ? last.error !== null : failed
   return hasFailed ? 'failed' : status
 }
 

@@ -6,7 +6,7 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react
 import { endingBehind, endingOf } from '../core/endings'
 import { plural } from '../core/format'
 import type { Entry, Pending, SessionState } from '../core/state'
-import { runningTurn } from '../core/state'
+import { isOver, runningTurn } from '../core/state'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
 import { ElicitationForm } from './elicitation_form'
@@ -150,7 +150,7 @@ function TurnLine({ state }: { state: SessionState }) {
     return <p className="turnline"><Spinner /> The agent works on by itself.</p>
   }
   if (turn === undefined) return null
-  if (turn.status === 'completed') {
+  if (isOver(turn.status)) {
     const text = endingOf(turn)
     return text === null ? null : <p className="turnline">{text}</p>
   }
