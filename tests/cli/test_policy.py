@@ -62,7 +62,7 @@ def test_the_list_as_json(dragoman: Dragoman) -> None:
     (listed,) = json.loads(dragoman("policy", "list", "--json").out)
     assert listed["id"] == "aa11"
     assert listed["scope"] == "project"
-    assert listed["sentence"] == "allow running exactly ls in this project"
+    assert listed["sentence"] == "allow running exactly ls in the folder /x in this project"
     assert listed["usedAt"] is None
     assert listed["expiresAt"] is None
     assert listed["createdAt"].endswith("+00:00")

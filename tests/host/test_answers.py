@@ -113,6 +113,7 @@ def test_a_command_is_remembered_word_for_word() -> None:
         operation="execute",
         agent="demo",
         argv=("npm", "test"),
+        cwd="/ws",
         id="r1",
         source="your answer",
         scope="project",
@@ -122,6 +123,48 @@ def test_a_command_is_remembered_word_for_word() -> None:
     assert remembered(line("npm test")) == expected
     argv = terminal_access("npm", ["test"], agent="demo", cwd="/ws", roots=ROOTS)
     assert remembered(argv) == expected
+
+
+def make_test(cwd: str) -> Access:
+    return terminal_access("make", ["test"], agent="demo", cwd=cwd, roots=ROOTS)
+
+
+def effect(rule: Rule | NoRule, access: Access) -> str:
+    assert isinstance(rule, Rule)
+    return decide(access, [rule], now=0, session_id="s", project="/ws").effect
+
+
+def test_a_yes_for_always_holds_in_the_folder_it_was_given_in() -> None:
+    """What `make test` runs is what the files around it say."""
+    rule = remembered(make_test("/ws/a*"))
+    assert isinstance(rule, Rule)
+    assert describe(rule).endswith("make test in the folder /ws/a\\* for demo in this project")
+    assert effect(rule, make_test("/ws/a*")) == "allow"
+    assert effect(rule, make_test("/ws/a*/sub")) == "ask"
+    assert effect(rule, make_test("/ws/ab")) == "ask"
+    assert effect(rule, make_test("/ws")) == "ask"
+
+
+def test_a_no_for_always_holds_everywhere() -> None:
+    rule = remembered(make_test("/ws/a"), "deny")
+    assert effect(rule, make_test("/ws/b")) == "deny"
+
+
+def test_a_yes_that_was_kept_without_a_folder_holds_at_the_top_of_its_project() -> None:
+    rule = remembered(make_test("/ws"))
+    assert isinstance(rule, Rule)
+    old = msgspec.structs.replace(rule, cwd=None)
+    assert "in the folder /ws" in describe(old)
+    assert effect(old, make_test("/ws")) == "allow"
+    assert effect(old, make_test("/ws/sub")) == "ask"
+
+
+def test_a_rule_that_somebody_wrote_holds_where_it_says() -> None:
+    anywhere = Rule(effect="allow", argv=("make", "test"))
+    beneath = Rule(effect="allow", argv=("make", "test"), cwd="sub/**")
+    assert effect(anywhere, make_test("/ws/x")) == "allow"
+    assert effect(beneath, make_test("/ws/sub/x")) == "allow"
+    assert effect(beneath, make_test("/ws/x")) == "ask"
 
 
 def test_a_path_is_remembered_letter_for_letter() -> None:

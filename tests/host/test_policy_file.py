@@ -32,6 +32,7 @@ FULL = {
     "agent": "claude*",
     "argv": ["npm", "test"],
     "argv_prefix": ["npm"],
+    "cwd": "~/web/**",
 }
 
 
@@ -51,6 +52,7 @@ def test_every_key_is_read() -> None:
         agent="claude*",
         argv=("npm", "test"),
         argv_prefix=("npm",),
+        cwd="/home/me/web/**",
         id="rules[0]",
         source="p.json",
     )
@@ -66,6 +68,7 @@ def test_toml_says_the_same_as_json() -> None:
         agent = "claude*"
         argv = ["npm", "test"]
         argv_prefix = ["npm"]
+        cwd = "~/web/**"
     """
     assert parse(toml, "p") == parse({"rules": [FULL]}, "p")
     assert parse(toml, "p.toml")[0].argv == ("npm", "test")

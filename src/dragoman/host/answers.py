@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.host.access import Access, Operation
 from dragoman.host.globs import escape
-from dragoman.host.matching import Effect, Rule, Scope
+from dragoman.host.matching import YOUR_ANSWER, Effect, Rule, Scope, folder
 from dragoman.host.policy import Decision
 from dragoman.host.shell import plain_words
 from dragoman.safe_text import reveal
@@ -37,8 +37,6 @@ class NoRule(msgspec.Struct, frozen=True):
     reason: str
 
 
-YOUR_ANSWER = "your answer"
-"""The source of rules that were made from answers."""
 _ALLOWING = ("allow_once", "allow_always")
 _REFUSING = ("reject_once", "reject_always")
 
@@ -84,6 +82,8 @@ def always_rule(
     condition = _condition(access)
     if isinstance(condition, NoRule):
         return condition
+    if answer == "deny":
+        condition = msgspec.structs.replace(condition, cwd=None)
     return msgspec.structs.replace(
         condition,
         effect=answer,
@@ -150,7 +150,9 @@ def _exact_words(access: Access) -> Rule | NoRule:
     words = plain_words(command) if isinstance(command, str) else command
     if words is None:
         return NoRule("the command is a shell line; a rule can only name plain words")
-    return Rule(effect="ask", argv=words)
+    if access.cwd is None:
+        return NoRule("the folder that the command would run in is not known")
+    return Rule(effect="ask", argv=words, cwd=escape(access.cwd))
 
 
 _EFFECTS: dict[Effect, str] = {"allow": "allow", "ask": "ask before", "deny": "refuse"}
@@ -177,6 +179,8 @@ def _conditions(rule: Rule) -> Iterator[str]:
         yield f"exactly {shlex.join(rule.argv)}"
     if rule.argv_prefix is not None:
         yield f"commands that begin with {shlex.join(rule.argv_prefix)}"
+    if (where := folder(rule)) is not None:
+        yield f"in the folder {where}"
     if rule.host is not None:
         yield f"from {rule.host}"
     if rule.tool is not None:

@@ -23,7 +23,8 @@ T = TypeVar("T")
 class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What it matches (every condition it has), what follows, and for whom it counts.
 
-    `path` is a glob: absolute, or relative to the roots of the workspace. A rule of scope `once`
+    `path` is a glob: absolute, or relative to the roots of the workspace; `cwd` is one for the
+    folder in which a command runs. A rule of scope `once`
     counts like a session's, until its owner drops it after the first use. `anywhere` is --yolo:
     it also covers what is not known to be inside the workspace; no file of rules can say it.
 
@@ -36,6 +37,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     path: str | None = None
     argv: tuple[str, ...] | None = None
     argv_prefix: tuple[str, ...] | None = None
+    cwd: str | None = None
     host: str | None = None
     tool: str | None = None
     anywhere: bool = False
@@ -64,7 +66,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return " ".join(filter(None, (self.source, self.id))) or "a rule"
 
 
-_TEXTS = ("agent", "path", "host", "tool", "session", "project", "id", "source")
+YOUR_ANSWER = "your answer"
+"""The source of rules that were made from answers."""
+_TEXTS = ("agent", "path", "cwd", "host", "tool", "session", "project", "id", "source")
 
 
 def _check_word(name: str, word: str, known: tuple[str, ...]) -> None:
@@ -94,6 +98,7 @@ _SPEAKS_OF: dict[str, frozenset[Operation]] = {
     "path": frozenset(("read", "write", "other")),
     "argv": frozenset(("execute",)),
     "argv_prefix": frozenset(("execute",)),
+    "cwd": frozenset(("execute",)),
     "host": frozenset(("fetch", "mcp", "other")),
     "tool": frozenset(("mcp", "other")),
 }
@@ -161,6 +166,28 @@ def _other_command(rule: Rule, access: Access) -> str | None:
     return "the words of the command differ"
 
 
+def _other_folder(rule: Rule, access: Access) -> str | None:
+    where = folder(rule)
+    if where is None:
+        return None
+    if rule.cwd is None:
+        fits = access.cwd in access.roots[:1]  # the project, links resolved
+    else:
+        fits = access.cwd is not None and matches_path(where, access.cwd, access.roots)
+    return None if fits else f"it is for commands in {where}"
+
+
+def folder(rule: Rule) -> str | None:
+    """Where its commands run, as a glob; None for anywhere in the workspace.
+
+    An answer that was remembered without a folder allows its command at the top of its project
+    alone: what a command does depends on the files around it.
+    """
+    if rule.cwd is None and rule.source == YOUR_ANSWER and rule.effect == "allow" and rule.argv:
+        return rule.project
+    return rule.cwd
+
+
 def _other_host(rule: Rule, access: Access) -> str | None:
     if rule.host is None:
         return None
@@ -199,6 +226,7 @@ _CHECKS = (
     _other_operation,
     _other_path,
     _other_command,
+    _other_folder,
     _other_host,
     _other_tool,
     _too_uncertain,

@@ -144,5 +144,5 @@ def _question(access: Access) -> str | None:
 
 
 def _is_blanket(rule: Rule, operation: Operation) -> bool:
-    conditions = (rule.path, rule.argv, rule.argv_prefix, rule.host, rule.tool)
+    conditions = (rule.path, rule.argv, rule.argv_prefix, rule.cwd, rule.host, rule.tool)
     return rule.operation in (None, operation) and not any(conditions)

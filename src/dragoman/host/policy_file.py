@@ -18,7 +18,7 @@ from dragoman.host.matching import Effect, Rule, covered
 from dragoman.host.strict_json import read_strict_json
 
 _EFFECTS: tuple[str, ...] = get_args(Effect)
-_KEYS = ("effect", "operation", "agent", "path", "argv", "argv_prefix", "host", "tool")
+_KEYS = ("effect", "operation", "agent", "path", "argv", "argv_prefix", "cwd", "host", "tool")
 
 
 def load_policy(path: Path, *, home: str) -> tuple[Rule, ...]:
@@ -80,9 +80,10 @@ def _rule(fields: Any, place: _Place, home: str) -> Rule:
         effect=fields["effect"],
         operation=fields.get("operation"),
         agent=_text(fields, "agent", place),
-        path=_path(fields, place, home),
+        path=_path(fields, "path", place, home),
         argv=_words(fields, "argv", place),
         argv_prefix=_words(fields, "argv_prefix", place),
+        cwd=_path(fields, "cwd", place, home),
         host=_text(fields, "host", place),
         tool=_text(fields, "tool", place),
         id=place.name,
@@ -91,8 +92,8 @@ def _rule(fields: Any, place: _Place, home: str) -> Rule:
     if not covered(rule):
         # It would never match, and a deny that never matches is worse than an error.
         raise place.expected(
-            "conditions that fit together: path is for read, write and other, argv for execute, "
-            "host for fetch, mcp and other, tool for mcp and other"
+            "conditions that fit together: path is for read, write and other, argv and cwd for "
+            "execute, host for fetch, mcp and other, tool for mcp and other"
         )
     return rule
 
@@ -130,21 +131,21 @@ def _words(fields: dict[str, Any], key: str, place: _Place) -> tuple[str, ...] |
     return tuple(words)
 
 
-def _path(fields: dict[str, Any], place: _Place, home: str) -> str | None:
-    glob = _text(fields, "path", place)
+def _path(fields: dict[str, Any], key: str, place: _Place, home: str) -> str | None:
+    glob = _text(fields, key, place)
     if glob is None:
         return None
     if glob == "~" or glob.startswith("~/"):
         glob = escape(home) + glob[1:]
     components = glob.split("/")
     if components[0].startswith("~"):
-        raise place["path"].expected("~/ for your own home; other homes by their full path")
+        raise place[key].expected("~/ for your own home; other homes by their full path")
     if ".." in components:
-        raise place["path"].expected("a path without ..")
+        raise place[key].expected("a path without ..")
     if components[-1] == "":
-        raise place["path"].expected("no / at the end; folder/** is a folder and all beneath")
+        raise place[key].expected("no / at the end; folder/** is a folder and all beneath")
     if any("**" in part and part != "**" for part in components):
-        raise place["path"].expected("** alone between slashes")
+        raise place[key].expected("** alone between slashes")
     return glob
 
 

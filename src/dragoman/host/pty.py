@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dragoman.errors import InternalError, ResourceNotFound, StartError
 from dragoman.host.directory import OpenDirectory
@@ -30,6 +30,9 @@ _log = logging.getLogger("dragoman.host")
 
 # Nobody is there to turn pages or to answer; a command may still be given others.
 _ENVIRONMENT = {"TERM": "xterm-256color", "PAGER": "cat", "GIT_PAGER": "cat"}
+# An agent can write any folder full of files: git must not take one for a repository, nor run a
+# monitor that one names. Nobody's own hooks, drivers or helpers are lost by it.
+_GIT_SETTINGS = {"safe.bareRepository": "explicit", "core.fsmonitor": "false"}
 # A release may be repeated for as long as it is remembered.
 _REMEMBERED = 10_000
 _LONGEST_SHOWN = 100
@@ -137,7 +140,7 @@ class LocalTerminals:
         try:
             await running.start(
                 _argv(command),
-                env={**os.environ, **_ENVIRONMENT, "PWD": directory.name, **command.env},
+                env=_environment(directory.name, command.env),
                 cwd=directory.entrance,
                 use_pty=self._use_pty,
             )
@@ -195,6 +198,22 @@ class LocalTerminals:
     def _forget(self, running: RunningCommand) -> None:
         self._late.discard(running)
         running.close()
+
+
+def _environment(directory: str, given: Mapping[str, str]) -> dict[str, str]:
+    environment = {**os.environ, **_ENVIRONMENT, "PWD": directory, **given}
+    return environment | _git_settings(environment.get("GIT_CONFIG_COUNT", ""))
+
+
+def _git_settings(count: str) -> dict[str, str]:
+    """Ours after those that are set already: the last one counts."""
+    if not (count or "0").isdecimal() or len(count) > 4:
+        return {}  # git refuses to run at all with such a number
+    first = int(count or "0")
+    settings = {"GIT_CONFIG_COUNT": str(first + len(_GIT_SETTINGS))}
+    for number, (key, value) in enumerate(_GIT_SETTINGS.items(), first):
+        settings |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return settings
 
 
 def _argv(command: TerminalCommand) -> list[str]:

@@ -11,8 +11,7 @@ import msgspec
 
 from dragoman.errors import ConfigError
 from dragoman.host.access import Access, Operation
-from dragoman.host.answers import YOUR_ANSWER
-from dragoman.host.matching import Rule
+from dragoman.host.matching import YOUR_ANSWER, Rule
 from dragoman.host.policy import Decision, Explanation, could_allow, decide, explain, flag_rules
 from dragoman.host.workspace import Workspace
 

@@ -11,6 +11,7 @@ export interface Rule {
   path?: string
   argv?: string[]
   argv_prefix?: string[]
+  cwd?: string
   host?: string
   tool?: string
   anywhere?: boolean
@@ -31,7 +32,7 @@ const DOING: Record<string, string> = {
 /** What it speaks of, without its effect: the operation, and what it names. */
 export function subjectOf(rule: Rule): { operation: string; names: string[] } {
   const command = rule.argv ? shellWords(rule.argv) : rule.argv_prefix ? `${shellWords(rule.argv_prefix)} …` : null
-  const names = [command, rule.path, rule.host, rule.tool].filter((part): part is string => part != null)
+  const names = [command, rule.cwd == null ? null : `in ${rule.cwd}`, rule.path, rule.host, rule.tool].filter((part): part is string => part != null)
   return { operation: rule.operation ?? 'anything', names }
 }
 
