@@ -28,7 +28,7 @@ from dragoman.hub.opening import new_record
 from dragoman.session import events as e
 from dragoman.session.state import UserEntry
 from dragoman.store.base import Store
-from dragoman.store.records import HostRecord, Lease, SessionFilter
+from dragoman.store.records import HostRecord, Lease, Owner, SessionChange, SessionFilter
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
 
@@ -285,6 +285,70 @@ async def test_what_is_asked_of_a_host_that_leaves_is_refused_and_never_done(
         assert caught.value.code == "owner_gone"
         assert await store.calls("deaf") == []
         assert await store.sessions(SessionFilter()) == []
+
+
+COMMANDS = (c.Prompt("go"), c.Cancel(), c.Answer("one", "two"), c.Close())
+
+
+async def far_away(store: Store, place: Place, session_id: str = "s-far") -> Owner:
+    """A host on a machine that cannot be seen from here, and a session that runs there."""
+    owner = Owner("far", "another machine", 1, "then", "far")
+    host = HostRecord(id="far", home="far", name="far", agents=["it"], owner=owner)
+    await store.announce(host, seconds=60)
+    await store.create_session(new_record("far", "it", place.cwd, session_id))
+    await store.acquire(session_id, owner, seconds=60, gone=lambda _: None)
+    await store.change_session(session_id, SessionChange(status="running"))
+    return owner
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: type(each).__name__)
+async def test_what_waits_for_a_machine_is_answered_in_the_moment_it_is_gone(
+    place: Place, command: c.Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with hosting(place, "one", {"it": scripted()}) as one, place.store() as store:
+        owner = await far_away(store, place)
+        sent, original = asyncio.Event(), one.store.send
+
+        async def send(session_id: str, body: bytes, *, to: str | None = None) -> int:
+            command_id = await original(session_id, body, to=to)
+            sent.set()
+            return command_id
+
+        monkeypatch.setattr(one.store, "send", send)
+        asking = asyncio.create_task(one.send("s-far", command))
+        await soon(sent.wait())
+        await asyncio.sleep(0)
+        assert not asking.done()
+        await store.renew(owner, seconds=-1)
+        with pytest.raises(CommandRefused) as caught:
+            await soon(asking)
+        assert caught.value.code == "owner_gone"
+        # And nobody will do it later.
+        lease = await store.acquire("s-far", one.owner, seconds=60, gone=lambda _: True)
+        assert await store.take([lease]) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: type(each).__name__)
+async def test_what_is_asked_of_a_machine_that_is_gone_is_refused_at_once(
+    place: Place, command: c.Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with hosting(place, "one", {"it": scripted()}) as one, place.store() as store:
+        await store.renew(await far_away(store, place), seconds=-1)
+        monkeypatch.setattr(one.store, "send", None)  # it is not even sent
+        with pytest.raises(CommandRefused, match="the host far, which has the") as caught:
+            await soon(one.send("s-far", command))
+        assert caught.value.code == "owner_gone"
+        assert [host.alive for host in await one.hosts.all() if host.name == "far"] == [False]
+
+
+async def test_a_machine_that_came_back_is_asked_before_its_old_lease_is_cleared_away(
+    place: Place,
+) -> None:
+    async with hosting(place, "one", {"it": scripted()}) as one, place.store() as store:
+        await store.renew(await far_away(store, place), seconds=-1)
+        async with hosting(place, "far", {"it": scripted()}) as far:
+            await said(one, "s-far")
+            assert list(far.live) == ["s-far"]
 
 
 # ── names and homes ───────────────────────────────────────────────────────────────────────────

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import msgspec
-from store.stores import ME, YOU, Opens, acquire, begin, record
+import pytest
+from store.stores import ME, YOU, Opens, acquire, batch, begin, nobody_knows, record
 
-from dragoman.store.records import HostRecord, SessionChange
+from dragoman.errors import UnknownSession
+from dragoman.store.records import HostRecord, SessionChange, SessionFilter, Standing
 
 
 def host(name: str = "one", **fields: object) -> HostRecord:
@@ -85,3 +87,57 @@ async def test_a_session_has_a_home_and_can_move(opens: Opens) -> None:
         assert (moved.home, moved.cwd) == ("there", "/elsewhere")
         assert await store.session("s") == moved
         assert (await store.change_session("s", SessionChange(home=None))).home is None
+
+
+async def test_a_process_is_gone_as_a_host_and_as_an_owner_in_the_same_moment(
+    opens: Opens,
+) -> None:
+    async with opens() as store:
+        await store.create_session(record())
+        await store.announce(host(), seconds=60)
+
+        async def is_alive() -> tuple[bool, bool]:
+            at = await store.standing("s")
+            assert at.owner is not None
+            return at.owner.alive, at.hosts[0].alive
+
+        await store.acquire("s", ME, seconds=-1, gone=nobody_knows)
+        assert await is_alive() == (False, False)
+        await store.renew(ME, seconds=60)
+        assert await is_alive() == (True, True)
+        await store.announce(host(), seconds=-1)
+        assert await is_alive() == (False, False)
+        await store.announce(host(), seconds=60)
+        assert await is_alive() == (True, True)
+
+
+async def test_a_host_is_called_for_a_session_whose_owner_is_gone(opens: Opens) -> None:
+    async with opens() as store:
+        await begin(store, owner=YOU)
+        await store.send("s", b"go", to=ME.id)
+        assert await store.calls(ME.id) == []
+        await store.renew(YOU, seconds=-1)
+        assert [call.body for call in await store.calls(ME.id)] == [b"go"]
+
+
+async def test_a_session_is_seen_with_its_owner_and_all_hosts_at_once(opens: Opens) -> None:
+    async with opens() as store:
+        assert await store.standing("s") == Standing(None, None, [])
+        lease = await begin(store)
+        await store.announce(host(), seconds=60)
+        at = await store.standing("s")
+        assert (at.record, at.owner, at.hosts) == (
+            await store.session("s"),
+            ME,
+            await store.hosts(),
+        )
+        await store.append(lease, batch(1))
+        await store.create_session(record("t", updated_at=9, cwd="/t"))
+        seen = await store.overview(SessionFilter(limit=1))
+        assert [each.id for each in seen.sessions] == ["t"]
+        assert (seen.position, seen.owners) == (await store.last_position(), {"s": ME})
+        assert [each.sessions for each in seen.hosts] == [1]
+        rest = await store.overview(SessionFilter(before="t"))
+        assert [each.id for each in rest.sessions] == ["s"]
+        with pytest.raises(UnknownSession):
+            await store.overview(SessionFilter(before="nothing"))

@@ -126,9 +126,11 @@ async def test_all_owned_sessions_are_known(opens: Opens) -> None:
         await store.release(await begin(store, "c"))
         await store.create_session(record("d"))
         assert sorted(await store.owned()) == [("a", ME), ("b", YOU)]
-        assert await store.owned(expired=True) == []
         await store.renew(YOU, seconds=-1)
-        assert await store.owned(expired=True) == [("b", YOU)]
+        assert {each: owner.alive for each, owner in await store.owned()} == {"a": True, "b": False}
+        found = await store.owner("b")
+        assert found is not None
+        assert (found.id, found.alive) == (YOU.id, False)
 
 
 async def test_of_many_who_race_one_wins(opens: Opens) -> None:

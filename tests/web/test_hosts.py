@@ -17,6 +17,8 @@ from support.postgres import empty_database
 from support.server_process import COMMAND, SECONDS, server_process
 from support.serving import STREAM, Served, also_served, sent_events, served
 
+from dragoman.hub.opening import new_record
+from dragoman.store.records import HostRecord, Owner
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import ask, say
 
@@ -101,6 +103,27 @@ async def test_what_a_new_session_is_set_to_wrongly_leaves_nothing_on_either_hos
         assert status in (400, 409, 502)
         assert (await two.call("GET", "/api/sessions"))["sessions"] == []
         assert not two.server.hub.live
+
+
+async def test_a_machine_that_is_gone_is_so_in_every_answer_at_once(tmp_path: Path) -> None:
+    far = Owner("far", "another machine", 1, "then", "far")
+    async with served(tmp_path, scripted(), on_disk=True, host="one") as one:
+        store = one.server.hub.store
+        host = HostRecord(id="far", home="far", name="far", agents=["scripted"], owner=far)
+        await store.announce(host, seconds=60)
+        await store.create_session(new_record("far", "scripted", str(tmp_path), "s-far"))
+        await store.acquire("s-far", far, seconds=60, gone=lambda _: None)
+        for seconds, alive in ((60, True), (-1, False)):
+            await store.renew(far, seconds=seconds)
+            listed = (await one.call("GET", "/api/sessions"))["sessions"][0]
+            detail = await one.detail("s-far")
+            answers = {each["host"]["alive"] for each in (listed, detail)}
+            assert answers | {(await hosts(one))["far"]["alive"]} == {alive}
+            assert {each["owner"] is not None for each in (listed, detail)} == {alive}
+        assert detail["resumeOn"] == ["one"]
+        path = "/api/sessions/s-far"
+        for action, body in (("prompt", {"text": "go"}), ("cancel", {})):
+            assert await one.refused("POST", f"{path}/{action}", body) == (409, "owner_gone")
 
 
 async def test_a_session_of_a_host_that_is_gone_is_offered_to_the_others(tmp_path: Path) -> None:

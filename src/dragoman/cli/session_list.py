@@ -17,7 +17,6 @@ from dragoman.cli.hubs import opened_hub, opened_store
 from dragoman.cli.table import room, shortened, table
 from dragoman.cli.words import called
 from dragoman.client.capabilities import SessionInfo
-from dragoman.hub.hosts import known_hosts
 from dragoman.safe_text import single_line
 from dragoman.store.base import Store
 from dragoman.store.records import Hit, SessionFilter, SessionRecord
@@ -64,7 +63,7 @@ async def _list(options: argparse.Namespace, folder: str | None) -> None:
 
 async def _hosts(store: Store) -> Hosts:
     """The names of hosts by their homes; a store of this machine has none."""
-    return {host.home: host.name for host in await known_hosts(store) if host.home is not None}
+    return {host.home: host.name for host in await store.hosts() if host.home is not None}
 
 
 def _whereabouts(record: SessionRecord, hosts: Hosts | None) -> dict[str, str | None]:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from dragoman.errors import DragomanError, LeaseLost, SessionError
 from dragoman.hub.agents import Agents
 from dragoman.hub.opening import LEASE_SECONDS, Opener
-from dragoman.hub.owner import has_ended, is_gone
+from dragoman.hub.owner import has_ended
 from dragoman.process import descriptors
+from dragoman.store.records import Owner
 
 if TYPE_CHECKING:
     from dragoman.hub.hub import Hub
@@ -23,6 +24,8 @@ logger = logging.getLogger("dragoman.hub")
 
 _SWEEP_SECONDS = 1.0
 _RENEW_SECONDS = LEASE_SECONDS / 4
+SILENCE_SECONDS = 25.0
+"""How long an owner that is gone, and may only be cut off, has to come back to what it runs."""
 IDLE_SECONDS = 600.0
 """After so long without use a session is put down and an agent stopped, if it can continue."""
 _AT_HAND_SECONDS = 30.0
@@ -94,26 +97,26 @@ class Chores:
         if descriptors.are_short():
             raise DragomanError("no descriptor is free: nothing is recovered")
         async with self._recovering:
-            gone = cache(is_gone)
-            owned = await self._hub.store.owned()
-            others = [(each, owner) for each, owner in owned if owner.id != self._hub.owner.id]
-            found = [each for each, owner in others if gone(owner)]
-            for session_id in {*found, *await self._given_up(), *self._opener.left}:
+            ours, owned = self._hub.owner.id, await self._hub.store.owned()
+            ended = cache(has_ended)
+            others = [(each, owner) for each, owner in owned if owner.id != ours]
+            found = [each for each, owner in others if ended(owner)]
+            for session_id in {*found, *self._given_up(others), *self._opener.left}:
                 opening = self._hub.lives.opening(session_id)
                 if not opening.locked():  # whoever opens it here puts it right
                     async with opening:
                         await self._try(partial(self._recover, session_id))
 
-    async def _given_up(self) -> list[str]:
+    def _given_up(self, others: Sequence[tuple[str, Owner]]) -> list[str]:
         """Sessions of owners that cannot be seen from here and do not renew their leases. By our
         own watch: a machine that wakes up finds all leases run out, also those of the living."""
         now = time.monotonic()
         self._expired = {
             (session_id, owner.id): self._expired.get((session_id, owner.id), now)
-            for session_id, owner in await self._hub.store.owned(expired=True)
-            if owner.id != self._hub.owner.id and has_ended(owner) is None
+            for session_id, owner in others
+            if not owner.alive and has_ended(owner) is None
         }
-        return [each for (each, _), since in self._expired.items() if now - since > LEASE_SECONDS]
+        return [each for (each, _), since in self._expired.items() if now - since > SILENCE_SECONDS]
 
     async def _recover(self, session_id: str) -> None:
         try:

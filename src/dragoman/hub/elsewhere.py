@@ -13,10 +13,11 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.hub import commands as c
+from dragoman.hub.hosts import host_of, name_of
 from dragoman.hub.inbox import ask_owner
 from dragoman.hub.opening import OnReset, new_record
-from dragoman.hub.owner import is_gone
-from dragoman.store.records import HostRecord, SessionRecord
+from dragoman.hub.owner import has_ended, is_gone
+from dragoman.store.records import HostRecord, SessionRecord, Standing
 
 if TYPE_CHECKING:
     from dragoman.hub.hub import Hub
@@ -28,33 +29,22 @@ class Elsewhere:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
 
-    async def ask(self, record: SessionRecord, command: c.Command) -> c.Reply:
+    async def ask(self, record: SessionRecord, at: Standing, command: c.Command) -> c.Reply:
         """Have a session do something: its owner if it has one, else the host of its workspace.
 
-        Raises CommandRefused with `host_gone` when there is neither.
+        Raises CommandRefused when there is neither: with `owner_gone` where one that is gone still
+        has it, and may only be cut off, else with `host_gone`.
         """
         hub, to = self._hub, None
         if not hub.hosts.has(record):
-            host = await hub.hosts.of(record)
-            if host is None and not await self._is_owned(record.id):
-                raise await self._gone(record)
+            host = host_of(record, at.hosts)
+            if host is None and (at.owner is None or is_gone(at.owner)):
+                raise _gone(record, at, "owner_gone" if may_be_cut_off(record, at) else "host_gone")
             to = None if host is None else host.id
         if isinstance(command, c.AnswerElicitation) and command.content is not None:
             reply = await ask_owner(hub.store, hub.news, record.id, c.AskKey(), to=to)
             command = c.sealed(command, reply["key"])
         return await ask_owner(hub.store, hub.news, record.id, command, to=to)
-
-    async def _is_owned(self, session_id: str) -> bool:
-        owner = await self._hub.store.owner(session_id)
-        return owner is not None and not is_gone(owner)
-
-    async def _gone(self, record: SessionRecord) -> CommandRefused:
-        name = await self._hub.hosts.name_of(record.home)
-        sentence = (
-            f"the host {name}, which has the workspace of this session, is not there; "
-            "the session can be moved to another"
-        )
-        return CommandRefused(record.id, "host_gone", sentence)
 
     async def begin(self, record: SessionRecord, host: HostRecord) -> None:
         """Start a new session on a host; when that fails there is no trace of it."""
@@ -76,9 +66,10 @@ class Elsewhere:
         """A new session that remembers another, on that one's host; its id. Raises Unsupported."""
         if parent.agent_session_id is None:
             raise Unsupported("forking a session that was never opened")
-        host = await self._hub.hosts.of(parent)
+        at = await self._hub.store.standing(parent.id)
+        host = host_of(parent, at.hosts)
         if host is None:
-            raise await self._gone(parent)
+            raise _gone(parent, at, "host_gone")
         directories = parent.additional_directories
         record = new_record(host.home, parent.agent, parent.cwd, None, name, directories)
         record.parent, record.imported = parent.id, parent.imported
@@ -105,10 +96,24 @@ class Elsewhere:
     async def delete(self, record: SessionRecord, *, local: bool) -> bool:
         """By the host of its workspace, where the agent is that should forget it too; whether it
         was: without that host, or an owner, it is our own business."""
-        hub = self._hub
-        host = None if hub.hosts.has(record) else await hub.hosts.of(record)
-        if host is None or await self._is_owned(record.id):
+        hub, at = self._hub, await self._hub.store.standing(record.id)
+        host = None if hub.hosts.has(record) else host_of(record, at.hosts)
+        if host is None or (at.owner is not None and not is_gone(at.owner)):
             return False
         with suppress(UnknownSession):  # which is what was wanted
             await ask_owner(hub.store, hub.news, record.id, c.Delete(local), to=host.id)
         return True
+
+
+def may_be_cut_off(record: SessionRecord, at: Standing) -> bool:
+    """Whether a session of another host may run there, though that host is gone."""
+    is_left = at.owner is not None and not has_ended(at.owner)
+    return is_left and host_of(record, at.hosts) is None
+
+
+def _gone(record: SessionRecord, at: Standing, code: str) -> CommandRefused:
+    sentence = (
+        f"the host {name_of(record.home, at.hosts)}, which has the workspace of this session, "
+        "is not there; the session can be moved to another"
+    )
+    return CommandRefused(record.id, code, sentence)

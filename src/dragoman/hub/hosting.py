@@ -31,7 +31,7 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.hub import commands as c
-from dragoman.hub.opening import Opener
+from dragoman.hub.opening import LEASE_SECONDS, Opener
 from dragoman.store.records import Command, HostRecord
 
 if TYPE_CHECKING:
@@ -40,9 +40,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("dragoman.hub")
 
 ANNOUNCE_SECONDS = 5.0
-HOST_SECONDS = 15.0
-"""A host that was not heard of for so long is taken to be gone."""
 _BETWEEN_LOOKS = 0.02
+_BETWEEN_TRIES = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +129,7 @@ class Hosting:
             version=__version__,
             owner=self._hub.owner,
         )
-        await self._hub.store.announce(host, seconds=HOST_SECONDS)
+        await self._hub.store.announce(host, seconds=LEASE_SECONDS)
 
     # ── being called ──────────────────────────────────────────────────────────────────────────
 
@@ -164,8 +163,11 @@ class Hosting:
         """Once, whatever comes of it: a call that stays would be answered again and again."""
         try:
             await self._obey(call.session_id, c.decode_command(call.body))
-        except (SessionOwned, UnknownSession):
-            return  # it is its owner's now, or nobody's
+        except UnknownSession:
+            return
+        except SessionOwned:
+            # It is its owner's now; one that does not get to it is not waited for in a loop.
+            await asyncio.sleep(_BETWEEN_TRIES)
         except (DragomanError, msgspec.DecodeError) as error:
             await self._refuse(call.session_id, _refusal(error))
         except Exception as error:

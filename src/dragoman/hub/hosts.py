@@ -7,6 +7,7 @@ its `home`: the machine with its workspace and with what its agent remembers of 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,15 +43,26 @@ def _kept(path: Path) -> str:
     return path.read_text().strip()
 
 
-async def known_hosts(store: Store) -> list[HostRecord]:
-    """Those that are there and those that were; one on this machine that has ended is known to be
-    gone at once."""
-    return [
-        msgspec.structs.replace(host, alive=False)
-        if host.alive and host.owner is not None and is_gone(host.owner)
-        else host
-        for host in await store.hosts()
-    ]
+def is_there(host: HostRecord) -> bool:
+    """By the same rule as the owners of sessions."""
+    return host.alive and (host.owner is None or not is_gone(host.owner))
+
+
+def judged(hosts: Sequence[HostRecord]) -> list[HostRecord]:
+    """As this process sees them: one on this machine that has ended is gone at once."""
+    return [msgspec.structs.replace(host, alive=is_there(host)) for host in hosts]
+
+
+def host_of(record: SessionRecord, hosts: Sequence[HostRecord]) -> HostRecord | None:
+    """The host that has a session's workspace, when it is there."""
+    if record.home is None:
+        return None
+    return next((host for host in hosts if host.home == record.home and is_there(host)), None)
+
+
+def name_of(home: str | None, hosts: Sequence[HostRecord]) -> str:
+    """What people call a home: as its last host was called."""
+    return next((host.name for host in hosts if host.home == home), f"with the id {home}")
 
 
 class Hosts:
@@ -66,14 +78,7 @@ class Hosts:
         return self.home is None or record.home in (None, self.home)
 
     async def all(self) -> list[HostRecord]:
-        return await known_hosts(self._store)
-
-    async def of(self, record: SessionRecord) -> HostRecord | None:
-        """The host that has a session's workspace, when it is there."""
-        if record.home is None:
-            return None
-        found = (host for host in await self.all() if host.alive and host.home == record.home)
-        return next(found, None)
+        return judged(await self._store.hosts())
 
     async def named(self, word: str) -> HostRecord:
         """The one that is there and called so, by its name or its id. Raises UnknownHost."""
@@ -92,11 +97,7 @@ class Hosts:
         return sorted(found, key=lambda host: (_burden(host), host.id != self._owner.id, host.name))
 
     async def name_of(self, home: str | None) -> str:
-        """What people call a home: as its last host was called."""
-        for host in await self.all():
-            if host.home == home:
-                return host.name
-        return f"with the id {home}"
+        return name_of(home, await self._store.hosts())
 
 
 def _burden(host: HostRecord) -> int:

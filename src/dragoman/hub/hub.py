@@ -36,7 +36,7 @@ from dragoman.errors import (
 from dragoman.hub import commands as c
 from dragoman.hub.agents import Agents, Launcher
 from dragoman.hub.chores import Chores
-from dragoman.hub.elsewhere import Elsewhere
+from dragoman.hub.elsewhere import Elsewhere, may_be_cut_off
 from dragoman.hub.hosting import Hosting, Presence
 from dragoman.hub.hosts import Hosts
 from dragoman.hub.inbox import Inbox
@@ -299,19 +299,21 @@ class Hub:
         await self.lives.left(session_id)
         if (live := self.live.get(session_id)) is not None:
             return await self._do(live, command)
-        record = await self.record(session_id)
-        owner = await self.store.owner(session_id)
-        if owner is None or is_gone(owner):
+        at = await self.store.standing(session_id)
+        if (record := at.record) is None:
+            raise UnknownSession(session_id)
+        is_ours = self.hosts.has(record)
+        if (at.owner is None or is_gone(at.owner)) and (is_ours or not may_be_cut_off(record, at)):
             if isinstance(command, _NEED_A_LIVE_ONE):
                 return _nothing_runs(session_id, command)
             if isinstance(command, c.Close):
                 return await self._close_stored(session_id)
-        if not self.hosts.has(record):
-            return await self.elsewhere.ask(record, command)
+        if not is_ours:
+            return await self.elsewhere.ask(record, at, command)
         try:
             live = await self.open(session_id)
         except (SessionOwned, SessionElsewhere):
-            return await self.elsewhere.ask(record, command)
+            return await self.elsewhere.ask(record, at, command)
         return await self._do(live, command)
 
     async def _do(self, live: Live, command: c.Command, *, patiently: bool = False) -> c.Reply:

@@ -19,7 +19,7 @@ from dragoman.errors import (
     UnknownSession,
 )
 from dragoman.hub import commands as c
-from dragoman.hub.hosts import known_hosts
+from dragoman.hub.hosts import is_there
 from dragoman.hub.owner import is_gone
 from dragoman.hub.watching import News
 from dragoman.store.base import Store
@@ -219,11 +219,11 @@ class _Asked:
         raise CommandRefused(self._session_id, "unsure", sentence)
 
     async def _owner_is_gone(self) -> bool:
-        owner = await self._store.owner(self._session_id)
-        if owner is not None:
-            return is_gone(owner)
-        hosts = [] if self._to is None else await known_hosts(self._store)
-        return not any(host.alive and host.id == self._to for host in hosts)
+        """And the host that was called too."""
+        at = await self._store.standing(self._session_id)
+        if at.owner is not None and not is_gone(at.owner):
+            return False
+        return not any(host.id == self._to and is_there(host) for host in at.hosts)
 
 
 async def _take_back(store: Store, sending: asyncio.Task[int]) -> None:

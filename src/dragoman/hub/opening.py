@@ -51,7 +51,8 @@ from dragoman.store.records import (
 
 logger = logging.getLogger("dragoman.hub")
 
-LEASE_SECONDS = 20.0
+LEASE_SECONDS = 15.0
+"""An owner, and a host, that was not heard of for so long is taken to be gone."""
 
 OnReset: TypeAlias = Literal["fail", "new"]
 """What to do when the agent does not remember the session."""

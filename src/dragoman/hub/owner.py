@@ -1,7 +1,7 @@
 """Which process this is, and whether another one is still there.
 
 On one machine a process is known by its pid and the time it started; a process on another machine,
-or in another container, cannot be seen from here: there its lease has to run out.
+or in another container, cannot be seen from here: there the lease decides, by the store's clock.
 """
 
 from __future__ import annotations
@@ -31,20 +31,27 @@ def this_process(label: str | None = None, *, alone: bool = True) -> Owner:
 
 
 def is_gone(owner: Owner) -> bool:
-    """Whether we can tell that it has ended: not of a stranger, nor while the system does not let
-    us look."""
-    try:
-        return _is_here(owner) and started(owner.pid) != owner.started
-    except OSError:
-        return False
+    """Whether nothing can be asked of it: the one rule, for everybody who shows or asks. One that
+    cannot be seen from here may still work, cut off from the store; `has_ended` tells."""
+    return _has_stopped(owner) if _is_here(owner) else not owner.alive
 
 
 def has_ended(owner: Owner) -> bool | None:
-    """The same for whoever wants to take its place: None when nobody here can tell, and its lease
-    has to decide. Of another hub in this process that it is there does not say that it works."""
-    if is_gone(owner):
+    """For whoever wants to take its place: None when nobody here can tell, and its lease has to
+    decide. Of another hub in this process that it is there does not say that it works."""
+    if not _is_here(owner):
+        return None
+    if _has_stopped(owner):
         return True
-    return None if not _is_here(owner) or owner.pid == os.getpid() else False
+    return None if owner.pid == os.getpid() else False
+
+
+def _has_stopped(owner: Owner) -> bool:
+    """Whether we can tell: not while the system does not let us look."""
+    try:
+        return started(owner.pid) != owner.started
+    except OSError:
+        return False
 
 
 def _is_here(owner: Owner) -> bool:

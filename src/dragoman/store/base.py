@@ -20,11 +20,13 @@ from dragoman.store.records import (
     HostRecord,
     Lease,
     Outcome,
+    Overview,
     Owner,
     SessionChange,
     SessionFilter,
     SessionRecord,
     Snapshot,
+    Standing,
     StoredEvent,
 )
 
@@ -148,9 +150,14 @@ class Store(Protocol):
         """Who has the session, whether alive or not."""
         ...
 
-    async def owned(self, *, expired: bool = False) -> list[tuple[str, Owner]]:
-        """Every session that has an owner, alive or not; with `expired` those alone whose lease has
-        run out."""
+    async def owned(self) -> list[tuple[str, Owner]]:
+        """Every session that has an owner, alive or not."""
+        ...
+
+    async def standing(self, session_id: str) -> Standing: ...
+
+    async def overview(self, wanted: SessionFilter) -> Overview:
+        """Raises UnknownSession when `before` is gone."""
         ...
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
@@ -161,8 +168,8 @@ class Store(Protocol):
         ...
 
     async def calls(self, host_id: str) -> list[Command]:
-        """The commands sent to a host that wait for sessions which nobody owns, oldest first; they
-        are not taken by this."""
+        """The commands sent to a host that wait for sessions which nobody owns who is alive, oldest
+        first; they are not taken by this."""
         ...
 
     async def take(self, leases: Sequence[Lease]) -> list[Command]:

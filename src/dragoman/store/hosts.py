@@ -11,6 +11,7 @@ import time
 import msgspec
 
 from dragoman.store.database import Database
+from dragoman.store.owners import there_until
 from dragoman.store.records import HostRecord
 
 KEEP_SECONDS = 30 * 24 * 3600.0
@@ -34,6 +35,7 @@ _host = msgspec.json.Decoder(HostRecord)
 def announce(db: Database, host: HostRecord, seconds: float) -> None:
     now = time.time()
     db.run(_ANNOUNCE, (host.id, host.home, msgspec.json.encode(host), now, now + seconds))
+    there_until(db, host.id, now + seconds)
     db.run(_FORGET, (host.id, now, host.home, now - KEEP_SECONDS))
 
 

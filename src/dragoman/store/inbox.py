@@ -21,7 +21,8 @@ _SEND = "INSERT INTO commands (session, body, sent_at, host) VALUES (?, ?, ?, ?)
 _CALLS = """
 SELECT c.id, s.id, c.body, c.sent_at FROM commands c JOIN sessions s ON s.key = c.session
 LEFT JOIN leases l ON l.session = c.session
-WHERE c.state = 'waiting' AND c.host = ? AND l.owner_id IS NULL AND NOT s.deleted ORDER BY c.id
+WHERE c.state = 'waiting' AND c.host = ? AND coalesce(l.expires_at, 0) <= ? AND NOT s.deleted
+ORDER BY c.id
 """
 _ANY_WAITING = """
 SELECT DISTINCT s.id FROM commands c JOIN sessions s ON s.key = c.session WHERE c.state = 'waiting'
@@ -59,7 +60,7 @@ def send(db: Database, session_id: str, body: bytes, host_id: str | None) -> int
 
 
 def calls(db: Database, host_id: str) -> list[Command]:
-    return [Command(*row) for row in db.rows(_CALLS, (host_id,))]
+    return [Command(*row) for row in db.rows(_CALLS, (host_id, time.time()))]
 
 
 def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:

@@ -24,6 +24,8 @@ ON CONFLICT (session) DO UPDATE SET epoch = excluded.epoch, owner_id = excluded.
     owner = excluded.owner, expires_at = excluded.expires_at
 """
 _RENEW = "UPDATE leases SET expires_at = ? WHERE owner_id = ?"
+# One that has departed in order stays so.
+_THERE = "UPDATE hosts SET expires_at = ? WHERE id = ? AND expires_at > 0"
 _OF_OWNER = """
 SELECT s.id FROM leases l JOIN sessions s ON s.key = l.session
 WHERE l.owner_id = ? AND NOT s.deleted
@@ -34,7 +36,7 @@ WHERE session = (SELECT key FROM sessions WHERE id = ? AND NOT deleted)
     AND epoch = ? AND owner_id = ?
 """
 _OWNED = """
-SELECT s.id, l.owner FROM leases l JOIN sessions s ON s.key = l.session
+SELECT s.id, l.owner, l.expires_at FROM leases l JOIN sessions s ON s.key = l.session
 WHERE l.owner_id IS NOT NULL AND NOT s.deleted
 """
 
@@ -59,12 +61,19 @@ def acquire(
             raise SessionOwned(session_id, _described(holder))
     lease = Lease(session_id, owner.id, epoch + 1)
     db.run(_TAKE, (key, lease.epoch, owner.id, msgspec.json.encode(owner), now + seconds))
+    there_until(db, owner.id, now + seconds)
     return lease
 
 
 def renew(db: Database, owner: Owner, seconds: float) -> set[str]:
-    db.run(_RENEW, (time.time() + seconds, owner.id))
+    there_until(db, owner.id, time.time() + seconds)
     return {row[0] for row in db.rows(_OF_OWNER, (owner.id,))}
+
+
+def there_until(db: Database, owner_id: str, expires_at: float) -> None:
+    """As an owner and as a host: a process is gone as both in the same moment."""
+    db.run(_RENEW, (expires_at, owner_id))
+    db.run(_THERE, (expires_at, owner_id))
 
 
 def release(db: Database, lease: Lease) -> None:
@@ -73,18 +82,17 @@ def release(db: Database, lease: Lease) -> None:
 
 
 def owner_of(db: Database, session_id: str) -> Owner | None:
-    for _, encoded in db.rows(f"{_OWNED} AND s.id = ?", (session_id,)):
-        return _owner.decode(encoded)
-    return None
+    row = db.row(f"{_OWNED} AND s.id = ?", (session_id,))
+    return None if row is None else _seen(*row)[1]
 
 
 def owned(db: Database) -> list[tuple[str, Owner]]:
-    return [(session_id, _owner.decode(encoded)) for session_id, encoded in db.rows(_OWNED)]
+    return [_seen(*row) for row in db.rows(_OWNED)]
 
 
-def expired(db: Database) -> list[tuple[str, Owner]]:
-    found = db.rows(f"{_OWNED} AND l.expires_at <= ?", (time.time(),))
-    return [(session_id, _owner.decode(encoded)) for session_id, encoded in found]
+def _seen(session_id: str, encoded: bytes, expires_at: float) -> tuple[str, Owner]:
+    is_alive = expires_at > time.time()
+    return session_id, msgspec.structs.replace(_owner.decode(encoded), alive=is_alive)
 
 
 def delete(db: Database, session_id: str, lease: Lease | None) -> None:

@@ -114,7 +114,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Owner(msgspec.Struct, frozen=True):
+class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
     """A process that runs sessions. `started` tells it from a later one with the same pid."""
 
     id: str
@@ -123,6 +123,8 @@ class Owner(msgspec.Struct, frozen=True):
     started: str
     label: str = ""
     """What to call the machine when a person is told."""
+    alive: bool = True
+    """By the store: whether it renewed its leases in time, on the store's clock."""
 
 
 class HostRecord(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
@@ -149,6 +151,25 @@ class HostRecord(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """By the store: when it was last heard of, on the store's clock."""
     alive: bool = False
     """By the store: whether it was heard of in time."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """A session, who has it, and all hosts: read at one moment."""
+
+    record: SessionRecord | None
+    owner: Owner | None
+    """Whether alive or not."""
+    hosts: list[HostRecord]
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """Some sessions and who has them, as far as somebody does, and all hosts."""
+
+    position: int
+    """Read first: of the newest event of all. Whoever reads on from there misses none."""
+    sessions: list[SessionRecord]
+    owners: dict[str, Owner]
+    hosts: list[HostRecord]
 
 
 class Lease(msgspec.Struct, frozen=True):

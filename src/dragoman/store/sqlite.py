@@ -24,11 +24,13 @@ from dragoman.store.records import (
     HostRecord,
     Lease,
     Outcome,
+    Overview,
     Owner,
     SessionChange,
     SessionFilter,
     SessionRecord,
     Snapshot,
+    Standing,
     StoredEvent,
 )
 from dragoman.store.rules import SqliteRules
@@ -179,8 +181,22 @@ class SqliteStore:
     async def owner(self, session_id: str) -> Owner | None:
         return await self._read(lambda db: owners.owner_of(db, session_id))
 
-    async def owned(self, *, expired: bool = False) -> list[tuple[str, Owner]]:
-        return await self._read(owners.expired if expired else owners.owned)
+    async def owned(self) -> list[tuple[str, Owner]]:
+        return await self._read(owners.owned)
+
+    async def standing(self, session_id: str) -> Standing:
+        def look(db: Database) -> Standing:
+            record, owner = sessions.read(db, session_id), owners.owner_of(db, session_id)
+            return Standing(record, owner, hosts.hosts(db))
+
+        return await self._read(look)
+
+    async def overview(self, wanted: SessionFilter) -> Overview:
+        def look(db: Database) -> Overview:
+            position, found = last_position(db), sessions.listed(db, wanted)
+            return Overview(position, found, dict(owners.owned(db)), hosts.hosts(db))
+
+        return await self._read(look)
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
 

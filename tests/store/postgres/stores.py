@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
+from dragoman.store.base import Store
 from dragoman.store.postgres.store import PostgresStore, open_postgres
 
 
@@ -37,3 +38,10 @@ def kept(directory: Path) -> int:
         with suppress(sqlite3.OperationalError), closing(sqlite3.connect(path)) as db:
             total += db.execute("SELECT count(*) FROM waiting").fetchone()[0]
     return total
+
+
+async def alive(store: Store, session_id: str = "s") -> bool:
+    """Whether the owner of a session is, by the database's clock."""
+    owner = await store.owner(session_id)
+    assert owner is not None
+    return owner.alive

@@ -73,6 +73,7 @@ INSERT INTO snapshots (session, seq, body)
 SELECT %s, seq, body FROM snapshots WHERE session = %s AND seq <= %s
 ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body
 """
+HEAD = "SELECT position FROM head"
 COPY_EVENTS = 2000
 
 
@@ -107,7 +108,7 @@ async def all_events(db: Database, after: int, limit: int) -> list[StoredEvent]:
 
 async def last_position(db: Database) -> int:
     """Where the newest event of all stands, or stood before it was deleted."""
-    row = await db.row("SELECT position FROM head")
+    row = await db.row(HEAD)
     return 0 if row is None else row[0]
 
 

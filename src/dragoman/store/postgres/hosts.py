@@ -1,16 +1,20 @@
 """The hosts that take sessions from each other, in SQL, by the database's clock.
 
-None is gone before the server was up for as long as its word lasts: nobody could give it while the
-server was away.
+A host is alive as long as its owner is: so that a machine that died has died everywhere at once,
+whoever asks, there is one row that says so.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from dragoman.store import hosts as limits
 from dragoman.store.postgres.database import Database
-from dragoman.store.records import HostRecord
+from dragoman.store.postgres.owners import RUN_OUT, THERE
+from dragoman.store.records import HostRecord, Owner
 
 _ANNOUNCE = """
 INSERT INTO hosts (id, home, body, seen_at, expires_at)
@@ -23,11 +27,12 @@ DELETE FROM hosts WHERE id <> %s AND expires_at <= now()
     AND (home IS NOT DISTINCT FROM %s OR seen_at < now() - make_interval(secs => %s))
 """
 _DEPART = "UPDATE hosts SET expires_at = to_timestamp(0) WHERE id = %s"
-_HOSTS = """
+# One that has departed, in order, is not called any more, though it still ends what it runs.
+HOSTS = f"""
 SELECT h.body, extract(epoch FROM h.seen_at)::float8,
-    h.expires_at > now() OR pg_postmaster_start_time() + (h.expires_at - h.seen_at) > now(),
+    h.expires_at > to_timestamp(0) AND NOT coalesce({RUN_OUT}, true),
     (SELECT count(*) FROM leases l WHERE l.owner_id = h.id)
-FROM hosts h
+FROM hosts h LEFT JOIN owners o ON o.id = h.id
 """
 
 _host = msgspec.json.Decoder(HostRecord)
@@ -35,6 +40,8 @@ _host = msgspec.json.Decoder(HostRecord)
 
 async def announce(db: Database, host: HostRecord, seconds: float) -> None:
     await db.run(_ANNOUNCE, (host.id, host.home, msgspec.json.encode(host), seconds))
+    owner = host.owner or Owner(host.id, "", 0, "", host.name)
+    await db.run(THERE, (host.id, msgspec.json.encode(owner), seconds, seconds))
     await db.run(_FORGET, (host.id, host.home, limits.KEEP_SECONDS))
 
 
@@ -43,8 +50,12 @@ async def depart(db: Database, host_id: str) -> None:
 
 
 async def hosts(db: Database) -> list[HostRecord]:
+    return known(await db.rows(HOSTS))
+
+
+def known(rows: Sequence[tuple[Any, ...]]) -> list[HostRecord]:
     found = [
         msgspec.structs.replace(_host.decode(body), seen_at=seen_at, alive=alive, sessions=sessions)
-        for body, seen_at, alive, sessions in await db.rows(_HOSTS)
+        for body, seen_at, alive, sessions in rows
     ]
     return sorted(found, key=lambda host: (host.name, host.id))

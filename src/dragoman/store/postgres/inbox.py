@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dragoman.store import inbox as limits
 from dragoman.store.postgres.appending import standings
 from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.owners import RUN_OUT
 from dragoman.store.postgres.sessions import key_of
 from dragoman.store.records import Command, Lease, Outcome
 
@@ -17,8 +18,9 @@ _SEND = "INSERT INTO commands (session, body, host) VALUES (%s, %s, %s) RETURNIN
 _COMMAND = "c.id, s.id, c.body, extract(epoch FROM c.sent_at)::float8"
 _CALLS = f"""
 SELECT {_COMMAND} FROM commands c JOIN sessions s ON s.key = c.session
-LEFT JOIN leases l ON l.session = c.session
-WHERE c.state = 'waiting' AND c.host = %s AND l.owner_id IS NULL AND NOT s.deleted ORDER BY c.id
+LEFT JOIN leases l ON l.session = c.session LEFT JOIN owners o ON o.id = l.owner_id
+WHERE c.state = 'waiting' AND c.host = %s AND coalesce({RUN_OUT}, true) AND NOT s.deleted
+ORDER BY c.id
 """
 _ANY_WAITING = """
 SELECT DISTINCT s.id FROM commands c JOIN sessions s ON s.key = c.session WHERE c.state = 'waiting'

@@ -6,7 +6,8 @@ has run out before the server was up for as long as it lasts: nobody could renew
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -17,15 +18,16 @@ from dragoman.store.postgres.sessions import key_of, mark_deleted
 from dragoman.store.postgres.words import storable
 from dragoman.store.records import Lease, Owner
 
-_RUN_OUT = (
+RUN_OUT = (
     "(o.expires_at <= now() AND "
     "pg_postmaster_start_time() + make_interval(secs => o.seconds) <= now())"
 )
+"""Of an owner `o`: whether it is gone, as far as the database can tell."""
 _FIND = f"""
-SELECT l.epoch, o.body, coalesce({_RUN_OUT}, true)
+SELECT l.epoch, o.body, coalesce({RUN_OUT}, true)
 FROM leases l LEFT JOIN owners o ON o.id = l.owner_id WHERE l.session = %s
 """
-_THERE = """
+THERE = """
 INSERT INTO owners (id, body, expires_at, seconds)
 VALUES (%s, %s, now() + make_interval(secs => %s), %s)
 ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at, seconds = excluded.seconds
@@ -46,10 +48,11 @@ UPDATE leases SET owner_id = NULL
 WHERE session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted)
     AND epoch = %s AND owner_id = %s
 """
-_OWNED = """
-SELECT s.id, o.body FROM leases l JOIN sessions s ON s.key = l.session
+OWNED = f"""
+SELECT s.id, o.body, {RUN_OUT} FROM leases l JOIN sessions s ON s.key = l.session
 JOIN owners o ON o.id = l.owner_id WHERE NOT s.deleted
 """
+OWNER_OF = f"{OWNED} AND s.id = %s"
 _FORGETTABLE = """
 FROM owners o WHERE o.expires_at < now() - interval '1 day'
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.owner_id = o.id)
@@ -75,7 +78,7 @@ async def acquire(
         if not (has_run_out if is_gone is None else is_gone):
             raise SessionOwned(session_id, _described(holder))
     lease = Lease(session_id, owner.id, epoch + 1)
-    await db.run(_THERE, (owner.id, msgspec.json.encode(owner), seconds, seconds))
+    await db.run(THERE, (owner.id, msgspec.json.encode(owner), seconds, seconds))
     await db.run(_TAKE, (key, lease.epoch, owner.id))
     return lease
 
@@ -91,17 +94,19 @@ async def release(db: Database, lease: Lease) -> None:
 
 
 async def owner_of(db: Database, session_id: str) -> Owner | None:
-    row = await db.row(f"{_OWNED} AND s.id = %s", (storable(session_id),))
-    return None if row is None else _owner.decode(row[1])
+    found = seen(await db.rows(OWNER_OF, (storable(session_id),)))
+    return found[0][1] if found else None
 
 
 async def owned(db: Database) -> list[tuple[str, Owner]]:
-    return [(row[0], _owner.decode(row[1])) for row in await db.rows(_OWNED)]
+    return seen(await db.rows(OWNED))
 
 
-async def expired(db: Database) -> list[tuple[str, Owner]]:
-    rows = await db.rows(f"{_OWNED} AND {_RUN_OUT}")
-    return [(row[0], _owner.decode(row[1])) for row in rows]
+def seen(rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, Owner]]:
+    return [
+        (session_id, msgspec.structs.replace(_owner.decode(body), alive=not has_run_out))
+        for session_id, body, has_run_out in rows
+    ]
 
 
 async def has_forgettable(db: Database) -> bool:

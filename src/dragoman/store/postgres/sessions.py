@@ -20,7 +20,7 @@ _CREATE = (
     f"INSERT INTO sessions ({_COLUMNS}) VALUES ({', '.join(['%s'] * len(_NAMES))}) "
     "ON CONFLICT (id) WHERE NOT deleted DO NOTHING"
 )
-_READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = %s AND NOT deleted"
+READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = %s AND NOT deleted"
 _KEY = "SELECT key FROM sessions WHERE id = %s AND NOT deleted"
 # A field that is absent stays, one that is null is cleared.
 _TYPES = {"renamed": "::boolean", "archived": "::boolean", "updated_at": "::float8"}
@@ -33,6 +33,7 @@ UPDATE sessions SET last_seq = coalesce((given ->> 1)::bigint, last_seq), {
     )
 } FROM jsonb_array_elements(%s::jsonb) AS given WHERE key = (given ->> 0)::bigint
 """
+_BEFORE = "(updated_at, key) < (SELECT updated_at, key FROM sessions WHERE id = %s AND NOT deleted)"
 _FILTERED = ("agent", "cwd", "name", "agent_session_id", "status", "archived")
 _PARTS = ("snapshots", "leases", "commands")
 # How much of it at once, so that others can write in between.
@@ -58,8 +59,11 @@ async def create(db: Database, record: SessionRecord) -> None:
 
 
 async def read(db: Database, session_id: str) -> SessionRecord | None:
-    row = await db.row(_READ, (storable(session_id),))
-    return None if row is None else _record(row)
+    return first(await db.rows(READ, (storable(session_id),)))
+
+
+def first(rows: Sequence[tuple[Any, ...]]) -> SessionRecord | None:
+    return _record(rows[0]) if rows else None
 
 
 async def key_of(db: Database, session_id: str, *, lock: bool = False) -> int:
@@ -72,16 +76,27 @@ async def key_of(db: Database, session_id: str, *, lock: bool = False) -> int:
 
 
 async def listed(db: Database, wanted: SessionFilter) -> list[SessionRecord]:
+    return await page(db, wanted, await db.rows(*list_query(wanted)))
+
+
+def list_query(wanted: SessionFilter) -> tuple[str, tuple[Any, ...]]:
     given = {name: getattr(wanted, name) for name in _FILTERED}
     given = {name: storable(value) for name, value in given.items() if value is not None}
     clauses, values = [f"{name} = %s" for name in given], list(given.values())
     if wanted.before is not None:
-        key = await key_of(db, wanted.before)
-        clauses.append("(updated_at, key) < (SELECT updated_at, key FROM sessions WHERE key = %s)")
-        values.append(key)
+        clauses.append(_BEFORE)
+        values.append(storable(wanted.before))
     where = " AND ".join(["NOT deleted", *clauses])
     query = f"SELECT {_COLUMNS} FROM sessions WHERE {where} ORDER BY updated_at DESC, key DESC"
-    rows = await db.rows(f"{query} LIMIT %s", (*values, wanted.limit))
+    return f"{query} LIMIT %s", (*values, wanted.limit)
+
+
+async def page(
+    db: Database, wanted: SessionFilter, rows: Sequence[tuple[Any, ...]]
+) -> list[SessionRecord]:
+    """Raises UnknownSession for a cursor that is gone."""
+    if not rows and wanted.before is not None:
+        await key_of(db, wanted.before)
     return [_record(row) for row in rows]
 
 
@@ -91,7 +106,7 @@ async def change(db: Database, session_id: str, changes: SessionChange) -> Sessi
         await change_records(db, [(key, None, msgspec.to_builtins(changes))])
     except Duplicate as error:
         raise NameTaken(session_id, str(changes.name)) from error
-    row = await db.row(_READ, (session_id,))
+    row = await db.row(READ, (session_id,))
     if row is None:
         raise UnknownSession(session_id)
     return _record(row)

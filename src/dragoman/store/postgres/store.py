@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from dragoman.errors import StoreCorrupt, StoreError
-from dragoman.store.postgres import events, hosts, inbox, owners, sessions
+from dragoman.store.postgres import events, hosts, inbox, looks, owners, sessions
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.events import Wanted
@@ -33,11 +33,13 @@ from dragoman.store.records import (
     HostRecord,
     Lease,
     Outcome,
+    Overview,
     Owner,
     SessionChange,
     SessionFilter,
     SessionRecord,
     Snapshot,
+    Standing,
     StoredEvent,
 )
 
@@ -213,8 +215,14 @@ class PostgresStore:
     async def owner(self, session_id: str) -> Owner | None:
         return await self._read(partial(owners.owner_of, session_id=session_id))
 
-    async def owned(self, *, expired: bool = False) -> list[tuple[str, Owner]]:
-        return await self._read(owners.expired if expired else owners.owned)
+    async def owned(self) -> list[tuple[str, Owner]]:
+        return await self._read(owners.owned)
+
+    async def standing(self, session_id: str) -> Standing:
+        return await self._read(partial(looks.standing, session_id=session_id))
+
+    async def overview(self, wanted: SessionFilter) -> Overview:
+        return await self._read(partial(looks.overview, wanted=wanted))
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.errors import UnknownHost
-from dragoman.hub.hosts import Hosts
+from dragoman.hub.hosts import Hosts, judged
 from dragoman.hub.owner import is_gone
 from dragoman.store.records import HostRecord, Owner, SessionRecord
 from dragoman.web.placing import plain
@@ -37,10 +37,10 @@ def _shape(server: Server, host: HostRecord) -> HostShape:
 class Whereabouts:
     """Where sessions are, as the hosts stood at one moment."""
 
-    def __init__(self, owner: Owner, hosts: Hosts, known: Sequence[HostRecord]) -> None:
-        self._owner = owner
-        self._hosts = hosts
-        self._known = known
+    def __init__(self, server: Server, known: Sequence[HostRecord]) -> None:
+        self._owner = server.hub.owner
+        self._hosts = server.hub.hosts
+        self._known = judged(known)
 
     def of(self, record: SessionRecord, owner: Owner | None) -> SessionHost | None:
         """None for a session that does not run and can run anywhere."""
@@ -62,11 +62,6 @@ class Whereabouts:
         if at is None or at.alive:
             return []
         return [host.name for host in self._known if host.alive and record.agent in host.agents]
-
-
-async def whereabouts(server: Server) -> Whereabouts:
-    hub = server.hub
-    return Whereabouts(hub.owner, hub.hosts, await hub.hosts.all())
 
 
 async def move_session(server: Server, session_id: str, body: MoveBody) -> None:

@@ -20,8 +20,8 @@ from dragoman.session.state import (
     ThoughtEntry,
     UserEntry,
 )
-from dragoman.store.records import Owner, SessionChange, SessionFilter, SessionRecord
-from dragoman.web.api.hosts import Whereabouts, move_session, whereabouts
+from dragoman.store.records import Owner, SessionChange, SessionFilter, SessionRecord, Standing
+from dragoman.web.api.hosts import Whereabouts, move_session
 from dragoman.web.failures import Failure
 from dragoman.web.placing import Wanted, begin, folder
 from dragoman.web.server import Server
@@ -49,25 +49,26 @@ _MAX_PAGES = 20
 
 
 async def list_sessions(server: Server, query: ListQuery) -> SessionPage:
-    # Before the list: a reader that goes on from here sees an event twice rather than never.
-    position = await server.hub.store.last_position()
     try:
-        records, cursor = await _page(server, query)
+        # Its position is from before the list: a reader that goes on from there sees an event twice
+        # rather than never.
+        seen = await server.hub.store.overview(_filter(query, query.before))
+        records, cursor = await _page(server, query, seen.sessions)
     except UnknownSession:
         raise Failure(400, "unknown_cursor", "`before` names a session that is gone") from None
-    owners = dict(await server.hub.store.owned())
-    where = await whereabouts(server)
-    summaries = (_summary(server, each, owners.get(each.id), where) for each in records)
+    where = Whereabouts(server, seen.hosts)
+    summaries = (_summary(server, each, seen.owners.get(each.id), where) for each in records)
     sessions = list(await asyncio.gather(*summaries))
-    return SessionPage(sessions=sessions, next=cursor, position=position)
+    return SessionPage(sessions=sessions, next=cursor, position=seen.position)
 
 
-async def _page(server: Server, query: ListQuery) -> tuple[list[SessionRecord], str | None]:
-    """The records, and the cursor for the next page."""
+async def _page(
+    server: Server, query: ListQuery, page: list[SessionRecord]
+) -> tuple[list[SessionRecord], str | None]:
+    """The records, and the cursor for the next page; `page` are the first that were read."""
     found: list[SessionRecord] = []
     before = query.before
     for _ in range(_MAX_PAGES):
-        page = await server.hub.store.sessions(_filter(query, before))
         for record in page:
             if _speaks_of(record, query.q):
                 if len(found) == query.limit:
@@ -76,6 +77,7 @@ async def _page(server: Server, query: ListQuery) -> tuple[list[SessionRecord], 
             before = record.id
         if len(page) < query.limit:
             return found, None
+        page = await server.hub.store.sessions(_filter(query, before))
     return found, before
 
 
@@ -104,9 +106,18 @@ async def _summary(
 
 
 async def summary(server: Server, session_id: str) -> Summary:
-    record = await server.hub.record(session_id)
-    owner = await server.hub.store.owner(session_id)
-    return await _summary(server, record, owner, await whereabouts(server))
+    record, at = await _standing(server, session_id)
+    return await _summary(server, record, at.owner, Whereabouts(server, at.hosts))
+
+
+async def _standing(server: Server, session_id: str) -> tuple[SessionRecord, Standing]:
+    """With the record of a session that runs here as it is now. Raises UnknownSession."""
+    at = await server.hub.store.standing(session_id)
+    live = server.hub.live.get(session_id)
+    record = at.record if live is None else live.record
+    if record is None:
+        raise UnknownSession(session_id)
+    return record, at
 
 
 async def summary_of(server: Server, live: Live) -> Summary:
@@ -140,17 +151,16 @@ async def create(server: Server, body: NewSession) -> Summary:
 
 
 async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
-    record = await server.hub.record(session_id)
-    owner = await server.hub.store.owner(session_id)
-    where = await whereabouts(server)
+    record, at = await _standing(server, session_id)
+    where = Whereabouts(server, at.hosts)
     # The last to be waited for: the state of a session that runs goes on while anything else is.
     state = await server.hub.state(session_id)
     end = len(state.entries) if query.before is None else min(query.before, len(state.entries))
     first = max(0, end - query.entries)
     # The state may be ahead of what is stored: a reader goes on behind what it was shown.
-    host = where.of(record, owner)
+    host = where.of(record, at.owner)
     failed = bool(state.turns) and state.turn is None and state.turns[-1].error is not None
-    fields = summary_fields(record, server.owner_shape(owner), host, failed=failed)
+    fields = summary_fields(record, server.owner_shape(at.owner), host, failed=failed)
     fields["last_seq"] = state.last_seq
     return Detail(
         **fields,
