@@ -10,10 +10,13 @@ import pytest
 from store.postgres.stores import until
 from support.cable import cable_to
 from support.peers import soon
-from support.postgres import empty_database
+from support.postgres import empty_database, own_server
+from support.server_process import ServerProcess, free_port
 from support.serving import STREAM, Served, sent_events, served
 
-from dragoman.errors import StoreFull
+from dragoman.errors import StoreAway, StoreError, StoreFull
+from dragoman.host import home
+from dragoman.store import open as opening
 from dragoman.store.postgres import link
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
@@ -166,3 +169,48 @@ async def test_what_cannot_wait_is_refused_with_a_word_for_it(
         await until(lambda: web.server.hub.store.away is None)
         assert list(web.server.hub.live) == [session_id]
         assert (await web.done(session_id))["title"] == "go"
+
+
+# ── at the start ──────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_server_waits_at_its_start_for_a_database_that_comes_later(tmp_path: Path) -> None:
+    database = own_server()
+    try:
+        database.stop()
+        starting = asyncio.create_task(
+            asyncio.to_thread(ServerProcess, tmp_path, DRAGOMAN_STORE=database.address())
+        )
+        errors = tmp_path / "stderr"
+        await until(lambda: errors.exists() and "waiting for it" in errors.read_text())
+        assert not starting.done()
+        database.start()
+        server = await starting
+        try:
+            [line] = [each for each in errors.read_text().splitlines() if "waiting" in each]
+            assert "the database cannot be reached" in line
+            with server.http as http:
+                assert http.get("/api/sessions").json()["sessions"] == []
+        finally:
+            server.close()
+    finally:
+        database.remove()
+
+
+async def test_it_does_not_wait_for_ever_and_not_at_all_where_it_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
+    monkeypatch.setattr(opening, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(opening, "_AGAIN_SECONDS", 0.01)
+    told: list[str] = []
+    nowhere = f"postgresql://me@127.0.0.1:{free_port()}/nothing"
+    monkeypatch.setattr(home, "_store", [nowhere])
+    with pytest.raises(StoreAway, match="given up after 0 s"):
+        await opening.open_when_there(told.append)
+    assert len(told) == 1
+    no_database = empty_database().replace("/postgres?", "/nothing?")
+    monkeypatch.setattr(home, "_store", [no_database])
+    with pytest.raises(StoreError, match="does not let us in"):
+        await opening.open_when_there(told.append)
+    assert len(told) == 1

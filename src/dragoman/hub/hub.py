@@ -128,7 +128,9 @@ class Hub:
 
     async def be_host(self, presence: Presence) -> str:
         """From now on run what others call this process for; the name it is called by. Raises
-        UnknownHost when another host has the name."""
+        UnknownHost when another host has the name, StoreError when the store has no room for one
+        host more."""
+        await self.store.hold()
         return await self._hosting.start(presence)
 
     async def refuse(self) -> None:

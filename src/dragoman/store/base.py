@@ -64,6 +64,11 @@ class Store(Protocol):
 
     async def aclose(self) -> None: ...
 
+    async def hold(self) -> None:
+        """Take now all that a host needs of the database. Raises StoreError where that is more than
+        it allows."""
+        ...
+
     # ── sessions ──────────────────────────────────────────────────────────────────────────────
 
     async def create_session(self, record: SessionRecord) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from dragoman.errors import StoreError
+from dragoman.errors import StoreAway, StoreError
 from dragoman.host.home import data_directory, store_address
 from dragoman.store import inbox
 from dragoman.store.base import Rules, Store
@@ -19,6 +22,9 @@ from dragoman.store.rules import SqliteRules
 from dragoman.store.sessions import has_deleted
 from dragoman.store.sqlite import SqliteStore
 
+WAIT_SECONDS = 60.0
+"""How long a server waits at its start for a database that is not there yet."""
+_AGAIN_SECONDS = 0.5
 _POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -30,6 +36,24 @@ async def open_default() -> Store:
         return await open_store(data_directory())
     _must_be_postgres(address)
     return await open_address(address)
+
+
+async def open_when_there(tell: Callable[[str], None]) -> Store:
+    """The same for a server, which may start before its database does: that is waited for, and
+    `tell` is called with a sentence. Raises StoreError."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    is_told = False
+    while True:
+        try:
+            return await open_default()
+        except StoreAway as error:
+            if time.monotonic() > deadline:
+                reason = f"{error.reason}; given up after {WAIT_SECONDS:.0f} s"
+                raise StoreAway(error.place, reason) from error
+            if not is_told:
+                tell(f"{error}; waiting for it, up to {WAIT_SECONDS:.0f} s")
+                is_told = True
+            await asyncio.sleep(_AGAIN_SECONDS)
 
 
 async def open_address(address: str) -> Store:

@@ -75,6 +75,9 @@ class SqliteStore:
         await self._writer.aclose()
         await asyncio.to_thread(self._close_rest)
 
+    async def hold(self) -> None:
+        """A file has room for everybody."""
+
     def _close_rest(self) -> None:
         if self._mirror is not None:
             self._mirror.close()

@@ -34,7 +34,7 @@ from dragoman.hub.launcher import SettingsLauncher
 from dragoman.hub.outages import told_of_outages
 from dragoman.hub.welcome import first_session
 from dragoman.process import descriptors
-from dragoman.store.open import open_default
+from dragoman.store.open import open_when_there
 from dragoman.web.app import make_app
 from dragoman.web.connections import IDLE_SECONDS, Connections
 from dragoman.web.frames import Frames
@@ -163,7 +163,7 @@ async def _running(
     settings: Settings, reachable: str, log: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Server, str]]:
     """A server, and what it is called among hosts."""
-    store = await open_default()
+    store = await open_when_there(lambda sentence: log(noted(sentence)))
     try:
         policy = Policy(
             settings.rules,

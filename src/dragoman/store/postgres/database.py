@@ -40,6 +40,7 @@ SET tcp_keepalives_count = 3;
 SET client_min_messages = warning;
 SELECT set_config('synchronous_commit', 'on', false)
 WHERE current_setting('synchronous_commit') = 'off';
+SELECT pg_backend_pid();
 """
 
 
@@ -50,6 +51,8 @@ class Database:
     def __init__(self, connection: psycopg.AsyncConnection[TupleRow], address: Address) -> None:
         self.place = address.shown
         self.connection = connection
+        self.pid = 0
+        """Of the server's process for it, as the server says."""
         self._address = address
         self._is_spoiled = False
         self._bound: float | None = None
@@ -60,7 +63,7 @@ class Database:
         db = cls(await _connected(address), address)
         try:
             with db.within(10.0):
-                await db.run(_SETTINGS)
+                await db._set_up()
         except BaseException:
             await db.close()
             raise
@@ -70,6 +73,12 @@ class Database:
     def is_lost(self) -> bool:
         return self.connection.closed
 
+    async def _set_up(self) -> None:
+        cursor = await self._execute(_SETTINGS, ())
+        while cursor.nextset():
+            pass
+        [(self.pid,)] = await cursor.fetchall()
+
     @property
     def is_spoiled(self) -> bool:
         """Whether something failed in a pipeline: then the driver may take a statement for prepared
@@ -77,8 +86,9 @@ class Database:
         return self._is_spoiled
 
     @property
-    def pid(self) -> int:
-        return self.connection.info.backend_pid
+    def is_pooled(self) -> bool:
+        """Whether something in between answers for the server, with a process of its own."""
+        return self.pid != self.connection.info.backend_pid
 
     async def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         """The rows that it changed; within `together` that is not known yet."""
@@ -141,12 +151,12 @@ class Database:
                 await self.run("ROLLBACK")
 
     async def _replace(self) -> None:
-        """Only one that writes has pipelines, and it needs no other settings than these."""
+        """Only one that writes rolls back, and it needs no other settings than these."""
         await self.close()
         self.connection = await _connected(self._address)
         self._is_spoiled = False
         self._await_answer()
-        await self.run(_SETTINGS)
+        await self._set_up()
 
     @contextmanager
     def within(self, seconds: float) -> Generator[None]:

@@ -91,13 +91,20 @@ _SENTENCES: dict[Meaning, tuple[Callable[[str, str], StoreError], str]] = {
 }
 
 
+class NoRoom(StoreError):
+    """The database is there and has no connection left for us."""
+
+
 def connect_error(place: str, error: psycopg.Error | OSError) -> StoreError:
+    if any(word in str(error) for word in _FULL):
+        return NoRoom(place, f"the database has no connection left for us: {_words(error)}")
     if isinstance(error, _NEVER) or any(word in str(error) for word in _REFUSALS):
         return StoreError(place, f"the database does not let us in: {_words(error)}")
     return StoreAway(place, f"the database cannot be reached: {_words(error)}")
 
 
 # Before a connection is there, the driver has words for a refusal but no code.
+_FULL = ("too many clients", "too many connections", "remaining connection slots")
 _REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password")
 
 

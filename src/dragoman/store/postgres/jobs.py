@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -31,6 +32,7 @@ class Job(Generic[T]):
         self.lasting = lasting
         self.is_long = is_long
         self.is_settled = False
+        self.since = time.monotonic()
         self.lost = 0
         """How often the connection was lost while it ran."""
 

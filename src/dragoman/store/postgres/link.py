@@ -64,6 +64,11 @@ class Outage:
     def is_long(self) -> bool:
         return self.seconds > PATIENCE_SECONDS
 
+    def is_too_long(self, since: float) -> bool:
+        """For one who waits since then; by its own watch too, since an outage may begin again and
+        again while some connections come back and others do not."""
+        return self.is_long or time.monotonic() - since > PATIENCE_SECONDS
+
     def begins(self, error: StoreAway) -> None:
         self._error = error
         if self._since is None:
@@ -116,12 +121,19 @@ class Link:
         task.add_done_callback(_seen)
         return await asyncio.shield(task)
 
+    async def open(self) -> None:
+        """Have its connection now, not when it is first used. Raises StoreError."""
+        async with self._lock:
+            if self._db is None:
+                self._db = await self._connect()
+
     async def _insist(self, work: Callable[[Database], Awaitable[T]]) -> T:
+        since = time.monotonic()
         while True:
             try:
                 return await self.once(work)
             except StoreAway:
-                if self._is_closed or self._outage.is_long:
+                if self._is_closed or self._outage.is_too_long(since):
                     raise
                 await asyncio.sleep(self.seconds_to_next_try)
 

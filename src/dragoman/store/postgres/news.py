@@ -38,9 +38,19 @@ class News:
         self._address = address
         self._is_own = is_own
         self._heard_of_rules = heard_of_rules
+        self._db: Database | None = None
+        self._connecting = asyncio.Lock()
         self._wakes: dict[object, Callable[[], None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._soon: asyncio.TimerHandle | None = None
+
+    async def open(self) -> Database:
+        """Have the connection now, not some time after the first has subscribed. Raises
+        StoreError."""
+        async with self._connecting:
+            if self._db is None:
+                self._db = await Database.connect(self._address)
+            return self._db
 
     def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
         token = object()
@@ -65,6 +75,8 @@ class News:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        if self._db is not None:
+            await self._db.close()
 
     async def _poll(self) -> None:
         while True:
@@ -75,11 +87,12 @@ class News:
         pause = 0.1
         while True:
             with suppress(StoreError):
-                db = await Database.connect(self._address)
+                db = await self.open()
                 try:
                     pause = 0.1
                     await self._hear(db)
                 finally:
+                    self._db = None
                     await db.close()
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)

@@ -16,8 +16,10 @@ import msgspec
 from dragoman.errors import StoreCorrupt, StoreError
 from dragoman.store.postgres import events, hosts, inbox, looks, owners, sessions
 from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.connections import limits, must_be_ours_alone
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.events import Wanted
+from dragoman.store.postgres.failures import NoRoom
 from dragoman.store.postgres.kept_rules import KeptRules
 from dragoman.store.postgres.link import READ_SECONDS, Link, Outage
 from dragoman.store.postgres.news import News
@@ -51,6 +53,8 @@ _DELAYED = (
     "{}: what runs goes on, but is stored and shown only when it is back; until then nothing else "
     "is begun"
 )
+CONNECTIONS = 5
+"""What a host holds from its start to its end."""
 SEARCH_SECONDS = 5.0
 """After that long a search is given up: it takes the database's time from all others."""
 _NEVER = 2**62
@@ -86,6 +90,19 @@ class PostgresStore:
         if await self._writing.use(inbox.has_left):
             await self._writer.write(inbox.forget_left, is_long=True)
         await self._rules.begin()
+
+    async def hold(self) -> None:
+        """All connections of a host are opened before it is one: opened when first used, one host
+        too many would start, and take from the others what they need."""
+        had = 1
+        try:
+            for each in (self._news, self._reading, self._following, self._searching):
+                await each.open()
+                had += 1
+        except NoRoom as error:
+            allowed = ", ".join(await self._writing.use(limits))
+            reason = f"a host needs {CONNECTIONS} connections and gets {had}: {allowed}"
+            raise StoreError(error.place, reason) from error
 
     async def _deliver(self, left: Left) -> None:
         try:
@@ -278,6 +295,8 @@ async def open_postgres(address: str, directory: Path) -> PostgresStore:
     where = Address(address)
     db = await Database.connect(where)
     try:
+        if db.is_pooled:
+            await must_be_ours_alone(db, where)
         store_id = await migrate(db)
     except BaseException:
         await db.close()

@@ -366,8 +366,11 @@ class Writer:
     def _refuse(self) -> None:
         """What cannot wait; but not what may have been done, before that is known."""
         in_doubt = None if self._doubt is None else self._doubt.job
-        if self._outage.is_long:
-            given_up = [job for job in self._waiting if not job.lasting and job is not in_doubt]
+        impatient = (job for job in self._waiting if isinstance(job, Job) and not job.lasting)
+        given_up = [
+            job for job in impatient if job is not in_doubt and self._outage.is_too_long(job.since)
+        ]
+        if given_up:
             self._fail(given_up, self._outage.error())
 
     def _fail(self, jobs: Sequence[AnyJob], error: Exception) -> None:
