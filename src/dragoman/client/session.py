@@ -70,6 +70,7 @@ class Session:
         self.gate = gate
         self._client = client
         self._turn: Turn | None = None
+        self._prompting: tuple[Turn, asyncio.Task[None]] | None = None
         self._queue = deque(self._turn_for(p.id, p.content) for p in log.state.queue)
         self._failed_with: DragomanError | None = None
         self._closing = False
@@ -161,7 +162,7 @@ class Session:
         self.log.record(e.TurnStarted(turn.id, turn.content))
         for warning in turn.warnings:
             self.log.record(e.Notice(warning, "warning", source="client"))
-        self._spawn(self._run(turn))
+        self._prompting = turn, self._spawn(self._run(turn))
         if turn.timeout is not None:
             self._spawn(self._watch(turn, turn.timeout))
 
@@ -182,6 +183,9 @@ class Session:
             # Whatever it is, a turn ends.
             logger.exception("a turn failed")
             self._fail(turn, DragomanError(f"the turn failed: {error}"))
+        finally:
+            if self._prompting is not None and self._prompting[0] is turn:
+                self._prompting = None
 
     def _explained(self, error: DragomanError) -> DragomanError:
         if isinstance(error, AuthRequired):
@@ -473,6 +477,13 @@ class Session:
             self._fail(self._turn, error)
         await self.gate.close()
 
+    async def has_stopped(self, seconds: float) -> bool:
+        """Whether the agent is done with the last prompt it was sent, though the turn may have
+        ended here before; it is waited for."""
+        if self._prompting is None or not self._prompting[0].sent:
+            return True
+        return bool((await asyncio.wait([self._prompting[1]], timeout=seconds))[0])
+
     def end(self, reason: str) -> None:
         """Called by the client: nothing more happens here, whatever still runs."""
         self.begin_closing()
@@ -487,10 +498,11 @@ class Session:
         if (error := self._client.connection_error) is not None:
             raise error
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 async def _settled_within(turn: Turn, seconds: float) -> bool:

@@ -22,7 +22,10 @@ from dragoman.hub.opening import Opener, Way
 logger = logging.getLogger("dragoman.hub")
 
 _CANCEL_SECONDS = 5.0
-"""How long a turn may take to stop when the session is put down."""
+"""How long an agent may take to stop a turn when the session is put down or cut off."""
+
+_CLOSE_SECONDS = 1.0
+"""How long the turn may go on after the agent says that it has closed the session."""
 
 
 class Lives:
@@ -89,7 +92,7 @@ class Lives:
         logger.error("session %s is not recorded any more: %s", live.id, error)
         self.failures[live.id] = error
         self._tell(live.id)
-        self.let_go(live, partial(live.detach, error))
+        self.let_go(live, partial(_cut_off, live, error))
 
     # ── out ───────────────────────────────────────────────────────────────────────────────────
 
@@ -157,6 +160,29 @@ async def _settle(live: Live) -> None:
             async with asyncio.timeout(_CANCEL_SECONDS):
                 await live.session.cancel()
     await live.detach(ConnectionClosed("the process that ran the session was closed"))
+
+
+async def _cut_off(live: Live, error: DragomanError) -> None:
+    """The agent is cancelled, and ended if it goes on: it would work unseen, and maybe beside the
+    one that has the session now. Other sessions of the same process start it again."""
+    await live.detach(error)
+    if not await _has_stopped(live):
+        logger.warning("the agent of session %s does not stop, and is ended", live.id)
+        await live.running.client.kill()
+
+
+async def _has_stopped(live: Live) -> bool:
+    """Whether the agent does nothing more for a session whose turn was cancelled; one that goes on
+    is told to close it, where it can."""
+    client = live.running.client
+    if await live.session.has_stopped(_CANCEL_SECONDS):
+        return True
+    if not client.capabilities.close:
+        return False
+    with suppress(DragomanError, TimeoutError):
+        async with asyncio.timeout(_CANCEL_SECONDS):
+            await client.dialect.close_session(live.session.id)
+    return await live.session.has_stopped(_CLOSE_SECONDS)
 
 
 async def _finished(*tasks: asyncio.Task[Any], timeout: float | None = None) -> None:

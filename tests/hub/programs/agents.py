@@ -62,3 +62,21 @@ async def _asks(turn: AgentTurn) -> None:
 def asks() -> ScriptedAgent:
     """Has a person fill in a form."""
     return ScriptedAgent(_asks)
+
+
+async def _writes_on(turn: AgentTurn) -> None:
+    """`writes` by its own system calls, and does not care for a cancel; else it says yes."""
+    if turn.text != "writes":
+        turn.say("yes")
+        return
+    turn.say("I write")
+    turn.ignores_cancel = True
+    effects = os.open(f"{turn.cwd}/effects.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    while True:
+        os.write(effects, b"x")
+        await asyncio.sleep(0.005)
+
+
+def deaf() -> ScriptedAgent:
+    """Cannot be stopped while it writes; knows its sessions after a restart."""
+    return ScriptedAgent(_writes_on, sessions=_sessions())
