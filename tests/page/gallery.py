@@ -215,9 +215,9 @@ def _asking(folder: Path) -> list[e.Event]:
     always, never = f"from now on: allow {words}", f"from now on: refuse {words}"
     options = [
         PermissionOption("allow", "Allow once", "allow_once"),
-        PermissionOption("allow_always", "Allow always", "allow_always", always),
+        PermissionOption("allow_always", "Always allow", "allow_always", always),
         PermissionOption("reject", "Reject", "reject_once"),
-        PermissionOption("reject_always", "Reject always", "reject_always", never),
+        PermissionOption("reject_always", "Always reject", "reject_always", never),
     ]
     schema = {
         "type": "object",

@@ -221,6 +221,7 @@ def _permission(dice: random.Random) -> e.Event:
         description=dice.choice([None, "rm in this folder"]),
         explanation=dice.choice([None, "to make room"]),
         claimed=dice.random() < 0.5,
+        cwd=dice.choice([None, "/w/sub"]),
     )
 
 

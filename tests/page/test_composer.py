@@ -115,7 +115,7 @@ async def test_an_always_answer_leaves_a_rule_that_can_be_revoked(tmp_path: Path
         await new_session(page)
         await prompt(page, "Write something down")
         await answer(page, "Always allow")
-        await answer(page, "Allow always")
+        await answer(page, "Always allow")
         await finished(page)
         await page.evaluate("location.hash = '#/policies'")
         rules = page.locator("tbody tr")

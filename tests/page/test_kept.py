@@ -75,7 +75,7 @@ async def test_a_replay_goes_through_what_happened_and_answers_nothing(tmp_path:
 # Answers whatever appears, in the very moment in which it does.
 _HASTY = """(request) => new Promise((resolve) => {
     new MutationObserver((_, observer) => {
-        const button = document.querySelector(`[data-request='${request}'] .options button`)
+        const button = document.querySelector(`[data-request='${request}'] .answers button`)
         if (button === null) return
         observer.disconnect()
         button.click()
@@ -116,7 +116,7 @@ _MOVED = """() => new Promise((resolve) => {
     new MutationObserver((_, observer) => {
         if (document.querySelectorAll('.asked .card').length > 1) return
         observer.disconnect()
-        document.querySelector('.asked .card .options button').click()
+        document.querySelector('.asked .card .answers button').click()
         resolve()
     }).observe(document.body, { subtree: true, childList: true })
 })"""

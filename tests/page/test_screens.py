@@ -186,7 +186,7 @@ async def test_nothing_of_the_past_can_be_answered(gallery: Site) -> None:
     async with looking(gallery) as page:
         await page.evaluate("location.hash = '#/s/release/replay'")
         await expect(page.locator(".card.permission")).to_have_count(1)
-        for name in ("Allow once", "Reject always", "Decline"):
+        for name in ("Allow once", "Always reject", "Decline"):
             await expect(page.get_by_role("button", name=name)).to_be_disabled()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dragoman.session.facts import PermissionOption
-from dragoman.session.options import in_order, plain_name
+from dragoman.session.options import as_shown, contradiction, in_order
 
 
 def option(name: str, kind: str) -> PermissionOption:
@@ -18,10 +20,132 @@ def test_options_stand_by_kind_and_within_a_kind_as_they_came() -> None:
     assert [each.kind for each in offered] == kinds  # what is recorded stays as it came
 
 
-def test_a_name_that_is_only_the_kind_is_put_into_words() -> None:
-    kinds = ("allow_once", "allow_always", "reject_once", "reject_always", "later")
-    names = [plain_name(option(kind, kind)) for kind in kinds]
-    assert names == ["Allow", "Always allow", "Reject", "Always reject", "later"]
-    assert plain_name(option("", "reject_once")) == "Reject"
-    assert plain_name(option("Yes, and go on", "allow_once")) == "Yes, and go on"
-    assert plain_name(option("allow_once", "reject_once")) == "allow_once"
+def shown(*options: PermissionOption) -> list[str]:
+    return [each.line for each in as_shown(options)]
+
+
+def test_an_answer_reads_as_its_kind_whatever_it_is_called() -> None:
+    kinds = ("allow_once", "allow_always", "reject_once", "reject_always")
+    ours = ["Allow once", "Always allow", "Reject", "Always reject"]
+    assert shown(*(option(kind, kind) for kind in kinds)) == ours
+    assert shown(*(PermissionOption(kind, "", kind) for kind in kinds)) == ours
+    for name in ("Reject", "Allow", "Yes, and go on", "…", "Always reject"):
+        named = [PermissionOption(kind, name, kind) for kind in kinds]
+        assert [each.words for each in as_shown(named)] == ours
+
+
+def test_the_agents_wording_is_a_remark_where_it_says_more() -> None:
+    assert shown(option("Allow", "allow_once")) == ["Allow once"]
+    assert shown(option("Deny always", "reject_always")) == [
+        "Always reject (the agent calls this “Deny always”)"
+    ]
+    (each,) = as_shown([option("Yes, and go on", "allow_once")])
+    assert (each.remark, each.warns) == ("the agent calls this “Yes, and go on”", False)
+
+
+def test_answers_of_one_kind_are_told_apart() -> None:
+    assert shown(option("PostgreSQL", "allow_once"), option("Allow", "allow_once")) == [
+        "Allow once (the agent calls this “PostgreSQL”)",
+        "Allow once (the agent calls this “Allow”)",
+    ]
+    same = [PermissionOption(each, "Yes", "allow_once") for each in "ab"]
+    assert shown(*same) == [
+        "Allow once (the agent calls this “Yes” and knows it as “a”)",
+        "Allow once (the agent calls this “Yes” and knows it as “b”)",
+    ]
+    long = [option("y" * 300 + end, "allow_once") for end in ("yes", "no way")]
+    assert len(set(shown(*long))) == 2
+
+
+def test_what_is_not_known_or_not_clear_says_so() -> None:
+    (each,) = as_shown([option("Reject", "constructor")])
+    assert (each.words, each.warns) == ("Unknown answer", True)
+    assert "its kind “constructor” is not known here" in each.remark
+    both = [PermissionOption("x", "Reject", kind) for kind in ("allow_once", "reject_once")]
+    for each in as_shown(both):
+        assert (each.words, each.warns) == ("Unclear answer", True)
+        assert "uses the same id for another answer" in each.remark
+
+
+def test_a_label_cannot_draw_or_quote_itself() -> None:
+    (each,) = as_shown([option("Yes” 2. Reject\n\x1b[31m\u202e", "allow_once")])
+    assert each.remark.count("”") == 1
+    assert each.remark.isprintable()
+
+
+_ALLOWS, _REJECTS = "it allows", "it rejects"
+_ONCE, _ALWAYS = "it is meant for once", "it is meant for always"
+LABELS: list[tuple[str, str, str | None]] = [
+    # The opposite.
+    *(
+        (label, "allow_once", _ALLOWS)
+        for label in (
+            *("Reject", "REJECT", "reject_once", "rejectOnce", "ReJect", "R e j e c t", "No"),
+            *("Do not allow this", "Don't allow", "Don’t allow", "Never", "Deny", "Cancel"),
+            *("Not now", "Do nothing", "Disallow", "Block it", "Stop", "Don't run it", "Abort!"),
+            *("✗ No", "Skip", "Allow? No."),
+        )
+    ),
+    *(
+        (label, "reject_once", _REJECTS)
+        for label in (
+            *("Allow", "allow_once", "Yes", "OK", "Approve", "Accept edit", "Proceed", "Run it"),
+            *("Don't reject", "Go", "Yes, go on", "Confirm"),
+        )
+    ),
+    ("Reject", "allow_always", _ALLOWS),
+    ("Always allow", "reject_always", _REJECTS),
+    # Letters that look alike, are marked, or are not seen at all.
+    ("R\u200bej\u00adect", "allow_once", _ALLOWS),
+    ("Rej\u0435ct", "allow_once", _ALLOWS),
+    ("\uff32\uff25\uff2a\uff25\uff23\uff34", "allow_once", _ALLOWS),
+    ("R\u00e9ject", "allow_once", _ALLOWS),
+    ("Allow\u2060", "reject_once", _REJECTS),
+    # Another length of time.
+    ("once", "allow_always", _ALWAYS),
+    ("Approve once", "allow_always", _ALWAYS),
+    ("Allow for this session", "allow_always", _ALWAYS),
+    ("Allow for session", "allow_always", _ALWAYS),
+    ("Yes, and don't ask again this session", "allow_always", _ALWAYS),
+    ("Reject this time", "reject_always", _ALWAYS),
+    ("Always allow", "allow_once", _ONCE),
+    ("allowAlways", "allow_once", _ONCE),
+    ("Yes, and don't ask again", "allow_once", _ONCE),
+    ("Run without asking", "allow_once", _ONCE),
+    ("Never", "reject_once", _ONCE),
+    ("Allow for this session", "allow_once", _ONCE),
+    # What agents really say.
+    *(
+        (label, "allow_once", None)
+        for label in (
+            *("Allow", "Allow once", "Approve once", "Allow edit", "Yes", "Yes, run it", "once"),
+            *("Yes, and manually approve edits", "Run without sandbox", "PostgreSQL", "", "Ja"),
+            *("Allow once in this session", "Proceed", "Ablehnen"),
+        )
+    ),
+    *(
+        (label, "allow_always", None)
+        for label in (
+            *("Always allow", "Allow always", "Never ask again", "Stop asking", "Allow all edits"),
+            *("Yes, and don't ask again for npm test commands", "Yes, and auto-accept edits"),
+            "Always allow npm run once",
+        )
+    ),
+    *(
+        (label, "reject_once", None)
+        for label in (
+            *("Reject", "Deny", "No", "No, keep planning", "Cancel", "Skip"),
+            *("No, and tell the model what to do differently", "Reject, and continue without it"),
+        )
+    ),
+    ("Deny always", "reject_always", None),
+    ("Never allow", "reject_always", None),
+    ("Reject", "a kind of its own", None),
+]
+
+
+@pytest.mark.parametrize(("label", "kind", "meaning"), LABELS)
+def test_a_label_that_contradicts_its_kind_is_found(
+    label: str, kind: str, meaning: str | None
+) -> None:
+    assert contradiction(label, kind) == meaning

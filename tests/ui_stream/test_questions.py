@@ -73,6 +73,20 @@ def test_a_request_is_an_approval_and_the_end_of_the_stream() -> None:
     assert story.encoder.due is None
 
 
+def test_what_an_option_does_is_told_in_our_words_and_a_false_label_is_marked() -> None:
+    options = [
+        PermissionOption("a", "Reject", "allow_once"),
+        PermissionOption("b", "Allow", "reject_once"),
+    ]
+    request = e.PermissionRequested("p", options, operation="execute", argv=["make"], cwd="/w/sub")
+    [permission] = data(told(RUN, request), "permission")
+    assert permission["cwd"] == "/w/sub"
+    assert [(each["words"], each["warning"]) for each in permission["options"]] == [
+        ("Allow once", "the agent calls this “Reject”, but it allows"),
+        ("Reject", "the agent calls this “Allow”, but it rejects"),
+    ]
+
+
 def test_the_options_and_what_they_cover_are_told_beside_it() -> None:
     request = e.PermissionRequested(
         "p", [YES], "Edit", "a", "write", ["/x"], content=[Diff("/x", "new")], description="always"
@@ -83,7 +97,9 @@ def test_the_options_and_what_they_cover_are_told_beside_it() -> None:
         "toolCallId": "a",
         "title": "Edit",
         "description": "always",
-        "options": [{"optionId": "yes", "name": "Yes", "kind": "allow_once"}],
+        "options": [
+            {"optionId": "yes", "name": "Yes", "kind": "allow_once", "words": "Allow once"}
+        ],
         "operation": "write",
         "paths": ["/x"],
         "content": [{"type": "diff", "path": "/x", "newText": "new"}],

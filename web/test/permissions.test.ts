@@ -1,8 +1,19 @@
 import { expect, test } from 'vitest'
 import type { PermissionOption } from '../src/core/facts'
-import { consequenceOf, inOrder, plainName } from '../src/core/options'
+import { askedRows, diffRows } from '../src/core/diff'
+import { bothEnds, excerpt, isEmpty, leftWords } from '../src/core/excerpt'
+import { asShown, contradiction, inOrder } from '../src/core/options'
 import { flagsOf, folded, reasonOf, sourceOf, type Rule } from '../src/core/rules'
 import { commandLine } from '../src/core/visible'
+import raw from './questions.json?raw'
+
+interface Questions {
+  labels: { label: string; kind: string; meaning: string | null }[]
+  options: { options: PermissionOption[]; shown: unknown[] }[]
+  lines: { lines: string[]; marked: boolean; rows: unknown[] }[]
+  long: { text: string; ends: string; whole: string }[]
+}
+const golden = JSON.parse(raw) as Questions
 
 const option = (kind: string, id = kind, name = kind): PermissionOption => ({ id, name, kind })
 
@@ -16,18 +27,32 @@ test('answers stand in one order whatever the agent offers first; others come la
   expect(twice[0]?.id).toBe('reject_once')
 })
 
-test('a name that is only the kind is put into plain words', () => {
-  const kinds = ['allow_once', 'allow_always', 'reject_once', 'reject_always', 'odd']
-  expect(kinds.map((kind) => plainName(option(kind)))).toEqual(['Allow', 'Always allow', 'Reject', 'Always reject', 'odd'])
-  expect(plainName(option('allow_once', 'a', ' '))).toBe('Allow')
-  expect(plainName(option('allow_once', 'a', 'Yes, go on'))).toBe('Yes, go on')
+test('answers and their labels read as on the command line', () => {
+  for (const { label, kind, meaning } of golden.labels) expect([label, kind, contradiction(label, kind)]).toEqual([label, kind, meaning])
+  for (const { options, shown } of golden.options) expect(asShown(options)).toEqual(shown)
 })
 
-test('every answer for always says what it leads to, and none for once does', () => {
-  const told = { ...option('reject_always'), consequence: 'counts once only: it is a shell line' }
-  expect(consequenceOf(told)).toBe('counts once only: it is a shell line')
-  expect(consequenceOf(option('allow_once'))).toBeNull()
-  expect(consequenceOf(option('reject_always'))).toBeNull()
+test('long texts are cut as on the command line, and end with their end', () => {
+  for (const { lines, marked, rows } of golden.lines) {
+    const mark = (line: string) => (marked ? line.slice(0, 1) : '')
+    const parts = excerpt(lines, 5, 3, (line) => (isEmpty(line.slice(mark(line).length)) ? mark(line) : null))
+    expect(parts.map((part) => ('left' in part ? { ...part, words: leftWords(part.left) } : part))).toEqual(rows)
+  }
+  for (const { text, ends, whole } of golden.long) expect([bothEnds(text), bothEnds(text, true)]).toEqual([ends, whole])
+})
+
+test('what is no patch, and what is too large to compare, is shown all the same', () => {
+  const patch = diffRows({ type: 'diff', path: 'a', new_text: '', operation: 'modify', patch: '+evil' })
+  expect(patch.rows.map(({ text }) => text)).toEqual(['+evil'])
+  const large = askedRows({ type: 'diff', path: 'a', new_text: `${'x'.repeat(2_000_000)}\nevil`, old_text: 'gone' })
+  expect(large.rows.map(({ sign }) => sign).join('')).toBe('@-++')
+  expect(large.rows.at(-1)?.text).toBe('evil')
+})
+
+test('a file that is there already is no new one', () => {
+  expect(diffRows({ type: 'diff', path: 'a', new_text: 'x' }).created).toBe(true)
+  expect(diffRows({ type: 'diff', path: 'a', new_text: 'x', replaces: 'what cannot be shown' }).created).toBe(false)
+  expect(diffRows({ type: 'diff', path: 'a', new_text: '', operation: 'add', replaces: '50 lines' }).created).toBe(false)
 })
 
 test('a reason names a rule by what it says', () => {

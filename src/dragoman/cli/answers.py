@@ -9,11 +9,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from dragoman.cli.ask import TerminalAsker
+from dragoman.cli.ask import TerminalAsker, request_of
 from dragoman.cli.words import answered_elsewhere
 from dragoman.errors import CommandRefused, DragomanError
 from dragoman.host.elicitation import ElicitationRequest
-from dragoman.host.permissions import PermissionRequest
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
@@ -91,27 +90,12 @@ class Answers:
         return True
 
     async def _permission(self, event: e.PermissionRequested) -> None:
-        option_id = await self._asker.request_permission(self._request(event))
+        request = request_of(
+            event, event.request_id, session_id=self._session_id, agent=self._agent
+        )
+        option_id = await self._asker.request_permission(request)
         if option_id is not None:
             await self._send(c.Answer(event.request_id, option_id))
-
-    def _request(self, event: e.PermissionRequested) -> PermissionRequest:
-        return PermissionRequest(
-            request_id=event.request_id,
-            session_id=self._session_id,
-            agent=self._agent,
-            operation=event.operation,
-            options=tuple(event.options),
-            title=event.title,
-            paths=tuple(event.paths),
-            argv=None if event.argv is None else tuple(event.argv),
-            # What the agent asks for is a claim; what we ask ourselves is about to be done.
-            claimed=event.claimed or event.tool_call_id is not None,
-            tool_call_id=event.tool_call_id,
-            content=tuple(event.content),
-            always=event.description,
-            explanation=event.explanation,
-        )
 
     async def _elicitation(self, event: e.ElicitationRequested) -> None:
         request = ElicitationRequest(

@@ -5,26 +5,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dragoman.cli.excerpt import Left, both_ends, excerpt, left_words
 from dragoman.cli.form import Field, fields_of
 from dragoman.cli.guard import UsageError
 from dragoman.cli.style import BOLD, CYAN, DIM, YELLOW, Style
-from dragoman.cli.terminal import painted_diff
-from dragoman.cli.words import OPERATIONS, command_line, diff_lines
+from dragoman.cli.terminal import painted_line
+from dragoman.cli.words import OPERATIONS, command_line, diff_lines, shown
 from dragoman.cli.wrap import folded
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions import PermissionRequest
 from dragoman.safe_text import reveal, sanitise, single_line
-from dragoman.session.content import Diff
-from dragoman.session.facts import PermissionOption
-from dragoman.session.options import in_order, plain_name
+from dragoman.session.content import ContentItem, Diff, UnknownItem
+from dragoman.session.events import PermissionRequested
+from dragoman.session.options import Shown, as_shown
+from dragoman.session.state import PendingPermission
 
 if TYPE_CHECKING:
     from dragoman.cli.status import Status
 
-_DIFF_LINES = 60
+_FIRST, _LAST = 30, 15
+"""Lines of a command, a change or a list of paths that are shown of a long one."""
+_WORDING = 200
+"""Columns of the agent's own wording."""
 
 
 class Tty:
@@ -81,11 +86,14 @@ class TerminalAsker:
 
     async def request_permission(self, request: PermissionRequest) -> str | None:
         """The chosen option; None when the terminal has gone away."""
+        options = as_shown(request.options)
+        asked = question(request, self._style)
+        whole = question(request, self._style, whole=True)
         async with self._asking():
-            self._tty.write(question(request, self._style))
+            self._tty.write(asked)
             self.on_asked(diffs_of(request))
-            number = await self._number(len(request.options))
-        return None if number is None else in_order(request.options)[number].id
+            number = await self._number(len(options), None if asked == whole else whole)
+        return None if number is None else options[number].id
 
     async def choose(self, title: str, choices: Sequence[str]) -> int | None:
         """The number of the chosen one, from 0; None when the terminal has gone away."""
@@ -159,14 +167,19 @@ class TerminalAsker:
             self._awaited = False
             self._tty.write("\n")
 
-    async def _number(self, count: int) -> int | None:
+    async def _number(self, count: int, whole: str | None = None) -> int | None:
+        """From 0; `whole` is all that is asked, where not all of it was shown."""
+        more = "" if whole is None else ", v to see all of it"
         while True:
-            answer = await self._line(f"choose 1-{count}: ")
+            answer = await self._line(f"choose 1-{count}{more}: ")
             if answer is None:
                 return None
             if answer.strip().isdecimal() and 0 < int(answer) <= count:
                 return int(answer) - 1
-            self._tty.write(f"expected a number, from 1 to {count}\n")
+            if whole is not None and answer.strip().lower() == "v":
+                self._tty.write(whole)
+            else:
+                self._tty.write(f"expected a number, from 1 to {count}\n")
 
     async def _line(self, prompt: str) -> str | None:
         self._tty.write(prompt)
@@ -176,62 +189,165 @@ class TerminalAsker:
         return answer
 
 
-def question(request: PermissionRequest, style: Style) -> str:
-    """What is asked: what will really happen first, the agent's wording last."""
-    subjects = [reveal(path) for path in request.paths]
-    if request.argv is not None:
-        subjects += [f"$ {reveal(line)}" for line in command_line(request.argv).split("\n")]
-    mark = ":" if subjects else ""
-    lines = ["", *(style(f"{line}", BOLD, YELLOW) for line in folded(_wish(request) + mark, "? "))]
-    lines += [style(f"    {subject}", CYAN) for subject in subjects]
-    lines += [style(line, DIM) for line in _wording(request)]
-    for diff in diffs_of(request):
-        lines.append(style(f"  change of {reveal(diff.path)}:", DIM))
-        lines += painted_diff(diff_lines(diff)[2:], style, _DIFF_LINES)
-    for number, option in enumerate(in_order(request.options), 1):
-        lines.append(f"  {number}. {_option(option)}")
-        if option.consequence:
-            lines += [style(line, DIM) for line in folded(reveal(option.consequence), "     ")]
+def request_of(
+    asked: PermissionRequested | PendingPermission,
+    request_id: str,
+    *,
+    session_id: str,
+    agent: str,
+) -> PermissionRequest:
+    """The request of a session that another process runs, from what is on the record."""
+    return PermissionRequest(
+        request_id=request_id,
+        session_id=session_id,
+        agent=agent,
+        operation=asked.operation,
+        options=tuple(asked.options),
+        title=asked.title,
+        paths=tuple(asked.paths),
+        argv=None if asked.argv is None else tuple(asked.argv),
+        # What the agent asks for is a claim; what we ask ourselves is about to be done.
+        claimed=asked.claimed or asked.tool_call_id is not None,
+        tool_call_id=asked.tool_call_id,
+        content=tuple(asked.content),
+        always=asked.description,
+        explanation=asked.explanation,
+        cwd=asked.cwd,
+    )
+
+
+def question(request: PermissionRequest, style: Style, *, whole: bool = False) -> str:
+    """What is asked: what will really happen first, the agent's wording last.
+
+    What is long is shown from both ends, unless it is to be `whole`.
+    """
+    lines = ["", *asked(request, style, whole=whole)]
+    for number, option in enumerate(as_shown(request.options), 1):
+        lines += answer_lines(option, f"{number}. ", style)
     return "\n".join([*lines, ""])
+
+
+def asked(request: PermissionRequest, style: Style, *, whole: bool) -> list[str]:
+    """The question without its answers."""
+    subjects = list(_subjects(request, style, whole))
+    wish = _wish(request, whole) + (":" if subjects else "")
+    lines = [style(line, BOLD, YELLOW) for line in folded(wish, "? ")]
+    lines += subjects
+    lines += [style(line, DIM) for line in _wording(request, whole)]
+    for item in request.content:
+        match item:
+            case Diff():
+                lines += _change(item, style, whole)
+            case ContentItem():
+                lines += _prose(shown(item.content), style, whole)
+            case UnknownItem():
+                what = f"  a part that cannot be read here: {single_line(item.kind, 60)}"
+                lines.append(style(what, YELLOW))
+            case _:
+                pass  # a terminal: what it printed is no part of what is asked
+    return lines
+
+
+def answer_lines(option: Shown, mark: str, style: Style) -> list[str]:
+    """An answer in our words; what the agent calls it comes second."""
+    room = "     "
+    lines = [f"  {mark}{option.words}"]
+    if option.remark and option.warns:
+        lines += [style(line, BOLD, YELLOW) for line in folded(f"! {option.remark}", room)]
+    elif option.remark:
+        lines += [style(line, DIM) for line in folded(option.remark, room)]
+    if option.consequence:
+        lines += [style(line, DIM) for line in folded(reveal(option.consequence), room)]
+    return lines
+
+
+def _subjects(request: PermissionRequest, style: Style, whole: bool) -> Iterator[str]:
+    """The paths and the command, line by line."""
+
+    def path(line: str) -> str:
+        return style(f"    {reveal(line)}", CYAN)
+
+    def command(line: str) -> str:
+        return style(f"    $ {reveal(both_ends(line, whole=whole))}", CYAN)
+
+    yield from _ends(request.paths, path, style, whole)
+    if request.argv is not None:
+        yield from _ends(command_line(request.argv).split("\n"), command, style, whole)
+    if request.cwd is not None:
+        yield style(f"    in {reveal(request.cwd)}", CYAN)
+
+
+def _change(diff: Diff, style: Style, whole: bool) -> Iterator[str]:
+    yield style(f"  {_change_words(diff)}:", DIM)
+    if diff.replaces:
+        yield from (style(line, YELLOW) for line in folded(f"! it replaces {diff.replaces}", "  "))
+
+    def line(text: str) -> str:
+        return painted_line(both_ends(text, whole=whole), style)
+
+    yield from _ends(diff_lines(diff, whole=True)[2:], line, style, whole, mark=_first_letter)
+
+
+def _change_words(diff: Diff) -> str:
+    is_new = diff.old_text is None and not diff.replaces and diff.operation in (None, "add")
+    return f"new file {reveal(diff.path)}" if is_new else f"change of {reveal(diff.path)}"
+
+
+def _prose(text: str, style: Style, whole: bool) -> Iterator[str]:
+    """What the agent shows beside: its words, marked at the edge as such."""
+
+    def line(text: str) -> str:
+        return style(f"  | {reveal(both_ends(text, whole=whole), newlines=True)}", DIM)
+
+    yield from _ends(sanitise(text).strip("\n").split("\n"), line, style, whole)
+
+
+def _ends(
+    lines: Sequence[str],
+    paint: Callable[[str], str],
+    style: Style,
+    whole: bool,
+    mark: Callable[[str], str] = lambda line: "",
+) -> Iterator[str]:
+    for row in excerpt(lines, len(lines) if whole else _FIRST, _LAST, mark):
+        yield style(f"    … {left_words(row)}", YELLOW) if isinstance(row, Left) else paint(row)
+
+
+def _first_letter(line: str) -> str:
+    return line[:1]
 
 
 def diffs_of(request: PermissionRequest) -> list[Diff]:
     return [item for item in request.content if isinstance(item, Diff)]
 
 
-def _wish(request: PermissionRequest) -> str:
+def _wish(request: PermissionRequest, whole: bool) -> str:
     """Who wants what, without the paths and the command it is about."""
     who = reveal(request.agent) or "the agent"
     if request.operation == "other":
-        return f"{who} wants permission for {_named(request)}" + (
-            ", on" if request.paths or request.argv else ""
-        )
+        named = f'"{_words(request.title, whole)}"' if request.title else "something without a name"
+        on = ", on" if request.paths or request.argv else ""
+        return f"{who} wants permission for {named}{on}"
     # What is claimed may be something else in the end; what we do ourselves is as shown.
     wants = "says it wants to" if request.claimed else "wants us to"
     return f"{who} {wants} {OPERATIONS.get(request.operation, reveal(request.operation))}"
 
 
-def _named(request: PermissionRequest) -> str:
-    """What only the agent has a name for."""
-    return f'"{single_line(request.title, 200)}"' if request.title else "something without a name"
-
-
-def _wording(request: PermissionRequest) -> list[str]:
+def _wording(request: PermissionRequest, whole: bool) -> list[str]:
     """The agent's own words for it; our own only where they say more than stands there already."""
     if request.claimed:
         title = "" if request.operation == "other" else request.title
-        words = [single_line(text, 200) for text in (title, request.explanation) if text]
+        words = [_words(text, whole) for text in (title, request.explanation) if text]
         return folded(f"in its words: {': '.join(words)}", "  ") if words else []
     line = command_line(request.argv) if request.argv is not None else "".join(request.paths)
     _, _, said = request.title.partition(" ")
-    return [] if said in ("", line) else folded(reveal(request.title), "  ")
+    more = said.removeprefix(line).removeprefix(f" in {request.cwd}").strip()
+    more = more if said.startswith(line) else request.title
+    return folded(_words(more, whole), "  ") if more and request.operation != "other" else []
 
 
-def _option(option: PermissionOption) -> str:
-    """Its name, and what it means where the name does not say."""
-    name = single_line(plain_name(option), 80)
-    kind = single_line(option.kind.replace("_", " "), 40)
-    return name if kind.partition(" ")[0] in name.lower() else f"{name} ({kind})"
+def _words(text: str, whole: bool) -> str:
+    return reveal(text) if whole else single_line(text, _WORDING)
 
 
 def _about(field: Field) -> list[str]:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
+from dragoman.cli.ask import answer_lines, asked, request_of
 from dragoman.cli.form import Field, as_typed, fields_of
 from dragoman.cli.guard import UsageError
 from dragoman.cli.hubs import meant, opened_hub
 from dragoman.cli.session_list import print_json
+from dragoman.cli.style import Style, wants_colour
 from dragoman.cli.values import assignment
-from dragoman.cli.words import OPERATIONS, command_line
 from dragoman.hub import commands as c
 from dragoman.safe_text import reveal
-from dragoman.session.options import in_order, plain_name
+from dragoman.session.options import Shown, as_shown, contradiction
 from dragoman.session.state import Pending, PendingElicitation, PendingPermission
+from dragoman.store.records import SessionRecord
 
 
 def run(options: argparse.Namespace) -> int:
@@ -31,7 +34,7 @@ async def _answer(options: argparse.Namespace) -> None:
         record = await meant(hub.store, options)
         waiting = (await hub.state(record.id)).pending
         if options.option is None:
-            _print_waiting(list(waiting.values()), as_json=options.json)
+            _print_waiting(record, list(waiting.values()), as_json=options.json)
             return
         if not waiting:
             raise UsageError(f"session {record.id} waits for nothing")
@@ -45,25 +48,26 @@ async def _answer(options: argparse.Namespace) -> None:
 # ── what it waits for ─────────────────────────────────────────────────────────────────────────
 
 
-def _print_waiting(waiting: list[Pending], *, as_json: bool) -> None:
+def _print_waiting(record: SessionRecord, waiting: list[Pending], *, as_json: bool) -> None:
     if as_json:
         print_json([msgspec.to_builtins(pending) for pending in waiting])
     elif not waiting:
         print("it waits for nothing")
     for pending in () if as_json else waiting:
-        lines = _permission(pending) if isinstance(pending, PendingPermission) else _form(pending)
-        for line in lines:
-            print(reveal(line))
+        if isinstance(pending, PendingPermission):
+            _print_permission(record, pending)
+        else:
+            print("\n".join(reveal(line) for line in _form(pending)))
 
 
-def _permission(pending: PendingPermission) -> Iterator[str]:
-    subject = command_line(pending.argv) if pending.argv else ", ".join(pending.paths)
-    operation = OPERATIONS.get(pending.operation, pending.operation)
-    yield f"{pending.id}: {operation} {subject or pending.title}"
-    for option in in_order(pending.options):
-        yield f"    {option.id}  {plain_name(option)} ({option.kind})"
-        if option.consequence:
-            yield f"        {option.consequence}"
+def _print_permission(record: SessionRecord, pending: PendingPermission) -> None:
+    """All that is asked, whole: what is printed can be paged, and nothing more is shown later."""
+    style = Style(colour=wants_colour(sys.stdout))
+    request = request_of(pending, pending.id, session_id=record.id, agent=record.agent)
+    lines = [f"{reveal(pending.id)}:", *asked(request, style, whole=True)]
+    for option in as_shown(pending.options):
+        lines += answer_lines(option, f"{reveal(_word_for(option, pending))}  ", style)
+    print("\n".join(lines))
 
 
 def _form(pending: PendingElicitation) -> Iterator[str]:
@@ -113,9 +117,22 @@ def _chosen(pending: PendingPermission, word: str, values: list[str]) -> c.Comma
         raise UsageError(f"unexpected {values[0]!r}: a permission is answered with one word")
     fitting = [option for option in pending.options if word in (option.id, option.kind)]
     if len(fitting) != 1:
-        known = ", ".join(option.id for option in in_order(pending.options))
+        known = ", ".join(_word_for(option, pending) for option in as_shown(pending.options))
         raise UsageError(f"{word!r} is no single option of it; there are: {known}")
-    return c.Answer(pending.id, fitting[0].id)
+    (option,) = fitting
+    meaning = None if word == option.kind else contradiction(word, option.kind)
+    if meaning is not None:
+        raise UsageError(
+            f"{word!r} is what the agent calls an answer, but {meaning}: "
+            f"to choose it, answer {option.kind}"
+        )
+    return c.Answer(pending.id, option.id)
+
+
+def _word_for(option: Shown, pending: PendingPermission) -> str:
+    """What to type for it: its kind, or the agent's own id where that is not enough."""
+    fitting = [each for each in pending.options if option.kind in (each.id, each.kind)]
+    return option.kind if len(fitting) == 1 else option.id
 
 
 def _filled_in(pending: PendingElicitation, values: list[str]) -> dict[str, Any]:

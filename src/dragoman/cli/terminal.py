@@ -298,11 +298,15 @@ def _allows(event: e.AccessDecided) -> bool:
 
 def painted_diff(lines: list[str], style: Style, limit: int) -> Iterable[str]:
     """The hunks of a diff; beyond `limit` lines only how many more there are."""
-    for line in lines[:limit]:
-        colour = {"+": GREEN, "-": RED, "@": CYAN}.get(line[:1], DIM)
-        yield "  " + style(reveal(line, newlines=True).expandtabs(4), colour)
+    yield from (painted_line(line, style) for line in lines[:limit])
     if len(lines) > limit:
         yield style(f"  … {len(lines) - limit} more lines", DIM)
+
+
+def painted_line(line: str, style: Style) -> str:
+    """One line of a diff."""
+    colour = {"+": GREEN, "-": RED, "@": CYAN}.get(line[:1], DIM)
+    return "  " + style(reveal(line, newlines=True).expandtabs(4), colour)
 
 
 def _title(call: ToolCall, width: int) -> str:

@@ -18,7 +18,7 @@ from dragoman.session.content import (
     UnknownContent,
 )
 from dragoman.session.facts import Cost, Decision, PermissionOption, TokenUsage
-from dragoman.session.options import plain_name
+from dragoman.session.options import as_shown
 from dragoman.session.state import ToolCall
 
 
@@ -37,14 +37,15 @@ def shown(content: Content) -> str:
             return content.text
 
 
-def diff_text(diff: Diff) -> str:
-    """The change as a unified diff."""
+def diff_text(diff: Diff, *, whole: bool = False) -> str:
+    """The change as a unified diff; unless it is to be `whole`, one of bounded size."""
     if diff.operation is not None:
         return _told_change(diff, diff.operation)
-    from dragoman.host.diffs import unified_diff  # most turns show none, and it brings difflib
+    from dragoman.host.diffs import MAX_LINES, unified_diff  # most turns show none: it has difflib
 
-    old = "/dev/null" if diff.old_text is None else diff.path
-    return unified_diff(diff.old_text or "", diff.new_text, old, diff.path)
+    old = "/dev/null" if diff.old_text is None and not diff.replaces else diff.path
+    most = None if whole else MAX_LINES
+    return unified_diff(diff.old_text or "", diff.new_text, old, diff.path, most=most)
 
 
 def _told_change(diff: Diff, operation: str) -> str:
@@ -53,13 +54,15 @@ def _told_change(diff: Diff, operation: str) -> str:
     new = "/dev/null" if operation == "delete" else diff.path
     _, mark, hunks = f"\n{diff.patch or ''}".partition("\n@@")
     what = ", ".join(word for word in (operation, diff.file_type) if word)
-    return f"--- {old}\n+++ {new}\n" + (f"@@{hunks}" if mark else f" ({what})\n")
+    # What is no patch is shown as it came: it is all there is to judge.
+    rest = diff.patch or f" ({what})\n"
+    return f"--- {old}\n+++ {new}\n" + (f"@@{hunks}" if mark else rest)
 
 
-def diff_lines(diff: Diff) -> list[str]:
+def diff_lines(diff: Diff, *, whole: bool = False) -> list[str]:
     """The lines of the unified diff; none when nothing changes."""
     # Only a line feed ends a line: anything else is part of the file.
-    text = diff_text(diff).removesuffix("\n")
+    text = diff_text(diff, whole=whole).removesuffix("\n")
     return text.split("\n") if text else []
 
 
@@ -131,7 +134,7 @@ def called(name: str | None, title: str | None) -> str:
 
 def answered_elsewhere(options: Iterable[PermissionOption], option_id: str | None) -> str:
     """A question was taken back because it was answered in another window."""
-    name = next((plain_name(option) for option in options if option.id == option_id), "")
+    name = next((option.words for option in as_shown(options) if option.id == option_id), "")
     return f"answered in another window: {name}" if name else "answered in another window"
 
 

@@ -78,6 +78,14 @@ def read_claim(
     return msgspec.structs.replace(facts, operation=operation, also=also)
 
 
+def claimed_path(
+    text: str, *, cwd: str, home: str, look: Callable[[str], Sighting | None]
+) -> str | None:
+    """The one path that this way to write it means; None for what is no path on this disk."""
+    paths = _Names(cwd, home, look).of([text])
+    return paths[0] if paths else None
+
+
 def _named(found: RawInput, kind: str | None, writes: bool) -> list[str]:
     """The texts to take for paths; in a write, a text that only looks like one may be content."""
     ends = [end for end in found.ends if kind == "move" or looks_like_a_path(end)]

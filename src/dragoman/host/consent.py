@@ -24,15 +24,17 @@ from dragoman.host.answers import (
     describe,
     is_question,
 )
-from dragoman.host.claims import read_claim
+from dragoman.host.claims import MOST_PATHS, claimed_path, read_claim
 from dragoman.host.elicitation import (
     ElicitationAnswer,
     ElicitationProvider,
     ElicitationRequest,
     missing,
 )
+from dragoman.host.globs import is_within
 from dragoman.host.grants import Grants
 from dragoman.host.lane import Lane
+from dragoman.host.losses import Look, with_losses
 from dragoman.host.matching import Rule
 from dragoman.host.permissions import (
     NO_SUBJECT,
@@ -111,6 +113,8 @@ class Consent:
         self.grants = Grants()
         self.attended = False
         """A program has shown that it answers questions, so they wait for it."""
+        self.look: Look | None = None
+        """How a file is now; None where the agent's files are not ours to look at."""
         self._workspace = workspace
         self._agent = agent
         self._policy = policy
@@ -174,10 +178,11 @@ class Consent:
             self._record(tool_call)
             call_id = tool_call.tool_call_id
         known = None if call_id is None else self._state.tool_call(call_id)
-        access = await self._claim(known, options, subject)
-        decision = self._policy.decide(access, self._workspace)
+        # As they are now: the call may change while the claim is read.
         title = subject.title or ("" if known is None else known.title)
         content = () if known is None else _shown(known)
+        access = await self._claim(known, options, subject)
+        decision = self._policy.decide(access, self._workspace)
         request = self._request(
             access, title, tuple(options), decision, call_id, content, subject.explanation
         )
@@ -185,6 +190,9 @@ class Consent:
             option_id = choose_option(plain_options(options), decision.effect)
             if option_id is not None or decision.effect == "deny":
                 return self._decided(request, decision, option_id)
+        if self.look is not None and content:
+            seen = await with_losses(content, self._inside, self.look)
+            request = msgspec.structs.replace(request, content=seen)
         return await self._ask(request, access, decision)
 
     async def _claim(
@@ -199,7 +207,7 @@ class Consent:
     def _reading(self, call: ToolCall | None, subject: Subject) -> Callable[[], Access]:
         """What is left to do about a claim, with the call as it is now."""
         home = os.path.expanduser("~")
-        roots = [os.path.realpath(root) for root in self._workspace.roots]
+        roots = self._real_roots
         reading = functools.partial(
             read_claim,
             None if call is None else call.kind,
@@ -269,7 +277,15 @@ class Consent:
             content=content,
             always=None if isinstance(allowing, NoRule) else describe(allowing),
             explanation=explanation,
+            cwd=self._folder(access),
         )
+
+    def _folder(self, access: Access) -> str | None:
+        """Where a command would run; the session's own folder by the name it goes by."""
+        if "execute" not in access.operations:
+            return None
+        own = self._workspace.cwd
+        return own if access.cwd in (None, os.path.realpath(own)) else access.cwd
 
     async def _ask(
         self, request: PermissionRequest, access: Access, decision: Decision
@@ -319,9 +335,25 @@ class Consent:
         return PermissionAnswer(option_id, decided)
 
     def _diffs(self, request: PermissionRequest) -> list[tuple[str, Diff]]:
-        """With their real paths: what a relative one means is the session's folder, not ours."""
-        diffs = (item for item in request.content if isinstance(item, Diff))
-        return [(os.path.realpath(os.path.join(self._workspace.cwd, d.path)), d) for d in diffs]
+        diffs = [item for item in request.content if isinstance(item, Diff)][:MOST_PATHS]
+        real = ((self._real(diff.path), diff) for diff in diffs)
+        return [(path, diff) for path, diff in real if path is not None]
+
+    def _real(self, path: str) -> str | None:
+        """What a relative path means is the session's folder, not ours."""
+        home = os.path.expanduser("~")
+        look = Reach((*self._real_roots, home)).look
+        return claimed_path(path, cwd=self._workspace.cwd, home=home, look=look)
+
+    def _inside(self, path: str) -> str | None:
+        """The real path of a file of the workspace."""
+        real = self._real(path)
+        inside = real is not None and any(is_within(real, root) for root in self._real_roots)
+        return real if inside else None
+
+    @property
+    def _real_roots(self) -> list[str]:
+        return [os.path.realpath(root) for root in self._workspace.roots]
 
     def _remember(self, kinds: set[str], access: Access, decision: Decision) -> bool:
         """False for a yes that was meant for always, and counts once only."""

@@ -19,14 +19,17 @@ MAX_LINES = 20_000
 _Step: TypeAlias = tuple[str, int, int, int, int]
 
 
-def unified_diff(old: str, new: str, old_name: str, new_name: str) -> str:
-    """What to change in `old` to get `new`; empty when they are the same."""
+def unified_diff(
+    old: str, new: str, old_name: str, new_name: str, *, most: int | None = MAX_LINES
+) -> str:
+    """What to change in `old` to get `new`, in at most so many lines; empty when they are the
+    same."""
     if old == new:
         return ""
     lines = _hunks(_lines(old), _lines(new))
-    shown = list(islice(lines, MAX_LINES))
+    shown = list(islice(lines, most))
     if next(lines, None) is not None:
-        shown.append(f"\\ The rest is not shown: more than {MAX_LINES} lines differ\n")
+        shown.append(f"\\ The rest is not shown: more than {most} lines differ\n")
     return "".join((f"--- {old_name}\n", f"+++ {new_name}\n", *shown))
 
 

@@ -77,6 +77,8 @@ class Gate:
         self._record = record
         self._lane = Lane()
         self._early: dict[str, list[e.Event]] = {}
+        if not offered.isdisjoint(("fs/read_text_file", "fs/write_text_file")):
+            consent.look = self._current
 
     # ── files ─────────────────────────────────────────────────────────────────────────────────
 
@@ -105,8 +107,8 @@ class Gate:
         await self.consent.permit(
             self._file_access("write", seen),
             f"Write {path}" + (f" over what cannot be shown ({unseen})" if unseen else ""),
-            lambda grants: grants.take_write(real, content, before),
-            content=(Diff(str(real), content, before),),
+            lambda grants: not unseen and grants.take_write(real, content, before),
+            content=(Diff(str(real), content, before, replaces=_unseen(unseen)),),
         )
         await self._write(real, content)
 
@@ -274,6 +276,10 @@ class Gate:
         """Everything of this session that still runs ends here."""
         self.consent.cancel_all("the session ended")
         await self._providers.terminals.release_all(self.workspace)
+
+
+def _unseen(reason: str) -> str | None:
+    return f"what cannot be shown ({reason})" if reason else None
 
 
 def _title(command: TerminalCommand, cwd: str | None) -> str:

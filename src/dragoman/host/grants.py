@@ -50,13 +50,16 @@ class Grants:
 
 
 def _shows(diff: Diff, content: str, current: str | None) -> bool:
-    """Without an old text the diff is the file; with one it says what becomes of what is there.
+    """Without an old text the diff is a new file; with one it says what becomes of what is there.
 
     An agent may have made the change itself meanwhile: to write what is there changes nothing."""
     if content == current and diff.new_text in content:
         return True
+    if diff.operation is not None or diff.replaces is not None:
+        return False  # nobody has seen what would be lost
     if not diff.old_text:
-        return content == diff.new_text and (diff.old_text is None or not current)
+        is_as_shown = current is None if diff.old_text is None else not current
+        return content == diff.new_text and is_as_shown
     if current is None or current.count(diff.old_text) != 1:
         return False
     return current.replace(diff.old_text, diff.new_text) == content

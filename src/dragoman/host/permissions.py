@@ -36,6 +36,8 @@ class PermissionRequest(msgspec.Struct, kw_only=True, frozen=True):
     """What an "always" answer would remember, in a sentence; None if nothing safe can be."""
     explanation: str | None = None
     """What the agent says about it beside the title; it proves as little."""
+    cwd: str | None = None
+    """The folder a command would run in; None where there is no command."""
 
 
 class Subject(msgspec.Struct, kw_only=True, frozen=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -20,12 +20,13 @@ from dragoman.host.policy import Decision
 from dragoman.session import events as e
 from dragoman.session import facts
 from dragoman.session.facts import PermissionOption
+from dragoman.session.options import in_words
 
 OUR_OPTIONS = (
     PermissionOption("allow", "Allow once", "allow_once"),
-    PermissionOption("allow_always", "Allow always", "allow_always"),
+    PermissionOption("allow_always", "Always allow", "allow_always"),
     PermissionOption("reject", "Reject", "reject_once"),
-    PermissionOption("reject_always", "Reject always", "reject_always"),
+    PermissionOption("reject_always", "Always reject", "reject_always"),
 )
 """What we offer when it is ourselves who ask."""
 
@@ -46,6 +47,7 @@ def requested(request: PermissionRequest) -> e.PermissionRequested:
         description=request.always,
         explanation=request.explanation,
         claimed=request.claimed,
+        cwd=request.cwd,
     )
 
 
@@ -105,8 +107,15 @@ def with_consequences(
 
     return tuple(
         told(option, _FOR_ALWAYS[option.kind]) if option.kind in _FOR_ALWAYS else option
-        for option in options
+        for option in _in_words(options)
     )
+
+
+def _in_words(options: Sequence[PermissionOption]) -> Iterator[PermissionOption]:
+    """Each with what it does in our words, for those who read nothing but the JSON."""
+    for option, ours in zip(options, in_words(options), strict=True):
+        warning = ours.remark if ours.warns else None
+        yield msgspec.structs.replace(option, words=ours.words, warning=warning)
 
 
 def _consequence(rule: Rule | NoRule, claimed: bool, is_last_way: bool) -> str:

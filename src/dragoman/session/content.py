@@ -114,6 +114,8 @@ class Diff(msgspec.Struct, omit_defaults=True, tag_field="type", tag="diff"):
     patch: str | None = None
     file_type: str | None = None
     mime_type: str | None = None
+    replaces: str | None = None
+    """What is there already and is not shown, in our words: then it is no new file."""
 
     @property
     def paths(self) -> list[str]:

@@ -301,6 +301,8 @@ class PermissionRequested(Recorded, tag="permission_requested"):
     """What the agent says about the request, beside its title."""
     claimed: bool = False
     """The agent would do it itself: what stands here is its word for it, tool call or not."""
+    cwd: str | None = None
+    """The folder a command would run in; None where there is no command."""
 
     @property
     def text(self) -> str:

@@ -95,6 +95,10 @@ class PermissionOption(Fact):
     consequence: str | None = None
     """What an answer for always leads to, in our words and not the agent's: the rule that will be
     written, or that there will be none, and why."""
+    words: str | None = None
+    """What the answer does, in our words; `name` is the agent's wording and proves nothing."""
+    warning: str | None = None
+    """That `name` says something else than `kind`, or that the answer is unclear."""
 
 
 class Decision(Fact):

@@ -1,22 +1,58 @@
-"""The answers to a permission request as people are shown them: in one order, in plain words. Pure.
+"""The answers to a permission request as people are shown them: in one order, in our words. Pure.
 
-Agents offer them in any order, and some give only the kind for a name; what is sent back to the
-agent, and what is recorded, stays as it came.
+The kind of an answer decides what it does, so the kind is what a person reads, in our own words.
+The agent's label follows as a remark, and where it says something else than the kind, the remark
+says so. What is sent back to the agent, and what is recorded, stays as it came.
+
+`web/src/core/options.ts` does the same for the page; a test holds the two together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
+from dragoman.safe_text import reveal
 from dragoman.session.facts import PermissionOption
 
-_PLAIN = {
-    "allow_once": "Allow",
+_WORDS = {
+    "allow_once": "Allow once",
     "allow_always": "Always allow",
     "reject_once": "Reject",
     "reject_always": "Always reject",
 }
-_ORDER = list(_PLAIN)
+_ORDER = list(_WORDS)
+UNKNOWN, UNCLEAR = "Unknown answer", "Unclear answer"
+# Labels that say no more than our words do.
+_SAME = {
+    "allow_once": ("allow once", "allow"),
+    "allow_always": ("always allow", "allow always"),
+    "reject_once": ("reject", "reject once"),
+    "reject_always": ("always reject", "reject always"),
+}
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One answer for a person: `words` are ours, and `remark` tells what the agent calls it.
+
+    With `warns` the remark must be read: the label says something else than the answer does.
+    """
+
+    id: str
+    kind: str
+    words: str
+    remark: str = ""
+    warns: bool = False
+    consequence: str | None = None
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        return f"{self.words} ({self.remark})" if self.remark else self.words
 
 
 def in_order(options: Iterable[PermissionOption]) -> list[PermissionOption]:
@@ -25,11 +61,179 @@ def in_order(options: Iterable[PermissionOption]) -> list[PermissionOption]:
     return sorted(options, key=_place)
 
 
-def plain_name(option: PermissionOption) -> str:
-    """What it is called; a name that is only the kind, or nothing, is put into words."""
-    name = option.name.strip()
-    return _PLAIN.get(option.kind, option.kind) if name in ("", option.kind) else name
+def as_shown(options: Iterable[PermissionOption]) -> list[Shown]:
+    """The answers in their order, no two of which read the same."""
+    return in_words(in_order(options))
+
+
+def in_words(options: Sequence[PermissionOption]) -> list[Shown]:
+    """The answers as they came, no two of which read the same."""
+    kinds = Counter(option.kind for option in options)
+    names = Counter((option.kind, _label(option.name)) for option in options)
+    ids = Counter(option_id for option_id, _ in {(option.id, option.kind) for option in options})
+
+    def shown(option: PermissionOption) -> Shown:
+        clear = ids[option.id] == 1
+        return _shown(
+            option,
+            alone=kinds[option.kind] == 1 and option.kind in _WORDS and clear,
+            known_by_name=names[option.kind, _label(option.name)] == 1,
+            clear=clear,
+        )
+
+    return [shown(option) for option in options]
+
+
+def _shown(option: PermissionOption, *, alone: bool, known_by_name: bool, clear: bool) -> Shown:
+    words = _WORDS.get(option.kind, UNKNOWN) if clear else UNCLEAR
+    called = _called(option, alone=alone, known_by_name=known_by_name)
+    warning = _warning(option, clear=clear)
+    parts = [part for part in (called, warning) if part]
+    return Shown(option.id, option.kind, words, ", ".join(parts), bool(warning), option.consequence)
+
+
+def _called(option: PermissionOption, *, alone: bool, known_by_name: bool) -> str:
+    """What the agent calls it, where that says more; two of a kind differ in nothing else."""
+    label = _label(option.name)
+    if alone and _says_the_same(option.name, option.kind):
+        return ""
+    name = f"the agent calls this “{label}”" if label else "the agent gives this no name"
+    return name if known_by_name else f"{name} and knows it as “{_label(option.id)}”"
+
+
+def _warning(option: PermissionOption, *, clear: bool) -> str:
+    if not clear:
+        return "but uses the same id for another answer: what it does is up to the agent"
+    if option.kind not in _WORDS:
+        kind = _label(option.kind)
+        return f"its kind “{kind}” is not known here: what it does is up to the agent"
+    meaning = contradiction(option.name, option.kind)
+    return "" if meaning is None else f"but {meaning}"
+
+
+_LONGEST = 240
+_BLANKS = " \t\r\n"
+
+
+def _label(text: str) -> str:
+    """The agent's wording on one line, nothing hidden, and of a long one both ends."""
+    text = text.strip(_BLANKS)
+    if len(text) > _LONGEST:
+        text = f"{text[:160]} … {len(text) - 220} characters … {text[-60:]}"
+    return reveal(text).replace("“", "'").replace("”", "'")
+
+
+def _says_the_same(name: str, kind: str) -> bool:
+    name = name.strip(_BLANKS)
+    if not name:
+        return True
+    is_plain = re.fullmatch(r"[A-Za-z_ -]+", name) is not None
+    return is_plain and (
+        name == kind or any(" ".join(words) in _SAME.get(kind, ()) for words in _readings(name))
+    )
+
+
+# ── what a label says ─────────────────────────────────────────────────────────────────────────
+
+
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_YES = _words_of(
+    "accept accepted agree allow allowed approve approved authorise authorised authorize "
+    "authorized confirm enable grant ok okay permit sure trust y yeah yep yes"
+)
+_MAYBE_YES = _words_of("apply continue execute go proceed run")
+_NO = _words_of(
+    "abort block cancel decline declined denied deny disallow disapprove dismiss forbid n "
+    "nevermind no none nope nothing prevent refuse refused reject rejected skip"
+)
+_NOT = _words_of("cannot cant dont never not stop wont")
+_ASKING = _words_of(
+    "approval ask asked asking confirmation prompt prompting prompts questions remind"
+)
+_once = re.compile(r"\b(?:once|one time|this time|just this|only this|just now)\b")
+_lasting = re.compile(
+    r"\b(?:always|forever|permanent|permanently|every time|from now on|all future|remember|never)\b"
+)
+_for_a_while = re.compile(
+    r"\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?(?:session|conversation|chat|turn)\b"
+    r"|\b(?:today|temporary|temporarily)\b"
+)
+# Letters of other scripts that look like these.
+_LOOKALIKES = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u0578\u03b9\u03bf\u03b1\u03bd"
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0391\u0392\u0395\u0399\u039a\u039d\u039f\u03a4",
+    "aeopcyxijsdnioavABEKMHOPCTXABEIKNOT",
+)
+_spelt_out = re.compile(r"\b([a-zA-Z]) (?=[a-zA-Z]\b)", re.ASCII)
+_humps = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_separators = re.compile(
+    "[\\x00-\\x20!-&(-/:-@\\[-`{-~\u00b7\u2010-\u2015\u2022\u2026\u2028\u2029]+"
+)
+
+
+def contradiction(label: str, kind: str) -> str | None:
+    """What an answer of this kind does, if its label says something else; None if it does not.
+
+    Knows English words alone, in many spellings: a help for the eye, never what decides.
+    """
+    if kind not in _WORDS:
+        return None
+    readings = list(_readings(label))
+    senses = frozenset[str]().union(*map(_senses, readings))
+    allows = kind.startswith("allow")
+    if ("no" if allows else "yes") in senses:
+        return "it allows" if allows else "it rejects"
+    if kind.endswith("_always"):
+        limited = "while" in senses or ("once" in senses and "always" not in senses)
+        return "it is meant for always" if limited else None
+    lasting = senses & {"while", "always"} and "once" not in senses
+    return "it is meant for once" if lasting else None
+
+
+def _readings(label: str) -> Iterator[Sequence[str]]:
+    """The label as words: as it is written, and with `allowOnce` taken for two."""
+    text = unicodedata.normalize("NFKD", label[:2000]).translate(_LOOKALIKES)
+    yield _words(_spelt_out.sub(r"\1", _separators.sub(" ", text)))
+    yield _words(_humps.sub(" ", text))
+
+
+def _words(text: str) -> Sequence[str]:
+    # What is left beside letters is a mark on one, or nothing that can be seen.
+    return re.sub("[^a-z ]", "", _separators.sub(" ", text.lower())).split()
+
+
+def _senses(words: Sequence[str]) -> frozenset[str]:
+    """yes, no, once, while, always: whatever of these the words say."""
+    text = " ".join(words)
+    found = {
+        sense
+        for sense, pattern in (("once", _once), ("while", _for_a_while))
+        if pattern.search(text)
+    }
+    if _lasting.search(text):
+        found.add("always")
+    denied = ""
+    for word in words:
+        if word in _ASKING and denied:
+            found.add("always")  # "and don't ask again"
+            denied = ""
+        elif word in _NOT or word == "without":
+            denied = word
+        elif word in _YES or word in _NO:
+            found.add("no" if (word in _NO) != (denied in _NOT) else "yes")
+            denied = ""
+        elif word in _MAYBE_YES and denied in _NOT:
+            found.add("no")
+            denied = ""
+    if denied in _NOT:
+        found.add("no")
+    if not found & {"yes", "no"} and not _MAYBE_YES.isdisjoint(words):
+        found.add("yes")
+    return frozenset(found)
 
 
 def _place(option: PermissionOption) -> int:
-    return _ORDER.index(option.kind) if option.kind in _PLAIN else len(_ORDER)
+    return _ORDER.index(option.kind) if option.kind in _WORDS else len(_ORDER)

@@ -447,6 +447,7 @@ def _permission_requested(state: SessionState, event: e.PermissionRequested) -> 
         description=event.description,
         explanation=event.explanation,
         claimed=event.claimed,
+        cwd=event.cwd,
     )
     _turn_waits(state)
 

@@ -241,6 +241,7 @@ class PendingPermission(msgspec.Struct, omit_defaults=True, tag_field="kind", ta
     description: str | None = None
     explanation: str | None = None
     claimed: bool = False
+    cwd: str | None = None
 
 
 class PendingElicitation(msgspec.Struct, omit_defaults=True, tag_field="kind", tag="elicitation"):

@@ -13,6 +13,7 @@ import msgspec
 from dragoman.session import content as c
 from dragoman.session import events as e
 from dragoman.session import facts as f
+from dragoman.session.options import in_words
 from dragoman.session.state import Terminal
 from dragoman.ui_stream.chunks import Json
 
@@ -92,7 +93,13 @@ def _tool_item(item: c.ToolContent) -> Json:
 
 def _diff(item: c.Diff) -> Json:
     if item.operation is None:
-        return given(type="diff", path=item.path, oldText=item.old_text, newText=item.new_text)
+        return given(
+            type="diff",
+            path=item.path,
+            oldText=item.old_text,
+            newText=item.new_text,
+            replaces=item.replaces,
+        )
     change = given(
         operation=item.operation,
         path=item.path,
@@ -101,7 +108,7 @@ def _diff(item: c.Diff) -> Json:
         mimeType=item.mime_type,
     )
     patch = None if item.patch is None else {"format": "git_patch", "text": item.patch}
-    return given(type="diff", path=item.path, changes=[change], patch=patch)
+    return given(type="diff", path=item.path, changes=[change], patch=patch, replaces=item.replaces)
 
 
 def locations(places: Sequence[c.Location]) -> list[Json]:
@@ -183,8 +190,16 @@ def tokens(found: f.TokenUsage) -> Json:
 
 def permission_options(options: Sequence[f.PermissionOption]) -> list[Json]:
     return [
-        given(optionId=o.id, name=o.name, kind=o.kind, consequence=o.consequence, _meta=o.meta)
-        for o in options
+        given(
+            optionId=o.id,
+            name=o.name,
+            kind=o.kind,
+            words=ours.words,
+            warning=ours.remark if ours.warns else None,
+            consequence=o.consequence,
+            _meta=o.meta,
+        )
+        for o, ours in zip(options, in_words(options), strict=True)
     ]
 
 

@@ -369,6 +369,7 @@ def _call_for(event: e.PermissionRequested) -> ToolCall:
         operation=event.operation,
         paths=event.paths or None,
         argv=event.argv,
+        cwd=event.cwd,
     )
     return ToolCall(
         id=f"permission:{event.request_id}",

@@ -132,6 +132,7 @@ def _permission(event: e.PermissionRequested) -> Json:
         operation=event.operation,
         paths=event.paths or None,
         argv=event.argv,
+        cwd=event.cwd,
         content=acp_json.tool_content(event.content) or None,
     )
 

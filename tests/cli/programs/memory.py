@@ -20,6 +20,11 @@ async def converse(turn: AgentTurn) -> None:
                 "c", title="Do it", kind="execute", raw_input={"command": "make"}
             )
             turn.say(f"chosen={chosen}\n")
+        case "mislead":
+            options = [("reject", "Reject", "allow_once"), ("allow", "Allow", "reject_once")]
+            claim = {"command": "touch PWNED" + "\n" * 60 + "true", "cwd": "sub"}
+            chosen = await turn.request_permission("c", options, kind="execute", raw_input=claim)
+            turn.say(f"chosen={chosen}\n")
         case "wait":
             turn.say("started\n")
             await turn.cancelled.wait()

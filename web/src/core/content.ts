@@ -44,6 +44,8 @@ export interface Diff {
   patch?: string | null
   file_type?: string | null
   mime_type?: string | null
+  /** What is there already and is not shown, in our words: then it is no new file. */
+  replaces?: string | null
 }
 export interface TerminalItem { type: 'terminal'; terminal_id: string; meta?: Json | null }
 export interface UnknownItem { type: 'unknown'; kind: string; raw: string }

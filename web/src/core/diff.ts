@@ -20,6 +20,8 @@ export interface FileDiff {
   unchanged: boolean
   /** What is done to the file, where that is more than a change of its text. */
   note: string
+  /** Too large to compare: the rows only count the lines. */
+  large: boolean
   rows: DiffRow[]
 }
 
@@ -39,10 +41,21 @@ export function diffRows(diff: Diff): FileDiff {
   return file
 }
 
+/** For whoever has to judge it: what is too large to compare is all removed and all added. */
+export function askedRows(diff: Diff): FileDiff {
+  const file = diffRows(diff)
+  if (!file.large) return file
+  const rows = [...file.rows]
+  const linesOf = (text: string) => (text === '' ? [] : text.replace(/\n$/, '').split('\n'))
+  linesOf(diff.old_text ?? '').forEach((text, at) => rows.push({ sign: '-', text, old: at + 1, new: null }))
+  linesOf(diff.new_text).forEach((text, at) => rows.push({ sign: '+', text, old: null, new: at + 1 }))
+  return { ...file, rows }
+}
+
 function compared(diff: Diff): FileDiff {
   const before = diff.old_text ?? ''
   const after = diff.new_text
-  const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.old_text == null, unchanged: diff.operation == null && diff.old_text === after, note: '', rows: [] }
+  const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.old_text == null && diff.replaces == null, unchanged: diff.operation == null && diff.old_text === after, note: '', large: false, rows: [] }
   if (diff.operation != null) return patched(file, diff, diff.operation)
   if (before.length + after.length > MAX_CHARS) return replaced(file, before, after)
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT, timeout: MAX_MS })
@@ -55,16 +68,19 @@ const NOTES: Record<string, string> = { add: '', modify: '', delete: 'deleted', 
 
 /** Told as what is done to the file, and perhaps as a patch. */
 function patched(file: FileDiff, diff: Diff, operation: string): FileDiff {
-  file.created = operation === 'add'
+  file.created = operation === 'add' && diff.replaces == null
   const note = NOTES[operation] ?? operation
   file.note = diff.old_path != null && diff.old_path !== diff.path ? `${note} from ${diff.old_path}` : note
-  for (const hunk of hunksOf(diff.patch ?? '')) addHunk(file, hunk)
+  const hunks = hunksOf(diff.patch ?? '')
+  for (const hunk of hunks) addHunk(file, hunk)
+  // What is no patch is shown as it came: it is all there is to judge.
+  if (hunks.length === 0 && diff.patch) file.rows = diff.patch.split('\n').map((text) => ({ sign: ' ', text, old: null, new: null }))
   return file
 }
 
 function hunksOf(patch: string): Hunk[] {
   const hunks: Hunk[] = []
-  for (const line of patch.slice(0, MAX_CHARS).split('\n')) {
+  for (const line of patch.split('\n')) {
     const head = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/.exec(line)
     if (head) hunks.push({ oldStart: Number(head[1]), newStart: Number(head[2]), lines: [] })
     else if (/^[-+ ]/.test(line)) hunks.at(-1)?.lines.push(line)
@@ -90,5 +106,5 @@ function addHunk(file: FileDiff, hunk: Hunk): void {
 function replaced(file: FileDiff, before: string, after: string): FileDiff {
   const [gone, come] = [before.split('\n'), after.split('\n')]
   const note = `too large to compare: ${gone.length} lines before, ${come.length} after`
-  return { ...file, added: come.length, removed: gone.length, rows: [{ sign: '@', text: note, old: null, new: null }] }
+  return { ...file, added: come.length, removed: gone.length, large: true, rows: [{ sign: '@', text: note, old: null, new: null }] }
 }

@@ -111,6 +111,7 @@ export interface PermissionRequested extends Recorded {
   description?: string | null
   explanation?: string | null
   claimed?: boolean
+  cwd?: string | null
 }
 export interface PermissionSettled extends Recorded {
   type: 'permission_settled'

@@ -27,6 +27,13 @@ export interface TokenUsage extends Fact {
   cached_read?: number | null
   cached_write?: number | null
 }
-/** The consequence is what an answer for always leads to, in our words. */
-export interface PermissionOption extends Fact { id: string; name: string; kind: string; consequence?: string | null }
+/** `name` is the agent's wording; the rest is ours. Read them by `asShown`. */
+export interface PermissionOption extends Fact {
+  id: string
+  name: string
+  kind: string
+  consequence?: string | null
+  words?: string | null
+  warning?: string | null
+}
 export interface Decision extends Fact { effect: string; reason: string; rule?: Json | null }

@@ -255,6 +255,7 @@ class Step {
       description: event.description ?? null,
       explanation: event.explanation ?? null,
       claimed: event.claimed ?? false,
+      cwd: event.cwd ?? null,
     })
     this.askedAbout(event.tool_call_id)
     this.turnWaits()

@@ -105,6 +105,8 @@ export interface PendingPermission {
   explanation: string | null
   /** The agent would do it itself: what stands here is its word for it. */
   claimed: boolean
+  /** The folder a command would run in; null where there is no command. */
+  cwd: string | null
 }
 export interface PendingElicitation {
   kind: 'elicitation'

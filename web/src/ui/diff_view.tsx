@@ -1,10 +1,12 @@
 // A change to a file, drawn line by line with + and −. Static: no editor for each diff of a thread.
 
-import { memo, useMemo, useState } from 'react'
+import { memo, useMemo, useState, type ReactNode } from 'react'
 import type { Diff } from '../core/content'
-import { diffRows, type DiffRow, type FileDiff } from '../core/diff'
+import { askedRows, diffRows, type DiffRow, type FileDiff } from '../core/diff'
+import { bothEnds, isEmpty, type Part } from '../core/excerpt'
 import { within } from '../core/format'
 import { visibleLine } from '../core/visible'
+import { LeftRow, useEnds } from './ends'
 import { Icon } from './icons'
 import { Plain } from './plain'
 
@@ -34,17 +36,44 @@ export const DiffView = memo(function DiffView({ diff, cwd, whole = false, onLin
   const rows = file.rows.slice(0, shown)
   const rest = file.rows.length - rows.length
   return (
+    <DiffFrame diff={diff} file={file} cwd={cwd}>
+      {rows.length > 0 && <DiffTable parts={rows.map((row) => ({ row }))} onLine={onLine} />}
+      {rest > 0 && <button type="button" className="more" onClick={() => setShown(shown + MORE_ROWS)}>Show {Math.min(rest, MORE_ROWS)} more lines</button>}
+    </DiffFrame>
+  )
+})
+
+/** A change that someone has to judge: both ends at once, and no line that goes on out of sight. */
+export const AskedDiff = memo(function AskedDiff({ diff, cwd }: { diff: Diff; cwd: string }) {
+  const file = useMemo(() => askedRows(diff), [diff])
+  const { parts, more } = useEnds(file.rows, emptinessOf)
+  const [whole, setWhole] = useState(false)
+  const cut = !whole && file.rows.some(({ text }) => bothEnds(text) !== bothEnds(text, true))
+  return (
+    <DiffFrame diff={diff} file={file} cwd={cwd}>
+      {diff.replaces && <p className="replaces"><Icon name="alert" /> <span>It replaces <Plain text={diff.replaces} /></span></p>}
+      {parts.length > 0 && <DiffTable parts={parts} more={more} shorten={!whole} />}
+      {cut && <button type="button" className="more" onClick={() => setWhole(true)}>Show long lines whole</button>}
+    </DiffFrame>
+  )
+})
+
+function emptinessOf({ sign, text }: DiffRow): string | null {
+  return sign !== '@' && isEmpty(text) ? sign : null
+}
+
+function DiffFrame({ diff, file, cwd, children }: { diff: Diff; file: FileDiff; cwd: string; children: ReactNode }) {
+  return (
     <figure className="diff">
       <figcaption>
         <Icon name="file" /> <span className="path"><Plain text={within(diff.path, cwd)} /></span>
         {file.note && <span className="tag"><Plain text={file.note} /></span>}
         <DiffCounts file={file} />
       </figcaption>
-      {rows.length > 0 && <DiffTable rows={rows} onLine={onLine} />}
-      {rest > 0 && <button type="button" className="more" onClick={() => setShown(shown + MORE_ROWS)}>Show {Math.min(rest, MORE_ROWS)} more lines</button>}
+      {children}
     </figure>
   )
-})
+}
 
 const SIGNS = { '+': 'added', '-': 'removed', ' ': 'kept', '@': 'gap' } as const
 const SAID = { '+': 'added', '-': 'removed', ' ': '', '@': '' } as const
@@ -54,23 +83,37 @@ function lineOf(row: DiffRow): string {
   return visibleLine(row.sign === ' ' ? row.text.replace(/\r$/, '') : row.text)
 }
 
-export function DiffTable({ rows, onLine }: { rows: DiffRow[]; onLine?: ((row: DiffRow) => void) | undefined }) {
+interface TableProps {
+  parts: Part<DiffRow>[]
+  onLine?: ((row: DiffRow) => void) | undefined
+  more?: () => void
+  shorten?: boolean
+}
+
+function DiffTable({ parts, onLine, more = () => undefined, shorten = false }: TableProps) {
   return (
     <div className="difftable" role="group" aria-label="Changed lines" tabIndex={0}>
       <div className="lines">
-        {rows.map((row, at) => (
-          <div key={at} className={`line ${SIGNS[row.sign]}`}>
-            <span className="number">{row.new ?? row.old ?? ''}</span>
-            <span className="sign" aria-label={SAID[row.sign]}>{row.sign === '-' ? '−' : row.sign === '@' ? '⋯' : row.sign}</span>
-            <span className="text">{lineOf(row) || ' '}</span>
-            {onLine && row.sign !== '@' && (
-              <button type="button" className="ghost note" aria-label={`Comment on line ${row.new ?? row.old ?? ''}`} onClick={() => onLine(row)}>
-                <Icon name="plus" />
-              </button>
-            )}
-          </div>
-        ))}
+        {parts.map((part, at) => 'left' in part
+          ? <div key={at} className="line gap"><LeftRow left={part.left} more={more} /></div>
+          : <Line key={at} row={part.row} onLine={onLine} shorten={shorten} />)}
       </div>
+    </div>
+  )
+}
+
+function Line({ row, onLine, shorten }: { row: DiffRow; onLine: TableProps['onLine']; shorten: boolean }) {
+  const text = lineOf(row)
+  return (
+    <div className={`line ${SIGNS[row.sign]}`}>
+      <span className="number">{row.new ?? row.old ?? ''}</span>
+      <span className="sign" aria-label={SAID[row.sign]}>{row.sign === '-' ? '−' : row.sign === '@' ? '⋯' : row.sign}</span>
+      <span className="text">{(shorten ? bothEnds(text) : text) || ' '}</span>
+      {onLine && row.sign !== '@' && (
+        <button type="button" className="ghost note" aria-label={`Comment on line ${row.new ?? row.old ?? ''}`} onClick={() => onLine(row)}>
+          <Icon name="plus" />
+        </button>
+      )}
     </div>
   )
 }

