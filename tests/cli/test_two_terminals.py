@@ -86,7 +86,8 @@ def test_a_question_is_listed_and_answered_by_a_command(user: Dragoman) -> None:
                 " in its words: Do it"
                 " allow_once Allow once"
                 " allow_always Always allow"
-                f" from now on: allow running exactly make in the folder {user.workspace} for memo in this"
+                " from now on: allow running exactly make in the folder"
+                f" {user.workspace} for memo in this"
                 " project; the agent may keep it in its own way"
                 " reject_once Reject"
             ).split()
@@ -134,7 +135,8 @@ def test_always_from_another_window_is_a_stored_rule_that_can_be_revoked(user: D
         one.wait_for("chosen=always")
         assert one.exit_code() == 0
     [rule] = json.loads(user("policy", "list", "--json").out)
-    assert rule["sentence"] == "allow running exactly make for memo in this project"
+    where = f"in the folder {user.workspace} for memo in this project"
+    assert rule["sentence"] == f"allow running exactly make {where}"
     assert "chosen=allow" in user("--session", "s", "ask").out
     assert user("policy", "revoke", rule["id"]).out == f"revoked {rule['id']}\n"
     assert json.loads(user("policy", "list", "--json").out) == []
