@@ -22,8 +22,8 @@ from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
 from dragoman.hub.outages import told_of_outages
 from dragoman.session import events as e
-from dragoman.store.postgres import link, writer
-from dragoman.store.postgres.outbox import Outbox
+from dragoman.store.outbox import Outbox
+from dragoman.store.postgres import writer
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import Batch, Lease
 from dragoman.testing import ScriptedAgent
@@ -97,7 +97,7 @@ async def test_a_hub_that_is_closed_meanwhile_leaves_all_of_it_to_the_next(
 ) -> None:
     monkeypatch.setattr(recording, "SEAL_SECONDS", 1.0)
     monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
-    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.5)
     talker = Talker()
     async with cable_to(empty_database()) as cable:
         async with hub_on(cable, tmp_path, ScriptedAgent(talker.speak)) as hub:
@@ -183,7 +183,7 @@ async def test_what_another_host_asks_for_is_answered_only_when_it_is_on_record(
 async def test_whoever_looks_is_told_within_seconds_that_it_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.5)
     talker = Talker()
     told: list[str] = []
     async with (
@@ -209,7 +209,7 @@ async def test_whoever_looks_is_told_within_seconds_that_it_is_away(
 async def test_readers_wait_however_long_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.1)
     agent = ScriptedAgent([say("yes")])
     async with (
         cable_to(empty_database()) as cable,

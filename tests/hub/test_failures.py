@@ -12,7 +12,7 @@ from support.clients import until
 from support.hubs import TestLauncher, hub_with, seen_until, stored
 from support.peers import soon
 
-from dragoman.errors import CommandRefused, DragomanError, LeaseLost, StoreAway, StoreFull
+from dragoman.errors import CommandRefused, DragomanError, LeaseLost, StoreAway, StoreCorrupt
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.inbox import ask_owner
@@ -118,7 +118,9 @@ async def test_a_command_whose_fate_cannot_be_asked_for_is_unsure(tmp_path: Path
         assert len(await store.take([lease])) == 1, "nobody could have carried it out"
 
 
-async def test_a_full_disk_ends_the_turn_and_is_told(tmp_path: Path) -> None:
+async def test_a_store_that_refuses_a_session_ends_its_turn_and_that_is_told(
+    tmp_path: Path,
+) -> None:
     async def talks_until_cancelled(turn: AgentTurn) -> None:
         while not turn.cancelled.is_set():
             turn.say("x")
@@ -131,10 +133,10 @@ async def test_a_full_disk_ends_the_turn_and_is_told(tmp_path: Path) -> None:
             live = await hub.create("it", str(tmp_path))
             turn = await live.prompt("go on")
             await seen_until(hub.watch(live.id), e.AgentMessage)
-            faulty.error = StoreFull(str(tmp_path), "there is no room on the disk")
-            with pytest.raises(StoreFull, match="no room"):
+            faulty.error = StoreCorrupt(str(tmp_path), "the database is damaged")
+            with pytest.raises(StoreCorrupt, match="damaged"):
                 await soon(seen_until(hub.watch(live.id), e.TurnEnded))
-            with pytest.raises(StoreFull):
+            with pytest.raises(StoreCorrupt):
                 await soon(turn)
             faulty.error = None
             # What was acknowledged is there, and the session can be used again.
@@ -142,7 +144,9 @@ async def test_a_full_disk_ends_the_turn_and_is_told(tmp_path: Path) -> None:
             assert again.state.turn is None
 
 
-async def test_a_turn_that_a_full_disk_cut_is_ended_once_there_is_room(tmp_path: Path) -> None:
+async def test_a_turn_that_was_cut_since_it_was_refused_is_ended_with_that_reason(
+    tmp_path: Path,
+) -> None:
     async def waits(turn: AgentTurn) -> None:
         await turn.cancelled.wait()
 
@@ -152,7 +156,7 @@ async def test_a_turn_that_a_full_disk_cut_is_ended_once_there_is_room(tmp_path:
         async with Hub(faulty, launcher) as hub:
             live = await hub.create("it", str(tmp_path))
             await hub.send(live.id, c.Prompt("go on"))
-            faulty.error = StoreFull(str(tmp_path), "there is no room on the disk")
+            faulty.error = StoreCorrupt(str(tmp_path), "the database is damaged")
             await live.session.cancel()
             await until(lambda: live.id not in hub.live)
             await hub.lives.left(live.id)
@@ -161,7 +165,10 @@ async def test_a_turn_that_a_full_disk_cut_is_ended_once_there_is_room(tmp_path:
             assert await store.owner(live.id) == hub.owner, "nobody else would put it right"
             faulty.error = None
             await hub.chores.recover()
-            assert (await stored_state(store, live.id)).turn is None
+            ended = await stored_state(store, live.id)
+            assert ended.turn is None
+            reason = "interrupted: the session could not be recorded: the database is damaged"
+            assert ended.turns[-1].error == reason
             assert (await hub.record(live.id)).status == "interrupted"
             assert await store.owner(live.id) is None
 
@@ -179,7 +186,7 @@ async def test_a_store_that_fails_while_a_session_leaves_does_not_take_the_agent
             leaves.recording.refresh()
             await asyncio.sleep(0)
             hub.lives.put_down(leaves)
-            faulty.error = StoreFull(str(tmp_path), "there is no room on the disk")
+            faulty.error = StoreCorrupt(str(tmp_path), "the database is damaged")
             faulty.go_on.set()
             await hub.lives.left(leaves.id)
             assert stays.running.users == 1

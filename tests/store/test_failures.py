@@ -1,4 +1,4 @@
-"""When disk or database fail: an error for each one who waits, and nothing acknowledged."""
+"""When disk or database fail: what was taken is kept and written later, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from store.faults import Disk, failing_disk
-from store.stores import batch, begin, fill, on_disk, record, whole
+from store.postgres.stores import outboxes, until
+from store.stores import YOU, batch, begin, body, fill, on_disk, record, whole
 
-from dragoman.errors import StoreCorrupt, StoreError, StoreFull
-from dragoman.store import database
-from dragoman.store.records import SessionFilter
+from dragoman.errors import StoreAway, StoreCorrupt, StoreFull
+from dragoman.store import database, mirror, writer
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -22,43 +22,53 @@ def fail(disk: Disk, how: str) -> None:
     disk.full, disk.broken = how == "full", how if how != "full" else ""
 
 
+# Where a file is closed, SQLite has nobody to tell of a disk that fails.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("how", ["full", "write", "sync"])
-async def test_a_disk_that_fails_loses_nothing_that_was_acknowledged(
-    tmp_path: Path, how: str
+async def test_a_disk_that_fails_costs_nothing_and_is_an_outage(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with failing_disk() as disk:
         async with on_disk(tmp_path) as store:
             leases = [await begin(store, name) for name in ("a", "b", "c")]
             for lease in leases:
                 await store.append(lease, batch(1, 10))
+            assert store.away is None
             fail(disk, how)
-            calls = [store.append(lease, batch(11, 10)) for lease in leases]
-            results = await asyncio.gather(*calls, return_exceptions=True)
-            assert [type(each) for each in results] == [
-                StoreFull if how == "full" else StoreError
-            ] * 3
-            assert disk.failed > 0
-            with pytest.raises(StoreError):
+            appends = [asyncio.create_task(store.append(lease, batch(11, 10))) for lease in leases]
+            await until(lambda: store.away is not None)
+            assert store.away is not None
+            sentence = "there is no room left" if how == "full" else "the disk failed"
+            assert store.away.startswith(sentence)
+            with pytest.raises(StoreFull if how == "full" else StoreAway, match=sentence):
                 await store.create_session(record("new"))
-            # What is there can still be read, and nothing of what failed is.
+            # What is there can still be read, and nothing of what waits is.
             assert [len(await whole(store, name)) for name in ("a", "b", "c")] == [10, 10, 10]
+            assert not any(append.done() for append in appends)
+            assert not store.has_kept("a", 20), "the outbox is on the same disk"
             fail(disk, "")
+            await asyncio.gather(*appends)
+            assert store.away is None
             for lease in leases:
-                await store.append(lease, batch(11, 5))
+                await store.append(lease, batch(21, 5))
     async with on_disk(tmp_path) as store:
         for name in ("a", "b", "c"):
-            assert [event.seq for event in await whole(store, name)] == list(range(1, 16))
+            assert [event.seq for event in await whole(store, name)] == list(range(1, 26))
         assert await store.session("new") is None
+    for said in ("what happens meanwhile is kept", "the outbox does not take", "is back after"):
+        assert caplog.text.count(said) == 1
 
 
-async def test_the_sentence_says_what_is_the_matter(tmp_path: Path) -> None:
+async def test_an_outage_ends_though_nothing_waits_any_more(tmp_path: Path) -> None:
     with failing_disk() as disk:
         async with on_disk(tmp_path) as store:
-            lease = await begin(store)
             fail(disk, "full")
             with pytest.raises(StoreFull, match=r"dragoman\.db: there is no room left"):
-                await store.append(lease, batch(1))
+                await store.create_session(record())
+            assert store.away is not None
             fail(disk, "")
+            await until(lambda: store.away is None)
+            await store.create_session(record())
 
 
 async def test_a_full_disk_under_the_mirror_alone_fails_nothing(
@@ -77,6 +87,21 @@ async def test_a_full_disk_under_the_mirror_alone_fails_nothing(
     assert len(lines) == 7
 
 
+async def test_a_mirror_that_was_behind_catches_up_though_nothing_new_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(mirror, "AGAIN_SECONDS", 0.05)
+    async with on_disk(tmp_path) as store:
+        (tmp_path / "sessions").write_text("in the way")
+        lease = await begin(store)
+        await store.append(lease, batch(1, 5))
+        await until(lambda: "the mirror of session s is behind" in caplog.text)
+        (tmp_path / "sessions").unlink()
+        path = tmp_path / "sessions" / "s.jsonl"
+        await until(lambda: path.exists() and path.read_bytes().count(b"\n") == 6)
+    assert caplog.text.count("is behind") == 1
+
+
 def locker(path: Path) -> subprocess.Popen[bytes]:
     """Another process that holds the database locked until its input ends."""
     command = [sys.executable, str(PROGRAMS / "locker.py"), str(path / "dragoman.db")]
@@ -86,21 +111,122 @@ def locker(path: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-async def test_a_database_that_another_process_keeps_locked_is_an_error_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.6)
+    monkeypatch.setattr(writer, "LOCKED_SECONDS", 0.1)
+    monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_comes_while_another_process_keeps_it_locked_is_kept_and_written_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
+    async with on_disk(tmp_path) as store:
+        leases = [await begin(store, name) for name in ("a", "b")]
+        for lease in leases:
+            await store.append(lease, batch(1))
+        command = await store.send("a", b"x")
+        await store.take(leases)
+        with locker(tmp_path) as other:
+            appends = [
+                asyncio.create_task(store.append(lease, batch(seq, 2)))
+                for seq in range(2, 40, 2)
+                for lease in leases
+            ]
+            settled = asyncio.create_task(store.settle(command, b"done"))
+            await until(lambda: store.has_kept("a", 39) and store.has_kept("b", 39))
+            assert store.away is not None
+            assert store.away.startswith("another process has kept the database locked")
+            assert store.holds_undelivered
+            assert len(outboxes(tmp_path)) == 1
+            with pytest.raises(StoreAway, match="locked for too long"):
+                await store.create_session(record("never"))
+            assert len(await whole(store, "a")) == 1
+            assert not any(append.done() for append in (*appends, settled))
+            other.communicate(timeout=30)
+        await asyncio.gather(*appends)
+        await settled
+        assert (await store.outcome(command)).body == b"done"
+        for name in ("a", "b"):
+            expected = [body(seq) for seq in range(1, 40)]
+            assert [event.body for event in await whole(store, name)] == expected
+        assert (store.away, store.holds_undelivered, outboxes(tmp_path)) == (None, False, [])
+    assert caplog.text.count("what happens meanwhile is kept") == 1
+    assert (tmp_path / "sessions" / "a.jsonl").read_bytes().count(b"\n") == 40
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_one_that_is_closed_while_it_is_locked_leaves_it_to_the_next(tmp_path: Path) -> None:
+    async with on_disk(tmp_path) as store:
+        lease = await begin(store)
+        with locker(tmp_path) as other:
+            appended = asyncio.create_task(store.append(lease, batch(1, 4)))
+            await until(lambda: store.has_kept("s", 4))
+            await store.aclose()
+            with pytest.raises(StoreAway, match="locked"):
+                await appended
+            other.communicate(timeout=30)
+        assert len(outboxes(tmp_path)) == 1
+    async with on_disk(tmp_path) as store:
+        assert [event.body for event in await whole(store)] == [body(seq) for seq in range(1, 5)]
+        assert outboxes(tmp_path) == []
+        await store.append(lease, batch(5))
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_was_kept_for_a_session_that_another_process_took_is_set_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with on_disk(tmp_path) as store:
         lease = await begin(store)
         await store.append(lease, batch(1))
         with locker(tmp_path) as other:
-            with pytest.raises(StoreError, match="kept the database locked for too long"):
-                await store.append(lease, batch(2))
-            assert len(await whole(store)) == 1
-            assert len(await store.sessions(SessionFilter())) == 1
+            appended = asyncio.create_task(store.append(lease, batch(2, 2)))
+            await until(lambda: store.has_kept("s", 3))
+            await store.aclose()
+            with pytest.raises(StoreAway):
+                await appended
             other.communicate(timeout=30)
-        await store.append(lease, batch(2))
+    kept, hidden = tmp_path / "outbox", tmp_path / "hidden"
+    kept.rename(hidden)
+    async with on_disk(tmp_path) as store:
+        new = await store.acquire("s", YOU, seconds=60, gone=lambda _: True)
+        await store.append(new, batch(2))
+    hidden.rename(kept)
+    async with on_disk(tmp_path) as store:
         assert len(await whole(store)) == 2
+    [file] = (tmp_path / "undelivered").iterdir()
+    assert file.read_bytes() == body(3) + b"\n", "the other one is on record"
+    assert "1 of its events are in" in caplog.text
+    assert outboxes(tmp_path) == []
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_what_a_process_kept_that_was_killed_is_written_by_the_next(tmp_path: Path) -> None:
+    async with on_disk(tmp_path) as store:
+        await store.create_session(record())
+    arguments = [str(PROGRAMS / "leaver.py"), str(tmp_path)]
+    pipe = asyncio.subprocess.PIPE
+    leaver = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdin=pipe, stdout=pipe
+    )
+    assert leaver.stdout is not None
+    assert leaver.stdin is not None
+    assert await leaver.stdout.readline() == b"ready\n"
+    with locker(tmp_path) as other:
+        leaver.stdin.write(b"go\n")
+        assert await leaver.stdout.readline() == b"kept\n"
+        leaver.kill()
+        await leaver.wait()
+        leaver.stdin.close()
+        other.communicate(timeout=30)
+    async with on_disk(tmp_path) as store:
+        assert [event.body for event in await whole(store)] == [
+            b'{"seq":%d}' % seq for seq in range(1, 21)
+        ]
+        assert await store.owner("s") is not None
+    assert outboxes(tmp_path) == []
 
 
 async def test_a_database_that_is_locked_for_a_moment_is_waited_for(tmp_path: Path) -> None:

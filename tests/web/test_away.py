@@ -17,7 +17,6 @@ from support.serving import STREAM, Served, sent_events, served
 from dragoman.errors import StoreAway, StoreError, StoreFull
 from dragoman.host import home
 from dragoman.store import open as opening
-from dragoman.store.postgres import link
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
 from dragoman.testing.turn import AgentTurn
@@ -148,7 +147,7 @@ async def test_the_stream_of_all_sessions_says_that_it_is_away_and_that_it_is_ba
 async def test_what_cannot_wait_is_refused_with_a_word_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.2)
     async with (
         cable_to(empty_database()) as cable,
         served(tmp_path, agents(), database=cable.address) as web,

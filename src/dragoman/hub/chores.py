@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from dragoman.errors import DragomanError, LeaseLost, SessionError
+from dragoman.errors import DragomanError, LeaseLost, SessionError, StoreAway
 from dragoman.hub.agents import Agents
 from dragoman.hub.opening import LEASE_SECONDS, Opener
 from dragoman.hub.owner import has_ended
@@ -81,6 +81,8 @@ class Chores:
         """Whether it worked."""
         try:
             await chore()
+        except StoreAway:
+            pass  # said once, by the store
         except DragomanError as error:
             logger.warning("a chore failed: %s", error)
         except Exception:
@@ -122,7 +124,7 @@ class Chores:
         try:
             await self._opener.recover(session_id)
         except SessionError:
-            self._opener.left.discard(session_id)  # another process was quicker
+            self._opener.left.pop(session_id, None)  # another process was quicker
 
     # ── leases ────────────────────────────────────────────────────────────────────────────────
 

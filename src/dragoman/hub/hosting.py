@@ -26,6 +26,7 @@ from dragoman.errors import (
     SessionError,
     SessionNotContinued,
     SessionOwned,
+    StoreAway,
     UnknownHost,
     UnknownSession,
     Unsupported,
@@ -112,6 +113,8 @@ class Hosting:
             self.look()  # should a hint have been lost
             try:
                 await self._announce(presence)
+            except StoreAway:
+                pass  # said once, by the store
             except DragomanError as error:
                 logger.warning("other hosts do not hear of this one: %s", error)
             except Exception:
@@ -143,6 +146,8 @@ class Hosting:
     async def _look(self) -> None:
         try:
             calls = await self._hub.store.calls(self._hub.owner.id)
+        except StoreAway:
+            return  # said once, by the store
         except DragomanError as error:
             logger.warning("calls of other hosts could not be read: %s", error)
             return

@@ -15,6 +15,7 @@ from dragoman.errors import (
     CommandRefused,
     DragomanError,
     SessionError,
+    StoreAway,
     StoreError,
     UnknownSession,
 )
@@ -96,6 +97,8 @@ class Inbox:
     async def _take(self) -> None:
         try:
             taken = await self._taken()
+        except StoreAway:
+            return  # said once, by the store
         except DragomanError as error:
             logger.warning("the inbox could not be read: %s", error)
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 
 from dragoman.client.prompts import PromptInput
 from dragoman.client.session import Session
@@ -31,6 +32,7 @@ from dragoman.hub.recording import Recording
 from dragoman.hub.states import WORTH_A_SNAPSHOT, snapshot_of
 from dragoman.hub.summary import status_of, title_of
 from dragoman.hub.written import read_written
+from dragoman.session import events as e
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import SessionChange
@@ -60,10 +62,12 @@ class Live:
         self._snapshot_at = max(WORTH_A_SNAPSHOT, self.record.last_seq * 5 // 4)
         self._reconnecting = asyncio.Lock()
         self._recalling = asyncio.Lock()
+        self._stopping: asyncio.Task[None] | None = None
         self._last_before = last_before
         self._opened_on = running.client.dialect
         self.record.agent_session_id = session.id
         recording.describe = self.describe
+        recording.on_much = self._too_much
         session.before_turn = self._on_record
         # What was stored while it was being opened said nothing of the agent's name for it.
         recording.refresh()
@@ -116,6 +120,22 @@ class Live:
         if self.record.last_seq >= snapshot.seq:
             await self._store.save_snapshot(self.recording.lease, snapshot)
 
+    def _too_much(self) -> None:
+        """The store has been away for so long, and the agent said so much, that it has to stop;
+        all of it is kept, and goes on record."""
+        if self.session.busy and self._stopping is None:
+            logger.warning("session %s: its turn is cancelled, since too much waits", self.id)
+            why = f"{self._away}: the turn was cancelled, since too much waits to be stored"
+            self.session.log.record(e.Notice(why, severity="warning", source="client"))
+            self._stopping = asyncio.create_task(self._stop_turn())
+
+    async def _stop_turn(self) -> None:
+        try:
+            with suppress(DragomanError):
+                await self.session.cancel()
+        finally:
+            self._stopping = None
+
     async def detach(self, error: DragomanError) -> None:
         """Stop running it; all that has happened is stored. A turn that still runs ends with the
         error, queued prompts wait for the next owner."""
@@ -140,14 +160,15 @@ class Live:
         if patiently:
             await self.recording.settled()
         elif not await self.recording.stored():
-            return reply | {"delayed": self._delayed()}
+            return reply | {"delayed": f"{self._away}: {_DELAYED}"}
         if self.recording.error is not None:
             raise _refused(self.id, self.recording.error)
         return reply
 
-    def _delayed(self) -> str:
-        reason = (self._store.away or "the database was away").partition(":")[0]
-        return f"{reason}: {_DELAYED}"
+    @property
+    def _away(self) -> str:
+        """Why the store is, or was, in a few words."""
+        return (self._store.away or "the database was away").partition(":")[0]
 
     async def _on_record(self) -> None:
         """A turn that is not on record is not run: another host may have taken the session, and
@@ -283,8 +304,8 @@ class Live:
 
 
 _DELAYED = (
-    "what was asked for is kept on this host, and goes on when it is back, unless another host has "
-    "taken the session by then"
+    "what was asked for is kept on this host, and goes on when it is back, unless another host or "
+    "process has taken the session by then"
 )
 _CODES: dict[type[DragomanError], str] = {
     Unsupported: "unsupported",

@@ -14,10 +14,11 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
-from dragoman.errors import ConnectionClosed, DragomanError, LeaseLost
+from dragoman.errors import ConnectionClosed, DragomanError, LeaseLost, StoreError
 from dragoman.hub.agents import Agents
 from dragoman.hub.live import Live
 from dragoman.hub.opening import Opener, Way
+from dragoman.hub.recovery import NOT_RECORDED
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -134,7 +135,7 @@ class Lives:
             await self._opener.release(live.recording.lease)
         else:
             # Its end is not stored: that is done first, as soon as the store takes it.
-            self._opener.left.add(live.id)
+            self._opener.left[live.id] = f"{NOT_RECORDED}: {_reason(error)}"
 
     async def aclose(self) -> None:
         """All of them, those that are being opened too, and the agents."""
@@ -183,6 +184,10 @@ async def _has_stopped(live: Live) -> bool:
         async with asyncio.timeout(_CANCEL_SECONDS):
             await client.dialect.close_session(live.session.id)
     return await live.session.has_stopped(_CLOSE_SECONDS)
+
+
+def _reason(error: DragomanError) -> str:
+    return error.reason if isinstance(error, StoreError) else str(error)
 
 
 async def _finished(*tasks: asyncio.Task[Any], timeout: float | None = None) -> None:

@@ -88,9 +88,9 @@ class Opener:
         attended: bool,
         on_stored: Callable[[str], None],
     ) -> None:
-        self.left: set[str] = set()
-        """Sessions that are ours and do not run here: they have to be put right before they are
-        given up, and the store did not take that yet."""
+        self.left: dict[str, str] = {}
+        """Sessions that are ours and do not run here, and why what they did was cut short: they
+        have to be put right before they are given up, and the store did not take that yet."""
         self._store = store
         self._agents = agents
         self._owner = owner
@@ -131,7 +131,7 @@ class Opener:
             await self._store.release(lease)
         except DragomanError as error:
             logger.warning("a session could not be given up: %s", error)
-            self.left.add(lease.session_id)
+            self.left.setdefault(lease.session_id, ENDED)
 
     # ── the ways to begin ─────────────────────────────────────────────────────────────────────
 
@@ -232,7 +232,7 @@ class Opener:
             history = await self._copied(parent, record, lease)
             return await self._begin(record, lease, history, _as_fork(parent.agent_session_id))
         except BaseException:
-            self.left.add(lease.session_id)
+            self.left.setdefault(lease.session_id, ENDED)
             raise
 
     async def _copied(
@@ -244,24 +244,24 @@ class Opener:
         return history
 
     async def put_right(
-        self, lease: Lease, reason: str = ENDED
+        self, lease: Lease, reason: str | None = None
     ) -> tuple[SessionRecord, SessionState]:
         """What is stored, after ending what an owner before us left open."""
-        self.left.add(lease.session_id)
+        why = self.left.setdefault(lease.session_id, ENDED)
         # Read under the lease: until then another owner may have changed it.
         record = await self._store.session(lease.session_id)
         if record is None or record.status not in ("running", "waiting"):
-            self.left.discard(lease.session_id)
+            self.left.pop(lease.session_id, None)
         if record is None:
             raise UnknownSession(lease.session_id)
         state = await state_to_go_on(self._store, lease)
         if record.parent is None:
             # The owner may have ended before it could write down what the agent calls it.
             record.agent_session_id = record.agent_session_id or state.session_id or None
-        if ends := loose_ends(state, reason):
+        if ends := loose_ends(state, reason or why):
             await self._append(lease, state, ends)
         record.last_seq = state.last_seq
-        self.left.discard(lease.session_id)
+        self.left.pop(lease.session_id, None)
         return record, state
 
     async def _append(self, lease: Lease, state: SessionState, events: list[Any]) -> None:
@@ -316,9 +316,9 @@ class Opener:
     async def _uncreate(self, creating: asyncio.Task[Lease]) -> None:
         with suppress(DragomanError):
             lease = await creating
-            self.left.add(lease.session_id)
+            self.left.setdefault(lease.session_id, ENDED)
             await self._store.delete_session(lease.session_id, lease)
-            self.left.discard(lease.session_id)
+            self.left.pop(lease.session_id, None)
 
     async def _begin(
         self, record: SessionRecord, lease: Lease, history: SessionState | None, begin: Begin

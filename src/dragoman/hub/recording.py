@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from dragoman.errors import DragomanError, SlowConsumer, StoreError
+from dragoman.errors import DragomanError, StoreError
 from dragoman.hub.watching import Tail
 from dragoman.session import events as e
 from dragoman.store.base import Store
@@ -28,6 +28,9 @@ from dragoman.store.records import (
 from dragoman.store.texts import Texts
 
 MAX_WAITING_BYTES = 64 * 1024 * 1024
+"""Of events that the store was given and has not stored, and again of those that it was not given
+yet: with more than that the session cannot be recorded. With half of the latter, while the store is
+away, whoever runs the session is to have the turn cancelled."""
 _MAX_BATCH_EVENTS = 5_000
 _SLOW_SECONDS = 0.25
 """A store that has not answered by then is not waited for before it is sent more."""
@@ -55,6 +58,8 @@ class Recording:
         self.tail = Tail(record.last_seq)
         self.error: DragomanError | None = None
         self.on_failed: Callable[[DragomanError], None] | None = None
+        self.on_much: Callable[[], None] | None = None
+        """Called once in an outage, when much waits for the store."""
         self.describe: Callable[[], SessionChange] = SessionChange
         """What to write about the session along with its events."""
         self._store = store
@@ -67,6 +72,7 @@ class Recording:
         self._last_seq = record.last_seq
         self._stale = False
         self._sealed = False
+        self._has_much = False
         self._writing: asyncio.Task[None] | None = None
         self._written = asyncio.Event()
         """Set, and replaced, when the batch that is being written is durable, or has failed."""
@@ -90,9 +96,18 @@ class Recording:
         self._said += self._texts.feed(event)
         self._size += len(body)
         if self._size > MAX_WAITING_BYTES:
-            self.fail(SlowConsumer(MAX_WAITING_BYTES))
-        else:
-            self._begin_writing()
+            reason = f"more than {MAX_WAITING_BYTES} bytes of it waited to be stored"
+            self.fail(StoreError(f"session {self.record.id}", reason))
+            return
+        if self._size > MAX_WAITING_BYTES // 2 and not self._has_much:
+            self._note_much()
+        self._begin_writing()
+
+    def _note_much(self) -> None:
+        if self._store.away is not None and self.on_much is not None:
+            self._has_much = True
+            # Not now: what it records would come between an event and whoever else hears of it.
+            asyncio.get_running_loop().call_soon(self.on_much)
 
     def refresh(self) -> None:
         """Store what there is to say about the session, though nothing new has happened in it."""
@@ -114,8 +129,13 @@ class Recording:
                     self._stored(sent.popleft())
         except DragomanError as error:
             self.fail(error)
+        except Exception as error:
+            reason = f"the store failed: {type(error).__name__}"
+            self.fail(StoreError(f"session {self.record.id}", reason))
+            raise
         finally:
             self._writing = None
+            self._has_much = False
             self._tell_written()
 
     @property

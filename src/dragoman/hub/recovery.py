@@ -7,6 +7,7 @@ from dragoman.session.facts import Decision
 from dragoman.session.state import PendingPermission, SessionState
 
 ENDED = "the process that ran the session ended"
+NOT_RECORDED = "the session could not be recorded"
 FORKED = "the session was forked in the midst of a turn"
 
 

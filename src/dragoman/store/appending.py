@@ -29,6 +29,10 @@ _ADD_SAID = """
 INSERT INTO said (session, seq, kind, text)
 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)
 """
+_STORED = """
+SELECT seq, body FROM events
+WHERE session = (SELECT key FROM sessions WHERE id = ? AND NOT deleted) AND seq BETWEEN ? AND ?
+"""
 
 
 def last_position(db: Database) -> int:
@@ -93,19 +97,25 @@ class Appending:
         self._fields: dict[int, dict[str, Any]] = {}
         self._said: list[tuple[int, int, str, str]] = []
 
-    def accept(self, lease: Lease, batch: Batch) -> tuple[int, int]:
-        """The session's key, and the number its last event will have."""
+    def accept(self, lease: Lease, batch: Batch, again: bool) -> tuple[int, int]:
+        """The session's key, and the number its last event will have. One that was tried before is
+        written but for what is stored of it."""
         standing = self._standings.get(lease.session_id)
         if standing is None:
             raise UnknownSession(lease.session_id)
         standing.check(lease)
-        if batch.first_seq != standing.last_seq + 1:
-            raise SequenceGap(self._db.place, standing.last_seq + 1, batch.first_seq)
+        first, events = batch.first_seq, batch.events
+        if again and first <= standing.last_seq:
+            events = events[standing.last_seq + 1 - first :]
+            first = standing.last_seq + 1
+        if first != standing.last_seq + 1:
+            raise SequenceGap(self._db.place, standing.last_seq + 1, first)
         key = standing.key
-        self._events.setdefault(key, (standing.last_seq, []))[1].extend(batch.events)
+        self._events.setdefault(key, (standing.last_seq, []))[1].extend(events)
         self._fields.setdefault(key, {}).update(msgspec.to_builtins(batch.change))
-        self._said += ((key, said.seq, said.kind, said.text) for said in batch.said)
-        standing.last_seq += len(batch.events)
+        if events or not batch.events:
+            self._said += ((key, said.seq, said.kind, said.text) for said in batch.said)
+        standing.last_seq += len(events)
         return key, standing.last_seq
 
     def write(self) -> dict[int, tuple[int, int]]:
@@ -121,11 +131,14 @@ class Appending:
         return last
 
 
-def append_all(db: Database, appends: Sequence[tuple[Lease, Batch]]) -> list[int | DragomanError]:
-    """For each batch the position of its last event, or why it was refused."""
-    ids = {lease.session_id for lease, _ in appends}
+def append_all(
+    db: Database, appends: Sequence[tuple[Lease, Batch, bool]]
+) -> list[int | DragomanError]:
+    """For each batch, and whether it was tried before, the position of its last event, or why it
+    was refused."""
+    ids = {lease.session_id for lease, _, _ in appends}
     appending = Appending(db, tuple(ids))
-    accepted = [_tried(appending, lease, batch) for lease, batch in appends]
+    accepted = [_tried(appending, *each) for each in appends]
     last = appending.write()
     return [
         each if isinstance(each, DragomanError) else _position(last[each[0]], each[1])
@@ -133,11 +146,21 @@ def append_all(db: Database, appends: Sequence[tuple[Lease, Batch]]) -> list[int
     ]
 
 
-def _tried(appending: Appending, lease: Lease, batch: Batch) -> tuple[int, int] | DragomanError:
+def _tried(
+    appending: Appending, lease: Lease, batch: Batch, again: bool
+) -> tuple[int, int] | DragomanError:
     try:
-        return appending.accept(lease, batch)
+        return appending.accept(lease, batch, again)
     except DragomanError as error:
         return error
+
+
+def off_record(db: Database, lease: Lease, batch: Batch) -> list[bytes]:
+    """The events of a refused batch that are not stored."""
+    last = batch.first_seq + len(batch.events) - 1
+    stored = dict(db.rows(_STORED, (lease.session_id, batch.first_seq, last)))
+    numbered = enumerate(batch.events, batch.first_seq)
+    return [body for seq, body in numbered if stored.get(seq) != body]
 
 
 def _position(last: tuple[int, int], seq: int) -> int:

@@ -54,7 +54,8 @@ class Store(Protocol):
 
     @property
     def away(self) -> str | None:
-        """While the database cannot be reached: what is delayed by that, in a sentence."""
+        """While the database cannot be reached or written: what is delayed by that, in a
+        sentence."""
         ...
 
     @property
@@ -95,7 +96,9 @@ class Store(Protocol):
 
         Batches of one session are written in the order of their calls; those that wait together
         are committed together. Raises LeaseLost when a later owner has the session, and
-        SequenceGap when the events do not follow those stored.
+        SequenceGap when the events do not follow those stored. While the database is away it waits:
+        what was taken is written in its order when that is over, and StoreAway is raised only when
+        the store is closed before.
         """
         ...
 

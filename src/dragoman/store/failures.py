@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 
-from dragoman.errors import StoreCorrupt, StoreError, StoreFull
+from dragoman.errors import StoreAway, StoreCorrupt, StoreError, StoreFull
 
 
 class Refused(StoreError):
@@ -27,15 +27,21 @@ def store_error(place: str, error: apsw.Error) -> StoreError:
         case apsw.CorruptError() | apsw.NotADBError():
             return damaged(place, str(error))
         case apsw.BusyError() | apsw.LockedError():
-            return StoreError(place, "another process has kept the database locked for too long")
+            return StoreAway(place, "another process has kept the database locked for too long")
         case apsw.ReadOnlyError() | apsw.PermissionsError():
-            return StoreError(place, "the database cannot be written")
+            return StoreAway(place, "the database cannot be written")
         case apsw.CantOpenError():
-            return StoreError(place, "the database cannot be opened")
+            return StoreAway(place, "the database cannot be opened")
         case apsw.IOError():
-            return StoreError(place, f"the disk failed: {error}")
+            return StoreAway(place, f"the disk failed: {error}")
+        case apsw.NoMemError():
+            return StoreAway(place, "there is not enough memory")
         case _:
             return StoreError(place, f"the database failed: {error}")
+
+
+def is_locked(error: StoreError) -> bool:
+    return isinstance(error.__cause__, apsw.BusyError | apsw.LockedError)
 
 
 def lost(place: str, mirrors: int) -> StoreCorrupt:

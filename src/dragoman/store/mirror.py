@@ -22,6 +22,8 @@ logger = logging.getLogger("dragoman.store")
 
 PAUSE_SECONDS = 0.05
 """So that a flood is written in large pieces."""
+AGAIN_SECONDS = 2.0
+"""How long after a failure what is behind is tried again, though nothing new happens in it."""
 
 
 class Mirror:
@@ -95,9 +97,12 @@ class Mirror:
     def _next(self) -> dict[str, Callable[[Database, str], None]]:
         """What there is to do; nothing at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._todo or self._is_closing)
+            again = AGAIN_SECONDS if self._behind else None
+            self._changed.wait_for(lambda: self._todo or self._is_closing, timeout=again)
             self._changed.wait_for(lambda: self._is_closing, timeout=PAUSE_SECONDS)
             todo, self._todo = self._todo, {}
+            if not todo and not self._is_closing:
+                todo = dict.fromkeys(self._behind, self._examine)
             return todo
 
     def _catch_up(self, db: Database, session_id: str) -> None:

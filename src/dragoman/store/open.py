@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -13,11 +14,12 @@ from dragoman.errors import StoreAway, StoreError
 from dragoman.host.home import data_directory, store_address
 from dragoman.store import inbox
 from dragoman.store.base import Rules, Store
-from dragoman.store.database import FILE_NAME, Database, prepare
+from dragoman.store.database import BUSY_SECONDS, FILE_NAME, Database, prepare
 from dragoman.store.failures import lost
 from dragoman.store.migrations import migrate
 from dragoman.store.mirror import Mirror
 from dragoman.store.mirror_file import DIRECTORY, all_mirrors
+from dragoman.store.outbox import Outbox
 from dragoman.store.rules import SqliteRules
 from dragoman.store.sessions import has_deleted
 from dragoman.store.sqlite import SqliteStore
@@ -47,6 +49,8 @@ async def open_when_there(tell: Callable[[str], None]) -> Store:
         try:
             return await open_default()
         except StoreAway as error:
+            if store_address() is None:
+                raise  # a file that cannot be opened now waits for a person
             if time.monotonic() > deadline:
                 reason = f"{error.reason}; given up after {WAIT_SECONDS:.0f} s"
                 raise StoreAway(error.place, reason) from error
@@ -97,11 +101,16 @@ async def open_store(directory: Path | None) -> SqliteStore:
     db, rules, home = _current(path), SqliteRules(path), Path(path).parent
     try:
         is_cut_short, has_left = has_deleted(db), inbox.has_left(db)
-        store = SqliteStore(db, path, rules, Mirror(home / DIRECTORY, path))
+        outbox = Outbox(home, "sqlite")
+        store = SqliteStore(db, path, rules, Mirror(home / DIRECTORY, path), outbox)
     except BaseException:
         rules.close()
         db.close()
         raise
+    # One that is locked for longer is opened all the same, and this goes on behind.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(BUSY_SECONDS):
+            await store.deliver_left()
     if is_cut_short:
         await store.purge()
     if has_left:

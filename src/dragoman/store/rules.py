@@ -26,6 +26,9 @@ logger = logging.getLogger("dragoman.store")
 ADD_RULE = "INSERT OR REPLACE INTO rules (id, body, created_at, used_at) VALUES (?, ?, ?, ?)"
 _LOAD = "SELECT body, created_at, used_at FROM rules ORDER BY place"
 
+PATIENCE_SECONDS = 2.0
+"""How long to wait for another process that is writing: whoever decides stands still meanwhile."""
+
 _rule = msgspec.json.Decoder(Rule)
 
 
@@ -72,7 +75,9 @@ class SqliteRules:
         """Remember that the rule has just decided something. Not worth an error: it is for people
         who wonder whether a rule is still of use."""
         try:
-            self._write("UPDATE rules SET used_at = ? WHERE id = ?", (self._clock(), rule_id))
+            # Nobody waits for another process for that.
+            note = "UPDATE rules SET used_at = ? WHERE id = ?"
+            self._write(note, (self._clock(), rule_id), patience=0.0)
         except StoreError as error:
             logger.warning("the use of a rule could not be noted: %s", error)
 
@@ -82,9 +87,12 @@ class SqliteRules:
                 self._db.close()
                 self._db = None
 
-    def _write(self, statement: str, values: tuple[Any, ...]) -> int:
+    def _write(
+        self, statement: str, values: tuple[Any, ...], *, patience: float = PATIENCE_SECONDS
+    ) -> int:
         with self._opened() as db:
             self._seen = None
+            db.wait_for_others(patience)
             db.run(statement, values)
             return db.changes
 

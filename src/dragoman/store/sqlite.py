@@ -17,6 +17,7 @@ from dragoman.store.appending import last_position
 from dragoman.store.database import Database
 from dragoman.store.mirror import Mirror
 from dragoman.store.news import News
+from dragoman.store.outbox import Outbox, deliver_left
 from dragoman.store.records import (
     Batch,
     Command,
@@ -47,11 +48,17 @@ class SqliteStore:
     """Made by `open_store`, for the loop that runs then; `path` None is in memory."""
 
     def __init__(
-        self, db: Database, path: str | None, rules: SqliteRules, mirror: Mirror | None
+        self,
+        db: Database,
+        path: str | None,
+        rules: SqliteRules,
+        mirror: Mirror | None,
+        outbox: Outbox | None = None,
     ) -> None:
         self._rules = rules
         self._mirror = mirror
-        self._writer = Writer(db)
+        self._outbox = outbox
+        self._writer = Writer(db, outbox)
         self._news = News(self._writer)
         self._reading = _Reading(path) if path is not None else None
 
@@ -65,11 +72,16 @@ class SqliteStore:
 
     @property
     def holds_undelivered(self) -> bool:
-        return False
+        return self._outbox is not None and self._outbox.holds_some
 
     @property
-    def away(self) -> None:
-        return None
+    def away(self) -> str | None:
+        return self._writer.outage.told
+
+    async def deliver_left(self) -> None:
+        """What a process left in the outbox that is gone."""
+        if self._outbox is not None:
+            await deliver_left(self._outbox, self._writer.deliver)
 
     async def aclose(self) -> None:
         await self._writer.aclose()
@@ -138,7 +150,7 @@ class SqliteStore:
         return await future
 
     def has_kept(self, session_id: str, seq: int) -> bool:
-        return False
+        return self._writer.has_kept(session_id, seq)
 
     async def events(
         self, session_id: str, *, after: int = 0, limit: int = 1000
@@ -221,7 +233,8 @@ class SqliteStore:
         return await self._write(lambda db: inbox.withdraw(db, command_id), wipes=True)
 
     async def settle(self, command_id: int, body: bytes) -> None:
-        await self._write(lambda db: inbox.settle(db, command_id, body))
+        """What was done was done: that is told even when nothing can be written for long."""
+        await self._write(lambda db: inbox.settle(db, command_id, body), lasting=True)
 
     async def outcome(self, command_id: int) -> Outcome:
         return await self._read(lambda db: inbox.outcome(db, command_id))
@@ -249,10 +262,11 @@ class SqliteStore:
         job: Callable[[Database], T],
         *,
         wipes: bool = False,
+        lasting: bool = False,
         after: Callable[[], None] | None = None,
     ) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._writer.submit(Job(job, future, wipes=wipes, after=after))
+        self._writer.submit(Job(job, future, wipes=wipes, lasting=lasting, after=after))
         return await future
 
     async def _read(self, job: Callable[[Database], T]) -> T:

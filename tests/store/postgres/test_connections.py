@@ -23,7 +23,6 @@ from support.roles import least_role
 from support.server_process import free_port
 
 from dragoman.errors import StoreAway, StoreError
-from dragoman.store.postgres import link
 from dragoman.store.postgres.store import CONNECTIONS
 from dragoman.store.records import Said
 from dragoman.testing import ScriptedAgent
@@ -91,7 +90,7 @@ async def test_one_that_is_lost_and_does_not_come_back_is_an_outage_after_the_sa
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also while other connections come back, and say that the database is there."""
-    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.3)
     address = empty_database()
     await made(address, tmp_path)
     with least_role(address, connections=CONNECTIONS) as limited:

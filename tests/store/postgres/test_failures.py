@@ -17,7 +17,6 @@ from support.postgres import empty_database
 
 from dragoman.errors import StoreAway, StoreCorrupt, StoreError, StoreFull
 from dragoman.store.failures import Duplicate, Refused
-from dragoman.store.postgres import link
 from dragoman.store.postgres.failures import MEANINGS, meaning, store_error
 from dragoman.store.records import Batch
 
@@ -144,7 +143,7 @@ async def test_what_is_not_said_of_one_event_is_an_outage_and_costs_nothing(
 async def test_other_things_are_refused_while_it_is_full_with_that_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.3)
     address = empty_database()
     async with opened(address, tmp_path) as store:
         lease = await begin(store)

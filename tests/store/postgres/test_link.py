@@ -10,10 +10,11 @@ from support.cable import cable_to
 from support.postgres import empty_database
 
 from dragoman.errors import StoreAway
+from dragoman.store.outage import Outage
 from dragoman.store.postgres import link
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.link import Link, Outage
+from dragoman.store.postgres.link import Link
 
 
 async def fails(db: Database) -> None:
@@ -24,7 +25,7 @@ async def fails(db: Database) -> None:
 async def test_one_that_nobody_uses_any_more_comes_back_and_ends_the_outage(
     monkeypatch: pytest.MonkeyPatch, reads_within: float | None
 ) -> None:
-    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.1)
     async with cable_to(empty_database()) as cable:
         outage = Outage("here")
         lost = Link(Address(cable.address), outage, reads_within=reads_within)

@@ -16,6 +16,7 @@ from support.cable import Cable, cable_to
 from support.postgres import empty_database, own_server
 
 from dragoman.errors import LeaseLost, SessionOwned, StoreAway, StoreError
+from dragoman.store.outage import Outage
 from dragoman.store.postgres import link, writer
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.store import open_postgres
@@ -77,7 +78,7 @@ async def test_other_things_are_refused_in_a_long_outage_and_then_have_not_happe
         settled = asyncio.create_task(store.settle(command, b"done"))
         appended = asyncio.create_task(store.append(lease, batch(1)))
         with monkeypatch.context() as patch:
-            patch.setattr(link, "PATIENCE_SECONDS", 0.1)
+            patch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.1)
             for refused in (
                 store.session("s"),
                 store.create_session(record("never")),
@@ -219,7 +220,7 @@ async def test_a_network_that_swallows_everything_is_noticed(
 
 
 async def test_a_read_that_takes_too_long_is_given_up_and_is_no_outage() -> None:
-    outage = link.Outage("here")
+    outage = Outage("here")
     reading = link.Link(Address(empty_database()), outage, reads_within=1.0)
     with pytest.raises(StoreError, match="took too long") as caught:
         await reading.use(lambda db: db.rows("SELECT pg_sleep(30)"))
@@ -232,7 +233,7 @@ async def test_a_read_that_takes_too_long_is_given_up_and_is_no_outage() -> None
 async def test_a_database_that_can_only_be_read_counts_as_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.5)
     server = own_server()
     try:
         async with opened(server.address(), tmp_path) as store:

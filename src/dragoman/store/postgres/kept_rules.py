@@ -20,11 +20,12 @@ import msgspec
 from dragoman.errors import StoreAway, StoreError
 from dragoman.host.matching import Rule
 from dragoman.host.rulebook import StoredRule
+from dragoman.store.outage import Outage
 from dragoman.store.postgres import news
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.failures import took_too_long
 from dragoman.store.postgres.jobs import Job
-from dragoman.store.postgres.link import Link, Outage
+from dragoman.store.postgres.link import Link
 from dragoman.store.postgres.rules import (
     INSERT,
     LOAD,

@@ -6,24 +6,19 @@ What all links of a store know together is whether the database is away. Knows n
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from copy import copy
 from typing import TypeVar
 
-from dragoman.errors import StoreAway, StoreError, StoreFull
+from dragoman.errors import StoreAway, StoreError
+from dragoman.store.outage import Outage
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 
-logger = logging.getLogger("dragoman.store")
-
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 5.0
-"""A database that is restarted is waited for; one that is away for longer is an error at once."""
 ANSWER_SECONDS = 10.0
 """After that long without an answer a connection is taken for dead, …"""
 WORK_SECONDS = 60.0
@@ -32,57 +27,6 @@ READ_SECONDS = 9.0
 """After that long a read is given up."""
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
-
-
-class Outage:
-    """Whether the database is away, since when, and why."""
-
-    def __init__(self, place: str) -> None:
-        self.place = place
-        self._error = StoreAway(place, "the database cannot be reached")
-        self._since: float | None = None
-
-    @property
-    def is_on(self) -> bool:
-        return self._since is not None
-
-    @property
-    def reason(self) -> str:
-        return self._error.reason
-
-    @property
-    def sentence(self) -> str:
-        """What is the matter, for people; `reason` has the details."""
-        is_full = isinstance(self._error, StoreFull)
-        return f"the database {'has no room left' if is_full else 'cannot be reached'}"
-
-    @property
-    def seconds(self) -> float:
-        return 0.0 if self._since is None else time.monotonic() - self._since
-
-    @property
-    def is_long(self) -> bool:
-        return self.seconds > PATIENCE_SECONDS
-
-    def is_too_long(self, since: float) -> bool:
-        """For one who waits since then; by its own watch too, since an outage may begin again and
-        again while some connections come back and others do not."""
-        return self.is_long or time.monotonic() - since > PATIENCE_SECONDS
-
-    def begins(self, error: StoreAway) -> None:
-        self._error = error
-        if self._since is None:
-            self._since = time.monotonic()
-            logger.warning("%s; what happens meanwhile is kept here until it is back", error)
-
-    def ends(self) -> None:
-        if self._since is not None:
-            logger.warning("%s: the database is back after %.1f s", self.place, self.seconds)
-            self._since = None
-
-    def error(self) -> StoreAway:
-        """What began it, or was last said of it, for whoever waits."""
-        return copy(self._error)
 
 
 class Link:

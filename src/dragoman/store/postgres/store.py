@@ -5,15 +5,14 @@ What is in the tables is the business of the modules beside this one; here they 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
-from dragoman.errors import StoreCorrupt, StoreError
+from dragoman.errors import StoreError
+from dragoman.store.outage import Outage
+from dragoman.store.outbox import Outbox, deliver_left
 from dragoman.store.postgres import events, hosts, inbox, looks, owners, sessions
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.connections import limits, must_be_ours_alone
@@ -21,9 +20,8 @@ from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.events import Wanted
 from dragoman.store.postgres.failures import NoRoom
 from dragoman.store.postgres.kept_rules import KeptRules
-from dragoman.store.postgres.link import READ_SECONDS, Link, Outage
+from dragoman.store.postgres.link import READ_SECONDS, Link
 from dragoman.store.postgres.news import News
-from dragoman.store.postgres.outbox import Left, Outbox
 from dragoman.store.postgres.reader import Reader
 from dragoman.store.postgres.search import search
 from dragoman.store.postgres.tables import migrate
@@ -45,14 +43,8 @@ from dragoman.store.records import (
     StoredEvent,
 )
 
-logger = logging.getLogger("dragoman.store")
-
 T = TypeVar("T")
 
-_DELAYED = (
-    "{}: what runs goes on, but is stored and shown only when it is back; until then nothing else "
-    "is begun"
-)
 CONNECTIONS = 5
 """What a host holds from its start to its end."""
 SEARCH_SECONDS = 5.0
@@ -65,7 +57,7 @@ class PostgresStore:
     """Made by `open_postgres`, for the loop that runs then; `db` is its first connection."""
 
     def __init__(self, address: Address, db: Database, outbox: Outbox) -> None:
-        self.outage = Outage(address.shown)
+        self.outage = Outage(address.shown, "the database cannot be reached")
         self._writing = Link(address, self.outage, db)
         self._reading = Link(address, self.outage, reads_within=READ_SECONDS)
         self._following = Link(address, self.outage, reads_within=READ_SECONDS)
@@ -81,8 +73,7 @@ class PostgresStore:
 
     async def prepare(self) -> None:
         """Deliver what was left in the outbox, and finish what was cut short."""
-        for left in self._outbox.left_behind():
-            await self._deliver(left)
+        await deliver_left(self._outbox, self._writer.deliver)
         if await self._writing.use(sessions.has_deleted):
             await self._purge()
         if await self._writing.use(owners.has_forgettable):
@@ -104,25 +95,6 @@ class PostgresStore:
             reason = f"a host needs {CONNECTIONS} connections and gets {had}: {allowed}"
             raise StoreError(error.place, reason) from error
 
-    async def _deliver(self, left: Left) -> None:
-        try:
-            entries = left.entries()
-        except (StoreCorrupt, msgspec.MsgspecError) as error:
-            logger.error("what was kept in %s cannot be read: %s", left.set_aside(), error)
-            return
-        except (StoreError, OSError) as error:
-            left.close()
-            logger.error(
-                "what was kept cannot be read now, and stays for the next start: %s", error
-            )
-            return
-        try:
-            await self._writer.deliver(entries)
-        except BaseException:
-            left.close()
-            raise
-        left.remove()
-
     @property
     def rules(self) -> KeptRules:
         return self._rules
@@ -133,7 +105,7 @@ class PostgresStore:
 
     @property
     def away(self) -> str | None:
-        return _DELAYED.format(self.outage.sentence) if self.outage.is_on else None
+        return self.outage.told
 
     @property
     def holds_undelivered(self) -> bool:

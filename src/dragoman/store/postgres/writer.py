@@ -24,12 +24,13 @@ from dragoman.errors import (
     UnknownSession,
 )
 from dragoman.store.failures import Refused
+from dragoman.store.outage import Outage
+from dragoman.store.outbox import Outbox
 from dragoman.store.postgres.appending import TELL, Sent, append_all, off_record
 from dragoman.store.postgres.database import LOCK_SECONDS, SCHEMA, Database
 from dragoman.store.postgres.failures import BLOCKED, is_worth_another_try
 from dragoman.store.postgres.jobs import AnyJob, Append, Doubt, Job, has_succeeded, is_much, settle
-from dragoman.store.postgres.link import Link, Outage
-from dragoman.store.postgres.outbox import Outbox
+from dragoman.store.postgres.link import Link
 from dragoman.store.records import Batch, Lease
 from dragoman.store.writer import COMMIT_BYTES, COMMIT_JOBS
 
@@ -79,7 +80,7 @@ class Writer:
         """What is being written."""
         self._fresh = asyncio.Event()
         self._doubt: Doubt[Any] | None = None
-        self._was_away = self._is_closing = self._must_stay = False
+        self._was_away = self._is_closing = self._must_stay = self._is_box_full = False
         self._task = asyncio.create_task(self._run())
 
     def submit(self, job: AnyJob) -> None:
@@ -358,8 +359,11 @@ class Writer:
             await asyncio.to_thread(self._outbox.keep, sent)
         except (StoreError, OSError) as error:
             # It is still in memory, and nobody was told that it is stored.
-            logger.warning("the outbox does not take it: %s", error)
+            if not self._is_box_full:
+                logger.warning("the outbox does not take it: %s", error)
+            self._is_box_full = True
             return
+        self._is_box_full = False
         for job in new:
             job.kept = True
 

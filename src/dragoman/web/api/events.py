@@ -100,8 +100,7 @@ async def all_events(server: Server, query: AllEventsQuery, request: Request) ->
         told = _told_from(after, last, start=last)
     pace = Pace()
     listed = server.roster.frames(await server.roster.begin())
-    told_too = () if server.hub.store.is_local else (_outages(server),)
-    happens = merged(server.hub.watch_all(min(after, last)), listed, *told_too)
+    happens = merged(server.hub.watch_all(min(after, last)), listed, _outages(server))
     live = _live(server, happens, "all", pace, query.coalesce)
     return _stream(_told_first(told, live), pace)
 

@@ -1,23 +1,27 @@
 """What happened while the database was away, on this host's disk until it is delivered.
 
 One file a process, locked for as long as that lives: what a process left behind that was killed is
-delivered by the next one. Knows no PostgreSQL.
+delivered by the next one. Shared by every kind of store.
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
 
+from dragoman.errors import StoreCorrupt, StoreError
 from dragoman.host.home import make_private
 from dragoman.store.database import Database, prepare
 from dragoman.store.records import Batch, Lease
+
+if sys.platform != "win32":
+    import fcntl
 
 logger = logging.getLogger("dragoman.store")
 
@@ -88,6 +92,30 @@ class Outbox:
         )
 
 
+async def deliver_left(
+    outbox: Outbox, deliver: Callable[[list[tuple[Lease, Batch]]], Awaitable[None]]
+) -> None:
+    """What processes left behind that are gone. Raises what `deliver` does."""
+    for left in outbox.left_behind():
+        try:
+            entries = left.entries()
+        except (StoreCorrupt, msgspec.MsgspecError) as error:
+            logger.error("what was kept in %s cannot be read: %s", left.set_aside(), error)
+            continue
+        except (StoreError, OSError) as error:
+            left.close()
+            logger.error(
+                "what was kept cannot be read now, and stays for the next start: %s", error
+            )
+            continue
+        try:
+            await deliver(entries)
+        except BaseException:
+            left.close()
+            raise
+        left.remove()
+
+
 class Left:
     """What one process left behind."""
 
@@ -130,7 +158,8 @@ class _Locked:
         self.path = folder / name
         self._lock = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if sys.platform != "win32":
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BaseException:
             os.close(self._lock)
             raise
@@ -150,11 +179,14 @@ class _File:
 
     def __init__(self, folder: Path, name: str) -> None:
         self._locked = _Locked(folder, name)
+        db: Database | None = None
         try:
-            self._db = Database(prepare(folder, name))
-            self._db.run(_TABLE)
+            db = self._db = Database(prepare(folder, name))
+            db.run(_TABLE)
         except BaseException:
-            self._locked.close()
+            if db is not None:
+                db.close()
+            self._locked.remove()
             raise
 
     def add(self, sent: list[tuple[Lease, Batch]]) -> None:
@@ -164,7 +196,8 @@ class _File:
                 self._db.run(_ADD, (_encoder.encode(lease), _encoder.encode(batch)))
             self._db.run("COMMIT")
         except BaseException:
-            self._db.run("ROLLBACK")
+            if self._db.in_transaction:
+                self._db.run("ROLLBACK")
             raise
 
     def remove(self) -> None:

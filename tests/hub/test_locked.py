@@ -1,0 +1,153 @@
+"""SQLite cannot be written for a while: another process has it locked, or the disk is full. What
+runs goes on, and nothing that was said is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hub.test_away import ALL, Talker, idle, said
+from store.faults import failing_disk
+from store.postgres.stores import until
+from store.test_failures import locker
+from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_events
+from support.peers import soon
+
+from dragoman.hub import commands as c
+from dragoman.hub import recording
+from dragoman.hub.hub import Hub
+from dragoman.hub.outages import BACK, told_of_outages
+from dragoman.session import events as e
+from dragoman.store import database, writer
+from dragoman.testing import AgentTurn, ScriptedAgent
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.6)
+    monkeypatch.setattr(writer, "LOCKED_SECONDS", 0.1)
+
+
+async def test_a_turn_goes_on_while_it_is_locked_and_is_whole_afterwards(tmp_path: Path) -> None:
+    talker, told = Talker(), list[str]()
+    async with (
+        hub_with(tmp_path, ScriptedAgent(talker.speak)) as hub,
+        told_of_outages(hub.store, told.append),
+    ):
+        live = await hub.create("it", str(tmp_path))
+        reader = asyncio.create_task(seen_until(hub.watch(live.id), e.TurnEnded))
+        await hub.send(live.id, c.Prompt("go"))
+        await talker.has_begun.wait()
+        await live.recording.settled()
+        with locker(tmp_path / "store") as other:
+            talker.may_go_on.set()
+            await talker.is_done.wait()
+            await idle(live)
+            await until(lambda: hub.store.has_kept(live.id, live.state.last_seq))
+            assert live.recording.error is None
+            assert not reader.done(), "seen before it was stored"
+            reply = await soon(hub.send(live.id, c.Prompt("again")))
+            assert reply["delayed"].startswith("another process has kept the database locked")
+            await until(lambda: len(told) == 1)
+            other.communicate(timeout=30)
+        seen = await reader
+        assert said(seen) == ALL
+        assert [event.seq for event in seen] == list(range(1, len(seen) + 1))
+        events = await seen_until(hub.watch(live.id), e.TurnEnded, 2)
+        assert [x.error for x in events if isinstance(x, e.TurnEnded)] == [None, None]
+        await until(lambda: len(told) == 2)
+    assert told[0].startswith("another process has kept the database locked for too long: what")
+    assert told[1] == BACK
+
+
+async def test_a_full_disk_cuts_no_turn(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    talkers = [Talker(), Talker()]
+    with failing_disk() as disk:
+        agents = {f"it{n}": ScriptedAgent(each.speak) for n, each in enumerate(talkers)}
+        async with stored(tmp_path) as store, Hub(store, TestLauncher(agents)) as hub:
+            lives = [await hub.create(name, str(tmp_path)) for name in agents]
+            for live, talker in zip(lives, talkers, strict=True):
+                await hub.send(live.id, c.Prompt("go"))
+                await talker.has_begun.wait()
+                await live.recording.settled()
+            disk.full = True
+            for live, talker in zip(lives, talkers, strict=True):
+                talker.may_go_on.set()
+                await idle(live)
+            await until(lambda: hub.store.away is not None)
+            assert set(hub.live) == {live.id for live in lives}
+            disk.full = False
+            for live in lives:
+                await live.recording.settled()
+                events = await stored_events(hub, live.id)
+                assert said(events) == ALL
+                assert [event.seq for event in events] == list(range(1, len(events) + 1))
+                [ended] = [x for x in events if isinstance(x, e.TurnEnded)]
+                assert ended.error is None
+    assert caplog.text.count("there is no room left for what should be stored; what happens") == 1
+    assert "is not recorded any more" not in caplog.text
+
+
+class Flood:
+    """Says much, piece by piece, until it is cancelled, or on and on."""
+
+    def __init__(self, *, obeys: bool) -> None:
+        self.obeys = obeys
+        self.said = 0
+        self.is_over = asyncio.Event()
+
+    async def speak(self, turn: AgentTurn) -> None:
+        while not (self.obeys and turn.cancelled.is_set()) and not self.is_over.is_set():
+            turn.say("x" * 1000)
+            self.said += 1
+            await asyncio.sleep(0.001)
+
+
+async def test_when_too_much_waits_the_turn_is_cancelled_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flood = Flood(obeys=True)
+    async with hub_with(tmp_path, ScriptedAgent(flood.speak)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Prompt("go"))
+        await seen_until(hub.watch(live.id), e.AgentMessage)
+        with locker(tmp_path / "store") as other:
+            await until(lambda: hub.store.away is not None)
+            monkeypatch.setattr(recording, "MAX_WAITING_BYTES", 200_000)
+            await idle(live)
+            assert live.recording.error is None
+            other.communicate(timeout=30)
+        await live.recording.settled()
+        events = [x.decode() for x in await hub.store.events(live.id, limit=10**6)]
+        assert len(said(events)) == 1000 * flood.said
+        [ended] = [x for x in events if isinstance(x, e.TurnEnded)]
+        assert (ended.stop_reason, ended.error) == ("cancelled", None)
+        [notice] = [x for x in events if isinstance(x, e.Notice)]
+        assert "kept the database locked" in notice.text
+        assert "since too much waits to be stored" in notice.text
+
+
+async def test_a_session_that_goes_on_all_the_same_is_put_down_with_the_true_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flood = Flood(obeys=False)
+    async with hub_with(tmp_path, ScriptedAgent(flood.speak)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Prompt("go"))
+        await seen_until(hub.watch(live.id), e.AgentMessage)
+        with locker(tmp_path / "store") as other:
+            await until(lambda: hub.store.away is not None)
+            monkeypatch.setattr(recording, "MAX_WAITING_BYTES", 200_000)
+            monkeypatch.setattr(recording, "SEAL_SECONDS", 0.1)
+            await until(lambda: live.id not in hub.live)
+            flood.is_over.set()
+            other.communicate(timeout=30)
+        await hub.lives.left(live.id)
+        await until(lambda: hub.store.away is None)
+        await hub.chores.recover()
+        events = [x.decode() for x in await hub.store.events(live.id, limit=10**6)]
+        [ended] = [x for x in events if isinstance(x, e.TurnEnded)]
+        assert ended.error is not None
+        assert "the session could not be recorded: more than 200000 bytes of it" in ended.error
+        assert (await hub.record(live.id)).status == "interrupted"
