@@ -41,7 +41,7 @@ def test_a_browser_of_terminals_is_never_started(tmp_path: Path, variables: dict
         with server.http as http:
             assert http.get("/healthz").status_code == 200
     assert not told.exists()
-    assert not (tmp_path / "state" / "open.html").exists()
+    assert not list((tmp_path / "state").glob("open*"))
 
 
 def test_a_browser_with_windows_is_opened_where_there_is_a_display(tmp_path: Path) -> None:
@@ -53,6 +53,46 @@ def test_a_browser_with_windows_is_opened_where_there_is_a_display(tmp_path: Pat
         eventually(told.exists)
         assert told.read_text().startswith("x-www-browser file://")
         assert NO_BROWSER not in server.errors.read_text()
+
+
+def left(home: Path) -> list[Path]:
+    """Files with the token in them."""
+    return list((home / "state").glob("open*"))
+
+
+def opened(folder: Path) -> dict[str, str]:
+    """The variables with which a browser is started that reads nothing."""
+    program(folder / "bin", "x-www-browser", folder / "told")
+    return {"PATH": str(folder / "bin"), "TERM": "screen", "DISPLAY": ":7"}
+
+
+def test_what_leads_a_browser_to_the_page_is_deleted_once_the_page_is_used(tmp_path: Path) -> None:
+    with server_process(tmp_path, "--open", **opened(tmp_path)) as server, server.http as http:
+        eventually((tmp_path / "told").exists)
+        [path] = left(tmp_path)
+        assert server.token in path.read_text()
+        assert path.stat().st_mode & 0o777 == 0o600
+        http.get("/")  # by anybody
+        assert left(tmp_path) == [path]
+        http.get("/api/sessions")
+        eventually(lambda: not left(tmp_path))
+
+
+def test_what_leads_a_browser_to_the_page_goes_with_the_server(tmp_path: Path) -> None:
+    with server_process(tmp_path, "--open", **opened(tmp_path)) as server:
+        eventually((tmp_path / "told").exists)
+        assert server.end() == 0
+    assert left(tmp_path) == []
+
+
+def test_what_a_killed_server_left_is_deleted_at_the_next_start(tmp_path: Path) -> None:
+    with server_process(tmp_path, "--open", **opened(tmp_path)) as server:
+        eventually((tmp_path / "told").exists)
+        server.kill()
+    (tmp_path / "state" / "open.html").touch()  # as older versions left it
+    assert len(left(tmp_path)) == 2
+    with server_process(tmp_path):
+        assert left(tmp_path) == []
 
 
 # ── the end ───────────────────────────────────────────────────────────────────────────────────

@@ -9,11 +9,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
-from support.shortage import limited
 
 COMMAND = Path(sys.executable).parent / "dragoman"
 AGENTS = Path(__file__).parents[1] / "web" / "programs" / "agents.py"
@@ -21,31 +20,30 @@ SECONDS = 30.0
 
 
 class ServerProcess:
-    """One server: `origin` and `token` are what it printed. `descriptors` are its soft and its hard
-    limit."""
+    """One server: `origin` and `token` are what it printed."""
 
-    def __init__(
-        self, home: Path, *words: str, descriptors: tuple[int, int] | None = None, **variables: str
-    ) -> None:
+    def __init__(self, home: Path, *words: str, **variables: str) -> None:
         self.home = home
         self.workspace = home / "workspace"
         self.workspace.mkdir(exist_ok=True)
         self.errors = home / "stderr"
         with open(self.errors, "ab") as errors:
             self.process = subprocess.Popen(
-                [COMMAND, "serve", "--settings", _settings(home), *words],
+                [*self.command(_settings(home)), *words],
                 env=_environment(home) | variables,
                 cwd=self.workspace,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                preexec_fn=None if descriptors is None else limited(*descriptors),  # noqa: PLW1509
             )
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().decode().strip()
         assert self.address.startswith("http://"), self.errors.read_text()
         self.origin, _, self.token = self.address.partition("/#token=")
         self.port = int(self.origin.rpartition(":")[2])
+
+    def command(self, settings: str) -> list[str]:
+        return [str(COMMAND), "serve", "--settings", settings]
 
     @property
     def http(self) -> httpx.Client:
@@ -76,14 +74,20 @@ class ServerProcess:
 
 
 @contextmanager
-def server_process(
-    home: Path, *words: str, descriptors: tuple[int, int] | None = None, **variables: str
-) -> Generator[ServerProcess]:
-    server = ServerProcess(home, *words, descriptors=descriptors, **variables)
-    try:
+def server_process(home: Path, *words: str, **variables: str) -> Generator[ServerProcess]:
+    with closing(ServerProcess(home, *words, **variables)) as server:
         yield server
-    finally:
-        server.close()
+
+
+class PreparedProcess(ServerProcess):
+    """One that a shell starts, after a line such as `umask 000`."""
+
+    def __init__(self, home: Path, line: str, *words: str) -> None:
+        self._line = line
+        super().__init__(home, *words)
+
+    def command(self, settings: str) -> list[str]:
+        return ["sh", "-c", f'{self._line}; exec "$0" "$@"', *super().command(settings)]
 
 
 def free_port() -> int:

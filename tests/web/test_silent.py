@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from support.clients import until
 from support.raw_http import request
-from support.server_process import ServerProcess, server_process
+from support.server_process import PreparedProcess, ServerProcess
 from support.serving import STREAM, TOKEN, client
 
 from dragoman.web.connections import Connections
@@ -61,7 +61,7 @@ def test_silent_connections_neither_lock_the_owner_out_nor_end_a_turn(
     tmp_path: Path, limit: int, count: int
 ) -> None:
     told = tmp_path / "told"
-    with server_process(tmp_path, descriptors=(limit, limit)) as server:
+    with closing(PreparedProcess(tmp_path, f"ulimit -n {limit}")) as server:
         session_id = _running(server, told)
         path = f"/api/sessions/{session_id}/events"
         with _half_heads(server.port, count):

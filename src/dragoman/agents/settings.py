@@ -17,6 +17,7 @@ from dragoman.agents.mcp_servers import HttpServer, SseServer, StdioServer
 from dragoman.agents.quirks import Quirks
 from dragoman.errors import ConfigError
 from dragoman.host.home import settings_file
+from dragoman.host.regular_file import read_regular
 from dragoman.host.strict_json import read_strict_json
 from dragoman.transport.base import Side
 from dragoman.transport.remote import RemoteAgent, is_header_value
@@ -53,6 +54,9 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
 NamedServer: TypeAlias = StdioServer | HttpServer | SseServer
 
 
+MAX_SETTINGS_BYTES = 4 * 1024 * 1024
+
+
 class Settings(msgspec.Struct, kw_only=True, frozen=True):
     """Agents by name, the first one being the default."""
 
@@ -68,7 +72,7 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
     file = settings_file() if path is None else Path(path)
     optional = path is None and not os.environ.get("DRAGOMAN_SETTINGS")
     try:
-        text = file.read_text("utf-8")
+        text = read_regular(file, MAX_SETTINGS_BYTES, links=True).decode()
     except FileNotFoundError:
         if optional:
             return Settings()

@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dragoman.agents.settings import parse_settings
+from dragoman.agents.settings import MAX_SETTINGS_BYTES, parse_settings
+from dragoman.host.regular_file import read_regular
 
 _INDENT = re.compile(r"\n([ \t]+)\S")
 
@@ -36,7 +37,7 @@ def drop_agent(path: Path, name: str) -> None:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        return read_regular(path, MAX_SETTINGS_BYTES, links=True).decode()
     except FileNotFoundError:
         return "{}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,8 +13,9 @@ import msgspec
 from dragoman.bridge.app import PATH, Bridge, make_app
 from dragoman.process import descriptors
 from dragoman.transport.base import Start
+from dragoman.web.deadline import Deadline
 from dragoman.web.hosts import Hosts, in_brackets
-from dragoman.web.serving import ANYWHERE, Uvicorn, listen, log_line
+from dragoman.web.serving import ANYWHERE, Uvicorn, listen, log_line, noted
 from dragoman.web.token import kept_token, new_token
 
 
@@ -40,13 +40,15 @@ def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: A
     descriptors.raise_limit()
     token = new_token() if settings.token_file is None else kept_token(Path(settings.token_file))
     listener = listen(settings.host, settings.port)
-    asyncio.run(_serve(settings, token, listener, announce, log))
+    with Deadline(lambda sentence: log(noted(sentence))) as deadline:
+        asyncio.run(_serve(settings, token, listener, deadline, announce, log))
 
 
 async def _serve(
     settings: Settings,
     token: str,
     listener: socket.socket,
+    deadline: Deadline,
     announce: Callable[[str], None],
     log: Callable[[str], None],
 ) -> None:
@@ -61,11 +63,11 @@ async def _serve(
         log=lambda method, path, status, seconds: log(log_line(method, path, status, seconds)),
     )
     running = Uvicorn(app, closing, sockets=True)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, running.end)
+    deadline.on_signal(running.end)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(running.serve([listener]))
         await running.ready.wait()
         host = in_brackets(ANYWHERE.get(settings.host, settings.host))
         announce(f"ws://{host}:{port}{PATH}#token={token}")
     await bridge.connections.all_ended()
+    deadline.all_is_done()

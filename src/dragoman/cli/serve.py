@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 
 from dragoman.cli.address import add_address_options, check_address, log
 from dragoman.cli.guard import UsageError, tell
 from dragoman.cli.journal import keep_journal
 from dragoman.cli.policy_files import given_rules
+from dragoman.host.home import data_directory, make_private
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +74,7 @@ def run(options: argparse.Namespace) -> int:
     if not os.path.isdir(options.cwd):
         raise UsageError(f"--cwd {options.cwd}: there is no such directory")
     keep_journal(debug=options.debug)
+    _delete_left_behind()
     import_module("dragoman.web.serving").serve(
         _announce,
         log,
@@ -116,19 +120,30 @@ def _announce(address: str) -> None:
     print(address, flush=True)
 
 
-def _open(address: str) -> None:
+def _open(address: str) -> Callable[[], None]:
     """Through a file that leads there: every user of the machine sees what a browser is started
-    with, and the address has the token in it."""
+    with, and the address has the token in it. What is returned deletes the file."""
     from html import escape
 
     from dragoman.cli.browser import opened
-    from dragoman.host.home import data_directory, make_private
 
-    path = make_private(data_directory()) / "open.html"
+    path = make_private(data_directory()) / f"open-{os.getpid()}.html"
     path.unlink(missing_ok=True)
-    path.touch(0o600, exist_ok=False)
     leading = f'<meta http-equiv="refresh" content="0; url={escape(address)}">'
-    path.write_text(f"<!doctype html>{leading}\n")
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"<!doctype html>{leading}\n")
     if not opened(path.as_uri()):
         path.unlink(missing_ok=True)
         tell("there is no browser with windows here: open the address above in one")
+    return lambda: path.unlink(missing_ok=True)
+
+
+def _delete_left_behind() -> None:
+    """Such files of servers that were killed."""
+    from dragoman.hub.owner import started
+
+    for path in data_directory().glob("open*.html"):
+        pid = path.stem.removeprefix("open-")
+        with suppress(OSError):  # whether it runs cannot be told
+            if not pid.isdecimal() or int(pid) == os.getpid() or not started(int(pid)):
+                path.unlink(missing_ok=True)

@@ -14,7 +14,8 @@ from contextlib import suppress
 
 import msgspec
 
-from dragoman.host.jail import SAFELY, Target, os_error
+from dragoman.host.jail import Target, os_error
+from dragoman.host.regular_file import SAFELY
 
 _CHUNK = 1 << 20
 # Never carried over: a program that runs as its owner must not run what an agent wrote.

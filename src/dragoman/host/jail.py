@@ -19,6 +19,7 @@ import msgspec
 
 from dragoman.errors import InternalError, RemoteError
 from dragoman.host.refusal import Closed, refusing
+from dragoman.host.regular_file import SAFELY
 from dragoman.host.unlinked import SUPPORTED, open_child, open_unlinked
 
 T = TypeVar("T")
@@ -27,14 +28,6 @@ MAX_LINKS = 40
 # Of a path and of all the links in it together.
 MAX_STEPS = 4096
 MAX_DEPTH = 1_000
-
-# A FIFO must not block us, nor a terminal become ours, before we can see what was opened.
-SAFELY: int = (
-    getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-)
 
 # Its links lead where names cannot: to what a process has open, and to other roots.
 _KERNEL = "/proc"

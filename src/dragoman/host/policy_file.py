@@ -15,16 +15,18 @@ from dragoman.errors import ConfigError
 from dragoman.host.access import OPERATIONS
 from dragoman.host.globs import escape
 from dragoman.host.matching import Effect, Rule, covered
+from dragoman.host.regular_file import read_regular
 from dragoman.host.strict_json import read_strict_json
 
 _EFFECTS: tuple[str, ...] = get_args(Effect)
+_MAX_BYTES = 4 * 1024 * 1024
 _KEYS = ("effect", "operation", "agent", "path", "argv", "argv_prefix", "cwd", "host", "tool")
 
 
 def load_policy(path: Path, *, home: str) -> tuple[Rule, ...]:
     """The rules of a file on disk."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path, _MAX_BYTES, links=True).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(str(path), f"byte {error.start}", "text in UTF-8") from error
     except OSError as error:

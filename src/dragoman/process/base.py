@@ -11,7 +11,9 @@ import logging
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +45,17 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+_started: WeakSet[Process] = WeakSet()
+
+
+def kill_all() -> None:
+    """Kill every tree that was started here, without waiting: this process is about to end and
+    cannot do so in order. From any thread."""
+    for process in list(_started):
+        with suppress(Exception):
+            process.kill()
+
+
 class Process(ABC):
     """A running program with all its descendants."""
 
@@ -51,6 +64,7 @@ class Process(ABC):
         loop = asyncio.get_running_loop()
         self._exited: asyncio.Future[ExitStatus] = loop.create_future()
         self._gone: asyncio.Future[None] = loop.create_future()
+        _started.add(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pid} {self.status or 'running'}>"

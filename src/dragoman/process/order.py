@@ -101,9 +101,14 @@ def _file_reason(path: str, number: int) -> str:
 
 def _shebang(path: str) -> str:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             line = file.readline(256)
     except OSError:
         return ""
     named = line[2:].split(maxsplit=1) if line.startswith(b"#!") else []
     return f": {os.fsdecode(named[0])!r}" if named else ""
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """It may be a FIFO by now."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -26,7 +26,8 @@ logger = logging.getLogger("dragoman.store")
 DIRECTORY = "sessions"
 """Where they are in the data directory."""
 
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_FLAGS: int = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | _SAFELY
 _PIECE = 1024 * 1024
 _PAGE = 2000
 _TRIES = 100

@@ -191,4 +191,5 @@ def rules_of(damaged: Database, db: Database, remarks: list[str]) -> int:
 
 
 def _without_links(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+    """And without waiting for whoever would write into a FIFO."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dragoman.host.regular_file import open_regular
+
 MAX_ENTRIES = 50_000
 MAX_SECONDS = 0.5
 
@@ -83,8 +85,8 @@ class Search:
 def ignored_folders(root: str) -> set[str]:
     """The plain names in the root's .gitignore; patterns are left to those who know git."""
     try:
-        with open(os.path.join(root, ".gitignore"), encoding="utf-8", errors="replace") as file:
-            lines = file.read(_MAX_IGNORE_FILE).split("\n")
+        with open_regular(os.path.join(root, ".gitignore")) as file:
+            lines = file.read(_MAX_IGNORE_FILE).decode("utf-8", "replace").split("\n")
     except OSError:
         return set()
     names = (line.strip().strip("/") for line in lines)

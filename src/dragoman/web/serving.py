@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
@@ -37,6 +36,7 @@ from dragoman.process import descriptors
 from dragoman.store.open import open_when_there
 from dragoman.web.app import make_app
 from dragoman.web.connections import IDLE_SECONDS, Connections
+from dragoman.web.deadline import GRACE_SECONDS, Deadline
 from dragoman.web.frames import Frames
 from dragoman.web.hosts import Hosts, in_brackets, is_loopback
 from dragoman.web.protocol import Protocol, State
@@ -54,6 +54,8 @@ _ACCEPTED_AT_ONCE = 16
 _BACKLOG = 2048
 _PONG_SECONDS = 180.0
 """A pong waits behind what its sender does not read yet; slow readers are judged elsewhere."""
+_OPEN_SECONDS = 60.0
+"""For a browser to start and to read what leads it to the page."""
 _SOCKET_PROTOCOL = "dragoman.web.socket_protocol:SocketProtocol"
 """Imported when there are sockets: not every server has them."""
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -76,8 +78,10 @@ class Settings(msgspec.Struct, kw_only=True):
     yolo: bool = False
     name: str | None = None
     headless: bool = False
-    open_page: Callable[[str], None] | None = None
-    """Opens an address in a browser."""
+    grace_seconds: float = GRACE_SECONDS
+    """After a signal the process ends within these."""
+    open_page: Callable[[str], Callable[[], None]] | None = None
+    """Opens an address in a browser; what it returns deletes what the browser was given."""
 
 
 def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: Any) -> None:
@@ -89,12 +93,24 @@ def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: A
     settings = Settings(**told)
     descriptors.raise_limit()
     load_settings(settings.settings)  # what is wrong there is said now, and not to the first client
+    with Deadline(lambda sentence: log(noted(sentence)), settings.grace_seconds) as deadline:
+        asyncio.run(_run(settings, deadline, announce, log))
+
+
+async def _run(
+    settings: Settings,
+    deadline: Deadline,
+    announce: Callable[[str], None],
+    log: Callable[[str], None],
+) -> None:
     if settings.headless:
-        asyncio.run(_run_headless(settings, announce, log))
-        return
-    token = new_token() if settings.token_file is None else kept_token(Path(settings.token_file))
-    listener = listen(settings.host, settings.port)
-    asyncio.run(_serve(settings, token, listener, announce, log))
+        await _run_headless(settings, deadline, announce, log)
+    else:
+        path = settings.token_file
+        token = new_token() if path is None else kept_token(Path(path))
+        listener = listen(settings.host, settings.port)
+        await _serve(settings, token, listener, deadline, announce, log)
+    deadline.all_is_done()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -111,13 +127,15 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 async def _run_headless(
-    settings: Settings, announce: Callable[[str], None], log: Callable[[str], None]
+    settings: Settings,
+    deadline: Deadline,
+    announce: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> None:
     """What other hosts call for, and nothing that listens."""
     ending = asyncio.Event()
     async with _running(settings, "", log) as (_, name):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, ending.set)
+        deadline.on_signal(ending.set)
         announce(f"host {name}, without a page")
         await ending.wait()
 
@@ -126,21 +144,28 @@ async def _serve(
     settings: Settings,
     token: str,
     listener: socket.socket,
+    deadline: Deadline,
     announce: Callable[[str], None],
     log: Callable[[str], None],
 ) -> None:
     port = listener.getsockname()[1]
+    used = asyncio.Event()
+
+    def logged(method: str, path: str, status: int, seconds: float) -> None:
+        if path.startswith("/api/") and status == 200:
+            used.set()
+        log(log_line(method, path, status, seconds))
+
     async with _running(settings, _reachable(settings.host, port), log) as (server, _):
         app = make_app(
             server,
             token=token,
             hosts=Hosts(settings.host, port),
             origins=settings.origins,
-            log=lambda method, path, status, seconds: log(log_line(method, path, status, seconds)),
+            log=logged,
         )
         running = Uvicorn(app, server.closing)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, running.end)
+        deadline.on_signal(running.end)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(running.serve([listener]))
             await running.ready.wait()
@@ -148,7 +173,19 @@ async def _serve(
             if settings.open_page is not None:
                 first = await first_session(server.hub)
                 where = "" if first is None else f"&to=/s/{first}"
-                settings.open_page(address(settings, port, token) + where)
+                forget = settings.open_page(address(settings, port, token) + where)
+                tasks.create_task(_when_used(forget, used, server.closing))
+
+
+async def _when_used(forget: Callable[[], None], *events: asyncio.Event) -> None:
+    """Once the page asks for something with the token, the server ends, or nobody comes."""
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, timeout=_OPEN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        forget()
+        for wait in waits:
+            wait.cancel()
 
 
 def _reachable(host: str, port: int) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dragoman.host.home import make_private
+from dragoman.host.regular_file import read_regular
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink
 from dragoman.web.failures import Failure
 
@@ -26,6 +27,7 @@ KEPT_SECONDS = 7 * 24 * 3600.0
 
 _UNSAFE = re.compile(r"[^\w.\- ]+")
 _LONGEST_NAME = 100
+_LONGEST_TYPE = 64 * 1024
 _TEXT_TYPES = ("application/json", "application/xml", "application/javascript")
 
 
@@ -67,10 +69,10 @@ class Uploads:
     def _write(self, path: Path, data: bytes, mime_type: str) -> None:
         make_private(self.folder)
         make_private(path.parent)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        path.with_name(f".{path.name}.type").write_text(mime_type)
+        for name, content in ((path, data), (_type_of(path), mime_type.encode())):
+            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(content)
 
     def content(self, uri: str, *, audio: bool = True) -> Content:
         """An upload as the best there is for a prompt; agents that do not take it get a link, also
@@ -80,8 +82,8 @@ class Uploads:
         """
         path = self._path(uri)
         try:
-            data = path.read_bytes()
-            mime_type = path.with_name(f".{path.name}.type").read_text()
+            data = read_regular(path, MAX_BYTES)
+            mime_type = read_regular(_type_of(path), _LONGEST_TYPE).decode()
         except OSError:
             raise Failure(
                 400, "unknown_upload", "there is no such upload, or not any more"
@@ -107,6 +109,11 @@ class Uploads:
             room -= _size(folder)
             if room < 0 or now - _changed_at(folder) > KEPT_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _type_of(path: Path) -> Path:
+    """Where the type of an upload stands."""
+    return path.with_name(f".{path.name}.type")
 
 
 def _size(folder: Path) -> int:

@@ -1,0 +1,39 @@
+"""Opens files that others may have made, and nothing but files.
+
+A FIFO would hold up a thread for good, a device has no end, and a link leads anywhere: in a
+workspace anything can stand under the name of a file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import BinaryIO
+
+# A FIFO must not block us, nor a terminal become ours, before we can see what was opened.
+_OPEN: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+SAFELY: int = _OPEN | getattr(os, "O_NOFOLLOW", 0)
+
+
+def open_regular(path: str | os.PathLike[str], *, links: bool = False) -> BinaryIO:
+    """For reading, without waiting; `links` are followed where a person chose the path. Raises
+    OSError, also for what is no regular file."""
+    descriptor = os.open(path, os.O_RDONLY | (_OPEN if links else SAFELY))
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+
+
+def read_regular(path: str | os.PathLike[str], limit: int, *, links: bool = False) -> bytes:
+    """The same file's content. Raises OSError, also for more than `limit` bytes."""
+    with open_regular(path, links=links) as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        reason = f"it has more than {limit} bytes"
+        raise OSError(errno.EFBIG, reason, os.fspath(path))
+    return content
