@@ -33,11 +33,14 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+_CLOCK_MONOTONIC = 1
+_CONTINUE_SECONDS = 3
 
 # Whoever wants the end of the tree ends the host.
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-_prctl: Callable[..., int] = ctypes.CDLL(None, use_errno=True).prctl
+_libc = ctypes.CDLL(None, use_errno=True)
+_prctl: Callable[..., int] = _libc.prctl
 
 # What the host asks for: paths to try, argv, environment, working directory, controlling tty.
 Order = tuple[list[bytes], list[bytes], dict[bytes, bytes], bytes, bool]
@@ -47,12 +50,35 @@ def become_helper(name: bytes) -> None:
     """Make this process the parent of every orphan below it, and hard to get out of the way."""
     if _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no subreaper")
-    # When its parent ends, the kernel itself continues it, should a program have stopped it.
+    # Should a program have stopped it, the kernel itself continues it when its parent ends, and
+    # every few seconds: nobody else may be left to do so.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
+    _continue_every(_CONTINUE_SECONDS)
     # A program of the same user cannot trace it.
     _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     _prctl(_PR_SET_NAME, name, 0, 0, 0)
     _show_as(name)
+
+
+class _SignalEvent(ctypes.Structure):
+    _fields_ = (
+        ("value", ctypes.c_void_p),
+        ("number", ctypes.c_int),
+        ("how", ctypes.c_int),
+        ("rest", ctypes.c_char * 48),
+    )
+
+
+def _continue_every(seconds: int) -> None:
+    """Have a timer send SIGCONT, which is the one signal that a stopped process takes."""
+    timer = ctypes.c_void_p()
+    event = _SignalEvent(number=signal.SIGCONT)
+    times = (ctypes.c_long * 4)(seconds, 0, seconds, 0)  # the interval, and the first time
+    try:
+        if not _libc.timer_create(_CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)):
+            _libc.timer_settime(timer, 0, ctypes.byref(times), None)
+    except AttributeError:
+        return  # an older C library has them elsewhere
 
 
 _command_line: list[int] = []
