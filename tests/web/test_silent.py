@@ -17,6 +17,7 @@ from support.clients import until
 from support.raw_http import request
 from support.server_process import PreparedProcess, ServerProcess
 from support.serving import STREAM, TOKEN, client
+from support.shortage import no_descriptors
 
 from dragoman.web.connections import Connections
 from dragoman.web.guard import ROUTE, Guard
@@ -242,6 +243,22 @@ async def test_too_many_requests_with_the_token_are_refused_in_words() -> None:
         for each in slow:
             assert (await each.hear()).startswith(b"HTTP/1.1 200")
         assert (await http.get("/owned")).text == "yes"
+
+
+async def test_strangers_make_room_when_there_is_no_descriptor_for_the_next(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with house(Connections(1_000)) as web:
+        strangers = [await web.connect(HALF_A_HEAD) for _ in range(20)]
+        with socket.socket() as waiting:
+            waiting.setblocking(False)
+            with no_descriptors():
+                with suppress(BlockingIOError):
+                    waiting.connect(("127.0.0.1", web.port))
+                for each in strangers:
+                    await each.is_cut_off()
+            assert (await (await web.connect(web.request("/owned"))).hear()).endswith(b"yes")
+    assert len([each for each in caplog.records if "descriptor" in each.message]) == 1
 
 
 async def test_an_answer_that_nobody_reads_is_not_kept() -> None:

@@ -50,12 +50,19 @@ class Connections:
     def came(self, transport: asyncio.Transport) -> None:
         self._strangers[transport] = None
         while len(self._strangers) + len(self._idle) + len(self._busy) > self.most:
+            self._tell(f"{self.most} connections are open: the oldest unused ones are cut off")
             if len(self._strangers) > min(_AT_THE_DOOR, self.most):
                 self._cut_off(next(iter(self._strangers)))
             elif self._idle:
                 self._cut_off(next(iter(self._idle)))
             else:
                 break
+
+    def no_descriptors(self) -> None:
+        """Not even for whoever comes next, who may have the token: strangers make room."""
+        self._tell("no descriptor is free for a new connection: those without a token are cut off")
+        for transport in list(self._strangers):
+            self._cut_off(transport)
 
     def admit(self, transport: asyncio.Transport) -> bool:
         """It has shown the token; False when too many others have, and are being served."""
@@ -76,7 +83,9 @@ class Connections:
     def _cut_off(self, transport: asyncio.Transport) -> None:
         self.left(transport)
         transport.abort()
+
+    def _tell(self, sentence: str) -> None:
         now = asyncio.get_running_loop().time()
         if self._told_at is None or now - self._told_at > _QUIET_SECONDS:
             self._told_at = now
-            logger.warning("%d connections are open: the oldest unused ones are cut off", self.most)
+            logger.warning("%s", sentence)

@@ -52,6 +52,7 @@ _GRACE_SECONDS = 3
 _ACCEPTED_AT_ONCE = 16
 """So that whoever came before them is heard in between: asyncio takes it for the backlog too."""
 _BACKLOG = 2048
+_NOT_ACCEPTED = "socket.accept() out of system resource"
 _PONG_SECONDS = 180.0
 """A pong waits behind what its sender does not read yet; slow readers are judged elsewhere."""
 _OPEN_SECONDS = 60.0
@@ -286,7 +287,8 @@ class Uvicorn(uvicorn.Server):
             backlog=_ACCEPTED_AT_ONCE,
         )
         super().__init__(config)
-        self.server_state = State(connections or Connections())
+        self._connections = connections or Connections()
+        self.server_state = State(self._connections)
         # At its lower levels it logs headers, paths and queries, and so would show the token.
         logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
         self.ready = asyncio.Event()
@@ -301,7 +303,19 @@ class Uvicorn(uvicorn.Server):
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(_BACKLOG)
+        loop = asyncio.get_running_loop()
+        self._on_error = loop.get_exception_handler()
+        loop.set_exception_handler(self._make_room)
         self.ready.set()
+
+    def _make_room(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """When a connection could not be accepted, which asyncio tries again a second later."""
+        if str(context.get("message")).startswith(_NOT_ACCEPTED):
+            self._connections.no_descriptors()
+        elif self._on_error is not None:
+            self._on_error(loop, context)
+        else:
+            loop.default_exception_handler(context)
 
     def end(self) -> None:
         self._closing.set()
