@@ -20,6 +20,7 @@ from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalSnaps
 from dragoman.session.content import Content
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import ConfigOption, PermissionOption, TokenUsage
+from dragoman.session.quota import OutputQuota
 from dragoman.session.state import SessionState
 from dragoman.wire.usual import Usual
 
@@ -67,6 +68,8 @@ class Place(msgspec.Struct, kw_only=True):
     """What is known of the session already; it goes on from there."""
     listen: Callable[[Event], None] | None = None
     """Told of every event of the session as it happens."""
+    quota: OutputQuota | None = None
+    """How much of what terminals print is an event; without one, all of it."""
 
 
 OWN_OPTION = "dragoman."

@@ -16,6 +16,7 @@ from msgspec import UNSET
 from dragoman.client.choices import with_own
 from dragoman.client.turn import Turn
 from dragoman.session import events as e
+from dragoman.session.quota import OutputQuota
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
 from dragoman.stream import Stream
@@ -45,7 +46,7 @@ _SMALL = 256
 class SessionLog:
     """`opening` is recorded before anything else; `replay` says what to do with history.
 
-    With a `history` the log goes on behind it.
+    With a `history` the log goes on behind it; `quota` says how much output of terminals it takes.
     """
 
     def __init__(
@@ -55,7 +56,9 @@ class SessionLog:
         replaying: bool,
         listeners: list[Callable[[e.Event], None]],
         history: SessionState | None = None,
+        quota: OutputQuota | None = None,
     ) -> None:
+        self._quota = quota
         self.state = SessionState() if history is None else history
         self.turn: Turn | None = None
         """Whoever reads the running turn."""
@@ -98,6 +101,8 @@ class SessionLog:
         if self._opening:
             self.open()
         if self._closed:
+            return
+        if self._quota is not None and not (events := self._quota.within(events)):
             return
         self._fold(events)
         for listen in self.listeners:

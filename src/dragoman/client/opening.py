@@ -232,6 +232,7 @@ class Openings:
             replaying=replaying,
             listeners=[] if place.listen is None else [place.listen],
             history=place.history,
+            quota=place.quota,
         )
         session = Session(
             self._client,

@@ -56,6 +56,7 @@ from dragoman.hub.owner import is_gone, this_process
 from dragoman.hub.states import stored_state
 from dragoman.hub.watching import News, Tail, watch_all, watch_session
 from dragoman.process import descriptors
+from dragoman.session.quota import OutputLimits
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent
@@ -71,7 +72,8 @@ class Hub:
 
     With `attended`, someone always answers questions; else only whoever a client's provider asks.
     In `notes`, a folder, stands what runs here, for the next hub if this one is killed. `home` is
-    the id of this machine in a store that others have too, `label` what people call it.
+    the id of this machine in a store that others have too, `label` what people call it. What a
+    terminal prints beyond `output_limits` is not recorded.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Hub:
         notes: Path | None = None,
         home: str | None = None,
         label: str | None = None,
+        output_limits: OutputLimits = OutputLimits(),  # noqa: B008 - it cannot change
     ) -> None:
         self.store = store
         self.owner = this_process(label, alone=store.is_local)
@@ -97,6 +100,7 @@ class Hub:
             self.hosts,
             attended=attended,
             on_stored=self.news.tell,
+            output_limits=output_limits,
         )
         self._inbox = Inbox(store, self._leases, self._serve)
         self.lives = Lives(self._opener, self._agents, self._told)

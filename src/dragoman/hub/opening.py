@@ -35,6 +35,7 @@ from dragoman.hub.recording import Recording
 from dragoman.hub.recovery import ENDED, FORKED, loose_ends
 from dragoman.hub.states import state_to_go_on
 from dragoman.hub.summary import status_of
+from dragoman.session.quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
@@ -87,7 +88,9 @@ class Opener:
         *,
         attended: bool,
         on_stored: Callable[[str], None],
+        output_limits: OutputLimits,
     ) -> None:
+        self._output_limits = output_limits
         self.left: dict[str, str] = {}
         """Sessions that are ours and do not run here, and why what they did was cut short: they
         have to be put right before they are given up, and the store did not take that yet."""
@@ -355,6 +358,7 @@ class Opener:
             None,
         )
         place.history, place.listen = history, recording.listen
+        place.quota = OutputQuota(self._output_limits)
         return place
 
 

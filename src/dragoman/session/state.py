@@ -23,7 +23,7 @@ from dragoman.session.facts import (
 )
 
 TERMINAL_TAIL = 1024 * 1024
-"""Characters of a terminal's output kept in state; the events have all of it."""
+"""Characters of a terminal's output kept in state; the events have all that is recorded."""
 
 OPEN_STATUSES = frozenset({"pending", "in_progress"})
 OVER_STATUSES = frozenset({"completed", "failed", "cancelled"})

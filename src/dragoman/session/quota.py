@@ -1,0 +1,109 @@
+"""How much of what terminals print goes on record: the beginning, the end, and how much is missing.
+
+Pure. What runs in the terminal goes on, and the agent reads its output as before.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.session.events import Event, TerminalExited, TerminalOutput
+
+_MIB = 1024 * 1024
+_TAIL = 64 * 1024
+"""Characters of its end that are recorded when a terminal that printed too much has ended."""
+_CONCERNED = frozenset((TerminalOutput, TerminalExited))
+
+
+class OutputLimits(msgspec.Struct, frozen=True):
+    """Bytes of output on record."""
+
+    terminal: int = 16 * _MIB
+    """Of each terminal."""
+    session: int = 128 * _MIB
+    """Of all terminals of a session, for as long as one process runs it."""
+
+
+class OutputQuota:
+    """What one session has recorded so far."""
+
+    def __init__(self, limits: OutputLimits) -> None:
+        self._limits = limits
+        self._left = limits.session
+        self._printed: dict[str, _Printed] = {}
+
+    def within(self, events: list[Event]) -> list[Event]:
+        """Those that go on record, with a note where some do not."""
+        if _CONCERNED.isdisjoint(map(type, events)):
+            return events
+        kept: list[Event] = []
+        for event in events:
+            match event:
+                case TerminalOutput():
+                    kept += self._output(event)
+                case TerminalExited():
+                    kept += (*self._rest_of(event), event)
+                case _:
+                    kept.append(event)
+        return kept
+
+    def _output(self, event: TerminalOutput) -> list[Event]:
+        printed = self._printed.setdefault(event.terminal_id, _Printed(self._limits.terminal))
+        size = _size(event.data)
+        if printed.missing is None and size <= min(printed.left, self._left):
+            printed.left -= size
+            self._left -= size
+            return [event]
+        told = printed.missing is not None
+        printed.drop(event, size)
+        return [] if told else [_note(event, self._why)]
+
+    @property
+    def _why(self) -> str:
+        terminal, session = self._limits.terminal / _MIB, self._limits.session / _MIB
+        limits = f"{terminal:g} MiB for a terminal, {session:g} MiB for a session"
+        return f"more output is not recorded: the limit is {limits}"
+
+    def _rest_of(self, event: TerminalExited) -> list[Event]:
+        printed = self._printed.pop(event.terminal_id, None)
+        if printed is None or printed.missing is None:
+            return []
+        tail = printed.tail
+        if _size(tail) > self._left:
+            tail = ""
+        self._left -= _size(tail)
+        missing = (printed.missing - _size(tail)) / _MIB
+        return [_note(event, f"{missing:.1f} MiB of output not recorded", tail)]
+
+
+class _Printed:
+    """What a terminal may still have recorded; once there was more, how much is missing."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.missing: int | None = None
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def drop(self, event: TerminalOutput, size: int) -> None:
+        self.missing = (self.missing or 0) + size
+        if event.replaces:
+            self._pieces, self._length = [], 0
+        self._pieces.append(event.data)
+        self._length += len(event.data)
+        # Cut when twice too long, so that the copying is paid for by what was printed.
+        if self._length > 2 * _TAIL:
+            self._pieces, self._length = [self.tail], _TAIL
+
+    @property
+    def tail(self) -> str:
+        return "".join(self._pieces)[-_TAIL:]
+
+
+def _note(event: TerminalOutput | TerminalExited, sentence: str, tail: str = "") -> TerminalOutput:
+    text = f"\r\n[{sentence}]\r\n{tail}"
+    return TerminalOutput(event.terminal_id, text, replay=event.replay)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
