@@ -105,6 +105,32 @@ async def test_a_write_that_is_undone_is_told_as_it_was(tmp_path: Path) -> None:
     assert (old.read_text(), new.exists()) == ("before", False)
 
 
+@pytest.mark.parametrize("how", ["folder", "link"])
+async def test_a_workspace_that_was_replaced_is_refused(tmp_path: Path, how: str) -> None:
+    ws, other = tmp_path / "ws", tmp_path / "other"
+    for folder in (ws, other):
+        folder.mkdir()
+        (folder / "a.txt").write_text("there")
+    agent = RawAgent()
+    async with opened(agent, ws, policy=Policy(yolo=True)):
+        ws.rename(tmp_path / "moved")
+        if how == "link":
+            ws.symlink_to(other)
+        else:
+            other.rename(ws)
+        where = {"sessionId": "s1", "path": str(ws / "a.txt")}
+        for number, (method, params) in enumerate(
+            [
+                ("fs/read_text_file", where),
+                ("fs/write_text_file", where | {"content": "x"}),
+                ("terminal/create", {"sessionId": "s1", "command": "touch", "args": ["b"]}),
+            ]
+        ):
+            told = await agent.ask(method, params, number)
+            assert "was moved or replaced after the session began" in told["error"]["message"]
+    assert not (ws / "b").exists()
+
+
 async def test_the_record_has_what_was_really_replaced(tmp_path: Path) -> None:
     """Not what was there when the question was put: that may be long ago."""
     path = tmp_path / "a.txt"

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,7 +17,8 @@ from host.trees import INSIDE, SECRET, Escape, Tree, chain, escapes, plant
 from dragoman.errors import InternalError, InvalidParams, RemoteError, ResourceNotFound
 from dragoman.host import unlinked
 from dragoman.host.atomic import existing, read_up_to, replace
-from dragoman.host.jail import Jail, Resolved, real_path, resolve
+from dragoman.host.jail import Jail, Resolved, check_roots, found, real_path, resolve
+from dragoman.host.workspace import Workspace
 
 WRITTEN = b"written by the agent"
 
@@ -218,7 +222,7 @@ def test_a_root_that_becomes_a_link_leads_nowhere(tree: Tree, jail: Jail, which:
     path = tree.base / which
     path.rename(tree.base / "moved")
     path.symlink_to(tree.outside)
-    with pytest.raises(InvalidParams, match="outside"):
+    with pytest.raises(InvalidParams, match="was moved or replaced after the session began"):
         jail.open_file(f"{path}/secret.txt")
     with pytest.raises(InvalidParams, match="outside"):
         write(jail, f"{path}/new.txt")
@@ -298,6 +302,100 @@ def test_our_own_data_is_closed_before_it_exists(tree: Tree) -> None:
     future.mkdir()
     with pytest.raises(InvalidParams, match="closed to agents"):
         write(jail, f"{future}/policy.json")
+
+
+@pytest.mark.usefixtures("opener")
+def test_nothing_is_put_in_the_place_of_our_own_data(tree: Tree) -> None:
+    future = tree.root / "home" / "share" / "Dragoman"
+    jail = Jail(tree.roots, forbidden=(str(future),))
+    for path in (
+        future,
+        future.parent,
+        future.parent.parent,
+        tree.root / "home" / "share" / "DRAGOMAN",
+    ):
+        with pytest.raises(InvalidParams, match="closed to agents"):
+            write(jail, str(path))
+    future.parent.mkdir(parents=True)
+    future.symlink_to(tree.root / "elsewhere")
+    for path in (tree.root / "elsewhere", tree.root / "elsewhere" / "policy.json"):
+        with pytest.raises(InvalidParams, match="closed to agents"):
+            write(jail, str(path))
+
+
+@pytest.mark.usefixtures("opener")
+def test_our_own_data_is_closed_after_it_was_moved(tree: Tree, jail: Jail) -> None:
+    tree.data.rename(tree.root / "moved")
+    for place in ("moved", "moved/deep"):
+        for later in (jail, Jail(tree.roots, forbidden=(str(tree.data),))):
+            with pytest.raises(InvalidParams, match="closed to agents"):
+                read(later, f"{tree.root}/{place}/secret.txt")
+    tree.data.mkdir()
+    (tree.data / "new.txt").write_text(SECRET)
+    for path in (tree.data / "new.txt", tree.root / "moved" / "secret.txt"):
+        with pytest.raises(InvalidParams, match="closed to agents"):
+            read(jail, str(path))
+
+
+MOUNTED = """
+import sys
+from dragoman.errors import InvalidParams
+from dragoman.host.jail import Jail
+root, data = sys.argv[1:]
+jail = Jail((root,), forbidden=(data,))
+for path in ("mounted/secret.txt", "mounted/deep/secret.txt", "above/data/secret.txt"):
+    try:
+        jail.open_file(f"{root}/{path}")
+    except InvalidParams as error:
+        assert "closed to agents" in str(error), error
+        print("closed")
+"""
+
+
+def test_our_own_data_is_closed_where_it_is_mounted_again(tmp_path: Path) -> None:
+    root, data = tmp_path / "root", tmp_path / "up" / "data"
+    for folder in (root / "mounted", root / "above", data / "deep"):
+        folder.mkdir(parents=True)
+    for folder in (data, data / "deep"):
+        (folder / "secret.txt").write_text(SECRET)
+    mount = f"mount --bind {data} {root}/mounted && mount --bind {data.parent} {root}/above"
+    check = shlex.join([sys.executable, "-c", MOUNTED, str(root), str(data)])
+    try:
+        done = subprocess.run(
+            ["unshare", "-m", "sh", "-c", f"({mount}) 2>/dev/null || exit 77; {check}"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    except FileNotFoundError:
+        pytest.skip("there is no unshare")
+    if done.returncode in (1, 77) and "Traceback" not in done.stderr:
+        pytest.skip("mounting is not allowed here")
+    assert (done.stdout.split(), done.stderr) == (["closed"] * 3, "")
+
+
+@pytest.mark.usefixtures("opener")
+@pytest.mark.parametrize("how", ["folder", "link", "gone"])
+def test_a_root_is_the_folder_that_it_was(tree: Tree, how: str) -> None:
+    workspace = found(Workspace("s", str(tree.root), (str(tree.extra),)))
+    tree.root.rename(tree.base / "moved")
+    if how == "folder":
+        tree.root.mkdir()
+        (tree.root / "file.txt").write_text(SECRET)
+    elif how == "link":
+        tree.root.symlink_to(tree.outside)
+    jail = Jail(workspace.places)
+    for attempt in (
+        lambda: jail.open_file(f"{tree.root}/file.txt"),
+        lambda: jail.open_directory(str(tree.root)),
+        lambda: check_roots(workspace),
+    ):
+        with pytest.raises(InvalidParams, match="was moved or replaced after the session began"):
+            attempt()
+    with pytest.raises(InvalidParams):
+        write(jail, f"{tree.root}/new/file.txt")
+    assert read(jail, f"{tree.extra}/inside.txt") == INSIDE
 
 
 @pytest.mark.usefixtures("opener")

@@ -22,6 +22,7 @@ from dragoman.client.sign_in import explained
 from dragoman.errors import AuthRequired, RemoteError, SessionBusy, SessionNotContinued
 from dragoman.host.consent import Consent
 from dragoman.host.gate import Gate, Providers
+from dragoman.host.jail import found
 from dragoman.host.rulebook import Policy
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
@@ -247,7 +248,7 @@ class Openings:
         return session
 
     def _gate(self, session_id: str, place: Place, log: SessionLog) -> Gate:
-        workspace = Workspace(session_id, place.cwd, tuple(place.additional_directories))
+        workspace = found(Workspace(session_id, place.cwd, tuple(place.additional_directories)))
         consent = Consent(
             workspace,
             agent=self._client.name,

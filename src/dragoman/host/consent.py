@@ -33,6 +33,7 @@ from dragoman.host.elicitation import (
 )
 from dragoman.host.globs import is_within
 from dragoman.host.grants import Grants
+from dragoman.host.jail import real_roots
 from dragoman.host.lane import Lane
 from dragoman.host.losses import Look, with_losses
 from dragoman.host.matching import Rule
@@ -352,8 +353,8 @@ class Consent:
         return real if inside else None
 
     @property
-    def _real_roots(self) -> list[str]:
-        return [os.path.realpath(root) for root in self._workspace.roots]
+    def _real_roots(self) -> tuple[str, ...]:
+        return real_roots(self._workspace)
 
     def _remember(self, kinds: set[str], access: Access, decision: Decision) -> bool:
         """False for a yes that was meant for always, and counts once only."""

@@ -18,7 +18,7 @@ import msgspec
 from dragoman.errors import InvalidParams, RemoteError
 from dragoman.host.atomic import existing, read_up_to, replace
 from dragoman.host.changes import Change, Changes
-from dragoman.host.jail import Jail, real_path
+from dragoman.host.jail import Jail, real_path, recognise
 from dragoman.host.lane import Lane
 from dragoman.host.refusal import refusal
 from dragoman.host.revert import revert
@@ -83,6 +83,7 @@ class LocalFiles:
         self._read_anywhere = read_outside or (roots is not None and not roots)
         self._max_bytes = max_bytes
         self._forbidden = tuple(forbidden)
+        recognise(self._forbidden)
         self._sessions: dict[str, _Session] = {}
 
     async def read_text_file(
@@ -168,7 +169,7 @@ class LocalFiles:
             session = self._sessions[workspace.session_id] = _Session(Lane(), Changes(), {})
         if workspace in session.desks:
             return session.desks[workspace]
-        roots = workspace.roots if self._roots is None else self._roots
+        roots = workspace.places if self._roots is None else self._roots
         desk = _Desk(
             Jail(("/",) if self._read_anywhere else roots, forbidden=self._forbidden),
             Jail(roots, forbidden=self._forbidden),

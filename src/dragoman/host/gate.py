@@ -25,7 +25,7 @@ from dragoman.host.consent import Consent
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
 from dragoman.host.files import FilesProvider, LocalFiles
 from dragoman.host.grants import HARMLESS
-from dragoman.host.jail import real_file, real_path
+from dragoman.host.jail import check_roots, real_file, real_path, real_roots
 from dragoman.host.lane import Lane
 from dragoman.host.permissions import PermissionsProvider
 from dragoman.host.reach import Reach
@@ -84,6 +84,7 @@ class Gate:
 
     async def read_text_file(self, path: str, line: int | None, limit: int | None) -> str:
         self._require("fs/read_text_file", operation="read", paths=[path])
+        check_roots(self.workspace)
         real = real_file(path)
         access = self._file_access("read", real)
         await self.consent.permit(access, f"Read {path}")
@@ -100,6 +101,7 @@ class Gate:
 
     async def write_text_file(self, path: str, content: str) -> None:
         self._require("fs/write_text_file", operation="write", paths=[path])
+        check_roots(self.workspace)
         met: list[str] = []
         real = real_file(path, met)
         before, unseen = await self._current(real)
@@ -146,7 +148,7 @@ class Gate:
 
     @property
     def _real_roots(self) -> tuple[str, ...]:
-        return tuple(os.path.realpath(root) for root in self.workspace.roots)
+        return real_roots(self.workspace)
 
     def _widened(self, folder: str, *, outside: bool) -> Workspace:
         if not outside:
@@ -195,6 +197,7 @@ class Gate:
     async def create_terminal(self, command: TerminalCommand) -> str:
         argv = [command.command, *command.args]
         self._require("terminal/create", operation="execute", argv=argv)
+        check_roots(self.workspace)
         cwd = real_path(command.cwd or self.workspace.cwd)
         access = terminal_access(
             command.command,

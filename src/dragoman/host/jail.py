@@ -18,9 +18,10 @@ from typing import TypeVar
 import msgspec
 
 from dragoman.errors import InternalError, RemoteError
-from dragoman.host.refusal import Closed, refusing
+from dragoman.host.refusal import Closed, Replaced, refusing
 from dragoman.host.regular_file import SAFELY
 from dragoman.host.unlinked import SUPPORTED, open_child, open_unlinked
+from dragoman.host.workspace import Root, Workspace
 
 T = TypeVar("T")
 
@@ -51,19 +52,16 @@ class Target(msgspec.Struct, frozen=True):
     made: tuple[str, ...] = ()
 
 
-class _Root(msgspec.Struct, frozen=True):
-    real: str
-    prefixes: tuple[str, str]
-
-
 class Jail:
-    """Everything beneath `roots`, as they are named now, except what is beneath `forbidden`."""
+    """Everything beneath `roots`, as they were found or as they are now, except what is in
+    `forbidden`: each of these by whatever name, also once it was moved."""
 
-    def __init__(self, roots: Sequence[str], *, forbidden: Sequence[str] = ()) -> None:
+    def __init__(self, roots: Sequence[Root | str], *, forbidden: Sequence[str] = ()) -> None:
         if not SUPPORTED:
             raise InternalError("files are not supported on this system: it cannot confine them")
-        self._roots = tuple(_root(path) for path in roots)
-        self._forbidden = tuple(path for path in (_KERNEL, *forbidden) if self._can_meet(path))
+        self._roots = tuple(find(root) if isinstance(root, str) else root for root in roots)
+        self._forbidden = (_KERNEL, *forbidden)
+        recognise(self._forbidden)
 
     def open_file(self, path: str) -> int:
         """A regular file, for reading; the caller closes the descriptor."""
@@ -103,20 +101,20 @@ class Jail:
     def _open_file(self, path: str) -> int:
         _must_name_a_file(path)
         root, parts = self._split(path)
-        parent = self._open(_joined(root, parts[:-1]))
+        parent = self._open(root, parts[:-1])
         try:
             return _open_regular(parent, parts[-1])
         finally:
             os.close(parent)
 
     def _open_directory(self, path: str) -> int:
-        root, parts = self._split(path, or_root=True)
-        return self._open(_joined(root, parts))
+        return self._open(*self._split(path, or_root=True))
 
     def _target(self, path: Resolved, create: bool) -> Target:
         root, (*parts, name) = self._split(path)
+        self._keep_free(path)
         try:
-            return Target(self._open(_joined(root, parts)), name, path)
+            return Target(self._open(root, parts), name, path)
         except FileNotFoundError:
             if not create:
                 raise
@@ -127,38 +125,44 @@ class Jail:
             self.remove_directories(made)
             raise
 
-    def _split(self, path: str, *, or_root: bool = False) -> tuple[str, list[str]]:
+    def _split(self, path: str, *, or_root: bool = False) -> tuple[Root, list[str]]:
         """The root that `path` is beneath by its letters, and the way from there."""
         for root in self._roots:
-            for prefix in root.prefixes:
-                if f"{path}/".startswith(prefix):
+            for name in (root.path, root.real):
+                if f"{path}/".startswith(prefix := f"{name.rstrip('/')}/"):
                     parts = _parts(path[len(prefix) :])
                     if not parts and not or_root:
                         raise os_error(errno.EISDIR)
-                    return root.real, parts
+                    return root, parts
         raise os_error(errno.EXDEV)
 
-    def _open(self, path: str) -> int:
+    def _open(self, root: Root, parts: list[str]) -> int:
+        path = _joined(root.real, parts)
         try:
             directory = open_unlinked(path)
         except OSError:
             # A link in /proc is not a link that changed, and no reason to look for one.
             if _is_beneath(path, _KERNEL):
                 raise Closed(path) from None
+            must_be_there(root)
             raise
         try:
+            # No link is in the path: that many steps up is the root it was opened beneath.
+            above = "/".join((".", *(".." for _ in parts)))
+            _must_be(root, os.stat(above, dir_fd=directory))
             self._keep_out(directory, path)
         except BaseException:
             os.close(directory)
             raise
         return directory
 
-    def _make(self, root: str, parts: list[str], made: list[str]) -> int:
+    def _make(self, root: Root, parts: list[str], made: list[str]) -> int:
         """As `_open`, making each directory that is missing, one at a time."""
-        current = open_unlinked(root)
+        current = self._open(root, [])
         for depth in range(1, len(parts) + 1):
             try:
-                following = self._open_or_make(current, _joined(root, parts[:depth]), made)
+                path = _joined(root.real, parts[:depth])
+                following = self._open_or_make(current, path, made)
             finally:
                 os.close(current)
             current = following
@@ -174,30 +178,88 @@ class Jail:
             made.append(path)
         return open_child(directory, name)
 
-    def _can_meet(self, forbidden: str) -> bool:
-        """Whether it is in a root or a root in it, or that cannot be told yet. Not by name:
-        the same directory may be mounted in two places."""
-        try:
-            lineage = _lineage(forbidden)
-            others = [_lineage(root.real) for root in self._roots]
-        except OSError:
-            return True
-        return any(lineage[0] in other or other[0] in lineage for other in others)
-
     def _keep_out(self, directory: int, path: str) -> None:
         """Refuse what is in a forbidden directory, by whatever name or mount it was reached."""
-        closed: set[tuple[int, int]] = set()
-        for forbidden in self._forbidden:
-            try:
-                status = os.stat(forbidden)
-            except OSError:
-                # What does not exist yet has no identity, only a name, in whatever case.
-                if _is_beneath(path.casefold(), resolve(forbidden).casefold()):
-                    raise Closed(path) from None
-            else:
-                closed.add((status.st_dev, status.st_ino))
-        if closed and not closed.isdisjoint(_ancestors(directory)):
+        closed = recognise(self._forbidden)
+        if not closed.isdisjoint(_ancestors(directory)):
             raise Closed(path)
+        if any(_is_beneath(path.casefold(), name) for name in _unmade(self._forbidden)):
+            raise Closed(path)
+
+    def _keep_free(self, path: str) -> None:
+        """Refuse a file in the place of a forbidden directory, or of one on the way to it, that
+        is still to be made."""
+        name = path.casefold()
+        for place in _unmade(self._forbidden):
+            if _is_beneath(name, place) or _is_beneath(place, name):
+                raise Closed(path)
+
+
+_identities: dict[str, set[tuple[int, int]]] = {}
+"""Of each forbidden directory all that stood there while this process ran: one may be moved."""
+
+
+def recognise(forbidden: Sequence[str]) -> set[tuple[int, int]]:
+    """The identities of these directories, now and ever since they were first asked for."""
+    for path in forbidden:
+        with suppress(OSError):
+            _identities.setdefault(path, set()).add(_identity(os.stat(path)))
+    return {identity for path in forbidden for identity in _identities.get(path, ())}
+
+
+def _unmade(forbidden: Sequence[str]) -> Iterator[str]:
+    """What does not exist yet has no identity, only a name, in whatever case."""
+    return (resolve(path).casefold() for path in forbidden if not os.path.isdir(path))
+
+
+def find(path: str) -> Root:
+    """The folder of that name as it is now."""
+    real = resolve(path)
+    try:
+        return Root(path, real, _identity(os.lstat(real)))
+    except OSError:
+        return Root(path, real)
+
+
+def found(workspace: Workspace) -> Workspace:
+    """The workspace with its folders as they are now; see `Workspace.found`."""
+    return msgspec.structs.replace(workspace, found=tuple(map(find, workspace.roots)))
+
+
+def real_roots(workspace: Workspace) -> tuple[str, ...]:
+    """Where its folders really were when they were found, or are."""
+    return tuple(
+        resolve(place) if isinstance(place, str) else place.real for place in workspace.places
+    )
+
+
+def check_roots(workspace: Workspace) -> None:
+    """Refuse everything once a folder of the session was replaced."""
+    for root in workspace.found:
+        with refusing(root.path):
+            must_be_there(root)
+            if root.identity is not None and resolve(root.path) != root.real:
+                raise Replaced(root.path)
+
+
+def must_be_there(root: Root) -> None:
+    """Raises Replaced if the folder is not the one that was found."""
+    if root.identity is None:
+        return
+    try:
+        status = os.lstat(root.real)
+    except OSError:
+        raise Replaced(root.path) from None
+    _must_be(root, status)
+
+
+def _must_be(root: Root, status: os.stat_result) -> None:
+    if root.identity not in (None, _identity(status)):
+        raise Replaced(root.path)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def resolve(path: str, met: list[str] | None = None) -> Resolved:
@@ -262,30 +324,17 @@ def _open_regular(directory: int, name: str) -> int:
     raise os_error(errno.EISDIR if stat.S_ISDIR(mode) else errno.ENXIO)
 
 
-def _lineage(path: str) -> list[tuple[int, int]]:
-    directory = open_unlinked(resolve(path))
-    try:
-        return list(_ancestors(directory))
-    finally:
-        os.close(directory)
-
-
 def _ancestors(directory: int) -> Iterator[tuple[int, int]]:
     """The identity of an open directory and of all that it is in, up to the top."""
-    status = os.fstat(directory)
+    here = _identity(os.fstat(directory))
     above = ".."
     for _ in range(MAX_DEPTH):
-        yield (here := (status.st_dev, status.st_ino))
-        status = os.stat(above, dir_fd=directory)
-        if (status.st_dev, status.st_ino) == here:
+        yield here
+        below, here = here, _identity(os.stat(above, dir_fd=directory))
+        if here == below:
             return
         above += "/.."
     raise os_error(errno.ENAMETOOLONG)
-
-
-def _root(path: str) -> _Root:
-    real = resolve(path)
-    return _Root(real, (path.rstrip("/") + "/", real.rstrip("/") + "/"))
 
 
 def _joined(root: str, parts: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.errors import InternalError, ResourceNotFound, StartError
 from dragoman.host.directory import OpenDirectory
-from dragoman.host.jail import Jail
+from dragoman.host.jail import Jail, recognise
 from dragoman.host.lane import Lane
 from dragoman.host.running import RunningCommand
 from dragoman.host.terminals import (
@@ -66,6 +66,7 @@ class LocalTerminals:
         self._max_output_bytes = max_output_bytes
         self._cwd_outside = cwd_outside
         self._forbidden = tuple(forbidden)
+        recognise(self._forbidden)
         self._kill_grace = kill_grace
         self._late_output = late_output
         self._running: dict[Key, RunningCommand] = {}
@@ -153,7 +154,7 @@ class LocalTerminals:
             directory.close()
 
     async def _open(self, workspace: Workspace, cwd: str | None) -> OpenDirectory:
-        roots = ("/",) if self._cwd_outside else workspace.roots
+        roots = ("/",) if self._cwd_outside else workspace.places
         path = workspace.cwd if cwd is None else cwd
         # A disk may be slow; a session waits for its own alone.
         lane = self._lanes.setdefault(workspace.session_id, Lane())

@@ -27,6 +27,13 @@ class Closed(OSError):
     """The place is Dragoman's own or the kernel's, wherever it was found."""
 
 
+class Replaced(OSError):
+    """A root is gone, or something else is in its place."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(f"{root} was moved or replaced after the session began")
+
+
 @contextmanager
 def refusing(path: str) -> Generator[None, None, None]:
     """Turn an unusable path, and any `OSError` of the body, into a refusal that names it."""
@@ -40,6 +47,8 @@ def refusing(path: str) -> Generator[None, None, None]:
         yield
     except Closed:
         raise refusal(InvalidParams, path, "closed to agents") from None
+    except Replaced as error:
+        raise refusal(InvalidParams, path, str(error)) from None
     except OSError as error:
         said = (error.strerror or "unknown error").lower()
         kind, reason = _REFUSALS.get(error.errno, (InternalError, said))

@@ -5,12 +5,26 @@ from __future__ import annotations
 import msgspec
 
 
+class Root(msgspec.Struct, frozen=True):
+    """A folder as it was found: what it was called, where it really was, and which one it was, by
+    device and inode; without these there was none."""
+
+    path: str
+    real: str
+    identity: tuple[int, int] | None = None
+
+
 class Workspace(msgspec.Struct, frozen=True):
-    """A session's working directory and the directories added to it, as absolute paths."""
+    """A session's working directory and the directories added to it, as absolute paths.
+
+    `found` are those as they were when the session began: another folder that is put in the place
+    of one later is not the session's.
+    """
 
     session_id: str
     cwd: str
     additional_directories: tuple[str, ...] = ()
+    found: tuple[Root, ...] = ()
 
     def __post_init__(self) -> None:
         for directory in self.roots:
@@ -21,3 +35,9 @@ class Workspace(msgspec.Struct, frozen=True):
     def roots(self) -> tuple[str, ...]:
         """Every directory beneath which the session's files are, the working directory first."""
         return (self.cwd, *self.additional_directories)
+
+    @property
+    def places(self) -> tuple[Root | str, ...]:
+        """The same, as they were found; by their name alone where nobody has looked."""
+        found = {root.path: root for root in self.found}
+        return tuple(found.get(path, path) for path in self.roots)
