@@ -131,22 +131,86 @@ async def test_a_workspace_that_was_replaced_is_refused(tmp_path: Path, how: str
     assert not (ws / "b").exists()
 
 
-async def test_the_record_has_what_was_really_replaced(tmp_path: Path) -> None:
-    """Not what was there when the question was put: that may be long ago."""
+async def test_a_file_that_changed_while_the_question_waited_is_asked_about_again(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "a.txt"
     path.write_text("when asked")
     async with scene(tmp_path) as s:
         await s.begin()
         writing = asyncio.create_task(s.write("new"))
         shown = await s.waiting()
-        path.write_text("when answered")
+        path.write_text("by a person")
+        await s.answer("allow")
+        await until(lambda: len(s.requests) == 2)
+        assert path.read_text() == "by a person"
+        again = await s.waiting()
         await s.answer("allow")
         assert "result" in await soon(writing)
         assert shown.content == [Diff(str(path), "new", "when asked")]
+        assert again.content == [Diff(str(path), "new", "by a person")]
         (event,) = [event for event in s.heard if isinstance(event, e.FileWritten)]
-        assert (event.before, event.after) == ("when answered", "new")
+        assert (event.before, event.after) == ("by a person", "new")
         (change,) = s.session.changes()
-        assert change.before == b"when answered"
+        assert change.before == b"by a person"
+        (notice,) = [event for event in s.heard if isinstance(event, e.Notice)]
+        assert notice.text == f"{path} was changed while the question waited: it is asked again"
+
+
+@pytest.mark.parametrize("found", [b"\xff binary", None, b"text"], ids=["binary", "none", "text"])
+@pytest.mark.parametrize("then", [b"\xfe binary", None, b"by a person"], ids=["bin", "no", "txt"])
+async def test_whatever_was_there_and_is_not_asks_again(
+    tmp_path: Path, found: bytes | None, then: bytes | None
+) -> None:
+    path = tmp_path / "a.txt"
+
+    def put(content: bytes | None) -> None:
+        if content is None:
+            path.unlink(missing_ok=True)
+        else:
+            path.write_bytes(content)
+
+    put(found)
+    async with scene(tmp_path) as s:
+        await s.begin()
+        writing = asyncio.create_task(s.write("new"))
+        await s.waiting()
+        put(then)
+        await s.answer("allow")
+        if found != then:
+            await until(lambda: len(s.requests) == 2)
+            assert (path.read_bytes() if path.exists() else None) == then
+            await s.answer("allow")
+        assert "result" in await soon(writing)
+    assert path.read_text() == "new"
+
+
+async def test_a_file_that_changes_each_time_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("0")
+    async with scene(tmp_path) as s:
+        await s.begin()
+        writing = asyncio.create_task(s.write("new"))
+        for number in range(1, 6):
+            await until(lambda: len(s.requests) == number)  # noqa: B023 - waited for at once
+            path.write_text(str(number))
+            await s.answer("allow")
+        told = await soon(writing)
+    assert "it was changed each time somebody was asked" in told["error"]["message"]
+    assert path.read_text() == "5"
+
+
+async def test_what_a_rule_allows_is_written_whatever_is_there(tmp_path: Path) -> None:
+    """Nobody was shown anything: the writes of an agent to one file follow each other."""
+    agent = RawAgent()
+    async with opened(agent, tmp_path, policy=Policy(write=True)):
+        write = {"sessionId": "s1", "path": str(tmp_path / "a.txt")}
+        for number in range(20):
+            params = write | {"content": str(number)}
+            agent.send({"id": number, "method": "fs/write_text_file", "params": params})
+        told = [await agent.answer_to(number) for number in range(20)]
+    assert all("result" in each for each in told)
+    assert (tmp_path / "a.txt").read_text() == "19"
 
 
 async def test_so_it_has_with_files_of_another_kind(tmp_path: Path) -> None:
@@ -156,6 +220,9 @@ async def test_so_it_has_with_files_of_another_kind(tmp_path: Path) -> None:
         writing = asyncio.create_task(s.write("new"))
         await s.waiting()
         shelf.files[path] = "when answered"
+        await s.answer("allow")
+        await until(lambda: len(s.requests) == 2)
+        assert shelf.files == {path: "when answered"}
         await s.answer("allow")
         assert "result" in await soon(writing)
         (event,) = [event for event in s.heard if isinstance(event, e.FileWritten)]

@@ -143,8 +143,9 @@ class Consent:
         title: str,
         granted: Granted | None = None,
         content: tuple[ToolContent, ...] = (),
-    ) -> None:
-        """Return if it may be done; `granted` tells whether someone allowed just this already.
+    ) -> bool:
+        """Return if it may be done: True where somebody has looked at just this, now or before,
+        which `granted` tells; False where a rule allows it.
 
         `content` is shown to whoever is asked.
 
@@ -152,18 +153,20 @@ class Consent:
         anything else that is refused.
         """
         decision = self._policy.decide(access, self._workspace)
-        if decision.effect == "ask" and granted is not None and granted(self.grants):
+        seen = decision.effect == "ask"
+        if seen and granted is not None and granted(self.grants):
             decision = Decision("allow", "it was allowed when the agent asked")
-        elif decision.effect == "ask":
+        elif seen:
             request = self._request(access, title, OUR_OPTIONS, decision, content=content)
             answer = await self._ask(request, access, decision)
             if not _allows(answer.option_id, OUR_OPTIONS):
                 raise refusal(access, answer.decision.reason)
-            return
+            return True
         if decision.effect == "deny" or not _is_free(access):
             self._record(decided(access, decision))
         if decision.effect == "deny":
             raise refusal(access, decision.reason)
+        return seen
 
     # ── what the agent asks for ───────────────────────────────────────────────────────────────
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 
 from dragoman.errors import InvalidParams, RemoteError
-from dragoman.host.atomic import existing, read_up_to, replace
+from dragoman.host.atomic import Existing, existing, read_up_to, replace
 from dragoman.host.changes import Change, Changes
 from dragoman.host.jail import Jail, real_path, recognise
 from dragoman.host.lane import Lane
@@ -47,6 +47,26 @@ class FilesProvider(Protocol):
         ...
 
     async def write_text_file(self, workspace: Workspace, path: str, content: str) -> None: ...
+
+
+class Changed(Exception):
+    """The file is not what it was when somebody looked at it."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A file as somebody was shown it: its text, None where there was no file; or why it cannot
+    be shown, and a mark that is another one once the file is."""
+
+    text: str | None
+    unseen: str = ""
+    mark: tuple[int, ...] | None = None
+
+    def is_still(self, old: Existing | None) -> bool:
+        if self.unseen:
+            return old is not None and self.mark == _mark(old.status)
+        if old is None or self.text is None:
+            return old is None and self.text is None
+        return old.content == self.text.encode()
 
 
 class _Desk(msgspec.Struct, frozen=True):
@@ -106,9 +126,10 @@ class LocalFiles:
         content: str,
         *,
         written: Callable[[str | None, bool], None] | None = None,
+        expected: Found | None = None,
     ) -> None:
         """Replace the file as a whole or not at all; writes of a session happen in the order
-        in which they are asked for.
+        in which they are asked for. Raises Changed if it is not what is expected.
 
         `written` is told the text that was replaced, if there was any, and whether the file is
         new, once it has happened: also when the caller has given up by then.
@@ -119,7 +140,7 @@ class LocalFiles:
             loop = asyncio.get_running_loop()
 
             def job() -> int:
-                change = self._write(desk, path, content, turn)
+                change = self._write(desk, path, content, turn, expected)
                 if written is not None:
                     before, created = self._replaced(change), not change.existed
                     with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
@@ -211,7 +232,15 @@ class LocalFiles:
         _logger.debug("read %r: %d bytes", path, len(content))
         return text
 
-    def _write(self, desk: _Desk, path: str, content: str, turn: str | None) -> Change:
+    def mark(self, workspace: Workspace, path: str) -> tuple[int, ...] | None:
+        """What tells this file from another, or from itself once it is changed; None without."""
+        with suppress(RemoteError), self._desk(workspace).writable.target(path) as target:
+            return _mark(os.stat(target.name, dir_fd=target.directory, follow_symlinks=False))
+        return None
+
+    def _write(
+        self, desk: _Desk, path: str, content: str, turn: str | None, expected: Found | None
+    ) -> Change:
         try:
             after = content.encode()
         except UnicodeEncodeError:
@@ -221,6 +250,8 @@ class LocalFiles:
             # What there is no room for is read one byte too far, so that it is not kept; what
             # was written here before is read whole, so that it is recognised.
             old = existing(target, max(desk.changes.room, self._max_bytes))
+            if expected is not None and not expected.is_still(old):
+                raise Changed
             replace(target, after, old)
             before = None if old is None else old.content
             change = Change(target.path, before, after, existed=old is not None, turn=turn)
@@ -239,6 +270,11 @@ class LocalFiles:
     def _check_size(self, path: str, size: int) -> None:
         if size > self._max_bytes:
             raise refusal(InvalidParams, path, "too large", size=size, limit=self._max_bytes)
+
+
+def _mark(status: os.stat_result) -> tuple[int, ...]:
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, *times
 
 
 def _check_window(path: str, line: int | None, limit: int | None) -> None:

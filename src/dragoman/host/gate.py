@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.errors import (
+    InternalError,
     MethodNotFound,
     RemoteError,
     ResourceNotFound,
@@ -23,12 +24,13 @@ from dragoman.host.access import Access, Sighting, file_access, terminal_access
 from dragoman.host.changes import Change
 from dragoman.host.consent import Consent
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
-from dragoman.host.files import FilesProvider, LocalFiles
+from dragoman.host.files import Changed, FilesProvider, Found, LocalFiles
 from dragoman.host.grants import HARMLESS
 from dragoman.host.jail import check_roots, real_file, real_path, real_roots
 from dragoman.host.lane import Lane
 from dragoman.host.permissions import PermissionsProvider
 from dragoman.host.reach import Reach
+from dragoman.host.refusal import refusal
 from dragoman.host.terminals import (
     TerminalCommand,
     TerminalExit,
@@ -40,6 +42,9 @@ from dragoman.session import events as e
 from dragoman.session.content import Diff
 from dragoman.session.facts import Decision
 from dragoman.session.state import SessionState
+
+MOST_ASKED = 5
+"""Questions about one write, where the file is another each time."""
 
 
 class Providers(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,18 +109,29 @@ class Gate:
         check_roots(self.workspace)
         met: list[str] = []
         real = real_file(path, met)
-        before, unseen = await self._current(real)
-        seen = await self._lane.run(lambda: self._reach.sighting(path, real, met))
-        await self.consent.permit(
-            self._file_access("write", seen),
-            f"Write {path}" + (f" over what cannot be shown ({unseen})" if unseen else ""),
-            lambda grants: not unseen and grants.take_write(real, content, before),
-            content=(Diff(str(real), content, before, replaces=_unseen(unseen)),),
-        )
-        await self._write(real, content)
+        for _ in range(MOST_ASKED):
+            found = await self._found(real)
+            seen = await self._lane.run(lambda: self._reach.sighting(path, real, met))
+            was_asked = await self._permit_write(path, seen, content, found)
+            try:
+                return await self._write(real, content, found if was_asked else None)
+            except Changed:
+                text = f"{real} was changed while the question waited: it is asked again"
+                self._record(e.Notice(text, "warning", source="client"))
+        raise refusal(InternalError, real, "it was changed each time somebody was asked")
 
-    async def _write(self, path: str, content: str) -> None:
-        """Record what was really replaced: much may have happened while someone was asked."""
+    async def _permit_write(self, path: str, seen: Sighting, content: str, found: Found) -> bool:
+        why = f" over what cannot be shown ({found.unseen})" if found.unseen else ""
+        return await self.consent.permit(
+            self._file_access("write", seen),
+            f"Write {path}{why}",
+            lambda grants: not found.unseen and grants.take_write(seen.path, content, found.text),
+            content=(Diff(str(seen.path), content, found.text, replaces=_unseen(found.unseen)),),
+        )
+
+    async def _write(self, path: str, content: str, expected: Found | None) -> None:
+        """Record what was really replaced. Raises Changed where it is not what is expected: much
+        may have happened while someone was asked."""
 
         def written(before: str | None, created: bool) -> None:
             # Plain text in what is recorded: a subclass of str cannot be stored.
@@ -124,20 +140,31 @@ class Gate:
         files, turn = self._providers.files, self.consent.turn
         if isinstance(files, LocalFiles):
             files.changes(self.workspace).turn = None if turn is None else turn.id
-            await files.write_text_file(self.workspace, path, content, written=written)
+            await files.write_text_file(
+                self.workspace, path, content, written=written, expected=expected
+            )
             return
-        before, unseen = await self._current(path)
+        found = await self._found(path)
+        if expected not in (None, found):
+            raise Changed
         await files.write_text_file(self.workspace, path, content)
-        written(before, created=before is None and not unseen)
+        written(found.text, created=found.text is None and not found.unseen)
 
     async def _current(self, path: str) -> tuple[str | None, str]:
-        """The file as it is before a write, or why there is a file that cannot be shown."""
+        """The file as it is, or why there is a file that cannot be shown."""
+        found = await self._found(path)
+        return found.text, found.unseen
+
+    async def _found(self, path: str) -> Found:
+        """The file as it is before a write."""
+        files = self._providers.files
         try:
-            return await self._providers.files.read_text_file(self.workspace, path), ""
+            return Found(await files.read_text_file(self.workspace, path))
         except ResourceNotFound:
-            return None, ""
+            return Found(None)
         except RemoteError as error:
-            return None, error.message
+            mark = files.mark(self.workspace, path) if isinstance(files, LocalFiles) else None
+            return Found(None, error.message, mark)
 
     @property
     def _reach(self) -> Reach:
