@@ -32,6 +32,7 @@ DragomanError
 │   ├── NoProgress           the agent said nothing for too long in a turn
 │   ├── CancelIgnored        the agent went on although the turn was cancelled
 │   ├── UnknownSession       there is no record of such a session
+│   │   └── AmbiguousSession … but of several that may be meant
 │   ├── NameTaken            another session of that folder has the name
 │   ├── SessionOwned         another process runs the session
 │   ├── LeaseLost            another process has taken the session over
@@ -370,6 +371,14 @@ class UnknownSession(SessionError):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(session_id, f"there is no session {session_id}")
+
+
+class AmbiguousSession(UnknownSession):
+    """What was said fits more than one session, or is too little to tell."""
+
+    def __init__(self, session_id: str, sentence: str) -> None:
+        super().__init__(session_id)
+        self.sentence = sentence
 
 
 class NameTaken(SessionError):

@@ -176,7 +176,7 @@ def test_an_agent_that_forgets_is_not_started_empty(user: Dragoman) -> None:
     said(user, "-a", "lethe", "--session", "fix", "one")
     before = only(user)
     failed = user("--session", "fix", "two")
-    one_line(failed, 4, f"session {before['agentSessionId']} cannot be continued: ")
+    one_line(failed, 4, "session fix cannot be continued: ")
     assert "neither load nor resume" in failed.err
     after = only(user)
     assert (after["lastSeq"], after["status"]) == (before["lastSeq"], "idle")
@@ -233,6 +233,17 @@ def test_a_name_that_fits_several_says_which(user: Dragoman) -> None:
     unclear = user("sessions", "show", "fix", cwd=Path("/"))
     one_line(unclear, 4, f"fix may mean 2 sessions: {newest}, {oldest}")
     assert oldest in user("sessions", "show", "fix").out
+
+
+@pytest.mark.parametrize("words", [("--resume", "{}", "hello"), ("sessions", "show", "{}")])
+def test_the_beginning_of_an_id_that_is_too_short_says_so(
+    user: Dragoman, words: tuple[str, ...]
+) -> None:
+    said(user, "one")
+    said(user, "two")
+    told = "s- is too short to tell: 2 sessions begin so"
+    one_line(user(*(word.format("s-") for word in words)), 4, told)
+    one_line(user("--resume", "x-", "hello"), 4, "there is no session x-")
 
 
 # ── killed ────────────────────────────────────────────────────────────────────────────────────

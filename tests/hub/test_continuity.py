@@ -96,9 +96,10 @@ async def test_queued_prompts_wait_for_the_next_owner(tmp_path: Path) -> None:
         await hub.store.release(live.recording.lease)
         again = await hub.open(live.id)
         assert [turn.content[0].text for turn in again.session.queued] == ["three"]
-        await hub.send(live.id, c.Prompt("four"))
+        sent = await hub.send(live.id, c.Prompt("four"))
+        assert sent["queued"]
         await until(lambda: again.idle)
-        assert asked(again) == ["one", "four", "three"]
+        assert asked(again) == ["one", "three", "four"]
 
 
 async def test_a_lost_agent_is_started_again_with_the_next_prompt(tmp_path: Path) -> None:

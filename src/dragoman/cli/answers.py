@@ -12,11 +12,24 @@ from typing import Any
 from dragoman.cli.ask import TerminalAsker, request_of
 from dragoman.cli.words import answered_elsewhere
 from dragoman.errors import CommandRefused, DragomanError
-from dragoman.host.elicitation import ElicitationRequest
+from dragoman.host.answers import Option, choose_option
+from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions import PermissionRequest
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
 from dragoman.session.facts import PermissionOption
+
+
+class Refuser:
+    """Answers in the place of a person who is not to be asked: with a no, where there is one."""
+
+    async def request_permission(self, request: PermissionRequest) -> str | None:
+        options = [Option(each.id, each.name, each.kind) for each in request.options]
+        return choose_option(options, "deny")
+
+    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
+        return ElicitationAnswer("decline")
 
 
 class Answers:
@@ -31,7 +44,7 @@ class Answers:
         hub: Hub,
         session_id: str,
         agent: str,
-        asker: TerminalAsker,
+        asker: TerminalAsker | Refuser,
         tell: Callable[[str], None],
     ) -> None:
         self._hub = hub

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 from dragoman.cli.guard import Exit, UsageError, ended_with
 from dragoman.cli.tally import Tally
 from dragoman.cli.values import typed
-from dragoman.errors import CommandRefused, DragomanError
+from dragoman.errors import CommandRefused, DragomanError, NoProgress
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import is_gone
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dragoman.cli.engine import Meant
     from dragoman.cli.job import Job
 
+_QUESTIONS = (e.PermissionRequested, e.ElicitationRequested)
 _LOOK_SECONDS = 1.0
 _LAST_WORDS_SECONDS = 3.0
 """How long the end of a turn may take to be read when its owner is gone."""
@@ -42,6 +44,7 @@ class TurnElsewhere:
         self._answers = answers
         self._tally = Tally()
         self._started = self._taken_back = self._cancelled = False
+        self._heard = 0.0
         self.turn_id = ""
         """Of the prompt, once it was sent."""
 
@@ -77,11 +80,19 @@ class TurnElsewhere:
     # ── following ─────────────────────────────────────────────────────────────────────────────
 
     async def follow(self) -> int | None:
-        """Show the turn to its end; the exit code, None when nobody is left who would run it."""
+        """Show the turn to its end; the exit code, None when nobody is left who would run it.
+
+        Raises NoProgress when nothing happens in the session for as long as `--timeout` says.
+        """
         following = asyncio.create_task(self._follow())
         watching = asyncio.create_task(self._until_left())
+        timing = asyncio.create_task(self._until_silent())
         try:
-            await asyncio.wait((following, watching), return_when=asyncio.FIRST_COMPLETED)
+            tasks = (following, watching, timing)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if timing.done() and not following.done():
+                await self.cancel()
+                raise NoProgress(self._id, self._job.options.timeout)
             await asyncio.wait((following,), timeout=_LAST_WORDS_SECONDS)
             if following.done() or self._started:
                 return self._code(await following)
@@ -89,6 +100,7 @@ class TurnElsewhere:
         finally:
             following.cancel()
             watching.cancel()
+            timing.cancel()
             self._console.view.close()
             if self._answers is not None:
                 self._answers.close()
@@ -101,10 +113,21 @@ class TurnElsewhere:
                 return
             await asyncio.sleep(_LOOK_SECONDS)
 
+    async def _until_silent(self) -> None:
+        """Until nothing was heard for as long as the run may wait: for ever, if it may. A question
+        that nobody here answers is no progress either."""
+        seconds: float | None = self._job.options.timeout
+        self._heard = time.monotonic()
+        while seconds is None or time.monotonic() < self._heard + seconds:
+            if self._answers is not None and self._state.pending:
+                self._heard = time.monotonic()
+            await asyncio.sleep(_LOOK_SECONDS if seconds is None else min(seconds, _LOOK_SECONDS))
+
     async def _follow(self) -> e.TurnEnded | None:
         """The end of our turn; None when the prompt was taken back before it was sent."""
         async for page in self._hub.watch(self._id, self._state.last_seq):
             events = [stored.decode() for stored in page]
+            self._heard = time.monotonic()
             if self._answers is not None:
                 self._answers.hear(events)
             async with self._console.status.floor:
@@ -125,6 +148,9 @@ class TurnElsewhere:
                 self._started = True
             case _:
                 pass
+        if self._answers is None and isinstance(event, _QUESTIONS):
+            how = f"`dragoman sessions answer {self._id}` gives one"
+            self._console.tell(f"the session waits for an answer, which may come from there; {how}")
         if self._started:
             self._show(event)
 

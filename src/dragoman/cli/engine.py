@@ -15,6 +15,7 @@ from dragoman.cli.sign_in import sign_in
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
 from dragoman.errors import (
+    AmbiguousSession,
     AuthRequired,
     DragomanError,
     RemoteError,
@@ -126,6 +127,8 @@ async def meant_by(hub: Hub, job: Job) -> Meant:
     if word is not None:
         try:
             record = await find_session(hub.store, word, job.cwd)
+        except AmbiguousSession:
+            raise
         except UnknownSession:
             return Meant(known_id=word)
     elif options.session is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
     from dragoman.cli.elsewhere import TurnElsewhere
 
 
-_RACES = 3
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+"""Seconds before another try at a session that another process was quicker to take."""
 
 
 def run_job(job: Job) -> int:
@@ -77,7 +79,7 @@ class Run:
         self._tally = Tally()
         self._prompt: list[Content] = []
         self._turn_id = ""
-        self._over = False
+        self._over = self._taken_back = False
 
     async def run(self) -> int:
         with Interrupts(self._tell, self._tell_end) as interrupts, self._status:
@@ -136,15 +138,18 @@ class Run:
             hub_of(self._job, self._client) as hub,
             told_of_outages(hub.store, self._tell),
         ):
-            for _ in range(_RACES):
+            pause = _FIRST_PAUSE
+            while True:
                 try:
                     return await self._with_hub(hub, interrupts)
                 except (NameTaken, SessionOwned):
-                    continue  # another window has just begun with the same session
+                    pass  # another window has just begun with the same session
                 except CommandRefused as error:
                     if error.code != "owner_gone":
                         raise
-            return await self._with_hub(hub, interrupts)
+                # Not all at the same moment: one of those who wait gets it each time.
+                await asyncio.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
+                pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _with_hub(self, hub: Hub, interrupts: Interrupts) -> int:
         meant = await meant_by(hub, self._job)
@@ -153,7 +158,9 @@ class Run:
         self._prompt = self._prompt or self._mentioning()
         forks = self._job.options.fork is not None
         if meant.record is None or forks or not await runs_elsewhere(hub, meant.record):
-            return await self._here(hub, meant, interrupts)
+            code = await self._here(hub, meant, interrupts)
+            assert code is not None
+            return code
         return await self._elsewhere(hub, meant, interrupts)
 
     def _mentioning(self) -> list[Content]:
@@ -168,18 +175,19 @@ class Run:
 
     async def _here(
         self, hub: Hub, meant: Meant, interrupts: Interrupts, queued_as: str = ""
-    ) -> int:
-        """`queued_as`: where the prompt waits in the session's queue already."""
+    ) -> int | None:
+        """`queued_as`: where the prompt waits in the session's queue already. None when somebody
+        else has sent it meanwhile."""
         self._status.doing(f"starting {self._job.agent.name}")
         async with hub.using(self._job.agent.name, self._job.cwd) as client:
             self._lists.of_agent(client)
             if self._job.prompt is None and not self._needs_session:
                 return Exit.DONE
             live = await open_live(hub, self._job, meant, lambda: self._asker)
+            if queued_as in {turn.id for turn in live.state.turns}:
+                await hub.detach(live)
+                return None
             self._state = meant.state
-            for turn in live.session.queued:
-                if turn.id == queued_as:
-                    live.session.drop_queued(turn)
             async with self._fed(hub, live):
                 await configure(live.session, self._job)
                 self._status.doing(WAITING)
@@ -187,7 +195,7 @@ class Run:
                 if self._job.prompt is None:
                     return Exit.DONE
                 self._lists.close()
-                return await self._turn_of(hub, client, live, interrupts)
+                return await self._turn_of(hub, client, live, interrupts, queued_as)
 
     @asynccontextmanager
     async def _fed(self, hub: Hub, live: Live) -> AsyncGenerator[None]:
@@ -206,10 +214,14 @@ class Run:
         except DragomanError as error:
             self._feed.fail(error)
 
-    async def _turn_of(self, hub: Hub, client: Client, live: Live, interrupts: Interrupts) -> int:
+    async def _turn_of(
+        self, hub: Hub, client: Client, live: Live, interrupts: Interrupts, queued_as: str
+    ) -> int:
         interrupts.turn_of(live.session)
         try:
-            code = await self._turn(client, live, by_us=lambda: interrupts.pressed)
+            turn = await self._sent(live, queued_as)
+            interrupts.turn_of(turn)
+            code = await self._turn(client, turn, by_us=lambda: interrupts.pressed)
             interrupts.turn_of(None)
             await self._serve_others(hub, live)
             return code
@@ -239,10 +251,12 @@ class Run:
             interrupts.turn_of(None)
             meant = await meant_by(hub, self._job)
             with suppress(SessionOwned):  # somebody else was quicker to take it over
-                return await self._here(hub, meant, interrupts, turn.turn_id)
+                code = await self._here(hub, meant, interrupts, turn.turn_id)
+                if code is not None:
+                    return code
 
     def _turn_elsewhere(self, hub: Hub, meant: Meant) -> TurnElsewhere:
-        from dragoman.cli.answers import Answers
+        from dragoman.cli.answers import Answers, Refuser
         from dragoman.cli.elsewhere import TurnElsewhere
 
         record = meant.record
@@ -251,14 +265,23 @@ class Run:
                 "another process runs this session: its frames and lists are seen there alone"
             )
         self._check_shared(record)
-        asker, answers = self._asker, None
+        answers = None
+        asker = Refuser() if self._job.options.on_ask == "reject" else self._asker
         if asker is not None:
             answers = Answers(hub, record.id, record.agent, asker, self._tell)
         return TurnElsewhere(hub, meant, self._job, self._console, answers)
 
     def _check_shared(self, record: SessionRecord) -> None:
         """What only the process that runs the session could do. Raises UsageError."""
-        if self._job.options.proxy:
+        options = self._job.options
+        given = ((options.yolo, "--yolo"), (options.write, "--write"), (options.exec, "--exec"))
+        for is_given, option in (*given, (options.policy, "--policy")):
+            if is_given:
+                raise UsageError(
+                    f"another process runs this session, by its own rules: leave {option} out, or "
+                    "wait until it has ended"
+                )
+        if options.proxy:
             lacking, option = "proxy", "--proxy"
         elif not set(self._job.more_folders).issubset(record.additional_directories):
             lacking, option = "folder", "--add-dir"
@@ -277,13 +300,33 @@ class Run:
 
     # ── the turn ──────────────────────────────────────────────────────────────────────────────
 
-    async def _turn(self, client: Client, live: Live, *, by_us: Callable[[], bool]) -> int:
+    async def _sent(self, live: Live, queued_as: str) -> Turn:
+        """The turn of our prompt, which keeps its place behind those that waited before it."""
+        waiting = live.session.queued
+        for before, turn in enumerate(waiting):
+            if turn.id == queued_as:
+                self._tell_of_those_before(before)
+                await live.go_on_with(turn)
+                return turn
+        self._tell_of_those_before(0 if live.session.busy else len(waiting))
+        return await live.prompt(self._prompt)
+
+    def _tell_of_those_before(self, count: int) -> None:
+        if count:
+            some = "a prompt waits" if count == 1 else f"{count} prompts wait"
+            them = "it is" if count == 1 else "they are"
+            self._tell(f"{some} from before: {them} sent first")
+
+    async def _turn(self, client: Client, turn: Turn, *, by_us: Callable[[], bool]) -> int:
         """`by_us` says whether it was here that the turn was cancelled."""
-        turn = await live.prompt(self._prompt)
         ended = asyncio.create_task(_end_of(turn))
         self._turn_id = turn.id
         await self._show_until(lambda: self._over)
         error = await ended
+        if self._taken_back:
+            if not by_us():
+                self._console.tell("the prompt was taken back before it was sent")
+            return Exit.CANCELLED
         if turn.cancel_requested:
             if not by_us():
                 self._console.tell("cancelled in another window")
@@ -309,20 +352,32 @@ class Run:
         reduce(self._state, event)
         if event.replay:
             return  # what an agent tells again
-        if not self._over:
+        is_ours = not self._over and not self._is_of_others(event)
+        if is_ours:
             self._tally.count(event)
-        # Behind our turn come those of other windows, and into a pipe goes what was asked for here.
-        if not self._over or isinstance(self._console.view, TerminalView):
+        # Around our turn are those of other windows, and into a pipe goes what was asked for here.
+        if is_ours or isinstance(self._console.view, TerminalView):
             self._show_of_others(event)
             self._console.show(event, self._state)
         if self._questions is not None:
             self._questions.shown(event)
-        if isinstance(event, e.TurnEnded) and event.turn_id == self._turn_id:
-            self._over = True
+        match event:
+            case e.TurnEnded(turn_id=self._turn_id):
+                self._over = True
+            case e.PromptUnqueued(queue_id=self._turn_id, dropped=True):
+                self._over = self._taken_back = True
+            case _:
+                pass
+
+    def _is_of_others(self, event: e.Event) -> bool:
+        if isinstance(event, e.TurnEnded):
+            return event.turn_id != self._turn_id
+        turn = self._state.turn
+        return turn is not None and turn.id != self._turn_id
 
     def _show_of_others(self, event: e.Event) -> None:
         match event:
-            case e.PromptQueued():
+            case e.PromptQueued() if event.queue_id != self._turn_id:
                 self._console.tell(f"queued in another window: {event.text}")
             case e.TurnStarted() if event.turn_id != self._turn_id:
                 self._console.asked(event.text)

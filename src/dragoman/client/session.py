@@ -116,8 +116,10 @@ class Session:
     ) -> Turn:
         """Send a prompt: a text, whose `@mentions` become links, or content.
 
-        While another turn runs the prompt waits behind it, or SessionBusy is raised. `timeout` ends
-        a turn in which the agent makes no progress for that long, with NoProgress.
+        While another turn runs the prompt waits behind it, or SessionBusy is raised. So it does
+        behind prompts that were left waiting when the session was put down: the first of those is
+        sent now. `timeout` ends a turn in which the agent makes no progress for that long, with
+        NoProgress.
 
         Raises ValueError when there is nothing in the prompt or a block in it is none of ACP's,
         PromptTooLarge when it is more than can be sent at once, and TypeError for what is no
@@ -125,17 +127,26 @@ class Session:
         """
         self._require_open()
         content, warnings = self._prepared(prompt)
-        if self.busy and when_busy == "raise":
+        waits = self.busy or bool(self._queue)
+        if waits and when_busy == "raise":
             raise SessionBusy(self.id)
         turn = self._turn_for(f"turn-{os.urandom(8).hex()}", content)
         turn.meta, turn.warnings = meta, warnings
         turn.timeout = timeout if timeout is not None else turn.timeout
-        if self.busy:
+        if waits:
             self._queue.append(turn)
             self.log.record(e.PromptQueued(turn.id, content))
+            self.go_on()
         else:
             self._begin(turn)
         return turn
+
+    def go_on(self) -> None:
+        """Send the first of the prompts that wait, unless a turn runs."""
+        if self._queue and not self.busy:
+            following = self._queue.popleft()
+            self.log.record(e.PromptUnqueued(following.id))
+            self._begin(following)
 
     def _turn_for(self, turn_id: str, content: list[Content]) -> Turn:
         return Turn(
@@ -210,10 +221,8 @@ class Session:
         self._turn = self.log.turn = self.gate.consent.turn = None
         self.log.record(event)
         turn.finish(event, error)
-        if self._queue and not self._closing and self._client.connection_error is None:
-            following = self._queue.popleft()
-            self.log.record(e.PromptUnqueued(following.id))
-            self._begin(following)
+        if not self._closing and self._client.connection_error is None:
+            self.go_on()
 
     async def _watch(self, turn: Turn, seconds: float) -> None:
         """Give the turn up when nothing was heard for `seconds`; our own delays do not count."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.errors import UnknownSession
+from dragoman.errors import AmbiguousSession, UnknownSession
 from dragoman.store.base import Store
 from dragoman.store.records import SessionFilter, SessionRecord
 
@@ -14,7 +14,7 @@ async def find_session(store: Store, word: str, cwd: str | None = None) -> Sessi
     """By what is most exact; a name counts in its folder, and elsewhere when it is the only one.
 
     Of several records of the agent's session the one used last is meant. Raises UnknownSession
-    when there is none, or more than one.
+    when there is none, AmbiguousSession when there is more than one.
     """
     if (record := await store.session(word)) is not None:
         return record
@@ -29,15 +29,16 @@ async def find_session(store: Store, word: str, cwd: str | None = None) -> Sessi
 def _only(word: str, found: list[SessionRecord]) -> SessionRecord:
     if len(found) == 1:
         return found[0]
-    error = UnknownSession(word)
-    if found:
-        ids = ", ".join([*(record.id for record in found[:3]), *("…" for _ in found[3:4])])
-        error.sentence = f"{word} may mean {len(found)} sessions: {ids}"
-    raise error
+    if not found:
+        raise UnknownSession(word)
+    ids = ", ".join([*(record.id for record in found[:3]), *("…" for _ in found[3:4])])
+    raise AmbiguousSession(word, f"{word} may mean {len(found)} sessions: {ids}")
 
 
 async def _by_beginning(store: Store, word: str) -> list[SessionRecord]:
-    if len(word) < _SHORTEST_BEGINNING:
-        return []
     everything = await store.sessions(SessionFilter(limit=_MANY))
-    return [record for record in everything if record.id.startswith(word)]
+    found = [record for record in everything if record.id.startswith(word)]
+    if found and len(word) < _SHORTEST_BEGINNING:
+        begin = "a session begins" if len(found) == 1 else f"{len(found)} sessions begin"
+        raise AmbiguousSession(word, f"{word} is too short to tell: {begin} so")
+    return found

@@ -69,6 +69,8 @@ class Live:
         recording.describe = self.describe
         recording.on_much = self._too_much
         session.before_turn = self._on_record
+        for turn in session.queued:
+            turn.discard()
         # What was stored while it was being opened said nothing of the agent's name for it.
         recording.refresh()
 
@@ -257,6 +259,12 @@ class Live:
         # Its events are read where they are stored: what nobody takes here would only pile up.
         turn.discard()
         return turn
+
+    async def go_on_with(self, turn: Turn) -> None:
+        """Send what waits from before, up to this one and beyond. Raises as `prompt` does."""
+        await self._reconnected()
+        if turn in self.session.queued:
+            self.session.go_on()
 
     async def _reconnected(self) -> None:
         """With its agent there, whatever became of it before.

@@ -423,7 +423,12 @@ def _continued(agent_session_id: str | None, record: SessionRecord, on_reset: On
     async def begin(client: Client, place: Place) -> Session:
         if agent_session_id is not None:
             allow_new = on_reset == "new"
-            return await client.openings.ensure(agent_session_id, place, allow_new=allow_new)
+            try:
+                return await client.openings.ensure(agent_session_id, place, allow_new=allow_new)
+            except SessionNotContinued as error:
+                if record.agent_session_id is None:
+                    raise  # nobody has another name for it
+                raise SessionNotContinued(record.name or record.id, error.reason) from error
         if not record.last_seq:
             return await client.openings.new(place, "new")
         if on_reset == "fail":

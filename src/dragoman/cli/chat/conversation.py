@@ -188,7 +188,7 @@ class Conversation:
                 self.show(self.style(line, DIM))
             if waiting := len(self._live.state.queue):
                 some = "a prompt waits" if waiting == 1 else f"{waiting} prompts wait"
-                self.say(f"{some} from before, to be sent behind the next one", DIM)
+                self.say(f"{some} from before, to be sent ahead of what you type next", DIM)
         self.say("/help says what can be typed here, Ctrl-D leaves", DIM)
 
     async def _talk(self) -> int:

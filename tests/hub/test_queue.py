@@ -1,0 +1,89 @@
+"""Prompts that wait when their owner ends: they keep their place, and nobody sends them unasked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.clients import until
+from support.hosting import Place
+from support.hubs import TestLauncher
+from support.peers import soon
+from support.postgres import empty_database
+
+from dragoman.errors import SessionBusy
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.hub.states import stored_state
+from dragoman.session.state import SessionState, UserEntry
+from dragoman.store.base import Store
+from dragoman.testing import AgentTurn, ScriptedAgent
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return Place(tmp_path, empty_database() if request.param == "postgresql" else None)
+
+
+def asked(state: SessionState) -> list[str]:
+    return [entry.text for entry in state.entries if isinstance(entry, UserEntry)]
+
+
+def waiting(state: SessionState) -> list[str]:
+    return [prompt.content[0].text for prompt in state.queue]
+
+
+async def waits(turn: AgentTurn) -> None:
+    if turn.text == "one":
+        await turn.cancelled.wait()
+
+
+async def left_behind(store: Store, launcher: TestLauncher, cwd: str) -> str:
+    """A session whose owner has vanished in the first of three prompts; its id."""
+    hub = Hub(store, launcher, home="here")
+    await hub.__aenter__()
+    live = await hub.create("it", cwd)
+    for text in ("one", "two", "three"):
+        await soon(hub.send(live.id, c.Prompt(text)))
+    await until(lambda: live.is_stored)
+    # As after a kill: nothing is put right, and nobody has it any more.
+    live.recording.fail(SessionBusy(live.id))
+    await hub.aclose()
+    await store.release(live.recording.lease)
+    return live.id
+
+
+async def test_what_waited_goes_before_what_comes_next(place: Place) -> None:
+    launcher = TestLauncher({"it": ScriptedAgent(waits)})
+    async with place.store() as store:
+        session_id = await left_behind(store, launcher, place.cwd)
+        async with Hub(store, launcher, home="here") as hub:
+            await hub.chores.recover()
+            assert waiting(await stored_state(store, session_id)) == ["two", "three"]
+            live = await hub.open(session_id)
+            # Whoever only opens the session has not asked for them.
+            await asyncio.sleep(0)
+            assert (live.session.busy, asked(live.state)) == (False, ["one"])
+            sent = await soon(hub.send(session_id, c.Prompt("four")))
+            assert sent["queued"]
+            await until(lambda: live.idle)
+            assert asked(live.state) == ["one", "two", "three", "four"]
+            assert live.state.turns[-1].id == sent["turn"]
+
+
+async def test_one_that_was_dropped_or_changed_is_not_sent_as_it_was(place: Place) -> None:
+    launcher = TestLauncher({"it": ScriptedAgent(waits)})
+    async with place.store() as store:
+        session_id = await left_behind(store, launcher, place.cwd)
+        async with Hub(store, launcher, home="here") as hub:
+            first, second = (await stored_state(store, session_id)).queue
+            await soon(hub.send(session_id, c.DropQueued(first.id)))
+            await soon(hub.send(session_id, c.EditQueued(second.id, "changed")))
+            live = hub.live[session_id]
+            assert not live.session.busy
+            with pytest.raises(SessionBusy):
+                live.session.prompt("now", when_busy="raise")
+            await soon(hub.send(session_id, c.Prompt("four")))
+            await until(lambda: live.idle)
+            assert asked(live.state) == ["one", "changed", "four"]
