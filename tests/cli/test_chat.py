@@ -394,7 +394,10 @@ def test_a_prompt_that_waits_from_before_is_told(user: Dragoman) -> None:
         terminal.kill()
     with chat(user, "--session", "fix") as terminal:
         drawn = terminal.wait_for("/help says")
-        assert "\na prompt waits from before, to be sent behind the next one\n" in drawn
+        assert "\na prompt waits from before, to be sent ahead of what you type next\n" in drawn
+        terminal.enter("now")
+        drawn = terminal.wait_for("3. now")
+        assert drawn.index("2. later") < drawn.index("3. now")
 
 
 @needs_tmux
