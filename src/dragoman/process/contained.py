@@ -159,19 +159,34 @@ async def _await_start(order: Order, life: socket.socket, watch: _Watch) -> Cont
 
 async def _report(order: Order, life: socket.socket, watch: _Watch) -> bytes:
     """The next report. Raises ZygoteHeld when whoever should send it does nothing."""
-    reading = asyncio.ensure_future(asyncio.get_running_loop().sock_recv(life, _REPORT_SIZE))
     began = time.monotonic()
+    while not await _is_readable(life.fileno(), watch.patience.look):
+        watch.look()
+        if time.monotonic() - began > watch.patience.start:
+            reason = f"the system did not start it within {watch.patience.start:g} s"
+            raise StartError(order.command, reason)
     try:
-        while not (await asyncio.wait([reading], timeout=watch.patience.look))[0]:
-            watch.look()
-            if time.monotonic() - began > watch.patience.start:
-                reason = f"the system did not start it within {watch.patience.start:g} s"
-                raise StartError(order.command, reason)
-        return reading.result()
+        return life.recv(_REPORT_SIZE)
     except OSError:
         return b""
+
+
+async def _is_readable(descriptor: int, seconds: float) -> bool:
+    """Wait so long for something to read; nothing is read, so nothing is lost when cancelled."""
+    loop = asyncio.get_running_loop()
+    readable: asyncio.Future[bool] = loop.create_future()
+    timer = loop.call_later(seconds, _settle, readable, False)
+    loop.add_reader(descriptor, _settle, readable, True)
+    try:
+        return await readable
     finally:
-        reading.cancel()
+        loop.remove_reader(descriptor)
+        timer.cancel()
+
+
+def _settle(future: asyncio.Future[bool], result: bool) -> None:
+    if not future.done():
+        future.set_result(result)
 
 
 class _Watch:

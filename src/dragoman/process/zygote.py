@@ -168,8 +168,11 @@ class Zygote(Superior):
     def serve(self) -> None:
         """Fork keepers on request; after the host's end wait for the last of them."""
         attended = True
+        pause = None
         while self.reap() or attended:
-            ready = self.wait(self.look_after())
+            ready = self.wait(pause)
+            if self._wake in ready or pause is not None:
+                pause = self.look_after()
             if self._control.fileno() in ready and not self._take_request():
                 self._poll.unregister(self._control.fileno())
                 attended = False
