@@ -12,7 +12,7 @@ from support.clients import gathered, kinds, next_of, opened, started, until
 from support.peers import soon
 from support.raw_agent import RawAgent, Refusal, notification, text_block
 
-from dragoman import Client, HttpServer, Image, Policy, Session, StdioServer
+from dragoman import Client, HttpServer, Image, Policy, Session, StdioServer, Timeouts
 from dragoman.errors import AuthRequired
 from dragoman.session import events as e
 from dragoman.session.content import Diff, Location
@@ -200,6 +200,39 @@ async def test_history_behind_the_response_of_load_is_history_until_the_next_pro
             "TurnEnded",
             "SessionClosed",
         ]
+
+
+async def test_history_that_comes_while_a_prompt_is_on_its_way_is_not_live(tmp_path: Path) -> None:
+    """A prompt is what makes a session load after a restart, so it follows the response at once."""
+    agent = RawAgent()
+    loop = asyncio.get_running_loop()
+
+    def load(params: Any) -> Any:
+        late: list[Any] = [
+            user("[Function Response: shell]"),
+            agent_says("Listed."),
+            notification("tool_call_update", toolCallId="t", title="Shell", status="completed"),
+            notification("session_info_update", title="Old talk"),
+        ]
+        for number, message in enumerate(late, 1):
+            loop.call_later(0.001 * number, agent.send, message)
+        return {}
+
+    agent.answers["session/load"] = load
+    heard: list[e.Event] = []
+
+    def listen(session: Session, event: e.Event) -> None:
+        heard.append(event)
+
+    async with started(agent, listen=listen, timeouts=Timeouts(history=0.3)) as client:
+        session = await client.load_session("s1", tmp_path)
+        live = await prompted(agent, session, agent_says("Hello again."))
+        assert [event.text for event in live] == ["go", "Hello again.", ""]
+        texts = [entry.text for entry in session.state.entries]
+        assert texts == ["[Function Response: shell]", "Listed.", "Shell", "go", "Hello again."]
+        assert session.state.title == "Old talk"
+    told_again = [type(event).__name__ for event in heard if event.replay]
+    assert told_again == ["UserMessage", "AgentMessage", "ToolCallUpdated"]
 
 
 async def test_an_agent_that_replays_on_resume_is_not_taken_for_talking(tmp_path: Path) -> None:

@@ -69,6 +69,8 @@ class SessionLog:
         self.listeners = listeners
         self._streams: list[Stream[e.Event]] = []
         self._seq = self.state.last_seq
+        self.retold = 0
+        """How much history the agent has sent again."""
         self._begun = False
         """Something was recorded here; what a history tells does not count."""
         self._closed = False
@@ -161,6 +163,7 @@ class SessionLog:
         if self.replay == "no" or type(event) not in _HISTORY:
             return True
         event.replay = True
+        self.retold += 1
         return self.replay == "keep"
 
     def _believed(self, event: e.Event) -> bool:

@@ -6,6 +6,7 @@ find their session in the order they came.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 Listener: TypeAlias = Callable[[Session, e.Event], None]
 Way: TypeAlias = Literal["load", "resume"]
+
+_MOST_WAITS = 200
+"""For more of a history; an agent may send one without end."""
 
 _NO_WAY = "the agent can neither load nor resume sessions"
 
@@ -202,6 +206,18 @@ class Openings:
         call = dialect.load_session if way == "load" else dialect.resume_session
         with self._explaining():
             await call(session_id, place, on_opened)
+        await self._history_complete(way, session_id)
+
+    async def _history_complete(self, way: Way, session_id: str) -> None:
+        """Some agents answer first and send the history right after; a prompt sent meanwhile would
+        make it look live. An agent that resumes should send none: wait only if it does."""
+        session = self._router.get(session_id)
+        seen = -1 if way == "load" else 0
+        for _ in range(_MOST_WAITS):
+            if session is None or session.log.retold == seen:
+                return
+            seen = session.log.retold
+            await asyncio.sleep(self._client.timeouts.history)
 
     @contextmanager
     def _explaining(self) -> Generator[None]:

@@ -34,9 +34,12 @@ class Timeouts(msgspec.Struct, kw_only=True, frozen=True):
 
     `progress` ends a turn in which nothing was heard from the agent, nor from a command it runs,
     for that long; while a question waits for its answer, it does not run.
+    `history` is how long an agent must stay silent after it loaded a session before its history
+    counts as complete: some answer first and send the history right after.
     """
 
     initialize: float = 60.0
     control: float = 30.0
     cancel: float = 30.0
     progress: float | None = None
+    history: float = 0.05
