@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import tempfile
+from collections.abc import Generator
 
 import pytest
 from support.bounded import bounded
@@ -13,6 +15,15 @@ from support.bounded import bounded
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def empty_home() -> Generator[None]:
+    """Commands run in a login shell, and tests kill some in the middle of it: neither should meet,
+    or damage, what the profile of the person at this machine does."""
+    with tempfile.TemporaryDirectory(prefix="home-") as home, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", home)
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)
