@@ -346,8 +346,8 @@ class Consent:
     def _real(self, path: str) -> str | None:
         """What a relative path means is the session's folder, not ours."""
         home = os.path.expanduser("~")
-        look = Reach((*self._real_roots, home)).look
-        return claimed_path(path, cwd=self._workspace.cwd, home=home, look=look)
+        # Only where it is: that needs no look for links that lead there.
+        return claimed_path(path, cwd=self._workspace.cwd, home=home, look=Reach(()).look)
 
     def _inside(self, path: str) -> str | None:
         """The real path of a file of the workspace."""
