@@ -89,16 +89,17 @@ async def converse(client: Client, folder: Path) -> Session:
 def comparable(state: SessionState) -> Any:
     """Without times, numbers of our own, and ids that only version 2 needs."""
     found = msgspec.to_builtins(state)
-    for name in ("last_seq", "places"):
+    for name in ("last_seq", "places", "size"):
         found.pop(name, None)
     for entry in found["entries"]:
-        for name in ("seq", "at", "turn_id"):
+        for name in ("seq", "at", "turn_id", "size"):
             entry.pop(name, None)
         if not str(entry.get("message_id")).startswith("named"):
             entry.pop("message_id", None)
         entry.pop("plan_id", None)
     for turn in found["turns"]:
         turn.pop("id")
+        turn.pop("seq")
     return found
 
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.session import events as e
+from dragoman.session.bounds import LIMITS, Limits
 from dragoman.session.content import (
     UNREAD,
     Content,
@@ -59,21 +60,38 @@ def vectors() -> bytes:
     """Every sequence with its events and its final state, as JSON."""
     cases = [_case(f"random {seed}", _random_events(seed)) for seed in range(_SEQUENCES)]
     cases.append(_case("a whole turn", _whole_turn()))
+    cases += [
+        _case(f"little room {seed}", _long_events(seed), _LITTLE) for seed in range(_SEQUENCES // 2)
+    ]
     cases += [_case(f"cut short: {how}", _cut_short(end)) for how, end in _ENDINGS.items()]
     return msgspec.json.encode(cases) + b"\n"
 
 
-def _case(name: str, events: list[e.Event]) -> dict[str, Any]:
+_LITTLE = Limits(
+    entry=500,
+    thread=4_000,
+    entries=8,
+    turns=3,
+    facts=200,
+    fact=600,
+    others=2,
+    line=4,
+)
+"""Terminals have their usual room: how much of their output is held is each fold's own affair."""
+
+
+def _case(name: str, events: list[e.Event], limits: Limits | None = None) -> dict[str, Any]:
     state = SessionState()
     for event in events:
-        reduce(state, event)
-    return {"name": name, "events": events, "state": _whole_state(state)}
+        reduce(state, event, limits or LIMITS)
+    case = {"name": name, "events": events, "state": _whole_state(state)}
+    return case if limits is None else {**case, "limits": limits}
 
 
 def _whole_state(state: SessionState) -> dict[str, Any]:
     """With the defaults of its rows spelled out, without what only the fold itself looks at."""
     whole = _row(state)
-    del whole["places"]
+    del whole["places"], whole["printed"]
     for name in ("entries", "turns", "queue"):
         whole[name] = [_row(row) for row in getattr(state, name)]
     for name in ("terminals", "pending", "subagents"):
@@ -99,9 +117,39 @@ _PIECES = ("pieces", "size")
 # ── random events ─────────────────────────────────────────────────────────────────────────────
 
 
+def _long_events(seed: int) -> list[e.Event]:
+    """With much in each of them, and ids that are seldom used again."""
+    dice = random.Random(1_000 + seed)
+    makers: list[Maker] = [
+        *_MAKERS,
+        *_COMMON * 2,
+        lambda d: e.AgentMessage(Text("x𝄞" * d.randrange(300)), _message_id(d)),
+        lambda d: e.UserMessage(Text("y" * d.randrange(300)), f"u{d.randrange(40)}", replay=True),
+        lambda d: e.TurnStarted(_id(d, "turn"), [Text("wörd " * d.randrange(200))]),
+        lambda d: e.ToolCallUpdated(
+            f"call{d.randrange(40)}",
+            title="t" * d.randrange(200),
+            raw_input={"a": "𝄞" * d.randrange(400), "b": [1, "z" * d.randrange(400)], "c": {}},
+            content=[ContentItem(Text("w" * d.randrange(300))) for _ in range(d.randrange(4))],
+            more=[ContentItem(Text("v" * d.randrange(300)))],
+            meta={f"k{d.randrange(4)}": "m" * d.randrange(200)},
+        ),
+        lambda d: e.PlanUpdated([PlanStep("s" * d.randrange(200)) for _ in range(4)]),
+        lambda d: e.CompactionSummary(f"comp{d.randrange(9)}", Text("c" * d.randrange(300))),
+        lambda d: e.PeerMessageChunk(f"peer{d.randrange(9)}", Text("p" * d.randrange(300))),
+        lambda d: e.SubagentUpdated(f"sub{d.randrange(9)}", title="n" * d.randrange(200)),
+        lambda d: e.Notice("t" * d.randrange(300), description="d" * d.randrange(300)),
+        lambda d: e.CommandsChanged([Command("c" * d.randrange(90)) for _ in range(4)]),
+        lambda d: e.TerminalStarted(f"term{d.randrange(5)}", ["a" * d.randrange(900)], "/w"),
+    ]
+    return _drawn(dice, makers)
+
+
 def _random_events(seed: int) -> list[e.Event]:
-    dice = random.Random(seed)
-    makers = _MAKERS + _COMMON * 4
+    return _drawn(random.Random(seed), _MAKERS + _COMMON * 4)
+
+
+def _drawn(dice: random.Random, makers: list[Maker]) -> list[e.Event]:
     events: list[e.Event] = []
     for seq in range(1, _LENGTH + 1):
         event = dice.choice(makers)(dice)

@@ -84,18 +84,18 @@ def test_closing_ends_it_and_keeps_the_thread() -> None:
 
 def test_a_turn_goes_through_its_states() -> None:
     state = fold(started())
-    assert state.turn == TurnState("t1", "prompting")
+    assert state.turn == TurnState("t1", "prompting", seq=1)
     fold(said("hm"), onto=state)
-    assert state.turn == TurnState("t1", "streaming")
+    assert state.turn == TurnState("t1", "streaming", seq=1)
     fold(e.PermissionRequested("p", []), onto=state)
-    assert state.turn == TurnState("t1", "waiting")
+    assert state.turn == TurnState("t1", "waiting", seq=1)
     fold(e.PermissionSettled("p", "yes", Decision("allow", "answered")), onto=state)
-    assert state.turn == TurnState("t1", "streaming")
+    assert state.turn == TurnState("t1", "streaming", seq=1)
     fold(e.TurnCancelling("t1"), onto=state)
-    assert state.turn == TurnState("t1", "cancelling")
+    assert state.turn == TurnState("t1", "cancelling", seq=1)
     fold(e.TurnEnded("t1", "cancelled"), onto=state)
     assert state.turn is None
-    assert state.turns == [TurnState("t1", "cancelled", "cancelled")]
+    assert state.turns == [TurnState("t1", "cancelled", "cancelled", seq=1)]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_request_does_not_end_the_cancelling_of_a_turn() -> None:
 def test_the_end_of_a_turn_keeps_reason_and_usage() -> None:
     usage = TokenUsage(total=3, input=1, output=2)
     state = fold(started(), e.TurnEnded("t1", "max_tokens", usage))
-    assert state.turns == [TurnState("t1", "completed", "max_tokens", usage)]
+    assert state.turns == [TurnState("t1", "completed", "max_tokens", usage, seq=1)]
 
 
 def test_unknown_usage_is_none_and_not_zero() -> None:
@@ -174,7 +174,7 @@ def test_an_error_that_cuts_a_turn_short_stands_in_the_thread() -> None:
 def test_the_end_of_another_turn_changes_nothing(event: e.Event) -> None:
     state = fold(started())
     fold(event, onto=state)
-    assert state.turn == TurnState("t1", "prompting")
+    assert state.turn == TurnState("t1", "prompting", seq=1)
 
 
 @pytest.mark.parametrize("event", [e.TurnEnded("t1", "end_turn"), e.TurnCancelling("t1")])
@@ -342,7 +342,7 @@ def test_a_prompt_place_that_points_elsewhere_does_no_harm() -> None:
 
 def test_a_tool_call_appears_on_first_sight_whatever_comes_first() -> None:
     state = fold(e.ToolCallUpdated("a", status="completed"))
-    assert only_call(state) == ToolCall(id="a", status="completed", seq=1)
+    assert only_call(state) == ToolCall(id="a", status="completed", seq=1, size=12)
 
 
 def test_a_tool_call_is_updated_field_by_field() -> None:
@@ -408,7 +408,7 @@ def test_null_clears_a_field() -> None:
             raw_output=None,
         ),
     )
-    assert only_call(state) == ToolCall(id="a", seq=1)
+    assert only_call(state) == ToolCall(id="a", seq=1, size=12)
 
 
 def test_metadata_of_events_is_not_shared_with_the_state() -> None:
@@ -533,7 +533,7 @@ def test_messages_between_sessions_are_patched_and_grow() -> None:
 
 def test_an_unknown_update_is_kept() -> None:
     state = fold(e.UnknownUpdate("from_the_future", '{"a":1}'))
-    assert state.entries == [UnknownEntry(kind="from_the_future", raw='{"a":1}', seq=1)]
+    assert state.entries == [UnknownEntry(kind="from_the_future", raw='{"a":1}', seq=1, size=71)]
     assert state.entries[0].text == ""
 
 

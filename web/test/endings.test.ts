@@ -21,7 +21,7 @@ test('each turn that was stopped says so at its end, but for the last, which say
 
 test('what the server tells of turns that were stopped is known after it was loaded', () => {
   const user = (turn_id: string) => ({ type: 'user', pieces: [turn_id], turn_id })
-  const { state } = hydrate({
+  const state = hydrate({
     entries: [user('a'), user('b'), user('c')], stopped: { a: 'cancelled', c: 'cancelled' }, lastTurn: { id: 'c', status: 'completed', stop_reason: 'cancelled' },
   })
   expect(state.turns.map(({ id }) => id)).toEqual(['a', 'c'])

@@ -1,18 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import raw from './golden.json?raw'
+import type { Limits } from '../src/core/bounds'
 import type { Event } from '../src/core/events'
 import { reduce } from '../src/core/fold'
 import { TERMINAL_TAIL, contentOf, newState } from '../src/core/state'
 import type { SessionState } from '../src/core/state'
 
-interface Case { name: string; events: Event[]; state: unknown }
+interface Case { name: string; events: Event[]; state: unknown; limits?: Limits }
 
 const golden = JSON.parse(raw) as Case[]
 
 describe('the fold agrees with the one of the server', () => {
-  test.each(golden)('$name', ({ events, state }) => {
+  test.each(golden)('$name', ({ events, state, limits }) => {
     const folded = newState()
-    for (const event of events) reduce(folded, event)
+    for (const event of events) reduce(folded, event, undefined, limits)
     expect(comparable(folded)).toEqual(state)
   })
 })
@@ -26,11 +27,11 @@ test('a terminal that prints for ever keeps only its tail', () => {
 })
 
 function comparable(state: SessionState): unknown {
-  const { places: _, ...rest } = state
+  const { places: _, size: _size, printed: _printed, ...rest } = state
   return {
     ...rest,
     entries: state.entries.map((entry) => {
-      const { version: _version, ...row } = entry
+      const { version: _version, size: _weight, ...row } = entry
       if (!('pieces' in row)) return row
       const { pieces: _pieces, until: _until, ...spoken } = row
       return { ...spoken, content: contentOf(entry as Parameters<typeof contentOf>[0]) }

@@ -31,7 +31,7 @@ test.each(golden)('a session taken up in the middle goes on as if it had been fo
   const followed = newState()
   const half = Math.floor(plain.length / 2)
   for (const event of plain.slice(0, half)) reduce(followed, event)
-  const { state } = hydrate(told(followed))
+  const state = hydrate(told(followed))
   for (const event of plain.slice(half)) {
     reduce(followed, structuredClone(event))
     reduce(state, structuredClone(event))
@@ -42,6 +42,6 @@ test.each(golden)('a session taken up in the middle goes on as if it had been fo
 
 test('the turn that ended last is known, with its tokens', () => {
   const usage = { total: 5, input: 3, output: 2 }
-  const { state } = hydrate({ turn: null, lastTurn: { id: 't', status: 'completed', stop_reason: 'end_turn', usage } })
-  expect(state.turns).toEqual([{ id: 't', status: 'completed', stop_reason: 'end_turn', usage, error: null }])
+  const state = hydrate({ turn: null, lastTurn: { id: 't', status: 'completed', stop_reason: 'end_turn', usage } })
+  expect(state.turns).toEqual([{ id: 't', status: 'completed', stop_reason: 'end_turn', usage, error: null, seq: 0 }])
 })

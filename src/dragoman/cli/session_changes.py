@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
+from contextlib import aclosing
 
 from dragoman.cli.hubs import meant, opened_hub
 from dragoman.cli.session_list import print_json
@@ -15,7 +16,6 @@ from dragoman.errors import CommandRefused, DragomanError, RevertConflict
 from dragoman.host.changes import Change
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.states import stored_state
 from dragoman.hub.written import read_written, told_changes
 from dragoman.safe_text import reveal
 from dragoman.store.records import SessionRecord
@@ -45,7 +45,9 @@ async def _of(hub: Hub, record: SessionRecord) -> list[tuple[str, Change]]:
     written = await read_written(hub.store, record.id)
     ours = written.changes(None)
     known = {(each.is_imported, each.path) for each in ours}
-    told = told_changes(record, await stored_state(hub.store, record.id), None, written)
+    cwd = (await hub.state(record.id)).cwd
+    async with aclosing(hub.thread(record.id)) as thread:
+        told = await told_changes(record, thread, cwd, None, written)
     rest = [each for each in told if (each.is_imported, each.path) not in known]
     said = [("host", each) for each in ours] + [("agent", each) for each in rest]
     return [("imported" if each.is_imported else source, each) for source, each in said]

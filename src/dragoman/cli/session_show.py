@@ -13,6 +13,7 @@ from dragoman.cli.retelling import Retelling
 from dragoman.cli.session_list import print_json
 from dragoman.cli.stage import Stage
 from dragoman.cli.status import Status
+from dragoman.hub.past import whole_thread
 from dragoman.hub.states import stored_state
 from dragoman.store.base import Store
 from dragoman.store.records import SessionRecord
@@ -27,9 +28,26 @@ async def _show(options: argparse.Namespace) -> None:
     async with opened_store() as store:
         record = await meant(store, options)
         if options.json:
-            print_json(msgspec.to_builtins(await stored_state(store, record.id)))
+            await _print_state(store, record)
         else:
             await _play(store, record, full=options.full)
+
+
+async def _print_state(store: Store, record: SessionRecord) -> None:
+    """With all of its entries: those that the state has let go are read again, one at a time."""
+    state = await stored_state(store, record.id)
+    if not state.entries_before:
+        print_json(msgspec.to_builtins(state))
+        return
+    rest = msgspec.structs.replace(state, entries=[], entries_before=0)
+    head = msgspec.json.format(msgspec.json.encode(rest), indent=2).decode()
+    print(head.removesuffix("\n}") + ',\n  "entries": [')
+    line = ""
+    async for entry in whole_thread(store, record.id):
+        if line:
+            print(line + ",")
+        line = "    " + msgspec.json.encode(entry).decode()
+    print(line + "\n  ]\n}")
 
 
 async def _play(store: Store, record: SessionRecord, *, full: bool) -> None:

@@ -62,9 +62,7 @@ def _is_idle(state: SessionState, page: list[StoredEvent]) -> bool:
 
 def _beginning(state: SessionState) -> int:
     """Just before the turn that runs, else at the end."""
-    turn = state.turn
-    started = next((x.seq for x in state.entries if turn and x.turn_id == turn.id), None)
-    return state.last_seq if started is None else started - 1
+    return state.last_seq if state.turn is None else state.turn.seq - 1
 
 
 class Window:

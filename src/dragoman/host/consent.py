@@ -510,7 +510,7 @@ def _shown(call: ToolCall) -> tuple[ToolContent, ...]:
 def _is_understood(call: ToolCall | None, subject: Subject) -> bool:
     """Whether it is known what is asked for. No rule may allow something with a part that nobody
     here can read, whatever the rest of it says."""
-    if call is not None and any(isinstance(item, UnknownItem) for item in call.content):
+    if call is not None and (call.cut or any(isinstance(i, UnknownItem) for i in call.content)):
         return False
     return call is not None if subject.command is None else bool(subject.command.strip())
 

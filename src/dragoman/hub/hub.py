@@ -14,7 +14,7 @@ from collections.abc import (
     AsyncIterator,
     Sequence,
 )
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,11 +53,12 @@ from dragoman.hub.opening import (
 )
 from dragoman.hub.orphans import Orphans
 from dragoman.hub.owner import is_gone, this_process
+from dragoman.hub.past import Past, whole_thread
 from dragoman.hub.states import stored_state
 from dragoman.hub.watching import News, Tail, watch_all, watch_session
 from dragoman.process import descriptors
 from dragoman.session.quota import OutputLimits
-from dragoman.session.state import SessionState
+from dragoman.session.state import AnyEntry, SessionState
 from dragoman.store.base import Store
 from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent
 
@@ -108,6 +109,7 @@ class Hub:
         """The sessions that run in this process, by their ids."""
         self.chores = Chores(self, self._opener, self._agents)
         self.elsewhere = Elsewhere(self)
+        self.past = Past(store)
         self._new = partial(new_record, home)
         self._hosting = Hosting(self, self._opener)
 
@@ -144,6 +146,7 @@ class Hub:
     async def aclose(self) -> None:
         """Cancel what runs, store all of it, end the agents and give the sessions up."""
         self._unsubscribe()
+        self.past.forget()
         await self._hosting.aclose()
         await self.chores.aclose()
         await self._inbox.aclose()
@@ -446,6 +449,18 @@ class Hub:
                 return live.state
         await self.record(session_id)
         return await stored_state(self.store, session_id)
+
+    async def thread(self, session_id: str) -> AsyncGenerator[AnyEntry]:
+        """Every entry of a session, also those that its state has let go. Raises
+        UnknownSession."""
+        state = await self.state(session_id)
+        if not state.entries_before:
+            for entry in list(state.entries):
+                yield entry
+            return
+        async with aclosing(whole_thread(self.store, session_id)) as entries:
+            async for entry in entries:
+                yield entry
 
     def watch(self, session_id: str, after: int = 0) -> AsyncIterator[list[StoredEvent]]:
         """The stored events behind `after`, and those to come; ends when the session is deleted,

@@ -25,13 +25,15 @@ _PAGE = 2_000
 _ENTRIES = 200
 """Of a snapshot, that are decoded at once."""
 
+_FOLD = f"{__version__}, bounded"
+"""Which fold made a snapshot: another one may come to something else."""
+
 _encoder = msgspec.msgpack.Encoder()
 
 
 class _Saved(msgspec.Struct, array_like=True):
-    """Which version folded the events: another one may fold them to something else. The entries
-    are apart, some at a time: reading many of them at once would hold up everybody else, also from
-    a thread."""
+    """The entries are apart, some at a time: reading many of them at once would hold up everybody
+    else, also from a thread."""
 
     version: str
     state: msgspec.Raw
@@ -56,7 +58,7 @@ def snapshot_of(state: SessionState) -> Snapshot:
     entries = state.entries
     parts = [entries[at : at + _ENTRIES] for at in range(0, len(entries), _ENTRIES)]
     saved = _Saved(
-        __version__,
+        _FOLD,
         msgspec.Raw(_encoder.encode(msgspec.structs.replace(state, entries=[]))),
         [msgspec.Raw(_encoder.encode(part)) for part in parts],
     )
@@ -80,12 +82,12 @@ async def state_to_go_on(store: Store, lease: Lease) -> SessionState:
 
 async def _folded(store: Store, session_id: str, state: SessionState) -> SessionState:
     while events := await store.events(session_id, after=state.last_seq, limit=_PAGE):
-        fold(state, _readable(events))
+        fold(state, readable(events))
         state.last_seq = events[-1].seq
     return state
 
 
-def _readable(events: list[StoredEvent]) -> Iterator[Event]:
+def readable(events: list[StoredEvent]) -> Iterator[Event]:
     for event in events:
         try:
             yield event.decode()
@@ -100,7 +102,7 @@ async def _from_snapshot(store: Store, session_id: str) -> SessionState:
         return SessionState()
     try:
         saved = _saved.decode(snapshot.body)
-        if saved.version == __version__:
+        if saved.version == _FOLD:
             return await _decoded(saved)
     except msgspec.DecodeError:
         logger.info("the snapshot of session %s is not readable and was passed over", session_id)

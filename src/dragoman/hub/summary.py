@@ -20,8 +20,9 @@ def status_of(state: SessionState) -> Status:
 
 
 def title_of(state: SessionState) -> str | None:
-    """What the agent calls the session, else the beginning of what was first asked for."""
-    if state.title:
+    """What the agent calls the session, else the beginning of what was first asked for, as long as
+    that is at hand."""
+    if state.title or state.entries_before:
         return state.title
     first = next((entry for entry in state.entries if isinstance(entry, UserEntry)), None)
     line = "" if first is None else first.text.strip().split("\n", 1)[0]

@@ -4,12 +4,13 @@ without what was undone since."""
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterable
 from contextlib import suppress
 from typing import TypeAlias
 
 import msgspec
 
-from dragoman.host.changes import Change
+from dragoman.host.changes import MAX_CHANGES, MAX_KEPT_BYTES, Change
 from dragoman.session.events import (
     FileReverted,
     FileWritten,
@@ -17,7 +18,7 @@ from dragoman.session.events import (
     TurnEnded,
     TurnStarted,
 )
-from dragoman.session.state import SessionState
+from dragoman.session.state import AnyEntry, ToolCall
 from dragoman.store.base import Store
 from dragoman.store.by_type import events_of_types
 from dragoman.store.records import SessionRecord
@@ -96,20 +97,33 @@ async def read_written(
     return written
 
 
-def told_changes(
-    record: SessionRecord, state: SessionState, turn_id: str | None, written: Written
+async def told_changes(
+    record: SessionRecord,
+    thread: AsyncIterable[AnyEntry],
+    cwd: str,
+    turn_id: str | None,
+    written: Written,
 ) -> list[Change]:
-    """What the agent says it changed, without what it had us write: that is known for certain."""
+    """What the agent says it changed, without what it had us write: that is known for certain. The
+    contents of more than `MAX_KEPT_BYTES`, and of more than `MAX_CHANGES` files, are left out."""
     found: Found = {}
+    room = MAX_KEPT_BYTES
     imported = 0 if record.imported is None else record.imported.events
-    for call in state.tool_calls.values():
-        if call.status == "completed" and turn_id in (None, call.turn_id):
-            for diff in call.diffs:
-                path = os.path.normpath(os.path.join(state.cwd, diff.path))
-                if not written.has(call.turn_id, path):
-                    by_file = call.seq <= imported
-                    note(found, as_change(path, diff.old_text, diff.new_text, imported=by_file))
+    async for call in thread:
+        if not isinstance(call, ToolCall) or call.status != "completed":
+            continue
+        for diff in call.diffs if turn_id in (None, call.turn_id) else ():
+            path = _absolute(cwd, diff.path)
+            if not written.has(call.turn_id, path) and len(found) < MAX_CHANGES:
+                by_file = call.seq <= imported
+                change = as_change(path, diff.old_text, diff.new_text, imported=by_file)
+                room -= change.size
+                note(found, change if room > 0 else change.without_contents())
     return [change for change in found.values() if change.is_change]
+
+
+def _absolute(cwd: str, path: str) -> str:
+    return os.path.normpath(os.path.join(cwd, path))
 
 
 def as_change(path: str, before: str | None, after: str, *, imported: bool) -> Change:

@@ -1,25 +1,38 @@
 """`reduce(state, event)`: the one place where events become state; `fold` does so for many.
 
 Both change the state they are given and return it, at a cost that does not grow with the thread.
-They never raise: whatever an agent sends in whatever order, there is a next state.
+They never raise: whatever an agent sends in whatever order, there is a next state. And whatever it
+sends, that state is within the limits: the oldest entries leave it, and what is too much for one
+entry is counted there as `cut`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
 
 from dragoman.session import events as e
+from dragoman.session.bounds import (
+    ID,
+    LIMITS,
+    NODE,
+    PIECE,
+    ROW,
+    Limits,
+    fitted,
+    fitting,
+    weigh,
+    weigh_struct,
+)
 from dragoman.session.content import UNREAD, Content, Text, ToolContent, UnknownItem
-from dragoman.session.facts import Modes
+from dragoman.session.facts import ContextUsage, Modes
 from dragoman.session.state import (
     OPEN_STATUSES,
     OVER_TURNS,
-    TERMINAL_TAIL,
     AgentEntry,
     AnyEntry,
     CompactionEntry,
@@ -44,6 +57,9 @@ from dragoman.session.state import (
 
 _LAST_USER = "last user entry"
 _PROMPT = "last prompt"
+_STEPS_PLAN = "steps"
+_WORD = 64
+"""Characters of a word such as a status."""
 _AT_WORK = ("running", "requires_action")
 _TOLD_BY_ERROR = frozenset(
     (
@@ -58,20 +74,22 @@ Saying = e.AgentMessage | e.AgentThought
 Indexed = TypeVar("Indexed", ToolCall, PlanEntry, CompactionEntry, PeerMessageEntry)
 
 
-def reduce(state: SessionState, event: e.Event) -> SessionState:
+def reduce(state: SessionState, event: e.Event, limits: Limits = LIMITS) -> SessionState:
     """The state after `event`."""
     if event.seq:
         state.last_seq = event.seq
     kind, turns = type(event), state.turns
     if turns and turns[-1].status == "prompting" and kind in _FROM_AGENT:
         turns[-1].status = "streaming"
-    _STEPS[kind](state, event)
+    _STEPS[kind](state, event, limits)
     return state
 
 
-def fold(state: SessionState, events: Iterable[e.Event]) -> SessionState:
+def fold(state: SessionState, events: Iterable[e.Event], limits: Limits = LIMITS) -> SessionState:
     """The state after all of `events`; quicker than one by one."""
-    kind, message_id, pieces = _spoken_now(state)
+    kind, message_id, entry = _spoken_now(state)
+    words: list[str] = []
+    seq = 0
     for event in events:
         # Nearly every event is another piece of the same text, and that is all there is to it.
         if (
@@ -79,34 +97,57 @@ def fold(state: SessionState, events: Iterable[e.Event]) -> SessionState:
             and isinstance(event, kind)
             and event.message_id == message_id
             and type(content := event.content) is Text
-            and content.text
+            and (text := content.text)
             and content.annotations is None
             and content.meta is None
             and not event.replaces
         ):
-            pieces.append(content.text)
-            if event.seq:
-                state.last_seq = event.seq
+            words.append(text)
+            seq = event.seq or seq
         else:
-            reduce(state, event)
-            kind, message_id, pieces = _spoken_now(state)
+            if entry is not None and words:
+                _say(state, entry, "".join(words), limits)
+                words.clear()
+            reduce(state, event, limits)
+            seq = state.last_seq
+            kind, message_id, entry = _spoken_now(state)
+    if entry is not None and words:
+        _say(state, entry, "".join(words), limits)
+        state.last_seq = seq or state.last_seq
     return state
 
 
-def _spoken_now(state: SessionState) -> tuple[type[Saying] | None, str | None, list[str | Content]]:
-    """What the agent is in the middle of saying: the kind of event that goes on with it, its id,
-    and its pieces."""
-    last, turn = state.entries[-1] if state.entries else None, state.turn
-    if isinstance(last, AgentEntry | ThoughtEntry) and turn is not None and last.turn_id == turn.id:
-        kind = e.AgentMessage if type(last) is AgentEntry else e.AgentThought
-        return kind, last.message_id, last.pieces
-    return None, None, []
+_SAYINGS: dict[type[Any], type[Saying]] = {
+    AgentEntry: e.AgentMessage,
+    ThoughtEntry: e.AgentThought,
+}
+
+
+def _spoken_now(
+    state: SessionState,
+) -> tuple[type[Saying] | None, str | None, AgentEntry | ThoughtEntry | None]:
+    """What the agent is in the middle of saying: the kind of event that goes on with it, the id of
+    the message, and its entry."""
+    entries, turns = state.entries, state.turns
+    if not entries or not turns:
+        return _NOTHING
+    last, turn = cast("AgentEntry", entries[-1]), turns[-1]
+    kind = _SAYINGS.get(type(last))
+    if kind is None or last.turn_id != turn.id or turn.status in OVER_TURNS:
+        return _NOTHING
+    message_id = last.message_id
+    if message_id is not None and len(message_id) == ID:
+        return _NOTHING  # it may have been cut: its events go the long way
+    return kind, message_id, last
+
+
+_NOTHING: tuple[None, None, None] = None, None, None
 
 
 # ── the session and its turns ─────────────────────────────────────────────────────────────────
 
 
-def _session_opened(state: SessionState, event: e.SessionOpened) -> None:
+def _session_opened(state: SessionState, event: e.SessionOpened, limits: Limits) -> None:
     state.session_id = event.session_id
     state.agent = event.agent
     state.cwd = event.cwd
@@ -116,32 +157,40 @@ def _session_opened(state: SessionState, event: e.SessionOpened) -> None:
     state.activity, state.background = "idle", []
     _stop_subagents(state)
     if event.continuity == "reset":
-        _append(state, event, ResetEntry())
+        _append(state, event, ResetEntry(), limits)
 
 
-def _session_closed(state: SessionState, event: e.SessionClosed) -> None:
+def _session_closed(state: SessionState, event: e.SessionClosed, limits: Limits) -> None:
     state.open = False
 
 
-def _turn_started(state: SessionState, event: e.TurnStarted) -> None:
-    state.turns.append(TurnState(event.turn_id))
-    state.places[_PROMPT] = len(state.entries)
-    _append(state, event, UserEntry(pieces=[_piece(part) for part in event.content]))
+def _turn_started(state: SessionState, event: e.TurnStarted, limits: Limits) -> None:
+    turns = state.turns
+    turns.append(TurnState(event.turn_id, seq=event.seq))
+    if len(turns) > limits.turns:
+        del turns[: len(turns) // 4 or 1]
+    state.places[_PROMPT] = state.entry_count
+    prompt = UserEntry()
+    _append(state, event, prompt, limits)
+    for part in event.content:
+        _add(state, prompt, _piece(part), limits, whole=True)
 
 
-def _turn_cancelling(state: SessionState, event: e.TurnCancelling) -> None:
+def _turn_cancelling(state: SessionState, event: e.TurnCancelling, limits: Limits) -> None:
     turn = state.turn
     if turn is not None and turn.id == event.turn_id:
         turn.status = "cancelling"
         _cancel_tool_calls(state, turn.id)
 
 
-def _turn_ended(state: SessionState, event: e.TurnEnded) -> None:
+def _turn_ended(state: SessionState, event: e.TurnEnded, limits: Limits) -> None:
     turn = state.turn
     if turn is None or turn.id != event.turn_id:
         return
     if event.error is not None:
-        _append(state, event, ErrorEntry(message=event.error))
+        entry = ErrorEntry(message="")
+        _append(state, event, entry, limits)
+        _put(state, entry, "message", event.error, limits)
     # Some agents answer a cancel with another reason; what was open is over all the same.
     cancelled = turn.status == "cancelling" or event.stop_reason == "cancelled"
     if cancelled or event.error is not None:
@@ -149,9 +198,11 @@ def _turn_ended(state: SessionState, event: e.TurnEnded) -> None:
         _cancel_compactions(state, turn.id)
         _stop_subagents(state)
     turn.status = _ending(event, cancelled=cancelled)
-    turn.stop_reason = event.stop_reason
+    turn.stop_reason = _line(event.stop_reason, limits)
     turn.usage = event.usage
-    turn.error = event.error
+    if event.usage is not None and weigh_struct(event.usage) > limits.fact:
+        turn.usage = msgspec.structs.replace(event.usage, meta=None)
+    turn.error = _line(event.error, limits)
 
 
 def _ending(event: e.TurnEnded, *, cancelled: bool) -> TurnStatus:
@@ -191,9 +242,9 @@ def _stop_subagents(state: SessionState) -> None:
 # ── messages ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _user_message(state: SessionState, event: e.UserMessage) -> None:
+def _user_message(state: SessionState, event: e.UserMessage, limits: Limits) -> None:
     if not _echoes_prompt(state, event):
-        _speak(state, event, UserEntry)
+        _speak(state, event, UserEntry, limits)
 
 
 def _echoes_prompt(state: SessionState, event: e.UserMessage) -> bool:
@@ -203,42 +254,50 @@ def _echoes_prompt(state: SessionState, event: e.UserMessage) -> bool:
     prompt = state.entries[-1]
     if not isinstance(prompt, UserEntry):
         return False
-    return _piece(event.content) in prompt.pieces or (event.text or None) == prompt.text
+    piece = _piece(event.content)
+    if prompt.cut and isinstance(piece, str):
+        return bool(piece) and piece.startswith(prompt.text)
+    return piece in prompt.pieces or (event.text or None) == prompt.text
 
 
 def _prompt_is_last(state: SessionState) -> bool:
-    return state.places.get(_PROMPT) == len(state.entries) - 1
+    return state.places.get(_PROMPT) == state.entry_count - 1
 
 
-def _agent_message(state: SessionState, event: e.AgentMessage) -> None:
-    _speak(state, event, AgentEntry)
+def _agent_message(state: SessionState, event: e.AgentMessage, limits: Limits) -> None:
+    _speak(state, event, AgentEntry, limits)
 
 
-def _agent_thought(state: SessionState, event: e.AgentThought) -> None:
-    _speak(state, event, ThoughtEntry)
+def _agent_thought(state: SessionState, event: e.AgentThought, limits: Limits) -> None:
+    _speak(state, event, ThoughtEntry, limits)
 
 
 def _speak(
     state: SessionState,
     event: e.UserMessage | e.AgentMessage | e.AgentThought,
     kind: type[Spoken],
+    limits: Limits,
 ) -> None:
     """Add to the message it belongs to: by its id, else to the last entry of the same kind."""
     piece = _piece(event.content)
     if event.replaces and (known := _begun_before(state, event, kind)) is not None:
-        known.pieces.clear()
+        _clear(state, known)
     if piece == "":
         return
     last = state.entries[-1] if state.entries else None
     if isinstance(last, kind) and _same_message(last, event, state):
-        last.pieces.append(piece)
+        _add(state, last, piece, limits)
         return
     if (entry := _begun_before(state, event, kind)) is not None:
-        entry.pieces.append(piece)
+        _add(state, entry, piece, limits)
+        _forget(state, limits)
         return
-    if event.message_id is not None:
-        state.places[f"{kind.__name__}:{event.message_id}"] = len(state.entries)
-    _append(state, event, kind(pieces=[piece], message_id=event.message_id))
+    entry = kind(message_id=_id(event.message_id))
+    if entry.message_id is not None:
+        state.places[f"{kind.__name__}:{entry.message_id}"] = state.entry_count
+        entry.size = 2 * len(entry.message_id)
+    _append(state, event, entry, limits)
+    _add(state, entry, piece, limits)
 
 
 def _begun_before(
@@ -246,17 +305,64 @@ def _begun_before(
     event: e.UserMessage | e.AgentMessage | e.AgentThought,
     kind: type[Spoken],
 ) -> Spoken | None:
-    if event.message_id is None:
-        return None
-    place = state.places.get(f"{kind.__name__}:{event.message_id}")
-    entry = None if place is None else state.entries[place]
-    return entry if isinstance(entry, kind) else None
+    return None if event.message_id is None else state.message(kind, event.message_id)
+
+
+def _clear(state: SessionState, entry: Spoken) -> None:
+    _grow(state, entry, 2 * len(entry.message_id or "") - entry.size)
+    entry.pieces.clear()
+    entry.cut = 0
+
+
+def _add(
+    state: SessionState,
+    entry: Spoken,
+    piece: str | Content,
+    limits: Limits,
+    *,
+    whole: bool = False,
+) -> None:
+    """Text that comes in pieces is held in pieces of our own, unless it is to stay `whole`."""
+    if isinstance(piece, str) and not whole:
+        _say(state, entry, piece, limits)
+        return
+    part = Text(piece) if isinstance(piece, str) else piece
+    kept, weight = fitting([part], limits.entry - entry.size)
+    _grow(state, entry, weight)
+    entry.pieces += [_piece(each) for each in kept]
+    if kept != [part]:
+        entry.cut += weigh_struct(part) - weight
+
+
+def _say(state: SessionState, entry: Spoken, text: str, limits: Limits) -> None:
+    length = len(text)
+    size = entry.size + length
+    if size > limits.entry:
+        entry.cut += min(size - limits.entry, length)
+        length = max(0, limits.entry - entry.size)
+        text, size = text[:length], entry.size + length
+    entry.size = size
+    state.size += length
+    pieces = entry.pieces
+    if pieces and type(last := pieces[-1]) is str and len(last) + length <= PIECE:
+        pieces[-1] = last + text
+    else:
+        _join(pieces, text)
+
+
+def _join(pieces: list[Any], text: str) -> None:
+    """All but the last piece are of one length: many small ones would cost more than their words,
+    and however they came, they are the same in the end."""
+    if pieces and type(last := pieces[-1]) is str and len(last) < PIECE:
+        text = last + text
+        del pieces[-1]
+    pieces += [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
 
 
 def _same_message(
     last: Spoken, event: e.UserMessage | e.AgentMessage | e.AgentThought, state: SessionState
 ) -> bool:
-    if last.message_id != event.message_id:
+    if last.message_id != _id(event.message_id):
         return False
     if type(last) is UserEntry and _prompt_is_last(state):
         return False
@@ -273,96 +379,135 @@ def _piece(content: Content) -> str | Content:
 # ── tool calls, plans and the rest of the thread ──────────────────────────────────────────────
 
 
-def _tool_call(state: SessionState, event: e.ToolCallUpdated) -> None:
-    call = _indexed(state, event, "tool", event.tool_call_id, ToolCall, id=event.tool_call_id)
+def _tool_call(state: SessionState, event: e.ToolCallUpdated, limits: Limits) -> None:
+    key = event.tool_call_id[:ID]
+    call = _indexed(state, event, f"tool:{key}", ToolCall, limits, id=key)
     if event.title is not UNSET:
-        call.title = event.title or ""
+        _put(state, call, "title", event.title or "", limits)
     if event.kind is not UNSET:
-        call.kind = event.kind or "other"
+        call.kind = (event.kind or "other")[:_WORD]
     if event.status is not UNSET:
-        call.status = event.status or "pending"
+        call.status = (event.status or "pending")[:_WORD]
     if event.content is not UNSET:
-        call.content = list(event.content or ())
-    for item in event.more:
-        if _is_unread(item):  # each is a whole update, and an agent may send them without end
-            call.content = [known for known in call.content if not _is_unread(known)]
-        call.content.append(item)
+        _put_items(state, call, "content", event.content or [], limits)
+    if event.more:
+        _put_more(state, call, event.more, limits)
     if event.locations is not UNSET:
-        call.locations = event.locations or []
-    _patch(call, event, "name", "raw_input", "raw_output", "cancellable")
+        _put_items(state, call, "locations", event.locations or [], limits)
+    for field in ("name", "raw_input", "raw_output"):
+        if (value := getattr(event, field)) is not UNSET:
+            _put(state, call, field, value, limits)
+    if event.cancellable is not UNSET:
+        call.cancellable = event.cancellable
     if event.forgets_meta:
-        call.meta = None
+        _put(state, call, "meta", None, limits)
     if event.meta is not None:
-        call.meta = _with_meta(call.meta, event.meta)
+        _put_meta(state, call, event.meta, limits)
+    _forget(state, limits)
+
+
+def _put_more(state: SessionState, call: ToolCall, more: list[ToolContent], limits: Limits) -> None:
+    for item in more:
+        if _is_unread(item):  # each is a whole update, and an agent may send them without end
+            old = [known for known in call.content if _is_unread(known)]
+            call.content = [known for known in call.content if not _is_unread(known)]
+            _grow(state, call, -_items_weight(old))
+        kept, weight = fitting([item], limits.entry - call.size)
+        call.content += kept
+        _grow(state, call, weight)
+        if kept != [item]:
+            call.cut += weigh_struct(item) - weight
 
 
 def _is_unread(item: ToolContent) -> bool:
     return isinstance(item, UnknownItem) and item.kind == UNREAD
 
 
-def _with_meta(known: dict[str, Any] | None, more: dict[str, Any]) -> dict[str, Any]:
+def _put_meta(state: SessionState, call: ToolCall, more: dict[str, Any], limits: Limits) -> None:
     """Added to in place: an agent may send a key at a time, for as long as it likes. A key that is
     null goes."""
-    merged = {} if known is None else known
-    merged.update(more)
-    for key in [key for key, value in more.items() if value is None]:
-        del merged[key]
-    return merged
+    kept, weight = fitted(more, limits.entry - call.size)
+    if kept is not more:
+        call.cut += weigh(more) - weight
+    if not call.meta:
+        call.meta = {}
+        _grow(state, call, NODE)
+    for key, value in kept.items():
+        if key in call.meta:
+            _grow(state, call, -_member(key, call.meta.pop(key)))
+        if value is not None:
+            call.meta[key] = value
+            _grow(state, call, _member(key, value))
+    if not call.meta:
+        _grow(state, call, -NODE)
 
 
-def _plan(state: SessionState, event: e.PlanUpdated) -> None:
-    # A plan without an id is replaced in place until the user speaks again.
-    index, key = ("plan", event.plan_id) if event.plan_id else ("steps", _last_user(state))
-    plan = _indexed(state, event, index, key, PlanEntry, plan_id=event.plan_id)
-    plan.steps = event.steps
-    plan.markdown = event.markdown
-    plan.uri = event.uri
+def _member(key: str, value: Any) -> int:
+    return NODE + len(key) + weigh(value)
 
 
-def _last_user(state: SessionState) -> str:
-    return f"after {state.places.get(_LAST_USER, 0)}"
+def _plan(state: SessionState, event: e.PlanUpdated, limits: Limits) -> None:
+    plan_id = event.plan_id[:ID]
+    key = f"plan:{plan_id}" if plan_id else _STEPS_PLAN
+    if not plan_id and state.places.get(key, -1) < state.places.get(_LAST_USER, -1):
+        # One without an id is replaced in place until the user speaks again.
+        state.places.pop(key, None)
+    plan = _indexed(state, event, key, PlanEntry, limits, plan_id=plan_id)
+    _put_items(state, plan, "steps", event.steps, limits)
+    _put(state, plan, "markdown", event.markdown, limits)
+    _put(state, plan, "uri", event.uri, limits)
+    _forget(state, limits)
 
 
-def _plan_removed(state: SessionState, event: e.PlanRemoved) -> None:
+def _plan_removed(state: SessionState, event: e.PlanRemoved, limits: Limits) -> None:
     """The row stays, empty, so that no other entry's place moves."""
-    place = state.places.pop(f"plan:{event.plan_id}", None)
-    if place is not None and isinstance(plan := state.entries[place], PlanEntry):
-        plan.steps = []
-        plan.markdown = plan.uri = None
+    key = f"plan:{event.plan_id[:ID]}"
+    plan = state.placed(key)
+    state.places.pop(key, None)
+    if isinstance(plan, PlanEntry):
+        _put_items(state, plan, "steps", [], limits)
+        _put(state, plan, "markdown", None, limits)
+        _put(state, plan, "uri", None, limits)
 
 
-def _notice(state: SessionState, event: e.Notice) -> None:
-    entry = NoticeEntry(
-        title=event.title,
-        severity=event.severity,
-        description=event.description,
-        source=event.source,
-    )
-    _append(state, event, entry)
+def _notice(state: SessionState, event: e.Notice, limits: Limits) -> None:
+    entry = NoticeEntry(title="", severity=event.severity[:_WORD], source=event.source)
+    _append(state, event, entry, limits)
+    _put(state, entry, "title", event.title, limits)
+    _put(state, entry, "description", event.description, limits)
 
 
-def _compaction(state: SessionState, event: e.CompactionUpdated) -> None:
-    key = event.compaction_id
-    entry = _indexed(state, event, "compaction", key, CompactionEntry, id=key)
-    entry.status = event.status
+def _compaction(state: SessionState, event: e.CompactionUpdated, limits: Limits) -> None:
+    entry = _compacting(state, event, limits)
+    entry.status = event.status[:_WORD]
     if event.summary is not UNSET:
-        entry.summary = list(event.summary or ())
+        _put_items(state, entry, "summary", event.summary or [], limits)
     if event.error is not UNSET:
-        entry.error = event.error
+        _put(state, entry, "error", event.error, limits)
+    _forget(state, limits)
 
 
-def _compaction_summary(state: SessionState, event: e.CompactionSummary) -> None:
-    key = event.compaction_id
-    entry = _indexed(state, event, "compaction", key, CompactionEntry, id=key)
-    entry.summary.append(event.content)
+def _compaction_summary(state: SessionState, event: e.CompactionSummary, limits: Limits) -> None:
+    entry = _compacting(state, event, limits)
+    _add_item(state, entry, entry.summary, event.content, limits)
+    _forget(state, limits)
 
 
-def _peer_message(state: SessionState, event: e.PeerMessageUpdated) -> None:
-    key = event.message_id
-    entry = _indexed(state, event, "peer", key, PeerMessageEntry, id=key)
-    _patch(entry, event, *_PEER_FIELDS)
+def _compacting(
+    state: SessionState, event: e.CompactionUpdated | e.CompactionSummary, limits: Limits
+) -> CompactionEntry:
+    key = event.compaction_id[:ID]
+    return _indexed(state, event, f"compaction:{key}", CompactionEntry, limits, id=key)
+
+
+def _peer_message(state: SessionState, event: e.PeerMessageUpdated, limits: Limits) -> None:
+    entry = _peer(state, event, limits)
+    for field in _PEER_FIELDS:
+        if (value := getattr(event, field)) is not UNSET:
+            _put(state, entry, field, value, limits)
     if event.content is not UNSET:
-        entry.content = list(event.content or ())
+        _put_items(state, entry, "content", event.content or [], limits)
+    _forget(state, limits)
 
 
 _PEER_FIELDS = (
@@ -373,52 +518,76 @@ _PEER_FIELDS = (
 )
 
 
-def _peer_message_chunk(state: SessionState, event: e.PeerMessageChunk) -> None:
-    key = event.message_id
-    _indexed(state, event, "peer", key, PeerMessageEntry, id=key).content.append(event.content)
+def _peer_message_chunk(state: SessionState, event: e.PeerMessageChunk, limits: Limits) -> None:
+    entry = _peer(state, event, limits)
+    _add_item(state, entry, entry.content, event.content, limits)
+    _forget(state, limits)
 
 
-def _activity(state: SessionState, event: e.ActivityChanged) -> None:
-    _patch(state, event, "activity", "background")
+def _peer(
+    state: SessionState, event: e.PeerMessageUpdated | e.PeerMessageChunk, limits: Limits
+) -> PeerMessageEntry:
+    key = event.message_id[:ID]
+    return _indexed(state, event, f"peer:{key}", PeerMessageEntry, limits, id=key)
 
 
-def _unknown(state: SessionState, event: e.UnknownUpdate) -> None:
-    _append(state, event, UnknownEntry(kind=event.kind, raw=event.raw))
+def _activity(state: SessionState, event: e.ActivityChanged, limits: Limits) -> None:
+    if event.activity is not UNSET:
+        state.activity = event.activity[:_WORD]
+    if event.background is not UNSET:
+        state.background = fitted(event.background, limits.facts)[0]
+
+
+def _unknown(state: SessionState, event: e.UnknownUpdate, limits: Limits) -> None:
+    entry = UnknownEntry(kind=event.kind[:_WORD], raw="")
+    _append(state, event, entry, limits)
+    _put(state, entry, "raw", event.raw, limits)
 
 
 # ── facts ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _commands(state: SessionState, event: e.CommandsChanged) -> None:
-    state.commands = event.commands
+def _commands(state: SessionState, event: e.CommandsChanged, limits: Limits) -> None:
+    state.commands = fitting(event.commands, limits.facts)[0]
 
 
-def _mode(state: SessionState, event: e.ModeChanged) -> None:
+def _mode(state: SessionState, event: e.ModeChanged, limits: Limits) -> None:
+    current = event.mode_id[:ID]
     if event.available is not None:
-        state.modes = Modes(event.mode_id, event.available)
+        state.modes = Modes(current, fitting(event.available, limits.facts)[0])
     elif state.modes is None:
-        state.modes = Modes(event.mode_id, [])
+        state.modes = Modes(current, [])
     else:
-        state.modes = Modes(event.mode_id, state.modes.available, meta=state.modes.meta)
+        state.modes = Modes(current, state.modes.available, meta=state.modes.meta)
 
 
-def _config(state: SessionState, event: e.ConfigChanged) -> None:
-    state.config_options = event.options
+def _config(state: SessionState, event: e.ConfigChanged, limits: Limits) -> None:
+    state.config_options = fitting(event.options, limits.facts)[0]
 
 
-def _info(state: SessionState, event: e.InfoChanged) -> None:
-    _patch(state, event, "title", "updated_at")
+def _info(state: SessionState, event: e.InfoChanged, limits: Limits) -> None:
+    if event.title is not UNSET:
+        state.title = _line(event.title, limits)
+    if event.updated_at is not UNSET:
+        state.updated_at = _line(event.updated_at, limits)
 
 
-def _usage(state: SessionState, event: e.UsageChanged) -> None:
-    state.usage = event.usage
+def _usage(state: SessionState, event: e.UsageChanged, limits: Limits) -> None:
+    usage = event.usage
+    fits = weigh_struct(usage) <= limits.fact
+    state.usage = usage if fits else ContextUsage(usage.used, usage.size)
 
 
-def _subagent(state: SessionState, event: e.SubagentUpdated) -> None:
-    known = state.subagents.get(event.session_id)
-    child = known or Subagent(event.session_id, seq=event.seq, at=event.at)
-    state.subagents[event.session_id] = child
-    _patch(child, event, *_SUBAGENT_FIELDS)
+def _subagent(state: SessionState, event: e.SubagentUpdated, limits: Limits) -> None:
+    key = event.session_id[:ID]
+    child = state.subagents.get(key)
+    if child is None:
+        child = state.subagents[key] = Subagent(key, seq=event.seq, at=event.at)
+        if len(state.subagents) > limits.others:
+            del state.subagents[next(iter(state.subagents))]
+    for field in _SUBAGENT_FIELDS:
+        if (value := getattr(event, field)) is not UNSET:
+            setattr(child, field, fitted(value, limits.fact // len(_SUBAGENT_FIELDS))[0])
 
 
 _SUBAGENT_FIELDS = (
@@ -434,7 +603,9 @@ _SUBAGENT_FIELDS = (
 # ── what waits for an answer ──────────────────────────────────────────────────────────────────
 
 
-def _permission_requested(state: SessionState, event: e.PermissionRequested) -> None:
+def _permission_requested(
+    state: SessionState, event: e.PermissionRequested, limits: Limits
+) -> None:
     state.pending[event.request_id] = PendingPermission(
         id=event.request_id,
         options=event.options,
@@ -443,7 +614,7 @@ def _permission_requested(state: SessionState, event: e.PermissionRequested) -> 
         operation=event.operation,
         paths=event.paths,
         argv=event.argv,
-        content=event.content,
+        content=fitting(event.content, limits.entry)[0],
         description=event.description,
         explanation=event.explanation,
         claimed=event.claimed,
@@ -452,7 +623,9 @@ def _permission_requested(state: SessionState, event: e.PermissionRequested) -> 
     _turn_waits(state)
 
 
-def _elicitation_requested(state: SessionState, event: e.ElicitationRequested) -> None:
+def _elicitation_requested(
+    state: SessionState, event: e.ElicitationRequested, limits: Limits
+) -> None:
     state.pending[event.request_id] = PendingElicitation(
         id=event.request_id,
         message=event.message,
@@ -465,7 +638,9 @@ def _elicitation_requested(state: SessionState, event: e.ElicitationRequested) -
     _turn_waits(state)
 
 
-def _settled(state: SessionState, event: e.PermissionSettled | e.ElicitationSettled) -> None:
+def _settled(
+    state: SessionState, event: e.PermissionSettled | e.ElicitationSettled, limits: Limits
+) -> None:
     state.pending.pop(event.request_id, None)
     _turn_waits(state)
 
@@ -476,52 +651,82 @@ def _turn_waits(state: SessionState) -> None:
         turn.status = "waiting" if state.pending else "streaming"
 
 
-def _ignored(state: SessionState, event: e.AccessDecided | e.FileWritten | e.FileReverted) -> None:
+def _ignored(
+    state: SessionState, event: e.AccessDecided | e.FileWritten | e.FileReverted, limits: Limits
+) -> None:
     """A record for people and for undoing; the thread shows it through the tool call."""
 
 
 # ── terminals and the queue ───────────────────────────────────────────────────────────────────
 
 
-def _terminal_started(state: SessionState, event: e.TerminalStarted) -> None:
-    terminal = _terminal(state, event.terminal_id)
-    terminal.argv = event.argv
-    terminal.cwd = event.cwd
-    terminal.command = event.command
+def _terminal_started(state: SessionState, event: e.TerminalStarted, limits: Limits) -> None:
+    terminal = _terminal(state, event.terminal_id, limits)
+    terminal.argv = fitted(event.argv, limits.fact)[0]
+    terminal.cwd = fitted(event.cwd, limits.fact)[0]
+    terminal.command = fitted(event.command, limits.fact)[0]
     terminal.cancellable = event.cancellable
     terminal.running = True
     terminal.exit_code = terminal.signal = None
 
 
-def _terminal_output(state: SessionState, event: e.TerminalOutput) -> None:
-    terminal = _terminal(state, event.terminal_id)
+def _terminal_output(state: SessionState, event: e.TerminalOutput, limits: Limits) -> None:
+    terminal = _terminal(state, event.terminal_id, limits)
     if event.replaces:
-        terminal.pieces, terminal.size = [], 0
-    if event.data:
-        terminal.pieces.append(event.data)
+        _trim(state, terminal, 0)
+    _join(terminal.pieces, event.data)
     terminal.size += len(event.data)
+    state.printed += len(event.data)
     # Trimmed when twice too long, so that the copying is paid for by what was printed.
-    if terminal.size > 2 * TERMINAL_TAIL:
-        terminal.pieces = [terminal.output]
-        terminal.size = len(terminal.pieces[0])
+    if terminal.size > 2 * limits.tail:
+        _trim(state, terminal, limits.tail)
+    if state.printed > limits.tails:
+        _trim_others(state, terminal, limits)
 
 
-def _terminal_exited(state: SessionState, event: e.TerminalExited) -> None:
-    terminal = _terminal(state, event.terminal_id)
+def _trim(state: SessionState, terminal: Terminal, length: int) -> None:
+    """Keep the last of what it printed."""
+    if terminal.size > length:
+        text = "".join(terminal.pieces)[-length:] if length else ""
+        state.printed -= terminal.size - length
+        terminal.pieces, terminal.size = [], length
+        _join(terminal.pieces, text)
+
+
+def _trim_others(state: SessionState, printing: Terminal, limits: Limits) -> None:
+    """Those that have ended first, the oldest of them first."""
+    for terminal in sorted(state.terminals.values(), key=lambda each: each.running):
+        if state.printed <= limits.tails // 2:
+            return
+        if terminal is not printing:
+            _trim(state, terminal, limits.line)
+
+
+def _terminal_exited(state: SessionState, event: e.TerminalExited, limits: Limits) -> None:
+    terminal = _terminal(state, event.terminal_id, limits)
     terminal.running = terminal.cancellable = False
     terminal.exit_code = event.exit_code
-    terminal.signal = event.signal
+    terminal.signal = None if event.signal is None else event.signal[:_WORD]
 
 
-def _terminal_released(state: SessionState, event: e.TerminalReleased) -> None:
-    _terminal(state, event.terminal_id).released = True
+def _terminal_released(state: SessionState, event: e.TerminalReleased, limits: Limits) -> None:
+    _terminal(state, event.terminal_id, limits).released = True
 
 
-def _terminal(state: SessionState, terminal_id: str) -> Terminal:
-    return state.terminals.setdefault(terminal_id, Terminal(terminal_id))
+def _terminal(state: SessionState, terminal_id: str, limits: Limits) -> Terminal:
+    key, terminals = terminal_id[:ID], state.terminals
+    if (terminal := terminals.get(key)) is not None:
+        return terminal
+    if len(terminals) >= limits.others:
+        over = (each for each in terminals.values() if not each.running)
+        oldest = next(over, None) or next(iter(terminals.values()))
+        _trim(state, oldest, 0)
+        del terminals[oldest.id]
+    terminal = terminals[key] = Terminal(key)
+    return terminal
 
 
-def _prompt_queued(state: SessionState, event: e.PromptQueued) -> None:
+def _prompt_queued(state: SessionState, event: e.PromptQueued, limits: Limits) -> None:
     for prompt in state.queue:
         if prompt.id == event.queue_id:
             prompt.content = event.content
@@ -529,14 +734,14 @@ def _prompt_queued(state: SessionState, event: e.PromptQueued) -> None:
     state.queue.append(QueuedPrompt(event.queue_id, event.content))
 
 
-def _prompt_unqueued(state: SessionState, event: e.PromptUnqueued) -> None:
+def _prompt_unqueued(state: SessionState, event: e.PromptUnqueued, limits: Limits) -> None:
     state.queue = [prompt for prompt in state.queue if prompt.id != event.queue_id]
 
 
 # ── entries ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _append(state: SessionState, event: e.Event, entry: AnyEntry) -> None:
+def _append(state: SessionState, event: e.Event, entry: AnyEntry, limits: Limits) -> None:
     entry.seq = event.seq
     entry.at = event.at
     if not event.replay and state.turns:
@@ -544,26 +749,143 @@ def _append(state: SessionState, event: e.Event, entry: AnyEntry) -> None:
         if turn.status not in OVER_TURNS:
             entry.turn_id = turn.id
     if isinstance(entry, UserEntry):
-        state.places[_LAST_USER] = len(state.entries)
+        state.places[_LAST_USER] = state.entry_count
     state.entries.append(entry)
+    state.size += ROW + entry.size
+    _forget(state, limits)
 
 
 def _indexed(
     state: SessionState,
     event: e.Event,
-    index: str,
     key: str,
     kind: type[Indexed],
+    limits: Limits,
     **fields: Any,
 ) -> Indexed:
-    """The entry with this id, made on first sight whatever comes first."""
-    place = state.places.get(f"{index}:{key}")
-    if place is not None and isinstance(entry := state.entries[place], kind):
-        return entry
+    """The entry with this key, made on first sight whatever comes first."""
+    if isinstance(known := state.placed(key), kind):
+        return known
     entry = kind(**fields)
-    state.places[f"{index}:{key}"] = len(state.entries)
-    _append(state, event, entry)
+    entry.size = 2 * len(key)
+    state.places[key] = state.entry_count
+    _append(state, event, entry, limits)
     return entry
+
+
+# ── limits ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _grow(state: SessionState, entry: AnyEntry, by: int) -> None:
+    entry.size += by
+    state.size += by
+
+
+def _put(state: SessionState, entry: AnyEntry, field: str, value: Any, limits: Limits) -> None:
+    """Set a field to as much of a value as has room beside the others."""
+    room = limits.entry - entry.size
+    if old := getattr(entry, field):
+        weight = weigh(old)
+        room += weight
+        _grow(state, entry, -weight)
+    if value:
+        kept, weight = fitted(value, room)
+        if kept is not value:
+            entry.cut += weigh(value) - weight
+        value = kept
+        if kept:
+            _grow(state, entry, weight)
+    setattr(entry, field, value)
+
+
+def _put_items(
+    state: SessionState, entry: AnyEntry, field: str, items: list[Any], limits: Limits
+) -> None:
+    """The same for a list of structs."""
+    if old := getattr(entry, field):
+        _grow(state, entry, -_items_weight(old))
+    kept, weight = fitting(items, limits.entry - entry.size)
+    setattr(entry, field, kept)
+    if kept != items:
+        entry.cut += _items_weight(items) - weight
+    _grow(state, entry, weight)
+
+
+def _add_item(
+    state: SessionState, entry: AnyEntry, items: list[Any], item: Any, limits: Limits
+) -> None:
+    """One more of them."""
+    kept, weight = fitting([item], limits.entry - entry.size)
+    items += kept
+    _grow(state, entry, weight)
+    if kept != [item]:
+        entry.cut += weigh_struct(item) - weight
+
+
+def _items_weight(items: Iterable[Any]) -> int:
+    return sum(map(weigh_struct, items))
+
+
+def _forget(state: SessionState, limits: Limits) -> None:
+    """Let the oldest entries go when there is too much, a quarter at once, so that it is paid for
+    by what was added. The newest stays, and so does a tool call under way until there is twice too
+    much: what is told of it later would begin another row."""
+    entries, size = state.entries, state.size
+    count = len(entries)
+    if count <= limits.entries and size <= limits.thread:
+        return
+    urgent = count > 2 * limits.entries or size > 2 * limits.thread
+    turn_id, gone = _turn_id(state), 0
+    while gone < len(entries) - 1 and (
+        count > limits.entries * 3 // 4 or size > limits.thread * 3 // 4
+    ):
+        entry = entries[gone]
+        if not urgent and turn_id is not None and _is_under_way(entry, turn_id):
+            break
+        size -= ROW + entry.size
+        _unplace(state, entry, state.entries_before + gone)
+        count, gone = count - 1, gone + 1
+    del entries[:gone]
+    state.entries_before += gone
+    state.size = size
+
+
+def _is_under_way(entry: AnyEntry, turn_id: str) -> bool:
+    if entry.turn_id != turn_id:
+        return False
+    return isinstance(entry, ToolCall | CompactionEntry) and entry.status in OPEN_STATUSES
+
+
+def _unplace(state: SessionState, entry: AnyEntry, place: int) -> None:
+    key = _key_of(entry)
+    if key is not None and state.places.get(key) == place:
+        del state.places[key]
+
+
+def _key_of(entry: AnyEntry) -> str | None:
+    """What it stands under in `places`."""
+    match entry:
+        case ToolCall():
+            return f"tool:{entry.id}"
+        case UserEntry() | AgentEntry() | ThoughtEntry():
+            named = entry.message_id is not None
+            return f"{type(entry).__name__}:{entry.message_id}" if named else None
+        case PlanEntry():
+            return f"plan:{entry.plan_id}" if entry.plan_id else _STEPS_PLAN
+        case CompactionEntry():
+            return f"compaction:{entry.id}"
+        case PeerMessageEntry():
+            return f"peer:{entry.id}"
+        case _:
+            return None
+
+
+def _line(text: str | None, limits: Limits) -> str | None:
+    return None if text is None else text[: limits.line]
+
+
+def _id(message_id: str | None) -> str | None:
+    return None if message_id is None else message_id[:ID]
 
 
 def _turn_id(state: SessionState) -> str | None:
@@ -571,14 +893,7 @@ def _turn_id(state: SessionState) -> str | None:
     return turns[-1].id if turns and turns[-1].status not in OVER_TURNS else None
 
 
-def _patch(target: msgspec.Struct, event: e.Event, *fields: str) -> None:
-    for field in fields:
-        value = getattr(event, field)
-        if value is not UNSET:
-            setattr(target, field, value)
-
-
-_STEPS: dict[type[Any], Callable[[SessionState, Any], None]] = {
+_STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
     e.SessionOpened: _session_opened,
     e.SessionClosed: _session_closed,
     e.TurnStarted: _turn_started,

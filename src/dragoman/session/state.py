@@ -1,6 +1,7 @@
 """What a session is, at one moment: the ordered entries of its thread and the facts around them.
 
-A `SessionState` is made by `reduce` alone; everybody else reads it.
+A `SessionState` is made by `reduce` alone; everybody else reads it. It has the newest entries,
+within the limits of `bounds`; the stored events have all of them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from dragoman.session.bounds import ID, LIMITS
 from dragoman.session.content import Content, Diff, Location, Meta, Text, ToolContent
 from dragoman.session.events import Continuity
 from dragoman.session.facts import (
@@ -22,7 +24,7 @@ from dragoman.session.facts import (
     TokenUsage,
 )
 
-TERMINAL_TAIL = 1024 * 1024
+TERMINAL_TAIL = LIMITS.tail
 """Characters of a terminal's output kept in state; the events have all that is recorded."""
 
 OPEN_STATUSES = frozenset({"pending", "in_progress"})
@@ -36,6 +38,10 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
     seq: int = 0
     at: float = 0.0
     turn_id: str | None = None
+    size: int = 0
+    """What is kept of it here weighs so much."""
+    cut: int = 0
+    """What was too much to be kept here weighed so much; the events have it."""
 
 
 class _Spoken(Entry):
@@ -301,6 +307,8 @@ class TurnState(msgspec.Struct, omit_defaults=True):
     stop_reason: str | None = None
     usage: TokenUsage | None = None
     error: str | None = None
+    seq: int = 0
+    """The number of the event that began it."""
 
     @property
     def interrupted(self) -> bool:
@@ -320,6 +328,8 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     title: str | None = None
     updated_at: str | None = None
     entries: list[AnyEntry] = []
+    """The newest; `entries_before` older ones are in the store alone."""
+    entries_before: int = 0
     turns: list[TurnState] = []
     modes: Modes | None = None
     config_options: list[ConfigOption] = []
@@ -334,26 +344,38 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     background: list[dict[str, Any]] = []
     """What it says runs on, whether a turn does or not."""
     last_seq: int = 0
-    # Where the entries that later events change stand in `entries`, by their ids.
+    size: int = 0
+    """What the entries weigh together."""
+    printed: int = 0
+    """Characters of the output of all terminals."""
+    # Where in the whole thread the entries stand that later events change, by their ids.
     places: dict[str, int] = {}
 
     @property
+    def entry_count(self) -> int:
+        """How many entries the whole thread has."""
+        return self.entries_before + len(self.entries)
+
+    def placed(self, key: str) -> AnyEntry | None:
+        """The entry that `places` has under this key, if it is at hand."""
+        place = self.places.get(key, -1) - self.entries_before
+        return self.entries[place] if 0 <= place < len(self.entries) else None
+
+    @property
     def tool_calls(self) -> dict[str, ToolCall]:
-        """Every tool call by its id, in the order they were first seen."""
+        """Every tool call at hand by its id, in the order they were first seen."""
         return {entry.id: entry for entry in self.entries if isinstance(entry, ToolCall)}
 
     def tool_call(self, tool_call_id: str) -> ToolCall | None:
         """One tool call by its id, without a walk through the thread."""
-        place = self.places.get(f"tool:{tool_call_id}")
-        entry = None if place is None else self.entries[place]
+        entry = self.placed(f"tool:{tool_call_id[:ID]}")
         return entry if isinstance(entry, ToolCall) else None
 
     def message(
         self, kind: type[UserEntry | AgentEntry | ThoughtEntry], message_id: str
     ) -> UserEntry | AgentEntry | ThoughtEntry | None:
         """One message by its id, without a walk through the thread."""
-        place = self.places.get(f"{kind.__name__}:{message_id}")
-        entry = None if place is None else self.entries[place]
+        entry = self.placed(f"{kind.__name__}:{message_id[:ID]}")
         return entry if isinstance(entry, kind) else None
 
     @property

@@ -14,8 +14,8 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 from dragoman.session import events as e
+from dragoman.session.bounds import ID
 from dragoman.session.content import Text
-from dragoman.session.reduce import reduce
 from dragoman.session.state import CompactionEntry, PeerMessageEntry, ToolCall
 from dragoman.ui_stream import acp_json, told
 from dragoman.ui_stream.acp_json import given
@@ -80,12 +80,15 @@ class Encoder:
 
     # ── what goes in and comes out ────────────────────────────────────────────────────────────
 
-    def feed(self, *events: e.Event, pending: Container[str] | None = None) -> list[Chunk]:
+    def feed(
+        self, *events: e.Event, pending: Container[str] | None = None, more: bool = False
+    ) -> list[Chunk]:
         """The chunks for these events, which came one behind the other.
 
         `pending` holds the ids of the requests that still wait, where the caller knows: one that a
         rule has settled already is not asked. Without it, only an answer among the same events
-        keeps a request from being asked. What is fed while the encoder waits is kept for `resume`.
+        keeps a request from being asked. What is fed while the encoder waits is kept for `resume`;
+        with `more` to come it does not wait yet, whatever is asked.
         """
         if self.waiting:
             self._backlog += events
@@ -97,7 +100,7 @@ class Encoder:
                 self._request(event, ask=key not in settled if pending is None else key in pending)
             else:
                 self._take(event)
-        if self.open and self._asked:
+        if self.open and self._asked and not more:
             self._park(events[-1].at if events else 0.0)
         return self._parts.taken()
 
@@ -145,7 +148,7 @@ class Encoder:
             self._steps[type(event)](event)
         elif self.open:
             if type(event) in _MERGED:
-                reduce(self._parts.state, event)
+                self._parts.merge(event)
             self._steps[type(event)](event)
             if self.open:
                 self._parts.show_terminals(event.at)
@@ -261,7 +264,7 @@ class Encoder:
             self._parts.say(kind, event.message_id, content.text, event.meta)
 
     def _tool_call(self, event: e.ToolCallUpdated) -> None:
-        self._parts.show_call(self._parts.call(event.tool_call_id))
+        self._parts.show_call(self._parts.call(event.tool_call_id[:ID]))
 
     def _plan(self, event: e.PlanUpdated) -> None:
         self._parts.put(Data("data-acp-plan", acp_json.plan(event), id=event.plan_id or "plan"))
@@ -289,7 +292,7 @@ class Encoder:
         self._parts.put(told.peer_message(entry))
 
     def _subagent(self, event: e.SubagentUpdated) -> None:
-        self._parts.put(told.subagent(self._parts.state.subagents[event.session_id]))
+        self._parts.put(told.subagent(self._parts.state.subagents[event.session_id[:ID]]))
 
     def _terminal_changed(self, event: e.TerminalStarted | e.TerminalOutput) -> None:
         self._parts.throttle.hold(event.terminal_id)
@@ -325,6 +328,7 @@ class Encoder:
         is_permission = isinstance(event, e.PermissionSettled)
         if request is None or isinstance(request, e.PermissionRequested) != is_permission:
             return
+        del self._requests[event.request_id]
         self._parts.put(told.request(request, event), beside=True)
         part, answer = self._answer_to(event.request_id)
         if part is None or not isinstance(event, e.PermissionSettled):

@@ -38,6 +38,11 @@ from dragoman.ui_stream.chunks import (
     ToolOutputError,
 )
 
+_encode = msgspec.json.Encoder().encode
+_DELTAS = (TextDelta, ReasoningDelta)
+_ENDS = (TextEnd, ReasoningEnd, Start, Finish, MessageMetadata)
+"""What is taken however much there is."""
+
 
 class UIMessage(msgspec.Struct, omit_defaults=True):
     """A message as the AI SDK has it; its parts are plain JSON."""
@@ -48,11 +53,19 @@ class UIMessage(msgspec.Struct, omit_defaults=True):
     metadata: Json | None = None
 
 
-class Message:
-    """An assistant's message that grows with the chunks of its stream."""
+MAX_MESSAGE = 8 * 1024 * 1024
+"""Bytes of a message that are kept, as JSON."""
 
-    def __init__(self) -> None:
+
+class Message:
+    """An assistant's message that grows with the chunks of its stream, up to its `limit`: `cut`
+    counts the bytes that came behind that."""
+
+    def __init__(self, limit: int = MAX_MESSAGE) -> None:
         self.message = UIMessage("", "assistant", [])
+        self.size = 0
+        self.cut = 0
+        self._limit = limit
         # Texts are joined when their part ends, so that a delta costs the same at any length.
         self._spoken: dict[str, tuple[Json, list[str]]] = {}
         self._tools: dict[str, Json] = {}
@@ -61,8 +74,19 @@ class Message:
 
     def apply(self, *chunks: Chunk) -> None:
         for chunk in chunks:
-            if (step := _READERS.get(type(chunk))) is not None:
+            step = _READERS.get(type(chunk))
+            if step is not None and self._fits(chunk):
                 step(self, chunk)
+
+    def _fits(self, chunk: Chunk) -> bool:
+        if isinstance(chunk, _ENDS):
+            return True
+        length = len(chunk.delta) if isinstance(chunk, _DELTAS) else len(_encode(chunk))
+        if self.cut or self.size + length > self._limit:
+            self.cut += length
+            return False
+        self.size += length
+        return True
 
     # ── the message and its texts ─────────────────────────────────────────────────────────────
 
@@ -92,6 +116,8 @@ class Message:
         self._spoken[chunk.id][1].append(chunk.delta)
 
     def end_text(self, chunk: TextEnd | ReasoningEnd) -> None:
+        if chunk.id not in self._spoken:
+            return  # it began behind the limit
         part, pieces = self._spoken.pop(chunk.id)
         part |= {"text": "".join(pieces), "state": "done"}
 

@@ -5,17 +5,20 @@ Each is what a page would have made of the turn's stream: the same encoder write
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+
+import msgspec
 
 from dragoman.session import content as c
 from dragoman.session import events as e
 from dragoman.ui_stream import acp_json
 from dragoman.ui_stream.acp_json import given
-from dragoman.ui_stream.chunks import Json, Sdk
+from dragoman.ui_stream.chunks import Json, MessageMetadata, Sdk
 from dragoman.ui_stream.encoder import Encoder
-from dragoman.ui_stream.message import Message, UIMessage
+from dragoman.ui_stream.message import MAX_MESSAGE, Message, UIMessage
 from dragoman.ui_stream.spoken import ANY_TYPE, file_of, is_web
 
+_encode = msgspec.json.Encoder().encode
 _CONTENT = (e.AgentMessage, e.AgentThought, e.ToolCallUpdated, e.PlanUpdated, e.Notice)
 """What begins a message where no turn runs."""
 
@@ -29,7 +32,7 @@ def messages(
     told all of it from its start.
     """
     recorded = list(events)
-    history = _History(sdk, _pending(recorded))
+    history = History(sdk, _pending(recorded))
     for event in recorded:
         history.take(event)
     return history.all(without_active=without_active)
@@ -51,8 +54,19 @@ def _pending(events: Sequence[e.Event]) -> set[str]:
     return waiting
 
 
-class _History:
-    def __init__(self, sdk: Sdk, pending: set[str]) -> None:
+MAX_HISTORY = 16 * 1024 * 1024
+"""Bytes of the messages that are kept, as JSON: the newest."""
+
+
+class History:
+    """Takes the events of a session, in order, and has its newest messages; `dropped` counts those
+    before them. `pending` are the requests that wait at the end."""
+
+    def __init__(self, sdk: Sdk, pending: Container[str], limit: int = MAX_HISTORY) -> None:
+        self.dropped = 0
+        self._limit = limit
+        self._sizes: list[int] = []
+        self._size = 0
         self._sdk: Sdk = sdk
         self._pending = pending
         self._session_id = ""
@@ -87,7 +101,7 @@ class _History:
     def _prompted(self, event: e.TurnStarted) -> None:
         parts = [part for content in event.content for part in user_parts(content)]
         if parts:
-            self._found.append(UIMessage(f"{event.turn_id}-prompt", "user", parts))
+            self._keep(UIMessage(f"{event.turn_id}-prompt", "user", parts))
         self._told_by = None
         self._in_turn = True
         self._encoder = Encoder(self._session_id, sdk=self._sdk)
@@ -100,12 +114,29 @@ class _History:
         last = self._found[-1] if self._found else None
         if last is None or last.role != "user" or self._told_by != (event.message_id or ""):
             last = UIMessage(self._new_id(), "user", [])
-            self._found.append(last)
+            self._keep(last)
         self._told_by = event.message_id or ""
-        _add(last.parts, parts)
+        size = sum(len(_encode(part)) for part in parts)
+        if self._sizes[-1] + size <= MAX_MESSAGE:
+            self._sizes[-1] += size
+            self._size += size
+            _add(last.parts, parts)
 
     def _new_id(self) -> str:
-        return f"message-{len(self._found) + 1}"
+        return f"message-{self.dropped + len(self._found) + 1}"
+
+    def _keep(self, message: UIMessage) -> None:
+        """And let the oldest go when there is too much."""
+        self._found.append(message)
+        self._sizes.append(len(_encode(message)))
+        self._size += self._sizes[-1]
+        if self._size > self._limit:
+            gone = 0
+            while self._size > self._limit * 3 // 4 and gone < len(self._found) - 1:
+                self._size -= self._sizes[gone]
+                gone += 1
+            del self._found[:gone], self._sizes[:gone]
+            self.dropped += gone
 
     # ── what the agent said ───────────────────────────────────────────────────────────────────
 
@@ -126,8 +157,13 @@ class _History:
     def _end(self) -> None:
         if self._encoder is not None:
             self._message.apply(*self._encoder.close())
-            self._found.append(self._message.message)
+            self._message.apply(*_cut_note(self._message.cut))
+            self._keep(self._message.message)
         self._encoder, self._message, self._in_turn = None, Message(), False
+
+
+def _cut_note(cut: int) -> list[MessageMetadata]:
+    return [MessageMetadata(message_metadata={"acp": {"cut": cut}})] if cut else []
 
 
 def user_parts(content: c.Content) -> list[Json]:

@@ -8,6 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
+import msgspec
+
+from dragoman.session.bounds import ID, LIMITS, Limits
+from dragoman.session.events import Event
+from dragoman.session.reduce import reduce
 from dragoman.session.state import CompactionEntry, PeerMessageEntry, SessionState, ToolCall
 from dragoman.ui_stream import acp_json, told
 from dragoman.ui_stream.chunks import Chunk, Data, FinishStep, StartStep
@@ -17,12 +22,17 @@ from dragoman.ui_stream.tools import ToolPart, provider_metadata
 
 Merged = TypeVar("Merged", CompactionEntry, PeerMessageEntry)
 
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
 
 class Parts:
-    """`state` has what was merged of the agent's tool calls and terminals."""
+    """`state` has what was merged of the agent's tool calls and terminals, within its limits: what
+    leaves it ends here as it stands."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
         self.state = SessionState()
+        self._limits = limits
+        self._left = 0
         self.step = 0
         self.throttle = Throttle()
         self._out: list[Chunk] = []
@@ -30,7 +40,22 @@ class Parts:
         self._text = OpenText()
         self._tools: dict[str, ToolPart] = {}
         self._own_calls: dict[str, ToolCall] = {}
-        self._data: dict[tuple[str, str], Any] = {}
+        self._data: dict[tuple[str, str], int] = {}
+        """What each part says, as a hash: it is told again only when it says something else."""
+
+    def merge(self, event: Event) -> None:
+        reduce(self.state, event, self._limits)
+        if self.state.entries_before > self._left:
+            self._left = self.state.entries_before
+            self._forget()
+
+    def _forget(self) -> None:
+        gone = [key for key in self._tools if self._known(key) is None]
+        for key in gone:
+            self.emit(*self._tools.pop(key).close(ToolCall(id=key), None))
+            self._data.pop(("data-acp-tool", key), None)
+        for key in list(self._data)[: -2 * self._limits.entries]:
+            del self._data[key]
 
     def emit(self, *chunks: Chunk) -> None:
         self._out += chunks
@@ -70,12 +95,12 @@ class Parts:
         tool of the step before could no longer be asked about.
         """
         assert data.id is not None
-        key = data.type, data.id
-        if key in self._data and self._data[key] == data.data:
+        key, said = (data.type, data.id), hash(_encode(data.data))
+        if self._data.get(key) == said:
             return
         if key not in self._data and not beside:
             self._begin()
-        self._data[key] = data.data
+        self._data[key] = said
         self.emit(data)
 
     def has(self, data_type: str, data_id: str) -> bool:
@@ -83,7 +108,7 @@ class Parts:
 
     def merged(self, index: str, key: str, kind: type[Merged]) -> Merged:
         """What the fold has made of all that was told about this id."""
-        entry = self.state.entries[self.state.places[f"{index}:{key}"]]
+        entry = self.state.placed(f"{index}:{key[:ID]}")
         assert isinstance(entry, kind)
         return entry
 
@@ -109,9 +134,12 @@ class Parts:
         return self.show_call(call)
 
     def call(self, tool_call_id: str) -> ToolCall:
-        call = self._own_calls.get(tool_call_id) or self.state.tool_call(tool_call_id)
+        call = self._known(tool_call_id)
         assert call is not None
         return call
+
+    def _known(self, tool_call_id: str) -> ToolCall | None:
+        return self._own_calls.get(tool_call_id) or self.state.tool_call(tool_call_id)
 
     def is_own(self, tool_call_id: str) -> bool:
         return tool_call_id in self._own_calls
@@ -150,5 +178,8 @@ class Parts:
 
     def show_terminals(self, at: float, *, all_of_them: bool = False) -> None:
         for key in self.throttle.release(at, all_of_it=all_of_them):
-            data = acp_json.terminal(self.state.terminals[key])
+            if (terminal := self.state.terminals.get(key[:ID])) is None:
+                self.throttle.forget(key)
+                continue
+            data = acp_json.terminal(terminal)
             self.put(Data("data-acp-terminal", data, id=key), beside=True)

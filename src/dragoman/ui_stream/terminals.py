@@ -31,6 +31,10 @@ class Throttle:
             self._shown[key] = at
         return ready
 
+    def forget(self, terminal_id: str) -> None:
+        """There will be nothing more."""
+        self._shown.pop(terminal_id, None)
+
     def _is_due(self, terminal_id: str, at: float) -> bool:
         # A clock that was set back must not silence a terminal.
         waited = at - self._shown[terminal_id]

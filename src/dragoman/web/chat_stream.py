@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+
+import msgspec
 
 from dragoman.session import events as e
-from dragoman.session.state import SessionState
+from dragoman.store.by_type import events_of_types
 from dragoman.ui_stream import DONE, HEADERS, KEEP_ALIVE, Chunk, Encoder, encode
 from dragoman.ui_stream.chunks import Abort, Error, Sdk
 from dragoman.web.server import Server
@@ -30,49 +33,60 @@ class ChatStream:
 
     def of_turn(self, turn_id: str, after: int) -> Stream:
         """A turn that begins behind this event, now or when those before it are done."""
-        return self._response(turn_id, after, [])
+        return self._response(turn_id, after, _nothing())
 
     async def of_active_turn(self) -> Stream | None:
         """The turn that runs, from its start; None when none does."""
-        found = await active_turn(self._server, self._chat_id)
-        if found is None:
+        begun = await _active_turn(self._server, self._chat_id)
+        if begun is None:
             return None
-        turn_id, events = found
-        chunks = self._encoder.feed(*events, pending=_unsettled(events))
-        return self._response(turn_id, events[-1].seq, chunks)
+        return self._response(begun.turn_id, begun.last, self._retold(begun))
+
+    async def _retold(self, begun: _Begun) -> AsyncGenerator[list[Chunk]]:
+        """What a page was shown until now."""
+        async for events in _pages(self._server, self._chat_id, begun):
+            yield self._encoder.feed(*events, pending=begun.pending, more=True)
+        yield self._encoder.feed(pending=begun.pending)
 
     async def of_answers(self, answers: Mapping[str, bool]) -> Stream | None:
         """What comes behind the question that these are answers to; None when it was not asked."""
-        found = await active_turn(self._server, self._chat_id)
-        if found is None:
+        begun = await _active_turn(self._server, self._chat_id)
+        if begun is None:
             return None
-        turn_id, events = found
-        chunks = self._behind_question(events, answers)
-        return None if chunks is None else self._response(turn_id, events[-1].seq, chunks)
+        retold = self._behind_question(begun, answers)
+        # The first is what follows the question; without one it was not asked.
+        if (first := await anext(retold, None)) is None:
+            return None
+        return self._response(begun.turn_id, begun.last, _with_first(first, retold))
 
-    def _behind_question(
-        self, events: Sequence[e.Event], answers: Mapping[str, bool]
-    ) -> list[Chunk] | None:
-        encoder, asked = self._encoder, _asked(events)
-        chunks: list[Chunk] | None = None
-        for event in events:
-            told = encoder.feed(event, pending=asked)
-            if chunks is not None:
-                chunks += told
-            if encoder.waiting & answers.keys():
-                chunks = encoder.resume(answers)
-            elif encoder.waiting and chunks is None:
-                encoder.resume()  # an earlier question, which was answered in an earlier request
-        return chunks
+    async def _behind_question(
+        self, begun: _Begun, answers: Mapping[str, bool]
+    ) -> AsyncGenerator[list[Chunk]]:
+        encoder, is_found = self._encoder, False
+        async for events in _pages(self._server, self._chat_id, begun):
+            for event in events:
+                told = encoder.feed(event, pending=_EVERYTHING)
+                if is_found:
+                    yield told
+                if encoder.waiting & answers.keys():
+                    is_found = True
+                    yield encoder.resume(answers)
+                elif encoder.waiting and not is_found:
+                    encoder.resume()  # an earlier one, which was answered in an earlier request
 
     # ── the response ──────────────────────────────────────────────────────────────────────────
 
-    def _response(self, turn_id: str, after: int, chunks: list[Chunk]) -> Stream:
-        return Stream(self._pieces(turn_id, after, chunks), HEADERS)
+    def _response(self, turn_id: str, after: int, before: AsyncGenerator[list[Chunk]]) -> Stream:
+        return Stream(self._pieces(turn_id, after, before), HEADERS)
 
-    async def _pieces(self, turn_id: str, after: int, chunks: list[Chunk]) -> AsyncGenerator[bytes]:
-        if chunks:
-            yield _encoded(chunks)
+    async def _pieces(
+        self, turn_id: str, after: int, before: AsyncGenerator[list[Chunk]]
+    ) -> AsyncGenerator[bytes]:
+        """What was told `before`, and then what comes."""
+        async with aclosing(before):
+            async for chunks in before:
+                if chunks:
+                    yield _encoded(chunks)
         watched = self._server.hub.watch(self._chat_id, after)
         beating = with_beats(watched, self._server.closing, self._beat)
         try:
@@ -137,25 +151,61 @@ def _encoded(chunks: Sequence[Chunk]) -> bytes:
 # ── the events of a turn ──────────────────────────────────────────────────────────────────────
 
 
-async def active_turn(server: Server, chat_id: str) -> tuple[str, list[e.Event]] | None:
-    """The turn that runs and its events so far, the first of which starts it."""
+class _Begun(msgspec.Struct, frozen=True):
+    """The turn that runs: the numbers of the events before its first and of its last so far."""
+
+    turn_id: str
+    after: int
+    last: int
+    pending: frozenset[str]
+
+
+async def _active_turn(server: Server, chat_id: str) -> _Begun | None:
     state = await server.hub.state(chat_id)
     if state.turn is None:
         return None
-    turn_id, after = state.turn.id, _before(state, state.turn.id)
-    events: list[e.Event] = []
-    while page := await server.hub.store.events(chat_id, after=after, limit=_PAGE):
+    return _Begun(state.turn.id, state.turn.seq - 1, state.last_seq, frozenset(state.pending))
+
+
+async def _pages(server: Server, chat_id: str, begun: _Begun) -> AsyncGenerator[list[e.Event]]:
+    after = begun.after
+    while after < begun.last:
+        page = await server.hub.store.events(chat_id, after=after, limit=_PAGE)
+        if not page:
+            return
         after = page[-1].seq
-        events += [stored.decode() for stored in page]
-    starts = (n for n, event in enumerate(events) if _starts(event, turn_id))
-    first = next(starts, None)
-    return None if first is None else (turn_id, events[first:])
+        yield [stored.decode() for stored in page if stored.seq <= begun.last]
 
 
-def _before(state: SessionState, turn_id: str) -> int:
-    """An event that came before the turn did."""
-    seqs = [entry.seq for entry in state.entries if entry.turn_id == turn_id]
-    return min(seqs) - 1 if seqs else 0
+async def active_settlements(server: Server, chat_id: str) -> AsyncGenerator[e.Event]:
+    """How questions of the turn that runs were settled."""
+    if (begun := await _active_turn(server, chat_id)) is None:
+        return
+    types = ("permission_settled", "elicitation_settled")
+    async for stored in events_of_types(server.hub.store, chat_id, types, after=begun.after):
+        yield stored.decode()
+
+
+async def _nothing() -> AsyncGenerator[list[Chunk]]:
+    return
+    yield
+
+
+async def _with_first(
+    first: list[Chunk], rest: AsyncGenerator[list[Chunk]]
+) -> AsyncGenerator[list[Chunk]]:
+    yield first
+    async with aclosing(rest):
+        async for chunks in rest:
+            yield chunks
+
+
+class _Everything:
+    def __contains__(self, item: object) -> bool:
+        return True
+
+
+_EVERYTHING = _Everything()
 
 
 def _starts(event: e.Event, turn_id: str) -> bool:
@@ -166,13 +216,3 @@ def _is_dropped(turn_id: str, events: Sequence[e.Event]) -> bool:
     """Whether a prompt was taken out of the queue and its turn will not begin."""
     taken = (event for event in events if isinstance(event, e.PromptUnqueued) and event.dropped)
     return any(event.queue_id == turn_id for event in taken)
-
-
-def _unsettled(events: Sequence[e.Event]) -> set[str]:
-    settled = (e.PermissionSettled, e.ElicitationSettled)
-    return _asked(events) - {event.request_id for event in events if isinstance(event, settled)}
-
-
-def _asked(events: Sequence[e.Event]) -> set[str]:
-    asked = (e.PermissionRequested, e.ElicitationRequested)
-    return {event.request_id for event in events if isinstance(event, asked)}

@@ -1,15 +1,16 @@
 // `reduce(state, event)`: the same fold as the server's, so that the page and the store never
 // disagree. It changes the state it is given at a cost that does not grow with the thread, and it
-// never throws: whatever an agent sends in whatever order, there is a next state.
+// never throws: whatever an agent sends in whatever order, there is a next state, within the limits.
 
 import type { Content, Json, ToolContent } from './content'
 import { textOf } from './content'
 import type * as e from './events'
 import type {
-  CompactionEntry, Ending, Entry, PeerMessageEntry, PlanEntry, SessionState, Spoken, Subagent, Terminal,
-  ToolCall,
+  CompactionEntry, Ending, Entry, ErrorEntry, NoticeEntry, PeerMessageEntry, PlanEntry, SessionState, Spoken,
+  Subagent, Terminal, ToolCall, UnknownEntry,
 } from './state'
-import { TERMINAL_TAIL, newTerminal, runningTurn } from './state'
+import { ID, LIMITS, NODE, ROW, WORD, cutTo, fitted, fitting, points, weigh, type Limits } from './bounds'
+import { entryCount, newTerminal, placed, runningTurn } from './state'
 
 /** What a batch of events changed, for whoever draws it. */
 export class Changes {
@@ -27,15 +28,18 @@ const TOLD_BY_ERROR: ReadonlySet<string | null> = new Set([
 
 export const LAST_USER = 'last user entry'
 export const PROMPT = 'last prompt'
+export const STEPS = 'steps'
 
-export function reduce(state: SessionState, event: e.Event, changes = new Changes()): SessionState {
+export function reduce(
+  state: SessionState, event: e.Event, changes = new Changes(), limits: Limits = LIMITS,
+): SessionState {
   if (event.seq) state.last_seq = event.seq
   const last = state.turns.at(-1)
   if (last?.status === 'prompting' && FROM_AGENT.has(event.type)) {
     last.status = 'streaming'
     changes.facts = true
   }
-  step(new Step(state, changes), event)
+  step(new Step(state, changes, limits), event)
   return state
 }
 
@@ -71,12 +75,13 @@ type Rest = Exclude<e.Event, Message | e.ToolCallUpdated | e.PlanUpdated | e.Pla
   | e.CompactionUpdated | e.CompactionSummary | e.PeerMessageUpdated | e.PeerMessageChunk
   | e.TerminalOutput | e.TerminalStarted | e.TerminalExited | e.TerminalReleased>
 type Indexed = ToolCall | PlanEntry | CompactionEntry | PeerMessageEntry
-type New<T extends Entry> = T extends Entry ? Omit<T, 'seq' | 'at' | 'turn_id' | 'version'> : never
+type New<T extends Entry> = T extends Entry ? Omit<T, 'seq' | 'at' | 'turn_id' | 'version' | 'size' | 'cut'> : never
 
 class Step {
   constructor(
     private readonly state: SessionState,
     private readonly changes: Changes,
+    private readonly limits: Limits,
   ) {}
 
   // ── the session, its turns and its facts ─────────────────────────────────────────────────────
@@ -90,20 +95,20 @@ class Step {
       case 'turn_started': return this.turnStarted(event)
       case 'turn_cancelling': return this.turnCancelling(event)
       case 'turn_ended': return this.turnEnded(event)
-      case 'commands': state.commands = event.commands; return
+      case 'commands': state.commands = this.facts(event.commands); return
       case 'mode': return this.mode(event)
-      case 'config': state.config_options = event.options; return
+      case 'config': state.config_options = this.facts(event.options); return
       case 'info':
-        if (event.title !== undefined) state.title = event.title
-        if (event.updated_at !== undefined) state.updated_at = event.updated_at
+        if (event.title !== undefined) state.title = this.line(event.title)
+        if (event.updated_at !== undefined) state.updated_at = this.line(event.updated_at)
         return
       case 'usage': return this.usage(event)
       case 'notice': return this.notice(event)
-      case 'unknown': this.append(event, { type: 'unknown', kind: event.kind, raw: event.raw }); return
+      case 'unknown': return this.unknown(event)
       case 'subagent': return this.subagent(event)
       case 'activity':
-        if (event.activity !== undefined) state.activity = event.activity
-        if (event.background !== undefined) state.background = event.background
+        if (event.activity !== undefined) state.activity = cutTo(event.activity, WORD)
+        if (event.background !== undefined) state.background = fitted(event.background, this.limits.facts).kept
         return
       case 'permission_requested': return this.permission(event)
       case 'elicitation_requested': return this.elicitation(event)
@@ -133,10 +138,14 @@ class Step {
 
   private turnStarted(event: e.TurnStarted): void {
     const { state } = this
-    state.turns.push({ id: event.turn_id, status: 'prompting', stop_reason: null, usage: null, error: null })
-    state.places.set(PROMPT, state.entries.length)
-    const pieces = event.content.map(pieceOf)
-    this.append(event, { type: 'user', pieces, message_id: null, until: event.at ?? 0 })
+    const { turns } = state
+    turns.push({
+      id: event.turn_id, status: 'prompting', stop_reason: null, usage: null, error: null, seq: event.seq ?? 0,
+    })
+    if (turns.length > this.limits.turns) turns.splice(0, Math.floor(turns.length / 4) || 1)
+    state.places.set(PROMPT, entryCount(state))
+    const prompt = this.append<Spoken>(event, { type: 'user', pieces: [], message_id: null, until: event.at ?? 0 })
+    for (const part of event.content) this.addWhole(prompt, part)
   }
 
   private turnCancelling(event: e.TurnCancelling): void {
@@ -150,7 +159,7 @@ class Step {
     const turn = runningTurn(this.state)
     if (turn === null || turn.id !== event.turn_id) return
     const error = event.error ?? null
-    if (error !== null) this.append(event, { type: 'error', message: error })
+    if (error !== null) this.put(this.append<ErrorEntry>(event, { type: 'error', message: '' }), 'message', error)
     const cancelled = turn.status === 'cancelling' || event.stop_reason === 'cancelled'
     if (cancelled || error !== null) {
       this.cancelToolCalls(turn.id)
@@ -159,9 +168,13 @@ class Step {
     }
     this.settleThought(-1)
     turn.status = endingOf(event, cancelled)
-    turn.stop_reason = event.stop_reason ?? null
+    turn.stop_reason = this.line(event.stop_reason ?? null)
     turn.usage = event.usage ?? null
-    turn.error = error
+    if (turn.usage !== null && weigh(turn.usage) > this.limits.fact) {
+      const { meta: _, ...counts } = turn.usage
+      turn.usage = counts
+    }
+    turn.error = this.line(error)
   }
 
   private cancelToolCalls(turnId: string): void {
@@ -205,38 +218,48 @@ class Step {
   private mode(event: e.ModeChanged): void {
     const { state } = this
     const known = state.modes
-    if (event.available != null) state.modes = { current: event.mode_id, available: event.available }
-    else if (known === null) state.modes = { current: event.mode_id, available: [] }
-    else state.modes = { ...known, current: event.mode_id }
+    const current = cutTo(event.mode_id, ID)
+    if (event.available != null) state.modes = { current, available: this.facts(event.available) }
+    else if (known === null) state.modes = { current, available: [] }
+    else state.modes = { ...known, current }
   }
 
   private usage({ used, size, cost }: e.UsageChanged): void {
-    this.state.usage = cost == null ? { used, size } : { used, size, cost }
+    const usage = cost == null ? { used, size } : { used, size, cost }
+    this.state.usage = weigh(usage) <= this.limits.fact ? usage : { used, size }
   }
 
   private notice(event: e.Notice): void {
-    this.append(event, {
-      type: 'notice',
-      title: event.title,
-      severity: event.severity ?? 'info',
-      description: event.description ?? null,
+    const notice = this.append<NoticeEntry>(event, {
+      type: 'notice', title: '', severity: cutTo(event.severity ?? 'info', WORD), description: null,
       source: event.source ?? 'agent',
     })
+    this.put(notice, 'title', event.title)
+    this.put(notice, 'description', event.description ?? null)
+  }
+
+  private unknown(event: e.UnknownUpdate): void {
+    const entry = this.append<UnknownEntry>(event, { type: 'unknown', kind: cutTo(event.kind, WORD), raw: '' })
+    this.put(entry, 'raw', event.raw)
   }
 
   private subagent(event: e.SubagentUpdated): void {
     const { subagents } = this.state
-    const child: Subagent = subagents.get(event.session_id) ?? {
-      session_id: event.session_id, title: null, description: null, state: null, cwd: null,
+    const id = cutTo(event.session_id, ID)
+    const child: Subagent = subagents.get(id) ?? {
+      session_id: id, title: null, description: null, state: null, cwd: null,
       additional_directories: null, capabilities: null, seq: event.seq ?? 0, at: event.at ?? 0,
     }
-    if (event.title !== undefined) child.title = event.title
-    if (event.description !== undefined) child.description = event.description
-    if (event.state !== undefined) child.state = event.state
-    if (event.cwd !== undefined) child.cwd = event.cwd
-    if (event.additional_directories !== undefined) child.additional_directories = event.additional_directories
-    if (event.capabilities !== undefined) child.capabilities = event.capabilities
-    subagents.set(event.session_id, child)
+    const room = Math.floor(this.limits.fact / 6)
+    if (event.title !== undefined) child.title = fitted(event.title, room).kept
+    if (event.description !== undefined) child.description = fitted(event.description, room).kept
+    if (event.state !== undefined) child.state = fitted(event.state, room).kept
+    if (event.cwd !== undefined) child.cwd = fitted(event.cwd, room).kept
+    if (event.additional_directories !== undefined) child.additional_directories = fitted(event.additional_directories, room).kept
+    if (event.capabilities !== undefined) child.capabilities = fitted(event.capabilities, room).kept
+    subagents.set(id, child)
+    const [oldest] = subagents.keys()
+    if (subagents.size > this.limits.others && oldest !== undefined) subagents.delete(oldest)
   }
 
   // ── what waits for an answer ─────────────────────────────────────────────────────────────────
@@ -251,7 +274,7 @@ class Step {
       operation: event.operation ?? 'other',
       paths: event.paths ?? [],
       argv: event.argv ?? null,
-      content: event.content ?? [],
+      content: fitting(event.content ?? [], this.limits.entry).kept,
       description: event.description ?? null,
       explanation: event.explanation ?? null,
       claimed: event.claimed ?? false,
@@ -283,7 +306,7 @@ class Step {
 
   /** A tool call looks different while someone is asked about it. */
   private askedAbout(id: string | null | undefined): void {
-    const entry = this.state.entries[this.state.places.get(`tool:${id}`) ?? -1]
+    const entry = id == null ? undefined : placed(this.state, `tool:${cutTo(id, ID)}`)
     if (entry !== undefined) this.changed(entry)
   }
 
@@ -315,58 +338,80 @@ class Step {
     const prompt = this.state.entries.at(-1)
     if (prompt?.type !== 'user') return false
     const piece = pieceOf(event.content)
+    if (prompt.cut > 0 && typeof piece === 'string') return piece !== '' && piece.startsWith(wordsOf(prompt))
     if (prompt.pieces.some((known) => same(known, piece))) return true
     const text = textOf(event.content)
-    return text !== '' && text === prompt.pieces.map((p) => (typeof p === 'string' ? p : textOf(p))).join('')
+    return text !== '' && text === wordsOf(prompt)
   }
 
   private promptIsLast(): boolean {
-    return this.state.places.get(PROMPT) === this.state.entries.length - 1
+    return this.state.places.get(PROMPT) === entryCount(this.state) - 1
   }
 
   /** Add to the message it belongs to: by its id, else to the last entry of the same kind. */
   speak(event: Message, kind: Spoken['type']): void {
     const piece = pieceOf(event.content)
     const known = event.replaces ? this.begunBefore(event, kind) : null
-    if (known !== null) {
-      known.pieces = []
-      this.changed(known)
-    }
+    if (known !== null) this.clear(known)
     if (piece === '') return
-    const begun = this.begun(event, kind)
-    if (begun !== null) return this.add(begun, piece, event)
     const { state } = this
-    const id = event.message_id ?? null
-    if (id !== null) state.places.set(`${kind}:${id}`, state.entries.length)
-    this.append(event, { type: kind, pieces: [piece], message_id: id, until: event.at ?? 0 })
+    const last = state.entries.at(-1)
+    if (last?.type === kind && this.sameMessage(last, event)) return this.add(last, piece, event)
+    const before = this.begunBefore(event, kind)
+    if (before !== null) {
+      this.add(before, piece, event)
+      return this.forget()
+    }
+    const id = event.message_id == null ? null : cutTo(event.message_id, ID)
+    if (id !== null) state.places.set(`${kind}:${id}`, entryCount(state))
+    const size = id === null ? 0 : 2 * points(id)
+    const entry = this.append<Spoken>(event, { type: kind, pieces: [], message_id: id, until: event.at ?? 0 }, size)
+    this.add(entry, piece, event)
+  }
+
+  private clear(entry: Spoken): void {
+    this.grow(entry, 2 * points(entry.message_id ?? '') - entry.size)
+    entry.pieces = []
+    entry.cut = 0
+    this.changed(entry)
   }
 
   private add(entry: Spoken, piece: string | Content, event: Message): void {
-    const last = entry.pieces.length - 1
-    const before = entry.pieces[last]
-    if (typeof piece === 'string' && typeof before === 'string') entry.pieces[last] = before + piece
-    else entry.pieces.push(piece)
+    if (typeof piece === 'string') this.say(entry, piece)
+    else this.addWhole(entry, piece)
     entry.until = event.at ?? entry.until
     this.changed(entry)
   }
 
-  private begun(event: Message, kind: Spoken['type']): Spoken | null {
-    const { state } = this
-    const last = state.entries.at(-1)
-    if (last?.type === kind && this.sameMessage(last, event)) return last
-    return this.begunBefore(event, kind)
+  private say(entry: Spoken, text: string): void {
+    const length = points(text)
+    const room = Math.min(length, Math.max(0, this.limits.entry - entry.size))
+    entry.cut += length - room
+    this.grow(entry, room)
+    if (room === 0) return
+    const words = room < length ? cutTo(text, room) : text
+    const last = entry.pieces.length - 1
+    const before = entry.pieces[last]
+    if (typeof before === 'string') entry.pieces[last] = before + words
+    else entry.pieces.push(words)
+  }
+
+  private addWhole(entry: Spoken, part: Content): void {
+    const { kept, weight, cut } = fitting([part], this.limits.entry - entry.size)
+    entry.pieces.push(...kept.map(pieceOf))
+    this.grow(entry, weight)
+    entry.cut += cut
   }
 
   private begunBefore(event: Message, kind: Spoken['type']): Spoken | null {
-    const { state } = this
     if (event.message_id == null) return null
-    const place = state.places.get(`${kind}:${event.message_id}`)
-    const entry = place === undefined ? undefined : state.entries[place]
+    const entry = placed(this.state, `${kind}:${cutTo(event.message_id, ID)}`)
     return entry?.type === kind ? entry : null
   }
 
   private sameMessage(last: Spoken, event: Message): boolean {
-    if (last.message_id !== (event.message_id ?? null)) return false
+    const id = event.message_id == null ? null : cutTo(event.message_id, ID)
+    if (last.message_id !== id) return false
     if (last.type === 'user' && this.promptIsLast()) return false
     // Without ids, a new turn still begins a new message.
     return event.replay === true || last.turn_id === (runningTurn(this.state)?.id ?? null)
@@ -375,68 +420,101 @@ class Step {
   // ── tool calls, plans and the rest of the thread ─────────────────────────────────────────────
 
   toolCall(event: e.ToolCallUpdated): void {
-    const call = this.indexed<ToolCall>(event, `tool:${event.tool_call_id}`, {
-      type: 'tool_call', id: event.tool_call_id, title: '', name: null, kind: 'other',
-      status: 'pending', content: [], locations: [], raw_input: null, raw_output: null, meta: null,
-      cancellable: false,
+    const id = cutTo(event.tool_call_id, ID)
+    const call = this.indexed<ToolCall>(event, `tool:${id}`, {
+      type: 'tool_call', id, title: '', name: null, kind: 'other', status: 'pending', content: [],
+      locations: [], raw_input: null, raw_output: null, meta: null, cancellable: false,
     })
-    if (event.title !== undefined) call.title = event.title ?? ''
-    if (event.name !== undefined) call.name = event.name
-    if (event.kind !== undefined) call.kind = event.kind || 'other'
-    if (event.status !== undefined) call.status = event.status || 'pending'
-    if (event.content !== undefined) call.content = event.content ?? []
-    for (const item of event.more ?? []) {
-      const kept = isUnread(item) ? call.content.filter((known) => !isUnread(known)) : call.content
-      call.content = [...kept, item]
-    }
-    if (event.locations !== undefined) call.locations = event.locations ?? []
-    if (event.raw_input !== undefined) call.raw_input = event.raw_input
-    if (event.raw_output !== undefined) call.raw_output = event.raw_output
+    if (event.title !== undefined) this.put(call, 'title', event.title ?? '')
+    if (event.kind !== undefined) call.kind = cutTo(event.kind || 'other', WORD)
+    if (event.status !== undefined) call.status = cutTo(event.status || 'pending', WORD)
+    if (event.content !== undefined) this.putItems(call, 'content', event.content ?? [])
+    for (const item of event.more ?? []) this.more(call, item)
+    if (event.locations !== undefined) this.putItems(call, 'locations', event.locations ?? [])
+    if (event.name !== undefined) this.put(call, 'name', event.name)
+    if (event.raw_input !== undefined) this.put(call, 'raw_input', event.raw_input)
+    if (event.raw_output !== undefined) this.put(call, 'raw_output', event.raw_output)
     if (event.cancellable !== undefined) call.cancellable = event.cancellable
-    if (event.forgets_meta) call.meta = null
-    if (event.meta != null) call.meta = withMeta(call.meta, event.meta)
+    if (event.forgets_meta) this.put(call, 'meta', null)
+    if (event.meta != null) this.putMeta(call, event.meta)
     this.changed(call)
+    this.forget()
+  }
+
+  private more(call: ToolCall, item: ToolContent): void {
+    if (isUnread(item)) {
+      this.grow(call, -weightOf(call.content.filter(isUnread)))
+      call.content = call.content.filter((known) => !isUnread(known))
+    }
+    const { kept, weight, cut } = fitting([item], this.limits.entry - call.size)
+    call.content = [...call.content, ...kept]
+    this.grow(call, weight)
+    call.cut += cut
+  }
+
+  /** A key that is null goes. */
+  private putMeta(call: ToolCall, more: Json): void {
+    const { kept, weight } = fitted(more, this.limits.entry - call.size)
+    if (kept !== more) call.cut += weigh(more) - weight
+    const merged: Json = { ...call.meta }
+    if (isEmpty(call.meta)) this.grow(call, NODE)
+    for (const [key, value] of Object.entries(kept)) {
+      if (key in merged) this.grow(call, -member(key, merged[key]))
+      if (value === null) delete merged[key]
+      else {
+        merged[key] = value
+        this.grow(call, member(key, value))
+      }
+    }
+    if (isEmpty(merged)) this.grow(call, -NODE)
+    call.meta = merged
   }
 
   plan(event: e.PlanUpdated): void {
-    const id = event.plan_id ?? ''
+    const { places } = this.state
+    const id = cutTo(event.plan_id ?? '', ID)
+    const key = id ? `plan:${id}` : STEPS
     // A plan without an id is replaced in place until the user speaks again.
-    const key = id ? `plan:${id}` : `steps:after ${this.state.places.get(LAST_USER) ?? 0}`
+    if (!id && (places.get(key) ?? -1) < (places.get(LAST_USER) ?? -1)) places.delete(key)
     const plan = this.indexed<PlanEntry>(event, key, {
       type: 'plan', plan_id: id, steps: [], markdown: null, uri: null,
     })
-    plan.steps = event.steps ?? []
-    plan.markdown = event.markdown ?? null
-    plan.uri = event.uri ?? null
+    this.putItems(plan, 'steps', event.steps ?? [])
+    this.put(plan, 'markdown', event.markdown ?? null)
+    this.put(plan, 'uri', event.uri ?? null)
     this.changes.facts = true
     this.changed(plan)
+    this.forget()
   }
 
   planRemoved(event: e.PlanRemoved): void {
-    const key = `plan:${event.plan_id}`
-    const place = this.state.places.get(key)
+    const key = `plan:${cutTo(event.plan_id, ID)}`
+    const plan = placed(this.state, key)
     this.state.places.delete(key)
-    const plan = place === undefined ? undefined : this.state.entries[place]
     if (plan?.type !== 'plan') return
-    plan.steps = []
-    plan.markdown = plan.uri = null
+    this.putItems(plan, 'steps', [])
+    this.put(plan, 'markdown', null)
+    this.put(plan, 'uri', null)
     this.changes.facts = true
     this.changed(plan)
   }
 
   compaction(event: e.CompactionUpdated): void {
     const entry = this.compacting(event)
-    entry.status = event.status
-    if (event.summary !== undefined) entry.summary = [...(event.summary ?? [])]
-    if (event.error !== undefined) entry.error = event.error
+    entry.status = cutTo(event.status, WORD)
+    if (event.summary !== undefined) this.putItems(entry, 'summary', event.summary ?? [])
+    if (event.error !== undefined) this.put(entry, 'error', event.error)
+    this.forget()
   }
 
   compactionSummary(event: e.CompactionSummary): void {
-    this.compacting(event).summary.push(event.content)
+    const entry = this.compacting(event)
+    this.addItem(entry, entry.summary, event.content)
+    this.forget()
   }
 
   private compacting(event: e.CompactionUpdated | e.CompactionSummary): CompactionEntry {
-    const id = event.compaction_id
+    const id = cutTo(event.compaction_id, ID)
     const entry = this.indexed<CompactionEntry>(event, `compaction:${id}`, {
       type: 'compaction', id, status: 'in_progress', summary: [], error: null,
     })
@@ -446,19 +524,22 @@ class Step {
 
   peerMessage(event: e.PeerMessageUpdated): void {
     const entry = this.peer(event)
-    if (event.sender_session_id !== undefined) entry.sender_session_id = event.sender_session_id
-    if (event.recipient_session_id !== undefined) entry.recipient_session_id = event.recipient_session_id
-    if (event.sender_message_id !== undefined) entry.sender_message_id = event.sender_message_id
-    if (event.recipient_message_id !== undefined) entry.recipient_message_id = event.recipient_message_id
-    if (event.content !== undefined) entry.content = [...(event.content ?? [])]
+    if (event.sender_session_id !== undefined) this.put(entry, 'sender_session_id', event.sender_session_id)
+    if (event.recipient_session_id !== undefined) this.put(entry, 'recipient_session_id', event.recipient_session_id)
+    if (event.sender_message_id !== undefined) this.put(entry, 'sender_message_id', event.sender_message_id)
+    if (event.recipient_message_id !== undefined) this.put(entry, 'recipient_message_id', event.recipient_message_id)
+    if (event.content !== undefined) this.putItems(entry, 'content', event.content ?? [])
+    this.forget()
   }
 
   peerMessageChunk(event: e.PeerMessageChunk): void {
-    this.peer(event).content.push(event.content)
+    const entry = this.peer(event)
+    this.addItem(entry, entry.content, event.content)
+    this.forget()
   }
 
   private peer(event: e.PeerMessageUpdated | e.PeerMessageChunk): PeerMessageEntry {
-    const id = event.message_id
+    const id = cutTo(event.message_id, ID)
     const entry = this.indexed<PeerMessageEntry>(event, `peer:${id}`, {
       type: 'peer_message', id, content: [], sender_session_id: null, recipient_session_id: null,
       sender_message_id: null, recipient_message_id: null,
@@ -471,9 +552,9 @@ class Step {
 
   terminalStarted(event: e.TerminalStarted): void {
     const terminal = this.terminal(event.terminal_id)
-    terminal.argv = event.argv
-    terminal.cwd = event.cwd ?? ''
-    terminal.command = event.command ?? ''
+    terminal.argv = fitted(event.argv, this.limits.fact).kept
+    terminal.cwd = fitted(event.cwd ?? '', this.limits.fact).kept
+    terminal.command = fitted(event.command ?? '', this.limits.fact).kept
     terminal.cancellable = event.cancellable ?? false
     terminal.running = true
     terminal.exit_code = terminal.signal = null
@@ -483,14 +564,30 @@ class Step {
     const terminal = this.terminal(event.terminal_id)
     if (event.replaces) {
       // As if all before were cut off, so that whoever has drawn it begins anew.
-      terminal.dropped += terminal.output.length + 1
-      terminal.output = ''
+      terminal.dropped++
+      this.trim(terminal, 0)
     }
     terminal.output += event.data
+    this.state.printed += event.data.length
     // Trimmed when twice too long, so that the copying is paid for by what was printed.
-    if (terminal.output.length > 2 * TERMINAL_TAIL) {
-      terminal.dropped += terminal.output.length - TERMINAL_TAIL
-      terminal.output = terminal.output.slice(-TERMINAL_TAIL)
+    if (terminal.output.length > 2 * this.limits.tail) this.trim(terminal, this.limits.tail)
+    if (this.state.printed > this.limits.tails) this.trimOthers(terminal)
+  }
+
+  private trim(terminal: Terminal, length: number): void {
+    const over = terminal.output.length - length
+    if (over <= 0) return
+    terminal.dropped += over
+    terminal.output = terminal.output.slice(over)
+    this.state.printed -= over
+  }
+
+  /** Those that have ended first, the oldest of them first. */
+  private trimOthers(printing: Terminal): void {
+    const all = [...this.state.terminals.values()]
+    for (const terminal of [...all.filter((t) => !t.running), ...all.filter((t) => t.running)]) {
+      if (this.state.printed <= this.limits.tails / 2) return
+      if (terminal !== printing) this.trim(terminal, this.limits.line)
     }
   }
 
@@ -498,16 +595,18 @@ class Step {
     const terminal = this.terminal(event.terminal_id)
     terminal.running = terminal.cancellable = false
     terminal.exit_code = event.exit_code ?? null
-    terminal.signal = event.signal ?? null
+    terminal.signal = event.signal == null ? null : cutTo(event.signal, WORD)
   }
 
   terminalReleased(event: e.TerminalReleased): void {
     this.terminal(event.terminal_id).released = true
   }
 
-  private terminal(id: string): Terminal {
+  private terminal(told: string): Terminal {
+    const id = cutTo(told, ID)
     let terminal = this.state.terminals.get(id)
     if (terminal === undefined) {
+      this.makeRoom()
       terminal = newTerminal(id)
       this.state.terminals.set(id, terminal)
       this.changes.facts = true
@@ -515,6 +614,16 @@ class Step {
     terminal.version++
     this.changes.terminals.add(terminal)
     return terminal
+  }
+
+  private makeRoom(): void {
+    const { terminals } = this.state
+    if (terminals.size < this.limits.others) return
+    const all = [...terminals.values()]
+    const oldest = all.find((terminal) => !terminal.running) ?? all[0]
+    if (oldest === undefined) return
+    this.trim(oldest, 0)
+    terminals.delete(oldest.id)
   }
 
   // ── entries ──────────────────────────────────────────────────────────────────────────────────
@@ -530,36 +639,131 @@ class Step {
     this.changes.entries.add(entry)
   }
 
-  private append<T extends Entry>(event: e.Event, fields: New<T>): T {
+  private append<T extends Entry>(event: e.Event, fields: New<T>, size = 0): T {
     const { state } = this
     const turn = event.replay ? null : runningTurn(state)
-    const stamp = { seq: event.seq ?? 0, at: event.at ?? 0, turn_id: turn?.id ?? null, version: 0 }
+    const stamp = { seq: event.seq ?? 0, at: event.at ?? 0, turn_id: turn?.id ?? null, version: 0, size, cut: 0 }
     const entry = { ...fields, ...stamp } as unknown as T
-    if (entry.type === 'user') state.places.set(LAST_USER, state.entries.length)
+    if (entry.type === 'user') state.places.set(LAST_USER, entryCount(state))
     state.entries.push(entry)
+    state.size += ROW + size
     this.changes.appended = true
     this.settleThought(-2)
+    this.forget()
     return entry
   }
 
   /** The entry with this id, made on first sight whatever comes first. */
   private indexed<T extends Indexed>(event: e.Event, key: string, fields: New<T>): T {
     const { state } = this
-    const place = state.places.get(key)
-    const known = place === undefined ? undefined : state.entries[place]
+    const known = placed(state, key)
     if (known !== undefined && known.type === (fields as { type: string }).type) return known as T
-    state.places.set(key, state.entries.length)
-    return this.append<T>(event, fields)
+    state.places.set(key, entryCount(state))
+    return this.append<T>(event, fields, 2 * points(key))
   }
+
+  // ── limits ───────────────────────────────────────────────────────────────────────────────────
+
+  private grow(entry: Entry, by: number): void {
+    entry.size += by
+    this.state.size += by
+  }
+
+  /** Set a field to as much of a value as has room beside the others. */
+  private put<T extends Entry, K extends keyof T>(entry: T, field: K, value: T[K]): void {
+    if (!isEmpty(entry[field])) this.grow(entry, -weigh(entry[field]))
+    entry[field] = value
+    if (isEmpty(value)) return
+    const { kept, weight } = fitted(value, this.limits.entry - entry.size)
+    if (kept !== value) entry.cut += weigh(value) - weight
+    entry[field] = kept
+    if (!isEmpty(kept)) this.grow(entry, weight)
+  }
+
+  /** The same for a list of which each item stays whole. */
+  private putItems<T extends Entry, K extends keyof T, I>(entry: T, field: K, items: T[K] & I[]): void {
+    this.grow(entry, -weightOf(entry[field] as I[]))
+    const { kept, weight, cut } = fitting<I>(items, this.limits.entry - entry.size)
+    entry[field] = kept as T[K]
+    this.grow(entry, weight)
+    entry.cut += cut
+  }
+
+  private addItem<I>(entry: Entry, items: I[], item: I): void {
+    const { kept, weight, cut } = fitting([item], this.limits.entry - entry.size)
+    items.push(...kept)
+    this.grow(entry, weight)
+    entry.cut += cut
+  }
+
+  /** Let the oldest entries go when there is too much, as the server does. */
+  private forget(): void {
+    const { state, limits } = this
+    let [count, size, gone] = [state.entries.length, state.size, 0]
+    if (count <= limits.entries && size <= limits.thread) return
+    const urgent = count > 2 * limits.entries || size > 2 * limits.thread
+    const turn = runningTurn(state)?.id ?? null
+    const [most, heaviest] = [Math.floor(limits.entries * 3 / 4), Math.floor(limits.thread * 3 / 4)]
+    while (gone < state.entries.length - 1 && (count > most || size > heaviest)) {
+      const entry = state.entries[gone]
+      if (entry === undefined || (!urgent && turn !== null && isUnderWay(entry, turn))) break
+      size -= ROW + entry.size
+      const key = keyOf(entry)
+      if (key !== null && state.places.get(key) === state.entries_before + gone) state.places.delete(key)
+      count--
+      gone++
+    }
+    if (gone === 0) return
+    state.entries.splice(0, gone)
+    state.entries_before += gone
+    state.size = size
+    this.changes.appended = true
+  }
+
+  private line(text: string | null): string | null {
+    return text === null ? null : cutTo(text, this.limits.line)
+  }
+
+  private facts<I>(items: readonly I[]): I[] {
+    return fitting(items, this.limits.facts).kept
+  }
+}
+
+function isUnderWay(entry: Entry, turnId: string): boolean {
+  if (entry.turn_id !== turnId || (entry.type !== 'tool_call' && entry.type !== 'compaction')) return false
+  return entry.status === 'pending' || entry.status === 'in_progress'
+}
+
+/** What an entry stands under in `places`. */
+export function keyOf(entry: Entry): string | null {
+  switch (entry.type) {
+    case 'tool_call': return `tool:${entry.id}`
+    case 'compaction': return `compaction:${entry.id}`
+    case 'peer_message': return `peer:${entry.id}`
+    case 'plan': return entry.plan_id ? `plan:${entry.plan_id}` : STEPS
+    case 'user':
+    case 'agent':
+    case 'thought': return entry.message_id === null ? null : `${entry.type}:${entry.message_id}`
+    default: return null
+  }
+}
+
+function wordsOf(entry: Spoken): string {
+  return entry.pieces.map((p) => (typeof p === 'string' ? p : textOf(p))).join('')
+}
+
+const weightOf = (items: readonly unknown[]) => items.reduce((sum: number, item) => sum + weigh(item), 0)
+
+const member = (key: string, value: unknown) => NODE + points(key) + weigh(value)
+
+/** What weighs nothing: all that a server written in Python takes for false. */
+function isEmpty(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return Object.keys(value).length === 0
+  return !value
 }
 
 /** Stands for a whole update of which something could not be read; a tool call shows the last one. */
 const isUnread = (item: ToolContent) => item.type === 'unknown' && item.kind === 'unread'
-
-/** A key that is null goes. */
-function withMeta(known: Json | null, more: Json): Json {
-  return Object.fromEntries(Object.entries({ ...known, ...more }).filter(([key, value]) => value !== null || !(key in more)))
-}
 
 function pieceOf(content: Content): string | Content {
   const plain = content.type === 'text' && content.annotations == null && content.meta == null

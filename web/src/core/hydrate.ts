@@ -2,21 +2,16 @@
 // leaves defaults out and may tell only the end of a long thread.
 
 import type { Json } from './content'
-import { LAST_USER, PROMPT } from './fold'
+import { ROW } from './bounds'
+import { LAST_USER, PROMPT, keyOf } from './fold'
 import type { Entry, Pending, SessionState, Subagent, Terminal, TurnState } from './state'
 import { newState, newTerminal } from './state'
 
-export interface Snapshot {
-  state: SessionState
-  /** How many entries there are before the first one in `state`. */
-  first: number
-}
-
 type Told = Json & { entries?: Json[]; firstEntry?: number }
 
-export function hydrate(told: Told): Snapshot {
+export function hydrate(told: Told): SessionState {
   const state = newState()
-  const first = told.firstEntry ?? 0
+  state.entries_before = told.firstEntry ?? 0
   Object.assign(state, pick(told, { title: 'title', agent: 'agent', cwd: 'cwd', continuity: 'continuity' }))
   Object.assign(state, pick(told, {
     agentSessionId: 'session_id', additionalDirectories: 'additional_directories', modes: 'modes',
@@ -29,8 +24,9 @@ export function hydrate(told: Told): Snapshot {
   for (const pending of list(told.pending)) state.pending.set(String(pending.id), pendingOf(pending))
   for (const terminal of list(told.terminals)) state.terminals.set(String(terminal.id), terminalOf(terminal))
   for (const child of list(told.subagents)) state.subagents.set(String(child.session_id), subagentOf(child))
+  state.printed = [...state.terminals.values()].reduce((sum, { output }) => sum + output.length, 0)
   index(state)
-  return { state, first }
+  return state
 }
 
 function list(value: unknown): Json[] {
@@ -44,7 +40,7 @@ function pick(from: Json, names: Record<string, string>): Json {
   return found
 }
 
-const ROW = { seq: 0, at: 0, turn_id: null, version: 0 }
+const STAMP = { seq: 0, at: 0, turn_id: null, version: 0, size: 0, cut: 0 }
 const SPOKEN = { message_id: null, until: 0 }
 const DEFAULTS: Record<string, Json> = {
   user: SPOKEN,
@@ -65,7 +61,7 @@ const DEFAULTS: Record<string, Json> = {
 
 function entryOf(told: Json): Entry {
   const type = String(told.type)
-  const entry: Json = { ...ROW, ...structuredClone(DEFAULTS[type] ?? {}), ...told }
+  const entry: Json = { ...STAMP, ...structuredClone(DEFAULTS[type] ?? {}), ...told }
   if (type === 'user' || type === 'agent' || type === 'thought') {
     entry.pieces = joined((told.pieces ?? told.content ?? []) as unknown[], type === 'user')
     entry.until = entry.at
@@ -89,7 +85,7 @@ function turnsOf(told: Told): TurnState[] {
   const last = told.lastTurn as Json | null | undefined
   const turns = last == null ? list(told.turns) : [...stoppedBefore(told, last), last]
   return turns.map((turn) => ({
-    status: 'prompting', stop_reason: null, usage: null, error: null, ...turn,
+    status: 'prompting', stop_reason: null, usage: null, error: null, seq: 0, ...turn,
   }) as TurnState)
 }
 
@@ -119,25 +115,20 @@ function subagentOf(told: Json): Subagent {
   } as Subagent
 }
 
-/** Note where the entries stand that later events change. */
+/** Note where the entries stand that later events change, and what they weigh. */
 export function index(state: SessionState): void {
   const { places } = state
   places.clear()
-  state.entries.forEach((entry, place) => {
-    switch (entry.type) {
-      case 'user':
-        places.set(LAST_USER, place)
-        if (beginsTurn(entry, state.entries[place - 1])) places.set(PROMPT, place)
-        break
-      case 'tool_call': places.set(`tool:${entry.id}`, place); break
-      case 'compaction': places.set(`compaction:${entry.id}`, place); break
-      case 'peer_message': places.set(`peer:${entry.id}`, place); break
-      case 'plan':
-        places.set(entry.plan_id ? `plan:${entry.plan_id}` : `steps:after ${places.get(LAST_USER) ?? 0}`, place)
-        break
-      default: break
+  state.size = 0
+  state.entries.forEach((entry, at) => {
+    const place = state.entries_before + at
+    state.size += ROW + entry.size
+    if (entry.type === 'user') {
+      places.set(LAST_USER, place)
+      if (beginsTurn(entry, state.entries[at - 1])) places.set(PROMPT, place)
     }
-    if ('pieces' in entry && entry.message_id !== null) places.set(`${entry.type}:${entry.message_id}`, place)
+    const key = keyOf(entry)
+    if (key !== null) places.set(key, place)
   })
 }
 

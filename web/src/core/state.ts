@@ -2,6 +2,7 @@
 // Made by `reduce` and `hydrate` alone; everybody else reads it. `version` counts the changes of a
 // row or a terminal, so that a view can tell whether it has to draw again.
 
+import { LIMITS } from './bounds'
 import type { Content, Json, Location, ToolContent } from './content'
 import { textOf } from './content'
 import type { Continuity } from './events'
@@ -9,9 +10,17 @@ import type {
   Command, ConfigOption, ContextUsage, Modes, PermissionOption, PlanStep, TokenUsage,
 } from './facts'
 
-export const TERMINAL_TAIL = 1024 * 1024
+export const TERMINAL_TAIL = LIMITS.tail
 
-interface Row { seq: number; at: number; turn_id: string | null; version: number }
+interface Row {
+  seq: number
+  at: number
+  turn_id: string | null
+  version: number
+  /** What is kept of it weighs so much, and what is not weighed so much. */
+  size: number
+  cut: number
+}
 
 export interface Spoken extends Row {
   type: 'user' | 'agent' | 'thought'
@@ -148,6 +157,8 @@ export interface TurnState {
   stop_reason: string | null
   usage: TokenUsage | null
   error: string | null
+  /** The number of the event that began it. */
+  seq: number
 }
 
 export interface SessionState {
@@ -159,7 +170,9 @@ export interface SessionState {
   open: boolean
   title: string | null
   updated_at: string | null
+  /** The newest; `entries_before` older ones are not here. */
   entries: Entry[]
+  entries_before: number
   turns: TurnState[]
   modes: Modes | null
   config_options: ConfigOption[]
@@ -173,16 +186,19 @@ export interface SessionState {
   activity: string
   background: Json[]
   last_seq: number
-  /** Where the entries that later events change stand in `entries`, by their ids. */
+  /** What the entries weigh together, and how much all terminals printed. */
+  size: number
+  printed: number
+  /** Where in the whole thread the entries stand that later events change, by their ids. */
   places: Map<string, number>
 }
 
 export function newState(): SessionState {
   return {
     session_id: '', agent: '', cwd: '', additional_directories: [], continuity: 'new', open: false,
-    title: null, updated_at: null, entries: [], turns: [], modes: null, config_options: [],
+    title: null, updated_at: null, entries: [], entries_before: 0, turns: [], modes: null, config_options: [],
     commands: [], usage: null, terminals: new Map(), pending: new Map(), subagents: new Map(),
-    queue: [], activity: 'idle', background: [], last_seq: 0, places: new Map(),
+    queue: [], activity: 'idle', background: [], last_seq: 0, size: 0, printed: 0, places: new Map(),
   }
 }
 
@@ -191,6 +207,17 @@ export function newTerminal(id: string): Terminal {
     id, argv: [], cwd: '', output: '', dropped: 0, running: true,
     exit_code: null, signal: null, released: false, command: '', cancellable: false, version: 0,
   }
+}
+
+/** The entry that `places` has under this key, if it is here. */
+export function placed(state: SessionState, key: string): Entry | undefined {
+  const place = (state.places.get(key) ?? -1) - state.entries_before
+  return place < 0 ? undefined : state.entries[place]
+}
+
+/** How many entries the whole thread has. */
+export function entryCount(state: SessionState): number {
+  return state.entries_before + state.entries.length
 }
 
 /** The turn that runs now, if one does. */

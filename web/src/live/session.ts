@@ -1,7 +1,8 @@
-// One session as this tab knows it: the end of its thread first, then all of it, then whatever
-// happens. Events wait for the next animation frame and are applied together; rows that changed are
+// One session as this tab knows it: the end of its thread first, then what came before, as much as
+// fits, then whatever happens; older entries when somebody asks for them. Events wait for the next animation frame and are applied together; rows that changed are
 // told apart, so that a word that streams in draws one row.
 
+import { LIMITS } from '../core/bounds'
 import { Changes, reduce } from '../core/fold'
 import { hydrate, index } from '../core/hydrate'
 import type { Values } from '../core/form'
@@ -13,6 +14,9 @@ import { Signal } from './signal'
 
 const FIRST_ENTRIES = 40
 const MORE_ENTRIES = 10_000
+const OLDER_ENTRIES = 500
+/** How many times the usual limits somebody may look back. */
+const FURTHEST = 4
 const PAGE = 5_000
 const RETRY_MS = 1_000
 
@@ -21,8 +25,6 @@ export interface QueueEdit { before: string; text: string }
 
 export class LiveSession {
   state: SessionState = newState()
-  /** How many entries there are before `state.entries[0]`. */
-  first = 0
   loaded = false
   error: ApiError | null = null
   /** Somebody deleted it: what was loaded is all that is left. */
@@ -46,10 +48,22 @@ export class LiveSession {
   private fetching = 0
   /** The question after missing events that is not answered yet. */
   private filling: object | null = null
+  private limits = LIMITS
+  private lookingBack = false
   /** Rows were added while older ones were missing. */
   private grew = false
 
   constructor(readonly id: string) {}
+
+  /** How many entries there are before `state.entries[0]`. */
+  get first(): number {
+    return this.state.entries_before
+  }
+
+  /** Whether there are older entries, and room for them. */
+  get canLookBack(): boolean {
+    return this.loaded && this.first > 0 && !this.past && this.hasRoom(FURTHEST)
+  }
 
   /** Ask for the session, if that was not done yet. */
   load(): Promise<void> {
@@ -69,10 +83,30 @@ export class LiveSession {
     // Somebody asked anew meanwhile: that answer counts.
     if (fetching !== this.fetching) return
     if (told instanceof ApiError) return this.failed(told)
+    this.limits = LIMITS
     this.adopt(told)
     // The end is drawn before anything else is asked for.
     if (this.first > 0) await leisure()
     await this.fetchOlder(fetching)
+  }
+
+  /** Half of the limits, so that what is loaded does not leave at once. */
+  private hasRoom(times = 0.5): boolean {
+    const { entries, size } = this.state
+    return entries.length < times * LIMITS.entries && size < times * LIMITS.thread
+  }
+
+  /** Load some of the entries before the first; they stay, and what comes has its own room. */
+  async lookBack(): Promise<void> {
+    if (this.lookingBack || !this.canLookBack) return
+    this.lookingBack = true
+    const { fetching } = this
+    const told = await sessions.state(this.id, OLDER_ENTRIES, this.first).catch(failureOf)
+    this.lookingBack = false
+    if (told instanceof ApiError || fetching !== this.fetching || told.entries.length === 0) return
+    this.prepend(hydrate({ entries: told.entries }).entries, told.firstEntry)
+    const { entries, size } = this.state
+    this.limits = { ...LIMITS, entries: LIMITS.entries + entries.length, thread: LIMITS.thread + size }
   }
 
   private failed(error: ApiError): void {
@@ -84,7 +118,7 @@ export class LiveSession {
   }
 
   private async fetchOlder(fetching: number): Promise<void> {
-    while (this.first > 0 || this.grew) {
+    while (this.first > 0 ? this.hasRoom() : this.grew) {
       const told = await sessions.state(this.id, MORE_ENTRIES, this.first || undefined).catch(failureOf)
       if (fetching !== this.fetching) return
       if (told instanceof ApiError) {
@@ -92,14 +126,12 @@ export class LiveSession {
         await pause(RETRY_MS)
       } else if (this.first === 0) this.replaceEnd(told)
       else if (told.entries.length === 0) return
-      else this.prepend(hydrate({ entries: told.entries }).state.entries, told.firstEntry)
+      else this.prepend(hydrate({ entries: told.entries }).entries, told.firstEntry)
     }
   }
 
   private adopt(told: Parameters<typeof hydrate>[0]): void {
-    const { state, first } = hydrate(told)
-    this.state = state
-    this.first = first
+    this.state = hydrate(told)
     this.loaded = true
     this.error = null
     this.grew = false
@@ -120,8 +152,8 @@ export class LiveSession {
   private prepend(older: Entry[], first: number): void {
     const { state } = this
     state.entries = older.concat(state.entries)
+    state.entries_before = first
     index(state)
-    this.first = first
     this.thread.emit()
   }
 
@@ -159,7 +191,7 @@ export class LiveSession {
         void this.fillGap()
         break
       }
-      reduce(this.state, frame.event, changes)
+      reduce(this.state, frame.event, changes, this.limits)
     }
     this.tell(changes)
   }
@@ -201,7 +233,7 @@ export class LiveSession {
       return
     }
     const changes = new Changes()
-    for (const event of told.events) if ((event.seq ?? 0) > state.last_seq) reduce(state, event, changes)
+    for (const event of told.events) if ((event.seq ?? 0) > state.last_seq) reduce(state, event, changes, this.limits)
     this.tell(changes)
     if (told.events.length && state.last_seq < told.last) void this.fillGap()
     else if (told.events.length) this.schedule()

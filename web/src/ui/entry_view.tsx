@@ -1,7 +1,7 @@
 // One row of the thread, drawn by its kind. It draws again when its own entry changes, and only then.
 
 import { memo, useSyncExternalStore } from 'react'
-import { clock, duration } from '../core/format'
+import { bytes, clock, duration } from '../core/format'
 import { contentOf, entryText, type Entry, type Spoken } from '../core/state'
 import { reveal } from '../core/visible'
 import type { LiveSession } from '../live/session'
@@ -21,6 +21,7 @@ export const EntryView = memo(function EntryView({ session, entry, place }: Prop
   return (
     <>
       <Body session={session} entry={entry} place={place} />
+      {entry.cut > 0 && <p className="quiet cut">… {bytes(entry.cut)} more: too much to be shown here. The session’s export has all of it.</p>}
       <Actions session={session} entry={entry} place={place} />
     </>
   )

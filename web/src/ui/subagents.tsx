@@ -3,7 +3,7 @@
 
 import type { Json } from '../core/content'
 import { clock } from '../core/format'
-import type { SessionState, Subagent, ToolCall } from '../core/state'
+import { placed, type Entry, type SessionState, type Subagent, type ToolCall } from '../core/state'
 import { useFold } from './folds'
 import { Icon, Spinner, type IconName } from './icons'
 import { Plain } from './plain'
@@ -72,9 +72,9 @@ export function nesting(state: SessionState, at: number): number {
   let entry = state.entries[at]
   while (entry?.type === 'tool_call' && depth < DEEPEST) {
     const parent = parentOf(entry)
-    const place: number | undefined = parent === null ? undefined : state.places.get(`tool:${parent}`)
-    if (place === undefined || state.entries[place] === entry) break
-    entry = state.entries[place]
+    const above: Entry | undefined = parent === null ? undefined : placed(state, `tool:${parent}`)
+    if (above === undefined || above === entry) break
+    entry = above
     depth++
   }
   return depth

@@ -49,6 +49,8 @@ export function Transcript({ session, entry = null, find = false }: Props) {
   useStartAtEnd(session, rows, count, entry)
   const marked = useDeepLink(session, rows, entry)
   const { away, seen } = useAway(rows, count)
+  const atTop = session.canLookBack && away && rows.getVirtualItems()[0]?.index === 0
+  useEffect(() => { if (atTop) void session.lookBack() }, [atTop, session, first])
   const children = subagentsAfter(state)
   return (
     <div className="transcript">
@@ -77,6 +79,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
         </div>
         <TurnLine state={state} />
       </div>
+      {atTop && <button type="button" className="older" onClick={() => void session.lookBack()}><Spinner /> Older entries</button>}
       {away && (
         <button type="button" className="latest" onClick={() => rows.scrollToEnd()}>
           <Icon name="down" /> Latest{count > seen && ` (${plural(count - seen, 'new row')})`}
@@ -185,7 +188,11 @@ function useStartAtEnd(session: LiveSession, rows: Rows, count: number, entry: n
 
 function useDeepLink(session: LiveSession, rows: Rows, entry: number | null): number | null {
   const [marked, setMarked] = useState<number | null>(null)
-  const ready = session.loaded && entry !== null && entry >= session.first
+  const { first } = session
+  const ready = session.loaded && entry !== null && entry >= first
+  useEffect(() => {
+    if (session.loaded && entry !== null && entry < first) void session.lookBack()
+  }, [session, session.loaded, entry, first])
   useEffect(() => {
     if (!ready || entry === null) return
     rows.scrollToIndex(entry - session.first, { align: 'center' })

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -20,10 +21,12 @@ from dragoman.hub import commands as c
 from dragoman.session import events as e
 from dragoman.session.content import Content
 from dragoman.session.state import PendingPermission
-from dragoman.ui_stream import ChatRequest, decode, messages
+from dragoman.store.records import StoredEvent
+from dragoman.ui_stream import ChatRequest, decode
 from dragoman.ui_stream.decoder import Answer, ElicitationReply
 from dragoman.ui_stream.encoder import allows
-from dragoman.web.chat_stream import ChatStream, active_turn
+from dragoman.ui_stream.messages import History
+from dragoman.web.chat_stream import ChatStream, active_settlements
 from dragoman.web.failures import Failure
 from dragoman.web.placing import Wanted, begin
 from dragoman.web.server import Server
@@ -150,9 +153,9 @@ async def _commands(server: Server, request: ChatRequest) -> dict[str, c.Command
 
 async def _settled(server: Server, request: ChatRequest, query: ChatQuery) -> dict[str, bool]:
     """What of this was settled in the turn that runs, and whether as the page will show it."""
-    found, form = await active_turn(server, request.chat_id), request.acp.elicitation
+    form = request.acp.elicitation
     settled: dict[str, bool] = {}
-    for event in [] if found is None else found[1]:
+    async for event in active_settlements(server, request.chat_id):
         match event:
             case e.PermissionSettled(request_id=key) if key in request.answers:
                 # Only release 7 can be told that it was not as the page says.
@@ -197,13 +200,15 @@ async def stop(server: Server, chat_id: str) -> Cancelled:
 
 
 async def list_messages(server: Server, chat_id: str, query: MessagesQuery) -> Messages:
-    await server.hub.record(chat_id)
-    events: list[e.Event] = []
-    after = 0
+    state = await server.hub.state(chat_id)
+    history, after = History(query.sdk, set(state.pending)), 0
     while page := await server.hub.store.events(chat_id, after=after, limit=_PAGE):
         after = page[-1].seq
-        events += [stored.decode() for stored in page]
-    found = await asyncio.to_thread(
-        messages, events, sdk=query.sdk, without_active=not query.active
-    )
-    return Messages(messages=found)
+        await asyncio.to_thread(_retell, history, page)
+    found = history.all(without_active=not query.active)
+    return Messages(messages=found, dropped=history.dropped)
+
+
+def _retell(history: History, page: Sequence[StoredEvent]) -> None:
+    for stored in page:
+        history.take(stored.decode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import Literal
 
 from starlette.requests import Request
@@ -63,10 +64,11 @@ def _complete(roots: list[str], query: FilesQuery) -> Files:
 async def changes(server: Server, session_id: str, query: ChangesQuery) -> FileChanges:
     record = await server.hub.record(session_id)
     written = await read_written(server.hub.store, session_id)
-    state = await server.hub.state(session_id)
     ours = written.changes(query.turn_id)
     known = {(change.is_imported, change.path) for change in ours}
-    told = told_changes(record, state, query.turn_id, written)
+    cwd = (await server.hub.state(session_id)).cwd
+    async with aclosing(server.hub.thread(session_id)) as thread:
+        told = await told_changes(record, thread, cwd, query.turn_id, written)
     rest = [each for each in told if (each.is_imported, each.path) not in known]
     shapes = [_shape(change, "host", record.cwd) for change in ours]
     return FileChanges(changes=[*shapes, *(_shape(each, "agent", record.cwd) for each in rest)])

@@ -11,6 +11,7 @@ from dragoman.errors import DragomanError, UnknownSession
 from dragoman.hub import commands as c
 from dragoman.hub.live import Live
 from dragoman.hub.owner import is_gone
+from dragoman.session.bounds import ROW
 from dragoman.session.content import Content
 from dragoman.session.state import (
     AgentEntry,
@@ -41,6 +42,10 @@ from dragoman.web.shapes.sessions import (
 )
 
 _TERMINAL_TAIL = 64 * 1024
+_TERMINAL_TAILS = 2 * 1024 * 1024
+"""Of all terminals, the newest first."""
+_LARGEST_ANSWER = 8 * 1024 * 1024
+"""What the entries of one answer weigh."""
 _MAX_PAGES = 20
 """Of the store, that are searched for the words of one request."""
 
@@ -155,8 +160,11 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
     where = Whereabouts(server, at.hosts)
     # The last to be waited for: the state of a session that runs goes on while anything else is.
     state = await server.hub.state(session_id)
-    end = len(state.entries) if query.before is None else min(query.before, len(state.entries))
-    first = max(0, end - query.entries)
+    older: Sequence[AnyEntry] = ()
+    if query.before is not None and query.before <= state.entries_before:
+        older = await server.hub.past.entries(session_id, query.before, query.entries)
+        state = await server.hub.state(session_id)
+    first, entries = _shown(state, older, query)
     # The state may be ahead of what is stored: a reader goes on behind what it was shown.
     host = where.of(record, at.owner)
     failed = bool(state.turns) and state.turn is None and state.turns[-1].error is not None
@@ -182,10 +190,31 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
         plan=state.plan,
         terminals=_terminals(state),
         subagents=list(state.subagents.values()),
-        entries=[_compact(entry) for entry in state.entries[first:end]],
+        entries=entries,
         first_entry=first,
-        entry_count=len(state.entries),
+        entry_count=state.entry_count,
     )
+
+
+def _shown(
+    state: SessionState, older: Sequence[AnyEntry], query: DetailQuery
+) -> tuple[int, list[AnyEntry]]:
+    """The number of the first entry that is told, and those that are: as many of the last as were
+    asked for, and fit."""
+    if older:
+        last, entries = query.before or 0, older
+    else:
+        last = state.entry_count if query.before is None else min(query.before, state.entry_count)
+        end = last - state.entries_before
+        entries = state.entries[max(0, end - query.entries) : max(0, end)]
+    fitting: list[AnyEntry] = []
+    size = 0
+    for entry in reversed(entries):
+        size += ROW + entry.size
+        if fitting and size > _LARGEST_ANSWER:
+            break
+        fitting.append(_compact(entry))
+    return last - len(fitting), fitting[::-1]
 
 
 def _stopped(state: SessionState) -> dict[str, str]:
@@ -226,10 +255,14 @@ def _fewer(pieces: Sequence[str | Content]) -> list[str | Content]:
 
 
 def _terminals(state: SessionState) -> list[Terminal]:
-    return [
-        msgspec.structs.replace(terminal, pieces=[terminal.output[-_TERMINAL_TAIL:]])
-        for terminal in state.terminals.values()
-    ]
+    told: list[Terminal] = []
+    room = _TERMINAL_TAILS
+    for terminal in reversed(state.terminals.values()):
+        length = min(terminal.size, room, _TERMINAL_TAIL)
+        output = terminal.output[-length:] if length else ""
+        told.append(msgspec.structs.replace(terminal, pieces=[output] if output else []))
+        room -= length
+    return told[::-1]
 
 
 async def edit(server: Server, session_id: str, body: SessionEdit) -> Summary:

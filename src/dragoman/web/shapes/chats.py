@@ -21,7 +21,10 @@ class MessagesQuery(ChatQuery):
 
 
 class Messages(Shape):
+    """The newest messages; `dropped` counts those before them."""
+
     messages: list[UIMessage]
+    dropped: int = 0
 
 
 class Health(Shape):
