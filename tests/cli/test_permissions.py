@@ -117,6 +117,15 @@ def test_writing_is_advertised_only_when_something_could_allow_it(dragoman: Drag
         assert offered["fs"] == {"readTextFile": True, "writeTextFile": True}
 
 
+def test_files_and_terminals_can_be_switched_off(dragoman: Dragoman) -> None:
+    offered = offers(dragoman("--yolo", "--no-files", "-j", "x", agent="quiet"))
+    assert (offered.get("fs"), offered["terminal"]) == ({}, True)
+    done = dragoman("--yolo", "--no-terminals", "-j", "true", agent="running")
+    assert not offers(done).get("terminal")
+    error = next(frame["error"] for frame in done.frames if "error" in frame)
+    assert error["code"] == -32601
+
+
 def test_elicitation_is_not_advertised_when_nobody_can_be_asked(dragoman: Dragoman) -> None:
     done = dragoman("-j", "x", agent="eliciting")
     assert offers(done).get("elicitation") is None

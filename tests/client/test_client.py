@@ -232,6 +232,27 @@ async def test_writing_is_offered_only_when_something_could_allow_it(tmp_path: P
     assert offered["fs"] == {"readTextFile": True}
 
 
+async def test_what_rules_deny_altogether_is_not_offered(tmp_path: Path) -> None:
+    agent = RawAgent()
+    never = Policy(
+        [Rule(effect="deny", operation="execute"), Rule(effect="deny", operation="read")]
+    )
+    async with opened(agent, tmp_path, policy=never):
+        answer = await agent.ask("terminal/create", {"sessionId": "s1", "command": "ls"})
+        assert answer["error"]["code"] == -32601
+    offered = agent.sent("initialize")[0]["clientCapabilities"]
+    assert offered["fs"] == {"writeTextFile": True}
+    assert not offered.get("terminal")
+
+
+async def test_a_deny_rule_with_a_condition_leaves_the_rest_on_offer(tmp_path: Path) -> None:
+    agent = RawAgent()
+    some = [Rule(effect="deny", operation="execute", argv_prefix=("rm",))]
+    async with opened(agent, tmp_path, policy=Policy(some)):
+        pass
+    assert agent.sent("initialize")[0]["clientCapabilities"]["terminal"] is True
+
+
 async def test_signing_in_through_a_terminal_is_offered_when_asked_for() -> None:
     agent = RawAgent()
     async with started(agent, capabilities=HostCapabilities(terminal_sign_in=True, meta={"a": 1})):

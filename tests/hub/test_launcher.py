@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from dragoman import AgentCommand, Policy, RemoteAgent
-from dragoman.agents.known import UnknownAgent
-from dragoman.agents.settings import Settings, parse_settings
+from dragoman.agents.known import UnknownAgent, known_command
+from dragoman.agents.settings import Offer, Settings, parse_settings
 from dragoman.client.mcp import HttpServer, StdioServer
 from dragoman.errors import Unsupported
 from dragoman.hub.launcher import SettingsLauncher, run_in, started_in
@@ -84,3 +87,29 @@ def test_each_agent_has_a_tap_of_its_own() -> None:
     one, two = found.client("demo", "/"), found.client("demo", "/")
     assert isinstance(found.taps[one], Tap)
     assert found.taps[one] is not found.taps[two]
+
+
+@pytest.mark.parametrize(
+    ("entry", "offer", "told"),
+    [
+        ({}, Offer(), (True, True)),
+        ({"files": False}, Offer(), (False, True)),
+        ({"terminals": False}, Offer(files=False), (False, False)),
+    ],
+)
+async def test_what_is_switched_off_is_not_offered(
+    entry: dict[str, bool], offer: Offer, told: tuple[bool, bool], tmp_path: Path
+) -> None:
+    demo = known_command("demo")
+    agent = {"command": demo.command, "args": list(demo.args), "offer": entry}
+    settings = parse_settings(json.dumps({"agent_servers": {"mine": agent}}), "settings.json")
+    frames: list[bytes] = []
+
+    def new_tap() -> Callable[[str, bytes], None]:
+        return lambda _, frame: frames.append(frame)
+
+    found = SettingsLauncher(lambda: settings, Policy(), new_tap=new_tap, offer=offer)
+    async with found.client("mine", str(tmp_path)):
+        pass
+    offered = json.loads(frames[0])["params"]["clientCapabilities"]
+    assert (bool(offered.get("fs")), bool(offered.get("terminal"))) == told

@@ -27,6 +27,17 @@ from dragoman.transport.ways import ProxyTarget, check_proxy
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
+class Offer(msgspec.Struct, kw_only=True, frozen=True):
+    """What of this machine an agent is offered; what is off is neither advertised nor served."""
+
+    files: bool = True
+    terminals: bool = True
+
+    def without(self, *, files: bool = False, terminals: bool = False) -> Offer:
+        """The same with these switched off as well."""
+        return Offer(files=self.files and not files, terminals=self.terminals and not terminals)
+
+
 class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
     """How to reach one agent: a command to run, or the address of a remote one."""
 
@@ -42,6 +53,7 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
     """The newest version of ACP to speak with it, if it agrees."""
     proxies: tuple[ProxyTarget, ...] = ()
     """What stands between us and it, the first being the nearest to us."""
+    offer: Offer = Offer()
 
     @property
     def target(self) -> AgentCommand | RemoteAgent:
@@ -110,7 +122,7 @@ class _Reader:
 
     def _agent(self, name: str, value: Any, place: str) -> AgentSettings:
         known = {"command", "args", "env", "url", "headers", "files"}
-        known |= {"quirks", "process", "protocol", "proxies", "type"}
+        known |= {"quirks", "process", "protocol", "proxies", "offer", "type"}
         entry = self._object(value, place, known)
         files, target = self._target(entry, place)
         return AgentSettings(
@@ -122,6 +134,7 @@ class _Reader:
             quirks=self._quirks(entry.get("quirks"), f"{place}.quirks"),
             process=self._process(entry.get("process", "shared"), f"{place}.process"),
             protocol=self._protocol(entry.get("protocol", 1), f"{place}.protocol"),
+            offer=self._offer(entry.get("offer", {}), f"{place}.offer"),
             proxies=tuple(
                 self._proxy(value, f"{place}.proxies[{index}]")
                 for index, value in enumerate(
@@ -189,6 +202,13 @@ class _Reader:
             return msgspec.convert(self._object(value, place, {"missing_file"}), Quirks)
         except msgspec.ValidationError as error:
             raise ConfigError(self._file, place, f"known quirks ({error})") from error
+
+    def _offer(self, value: Any, place: str) -> Offer:
+        entry = self._object(value, place, {"files", "terminals"})
+        for name, switch in entry.items():
+            if not isinstance(switch, bool):
+                self._fail(f"{place}.{name}", f"true or false, not {_kind(switch)}")
+        return Offer(**entry)
 
     def _process(self, value: Any, place: str) -> Literal["shared", "per-session"]:
         if value == "shared":

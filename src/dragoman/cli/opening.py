@@ -28,13 +28,18 @@ def client_for(
 
     Raises UsageError for a recording that cannot be written.
     """
+    offer = job.agent.offer
     could_write = job.policy.could_allow("write", agent=job.agent.name, person=asker is not None)
     return Client.start(
         job.command,
         name=job.agent.name,
         policy=job.policy,
         capabilities=HostCapabilities(
-            write_files=could_write, elicitation=asker is not None, terminal_sign_in=True
+            read_files=offer.files,
+            write_files=offer.files and could_write,
+            terminals=offer.terminals,
+            elicitation=asker is not None,
+            terminal_sign_in=True,
         ),
         timeouts=_timeouts(timeout),
         tap=job.record.beside(tap),

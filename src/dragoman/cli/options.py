@@ -101,6 +101,16 @@ def add_proxy_option(add: Callable[..., object]) -> None:
     )
 
 
+def add_offer_options(add: Callable[..., object]) -> None:
+    """What the agent is not offered; `add` is how a parser, or a group in it, takes it."""
+    for what in ("files", "terminals"):
+        add(
+            f"--no-{what}",
+            action="store_true",
+            help=f"do not offer {what} of this machine to the agent; it uses its own, if it has any",
+        )
+
+
 def add_session_options(parser: argparse.ArgumentParser) -> None:
     """Which session, and whether it is recorded."""
     session = parser.add_argument_group("session")
@@ -157,6 +167,7 @@ def add_store_option(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _add_permission_options(parser: argparse.ArgumentParser) -> None:
     allowed = parser.add_argument_group("permissions")
+    add_offer_options(allowed.add_argument)
     allowed.add_argument("--write", action="store_true", help="allow writes inside the workspace")
     allowed.add_argument(
         "--exec",

@@ -12,6 +12,7 @@ from importlib import import_module
 from dragoman.cli.address import add_address_options, check_address, log
 from dragoman.cli.guard import UsageError, tell
 from dragoman.cli.journal import keep_journal
+from dragoman.cli.options import add_offer_options
 from dragoman.cli.policy_files import given_rules
 from dragoman.host.home import data_directory, make_private
 
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_permissions(parser: argparse.ArgumentParser) -> None:
     allowed = parser.add_argument_group("permissions")
+    add_offer_options(allowed.add_argument)
     allowed.add_argument("--write", action="store_true", help="allow writes inside the workspace")
     allowed.add_argument(
         "--exec",
@@ -89,6 +91,8 @@ def run(options: argparse.Namespace) -> int:
         write=options.write,
         execute=options.exec,
         yolo=options.yolo,
+        no_files=options.no_files,
+        no_terminals=options.no_terminals,
         name=options.name,
         headless=options.headless,
         open_page=_open if options.open else None,

@@ -56,6 +56,10 @@ def choose_agent(options: argparse.Namespace) -> Choice:
     # Those of this run stand nearest to us.
     proxies = (*map(_proxy, getattr(options, "proxy", ())), *choice.agent.proxies)
     agent = msgspec.structs.replace(choice.agent, proxies=proxies)
+    offer = agent.offer.without(
+        files=getattr(options, "no_files", False), terminals=getattr(options, "no_terminals", False)
+    )
+    agent = msgspec.structs.replace(agent, offer=offer)
     files: Side | None = getattr(options, "files", None)
     if files is not None:
         agent = _on_side(agent, files)

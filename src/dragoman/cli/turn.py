@@ -275,7 +275,8 @@ class Run:
         """What only the process that runs the session could do. Raises UsageError."""
         options = self._job.options
         given = ((options.yolo, "--yolo"), (options.write, "--write"), (options.exec, "--exec"))
-        for is_given, option in (*given, (options.policy, "--policy")):
+        offered = ((options.no_files, "--no-files"), (options.no_terminals, "--no-terminals"))
+        for is_given, option in (*given, (options.policy, "--policy"), *offered):
             if is_given:
                 raise UsageError(
                     f"another process runs this session, by its own rules: leave {option} out, or "

@@ -430,11 +430,14 @@ class Client:
 def _offers(
     host: HostCapabilities, policy: Policy, agent: str, side: Side | None
 ) -> HostCapabilities:
-    """What the program wants to offer, but writes only if someone or something could allow one: a
-    rule, or whoever reads the turns. Files and commands of another machine are not ours to offer,
-    nor can a sign-in run there."""
-    can_write = policy.could_allow("write", agent=agent, person=True)
-    offered = msgspec.structs.replace(host, write_files=host.write_files and can_write)
+    """What the program wants to offer, but nothing that rules deny altogether. Files and commands of
+    another machine are not ours to offer, nor can a sign-in run there."""
+    offered = msgspec.structs.replace(
+        host,
+        read_files=host.read_files and policy.could_allow("read", agent=agent, person=True),
+        write_files=host.write_files and policy.could_allow("write", agent=agent, person=True),
+        terminals=host.terminals and policy.could_allow("execute", agent=agent, person=True),
+    )
     if side == "here":
         return offered
     return msgspec.structs.replace(

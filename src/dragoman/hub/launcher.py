@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from dragoman.agents.known import UnknownAgent, known_command, known_names
-from dragoman.agents.settings import AgentSettings, Settings
+from dragoman.agents.settings import AgentSettings, Offer, Settings
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
 from dragoman.client.options import HostCapabilities
@@ -24,7 +24,8 @@ from dragoman.transport.stdio import AgentCommand
 
 
 class SettingsLauncher:
-    """`new_tap` makes a tap for each agent that is started; `taps` has those of the running."""
+    """`new_tap` makes a tap for each agent that is started; `taps` has those of the running.
+    What `offer` switches off is off for every agent."""
 
     def __init__(
         self,
@@ -32,7 +33,9 @@ class SettingsLauncher:
         policy: Policy,
         *,
         new_tap: Callable[[], Tap] | None = None,
+        offer: Offer | None = None,
     ) -> None:
+        self._offer = offer or Offer()
         self.settings = settings
         self.taps: WeakKeyDictionary[Client, Tap] = WeakKeyDictionary()
         self._policy = policy
@@ -54,13 +57,22 @@ class SettingsLauncher:
             quirks=found.quirks,
             protocol=found.protocol,
             proxies=[run_in(proxy, cwd) for proxy in found.proxies],
-            # Who is told of such a way is told what to run.
-            capabilities=HostCapabilities(terminal_sign_in=True),
+            capabilities=self._capabilities(found.offer),
             tap=tap,
         )
         if tap is not None:
             self.taps[client] = tap
         return client
+
+    def _capabilities(self, offer: Offer) -> HostCapabilities:
+        offer = offer.without(files=not self._offer.files, terminals=not self._offer.terminals)
+        return HostCapabilities(
+            read_files=offer.files,
+            write_files=offer.files,
+            terminals=offer.terminals,
+            # Who is told of such a way is told what to run.
+            terminal_sign_in=True,
+        )
 
     def is_shared(self, agent: str) -> bool:
         return self._agent(agent).process == "shared"

@@ -20,7 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dragoman.agents.listing import list_agents
-from dragoman.agents.settings import load_settings
+from dragoman.agents.settings import Offer, load_settings
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.host.home import data_directory, running_directory
 from dragoman.host.matching import Rule
@@ -77,6 +77,8 @@ class Settings(msgspec.Struct, kw_only=True):
     write: bool = False
     execute: bool = False
     yolo: bool = False
+    no_files: bool = False
+    no_terminals: bool = False
     name: str | None = None
     headless: bool = False
     grace_seconds: float = GRACE_SECONDS
@@ -211,7 +213,10 @@ async def _running(
             stored=store.rules,
         )
         launcher = SettingsLauncher(
-            lambda: load_settings(settings.settings), policy, new_tap=Frames
+            lambda: load_settings(settings.settings),
+            policy,
+            new_tap=Frames,
+            offer=Offer(files=not settings.no_files, terminals=not settings.no_terminals),
         )
         home = home_of(store, data_directory())
         if settings.agent is not None and home is None:  # else another host may have it
