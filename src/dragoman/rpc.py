@@ -116,9 +116,9 @@ class Peer:
         assert self._error is not None
         return self._error
 
-    async def aclose(self) -> None:
+    async def aclose(self, reason: str = "the connection is closed") -> None:
         """Close the transport and settle everything that still waits, with ConnectionClosed."""
-        self._finish(ConnectionClosed())
+        self._finish(ConnectionClosed(reason))
         try:
             await self._transport.aclose()
         finally:

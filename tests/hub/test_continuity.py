@@ -121,7 +121,7 @@ async def test_each_session_of_a_lost_agent_is_told_of_again(tmp_path: Path) -> 
         lives = [await hub.create("it", str(tmp_path)) for _ in range(2)]
         for live in lives:
             await said(hub, live, "one")
-        await hub.send(lives[0].id, c.Kill())
+        await hub.send(lives[0].id, c.Kill(force=True))
         for live in lives:
             await said(hub, live, "two")
             opened = [
@@ -142,7 +142,7 @@ async def test_what_waits_when_a_shared_agent_is_lost_is_on_record_in_each_sessi
         for live in (killed, other):
             for text in ("one", "two", "three"):
                 await hub.send(live.id, c.Prompt(text))
-        await hub.send(killed.id, c.Kill())
+        await hub.send(killed.id, c.Kill(force=True))
         for live in (killed, other):
             await until(lambda live=live: live.idle)
             await live.recording.settled()

@@ -14,6 +14,7 @@ from support.peers import SECONDS, soon
 from support.postgres import empty_database
 
 from dragoman import AgentCommand
+from dragoman.client import session
 from dragoman.hub import commands as c
 from dragoman.hub import lives
 from dragoman.hub.hub import Hub
@@ -34,7 +35,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 @pytest.fixture(autouse=True)
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lives, "_CANCEL_SECONDS", 0.2)
-    monkeypatch.setattr(lives, "_CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr(session, "_CLOSED_SECONDS", 0.1)
 
 
 def deaf(folder: Path) -> AgentCommand:

@@ -94,6 +94,31 @@ async def test_an_agent_that_does_not_stop_can_be_killed(tmp_path: Path) -> None
         await expect(page.get_by_role("button", name="Kill agent")).to_have_count(0)
 
 
+@pytest.mark.within(90)
+async def test_whoever_loses_by_a_kill_is_named_first(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "crowded")) as site,
+        browsed() as browser,
+        person(browser, site, refused=409) as page,
+    ):
+        for _ in range(2):
+            await new_session(page)
+            await prompt(page, "Ask me")
+            await expect(page.locator(".card.permission")).to_be_visible()
+        await new_session(page)
+        await prompt(page, "Go on for ever")
+        await page.get_by_role("button", name="Stop", exact=True).click()
+        await page.get_by_role("button", name="Kill agent").click()
+        dialog = page.get_by_role("dialog")
+        await expect(dialog.locator("li")).to_have_text(["Ask mewaits for your answer"] * 2)
+        await dialog.get_by_role("button", name="Keep waiting").click()
+        await expect(page.locator(".session .status.waiting")).to_have_count(2)
+        await page.get_by_role("button", name="Kill agent").click()
+        await dialog.get_by_role("button", name="Kill it for all 3").click()
+        await expect(page.locator(".notice.error")).to_contain_text("was ended on request")
+        await expect(page.locator(".session .status.waiting")).to_have_count(0)
+
+
 async def test_a_running_command_is_seen_as_it_prints(tmp_path: Path) -> None:
     async with (
         served(tmp_path, *scripted(tmp_path, "runs")) as site,

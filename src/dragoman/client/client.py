@@ -195,9 +195,10 @@ class Client:
         finally:
             await self._connection.aclose()
 
-    async def kill(self) -> None:
-        """End the agent at once. Turns that run are cut short; sessions can `reconnect`."""
-        await self._connection.kill()
+    async def kill(self, reason: str = "the agent was ended") -> None:
+        """End the agent at once. Turns that run are cut short, with the reason; sessions can
+        `reconnect`."""
+        await self._connection.kill(reason)
 
     # ── signing in ────────────────────────────────────────────────────────────────────────────
 

@@ -129,10 +129,10 @@ class Connection:
             return await patiently(self.connect)
         return await self.connect()
 
-    async def kill(self) -> None:
-        """End the agent at once; sessions learn that it is lost."""
+    async def kill(self, reason: str) -> None:
+        """End the agent at once; sessions learn that it is lost, and the reason."""
         if self._peer is not None:
-            closing = asyncio.create_task(self._peer.aclose())
+            closing = asyncio.create_task(self._peer.aclose(reason))
             await asyncio.sleep(0)
             closing.cancel()  # which has a transport kill what stands behind it
             await asyncio.wait([closing])

@@ -24,6 +24,7 @@ from dragoman.client.turn import Turn
 from dragoman.errors import (
     AuthRequired,
     CancelIgnored,
+    ConnectionClosed,
     DragomanError,
     NoProgress,
     RemoteError,
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from dragoman.client.client import Client
 
 logger = logging.getLogger("dragoman.client")
+
+_CLOSED_SECONDS = 1.0
+"""How long the turn may go on after the agent says that it has closed the session."""
 
 NOT_OPENED = "the session could not be opened"
 
@@ -74,6 +78,10 @@ class Session:
         self._queue = deque(self._turn_for(p.id, p.content) for p in log.state.queue)
         self._failed_with: DragomanError | None = None
         self._closing = False
+        self._holding = False
+        self.loss_is_told = True
+        """Whether an agent that is lost while the session is idle leaves a notice; whoever
+        continues the session by itself has nothing to say."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.before_turn: Callable[[], Awaitable[None]] | None = None
         """Awaited before a prompt is sent; it is not when this raises a DragomanError."""
@@ -98,6 +106,12 @@ class Session:
     @property
     def busy(self) -> bool:
         return self._turn is not None
+
+    @property
+    def at_work(self) -> bool:
+        """Whether the agent does something, or is about to: in a turn, or between turns."""
+        state = self.state
+        return self.busy or bool(self._queue or state.background) or state.activity != "idle"
 
     def events(self) -> Stream[e.Event]:
         """Everything that happens from now on, in turns and between them."""
@@ -221,7 +235,10 @@ class Session:
         self._turn = self.log.turn = self.gate.consent.turn = None
         self.log.record(event)
         turn.finish(event, error)
-        if not self._closing and self._client.connection_error is None:
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        if not (self._closing or self._holding or self._client.connection_error is not None):
             self.go_on()
 
     async def _watch(self, turn: Turn, seconds: float) -> None:
@@ -437,12 +454,16 @@ class Session:
 
     def lost(self, error: DragomanError) -> None:
         """Called by the client when the connection has ended although nobody closed it."""
+        was_at_work = self.at_work
         if self.state.activity != "idle" or self.state.background:
             self.log.record(e.ActivityChanged("idle", []))
         if self._turn is not None:
             self._fail(self._turn, error)
-        elif self._failed_with is not error:
+        elif self._failed_with is not error and (was_at_work or self.loss_is_told):
             self.log.record(e.Notice(str(error), "error", source="client"))
+        self._fail_queued(error)
+
+    def _fail_queued(self, error: DragomanError) -> None:
         while self._queue:
             self._fail_unsent(self._queue.popleft(), error)
 
@@ -485,6 +506,28 @@ class Session:
             self._send_cancel()
             self._fail(self._turn, error)
         await self.gate.close()
+
+    async def stop_by_closing(self, seconds: float) -> bool:
+        """Have the agent close the session, and the turn with it; here it stays, to be continued
+        by `reconnect`. Queued prompts fail. False, with nothing changed here, where the agent does
+        not offer that, or takes longer than `seconds`."""
+        client = self._client
+        if not client.capabilities.close or client.connection_error is not None:
+            return False
+        self._holding = True  # what is queued must not be sent to a session that is closed
+        stopped = False
+        try:
+            with suppress(DragomanError, TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await client.dialect.close_session(self.id)
+                stopped = await self.has_stopped(_CLOSED_SECONDS)
+        finally:
+            self._holding = False
+            if stopped:
+                self._fail_queued(ConnectionClosed("the agent was told to close the session"))
+            else:
+                self._begin_next()
+        return stopped
 
     async def has_stopped(self, seconds: float) -> bool:
         """Whether the agent is done with the last prompt it was sent, though the turn may have

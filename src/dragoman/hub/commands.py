@@ -106,7 +106,11 @@ class Close(_Command, frozen=True, tag="close"):
 
 
 class Kill(_Command, frozen=True, tag="kill"):
-    """End the agent's process, whatever it does."""
+    """End what the agent does for the session, whatever that is: the session alone where the agent
+    can close it, else its process. When other sessions of that process would lose their turns, or
+    could not go on, the reply names them as `others`, and nothing is done unless `force`."""
+
+    force: bool = False
 
 
 class Open(_Command, frozen=True, tag="open"):

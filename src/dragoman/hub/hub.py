@@ -55,6 +55,7 @@ from dragoman.hub.orphans import Orphans
 from dragoman.hub.owner import is_gone, this_process
 from dragoman.hub.past import Past, whole_thread
 from dragoman.hub.states import stored_state
+from dragoman.hub.summary import status_of
 from dragoman.hub.watching import News, Tail, watch_all, watch_session
 from dragoman.process import descriptors
 from dragoman.session.quota import OutputLimits
@@ -330,8 +331,8 @@ class Hub:
             case c.Close():
                 await self._close(live)
                 return {}
-            case c.Kill():
-                return await self._kill(live)
+            case c.Kill(force):
+                return await self._kill(live, force=force)
             case c.AskKey():
                 return {"key": self._key.public}
             case c.Sealed():
@@ -382,8 +383,15 @@ class Hub:
         await self.store.change_session(session_id, SessionChange(status="closed"))
         return {}
 
-    async def _kill(self, live: Live) -> c.Reply:
-        await live.running.client.kill()
+    async def _kill(self, live: Live, *, force: bool) -> c.Reply:
+        beside = self.lives.beside(live)
+        if not force and beside:
+            if await live.stop_alone():
+                await live.recording.stored()
+                return {}
+            if others := [_in_brief(each) for each in beside if each.loses_by_a_kill]:
+                return {"others": others}
+        await live.running.client.kill("the agent was ended on request")
         await live.recording.stored()
         return {}
 
@@ -512,6 +520,12 @@ def _missing(folders: Sequence[str]) -> str | None:
 
 _STOPS = (c.Cancel, c.CancelToolCall, c.CancelTerminal)
 _NEED_A_LIVE_ONE = (*_STOPS, c.Answer, c.AnswerElicitation, c.Kill)
+
+
+def _in_brief(live: Live) -> c.Reply:
+    record = live.record
+    named = {"id": record.id, "title": record.title, "name": record.name}
+    return named | {"status": status_of(live.state)}
 
 
 def _nothing_runs(session_id: str, command: c.Command) -> c.Reply:

@@ -7,6 +7,7 @@ import logging
 import time
 from contextlib import suppress
 
+from dragoman.client.dialect import Dialect
 from dragoman.client.prompts import PromptInput
 from dragoman.client.session import Session
 from dragoman.client.turn import Turn
@@ -39,6 +40,9 @@ from dragoman.store.records import SessionChange
 
 logger = logging.getLogger("dragoman.hub")
 
+_CLOSE_SECONDS = 5.0
+"""How long an agent may take to close a session whose turn it did not stop."""
+
 
 class Live:
     """One session, the recording of its events, and the agent it runs on; it was not run here up
@@ -64,7 +68,9 @@ class Live:
         self._recalling = asyncio.Lock()
         self._stopping: asyncio.Task[None] | None = None
         self._last_before = last_before
-        self._opened_on = running.client.dialect
+        self._opened_on: Dialect | None = running.client.dialect
+        # It goes on with a new process when it is used next: nothing is lost.
+        session.loss_is_told = False
         self.record.agent_session_id = session.id
         recording.describe = self.describe
         recording.on_much = self._too_much
@@ -277,6 +283,19 @@ class Live:
                 await self.session.reconnect()
                 self._opened_on = client.dialect
                 self.running.started_again()
+
+    @property
+    def loses_by_a_kill(self) -> bool:
+        """Whether the end of its process costs it more than the time to be continued."""
+        agent = self.running.client.capabilities
+        return self.session.at_work or not (agent.load or agent.resume)
+
+    async def stop_alone(self) -> bool:
+        """Have the agent close this session, whatever it does, and go on with the others. It is
+        continued when it is used next. False where the agent cannot, or does not."""
+        if self.running.client.capabilities.close:
+            self._opened_on = None  # it may be closed there although its turn goes on
+        return await self.session.stop_by_closing(_CLOSE_SECONDS)
 
     async def _cancel(self) -> c.Reply:
         busy = self.session.busy

@@ -25,9 +25,6 @@ logger = logging.getLogger("dragoman.hub")
 _CANCEL_SECONDS = 5.0
 """How long an agent may take to stop a turn when the session is put down or cut off."""
 
-_CLOSE_SECONDS = 1.0
-"""How long the turn may go on after the agent says that it has closed the session."""
-
 
 class Lives:
     """`tell` is called with the id of a session that begins to run here, or fails to go on."""
@@ -94,6 +91,11 @@ class Lives:
         self.failures[live.id] = error
         self._tell(live.id)
         self.let_go(live, partial(_cut_off, live, error))
+
+    def beside(self, live: Live) -> list[Live]:
+        """The other sessions of the same process."""
+        others = self.running.values()
+        return [each for each in others if each.running is live.running and each is not live]
 
     # ── out ───────────────────────────────────────────────────────────────────────────────────
 
@@ -175,15 +177,9 @@ async def _cut_off(live: Live, error: DragomanError) -> None:
 async def _has_stopped(live: Live) -> bool:
     """Whether the agent does nothing more for a session whose turn was cancelled; one that goes on
     is told to close it, where it can."""
-    client = live.running.client
     if await live.session.has_stopped(_CANCEL_SECONDS):
         return True
-    if not client.capabilities.close:
-        return False
-    with suppress(DragomanError, TimeoutError):
-        async with asyncio.timeout(_CANCEL_SECONDS):
-            await client.dialect.close_session(live.session.id)
-    return await live.session.has_stopped(_CLOSE_SECONDS)
+    return await live.session.stop_by_closing(_CANCEL_SECONDS)
 
 
 def _reason(error: DragomanError) -> str:

@@ -140,7 +140,9 @@ _STEERING = (
         method="POST",
         path=f"{_SESSION}/kill",
         handler=steering.kill,
-        summary="End the agent's process",
+        summary="End what the agent does for the session, and its process if need be",
+        body=asked.KillBody,
+        body_optional=True,
         answer=asked.Nothing,
     ),
     Route(

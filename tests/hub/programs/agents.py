@@ -6,6 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
+from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.demo.stored import StoredSessions
 
@@ -80,3 +81,28 @@ async def _writes_on(turn: AgentTurn) -> None:
 def deaf() -> ScriptedAgent:
     """Cannot be stopped while it writes; knows its sessions after a restart."""
     return ScriptedAgent(_writes_on, sessions=_sessions())
+
+
+async def _serves_many(turn: AgentTurn) -> None:
+    """Waits for an answer, goes on although it is cancelled, or until it is, or says yes."""
+    if turn.text == "asks":
+        turn.tool_call("c", "shell", kind="execute", status="pending")
+        await turn.request_permission("c", [("y", "Allow", "allow_once")], title="shell")
+    elif turn.text == "stubborn":
+        turn.ignores_cancel = True
+        await asyncio.Event().wait()
+    elif turn.text == "closable":
+        await turn.cancelled.wait()
+    else:
+        turn.say("yes")
+
+
+def closes() -> ScriptedAgent:
+    """Can close one of its sessions; knows them after a restart."""
+    return ScriptedAgent(_serves_many, sessions=_sessions())
+
+
+def shared() -> ScriptedAgent:
+    """The same, but cannot close."""
+    capabilities = v1.AgentCapabilities(load_session=True)
+    return ScriptedAgent(_serves_many, sessions=_sessions(), capabilities=capabilities)

@@ -131,6 +131,19 @@ def stubborn() -> ScriptedAgent:
     return ScriptedAgent([ignore_cancel(600)])
 
 
+async def _serves_many(turn: AgentTurn) -> None:
+    if turn.text == "Ask me":
+        await turn.request_permission("c", [("y", "Allow", "allow_once")], title="shell")
+    else:
+        turn.ignores_cancel = True
+        await asyncio.sleep(600)
+
+
+def crowded() -> ScriptedAgent:
+    """Waits for answers in some sessions, does not stop in others, and cannot close one."""
+    return ScriptedAgent(_serves_many, capabilities=v1.AgentCapabilities(load_session=True))
+
+
 async def _runs(turn: AgentTurn) -> None:
     script = "for n in 1 2 3 4 5 6; do echo line $n; sleep 0.2; done; exit 3"
     terminal = await turn.create_terminal("sh", "-c", script)

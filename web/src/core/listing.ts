@@ -47,6 +47,6 @@ export function nameBeside(session: Summary): string | null {
   return session.title && session.name && session.name !== session.title ? session.name : null
 }
 
-export function titleOf(session: Summary): string {
+export function titleOf(session: Pick<Summary, 'title' | 'name'>): string {
   return session.title || session.name || 'New session'
 }

@@ -94,7 +94,8 @@ export const sessions = {
   cancel: (id: string) => call<Json>('POST', `${at(id)}/cancel`),
   cancelToolCall: (id: string, toolCall: string) => call<Json>('POST', `${at(id)}/cancel`, { toolCallId: toolCall }),
   cancelTerminal: (id: string, terminal: string) => call<Json>('POST', `${at(id)}/cancel`, { terminalId: terminal }),
-  kill: (id: string) => call<Json>('POST', `${at(id)}/kill`),
+  /** Fails with `agent_shared` when other sessions would lose their turns, unless `force`. */
+  kill: (id: string, force = false) => call<Json>('POST', `${at(id)}/kill`, { force }),
   close: (id: string) => call<Json>('POST', `${at(id)}/close`),
   fork: (id: string) => call<Summary>('POST', `${at(id)}/fork`, {}),
   move: (id: string, host: string, reset: boolean) => call<Summary>('POST', `${at(id)}/move`, { host, reset }),
@@ -127,6 +128,9 @@ export type Detail = Summary & Json & {
   /** Hosts that have its agent, when its own is not there. */
   resumeOn?: string[]
 }
+
+/** A session that shares its agent's process with another. */
+export interface Sharer { id: string; title: string | null; name: string | null; status: string }
 
 /** Text whose mentions become links, and blocks as ACP has them. */
 export interface Prompt { text?: string; content?: Json[] }

@@ -14,7 +14,7 @@ import { Policies } from './policies'
 import { useRoute, type Route } from './route'
 import { Said } from './said'
 import { Search } from './search'
-import { Delete, Fork, Rename } from './session_dialogs'
+import { Delete, Fork, Kill, Rename } from './session_dialogs'
 import { SessionScreen } from './session_screen'
 import { shell } from './shell'
 import { Sidebar } from './sidebar'
@@ -66,6 +66,7 @@ function CurrentDialog() {
     case 'help': return <Help />
     case 'palette': return <Palette />
     case 'signin': return <SignIn agent={dialog.agent} />
+    case 'kill': return <Kill session={dialog.session} others={dialog.others} />
     default: break
   }
   const session = store.summaries.get(dialog.session)

@@ -1,8 +1,9 @@
-// Rename, fork and delete.
+// Rename, fork, delete, and end the agent of several.
 
 import { useState, type FormEvent } from 'react'
+import { plural } from '../core/format'
 import { titleOf } from '../core/listing'
-import { sessions, type Summary } from '../live/api'
+import { sessions, type Sharer, type Summary } from '../live/api'
 import { store } from '../live/store'
 import { Modal } from './dialog'
 import { giveBack } from './drafts'
@@ -78,6 +79,36 @@ export function Delete({ session }: { session: Summary }) {
       <div className="options">
         <button type="button" className="danger" disabled={busy} onClick={() => void remove()}>{busy && <Spinner />} Delete</button>
         <button type="button" data-first="" onClick={() => shell.set({ dialog: null })}>Keep</button>
+      </div>
+    </Modal>
+  )
+}
+
+const LOSSES: Record<string, string> = { waiting: 'waits for your answer', running: 'works' }
+
+export function Kill({ session, others }: { session: string; others: Sharer[] }) {
+  const [busy, setBusy] = useState(false)
+  const kill = async () => {
+    setBusy(true)
+    const done = await attempt(sessions.kill(session, true))
+    setBusy(false)
+    if (done !== null) shell.set({ dialog: null })
+  }
+  const count = plural(others.length, 'other session')
+  return (
+    <Modal title="Kill the agent?">
+      <p>The agent cannot end this session alone: its process also serves {count}. The turns of all of them fail; each goes on with its next prompt.</p>
+      <ul className="sharers">
+        {others.map((each) => (
+          <li key={each.id}>
+            <a href={paths.session(each.id)} onClick={() => shell.set({ dialog: null })}><Plain text={titleOf(each)} /></a>
+            <span className="quiet">{LOSSES[each.status] ?? 'cannot be continued'}</span>
+          </li>
+        ))}
+      </ul>
+      <div className="options">
+        <button type="button" className="danger" disabled={busy} onClick={() => void kill()}>{busy && <Spinner />} Kill it for {others.length === 1 ? 'both' : `all ${others.length + 1}`}</button>
+        <button type="button" data-first="" onClick={() => shell.set({ dialog: null })}>Keep waiting</button>
       </div>
     </Modal>
   )

@@ -1,6 +1,6 @@
 // What the window itself shows beside the sessions: one dialog, the side pane, short messages.
 
-import { ApiError } from '../live/api'
+import { ApiError, type Sharer } from '../live/api'
 import { Signal } from '../live/signal'
 
 export type Dialog =
@@ -8,6 +8,7 @@ export type Dialog =
   | { name: 'import' | 'help' | 'palette' }
   | { name: 'rename' | 'delete' | 'fork'; session: string }
   | { name: 'signin'; agent: string }
+  | { name: 'kill'; session: string; others: Sharer[] }
 
 export type PaneTab = 'plan' | 'changes' | 'terminals' | 'raw' | 'info'
 

@@ -4,10 +4,10 @@
 import { useEffect, useState } from 'react'
 import { plural } from '../core/format'
 import { runningTurn } from '../core/state'
-import { sessions } from '../live/api'
+import { ApiError, sessions, type Sharer } from '../live/api'
 import type { LiveSession } from '../live/session'
-import { Icon } from './icons'
-import { attempt } from './shell'
+import { Icon, Spinner } from './icons'
+import { attempt, shell } from './shell'
 
 const GRACE_MS = 5000
 
@@ -23,7 +23,7 @@ export function StopButton({ session }: { session: LiveSession }) {
   }, [cancelling, turn?.id])
   if (turn === null) return null
   if (impatient) {
-    return <button type="button" className="danger" onClick={() => void attempt(sessions.kill(session.id))}><Icon name="cross" /> Kill agent</button>
+    return <KillButton session={session} />
   }
   const waiting = session.state.queue.length
   const then = waiting === 0 ? '' : `then ${plural(waiting, 'queued prompt')} ${waiting === 1 ? 'runs' : 'run'}`
@@ -35,6 +35,32 @@ export function StopButton({ session }: { session: LiveSession }) {
       </button>
     </>
   )
+}
+
+/** It ends this session alone where the agent can; else whoever loses by it is named first. */
+function KillButton({ session: { id } }: { session: LiveSession }) {
+  const [busy, setBusy] = useState(false)
+  const kill = async () => {
+    setBusy(true)
+    try {
+      await sessions.kill(id)
+    } catch (error) {
+      const others = sharers(error)
+      if (others === null) shell.fail(error)
+      else shell.open({ name: 'kill', session: id, others })
+    }
+    setBusy(false)
+  }
+  return (
+    <button type="button" className="danger" disabled={busy} onClick={() => void kill()}>
+      {busy ? <Spinner /> : <Icon name="cross" />} Kill agent
+    </button>
+  )
+}
+
+function sharers(error: unknown): Sharer[] | null {
+  if (!(error instanceof ApiError) || error.code !== 'agent_shared') return null
+  return (error.detail as { sessions: Sharer[] }).sessions
 }
 
 export function stop(session: LiveSession): void {

@@ -20,6 +20,7 @@ from dragoman.web.shapes.steering import (
     Cancelled,
     ConfigBody,
     ElicitationBody,
+    KillBody,
     ModeBody,
     Nothing,
     PermissionBody,
@@ -66,8 +67,13 @@ async def close(server: Server, session_id: str) -> Nothing:
     return await _done(server, session_id, c.Close())
 
 
-async def kill(server: Server, session_id: str) -> Nothing:
-    return await _done(server, session_id, c.Kill())
+async def kill(server: Server, session_id: str, body: KillBody) -> Nothing:
+    reply = await server.hub.send(session_id, c.Kill(body.force))
+    if others := reply.get("others"):
+        names = ", ".join(each["title"] or each["name"] or each["id"] for each in others)
+        sentence = f"the agent's process also serves other sessions, which would end: {names}"
+        raise Failure(409, "agent_shared", sentence, {"sessions": others})
+    return Nothing(delayed=reply.get("delayed"))
 
 
 async def _done(server: Server, session_id: str, command: c.Command) -> Nothing:

@@ -43,6 +43,12 @@ class Cancelled(Shape, omit_defaults=True):
     delayed: str | None = None
 
 
+class KillBody(Shape, forbid_unknown_fields=True):
+    """`force` ends the agent's process although other sessions lose their turns with it."""
+
+    force: bool = False
+
+
 class Nothing(Shape, omit_defaults=True):
     """No more than that it was done; `delayed` says why nobody sees it yet, while the database
     cannot be reached."""

@@ -1,0 +1,110 @@
+"""One process for several sessions: what one of them loses costs the others as little as can be."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from support.clients import until
+from support.hubs import hub_with, seen_until, stored_events
+
+from dragoman import AgentCommand
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.hub.live import Live
+from dragoman.session import events as e
+from dragoman.testing import ScriptedAgent
+
+
+def shared_agent(folder: Path, name: str = "shared") -> AgentCommand:
+    program = Path(__file__).parent / "programs" / "agents.py"
+    return ScriptedAgent.command(f"{program}:{name}", env={"STORE": str(folder)})
+
+
+async def asked(hub: Hub, text: str, folder: Path) -> Live:
+    """A session with one turn that waits or runs, or is over."""
+    live = await hub.create("it", str(folder))
+    await hub.send(live.id, c.Prompt(text))
+    if text == "asks":
+        await until(lambda: live.state.pending)
+    elif text == "yes":
+        await until(lambda: live.idle)
+    else:
+        await until(lambda: live.state.turn)
+    return live
+
+
+async def test_a_kill_names_whoever_would_lose_by_it_and_does_nothing(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, shared_agent(tmp_path)) as hub:
+        stuck = await asked(hub, "stubborn", tmp_path)
+        waiting = [await asked(hub, "asks", tmp_path) for _ in range(3)]
+        await asked(hub, "yes", tmp_path)  # loses nothing, and is not named
+        reply = await hub.send(stuck.id, c.Kill())
+        assert [each["id"] for each in reply["others"]] == [live.id for live in waiting]
+        assert {each["status"] for each in reply["others"]} == {"waiting"}
+        assert {each["title"] for each in reply["others"]} == {"asks"}
+        assert stuck.session.busy
+        assert all(live.state.pending for live in waiting)
+
+
+async def test_idle_sessions_are_neither_named_nor_told(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, shared_agent(tmp_path)) as hub:
+        idle = await asked(hub, "yes", tmp_path)
+        stuck = await asked(hub, "stubborn", tmp_path)
+        assert await hub.send(stuck.id, c.Kill()) == {}
+        await until(lambda: stuck.idle)
+        assert stuck.state.turns[-1].error == "the agent was ended on request"
+        kinds = [type(event) for event in await stored_events(hub, idle.id)]
+        assert e.Notice not in kinds
+        after = idle.record.last_seq
+        await hub.send(idle.id, c.Prompt("yes"))
+        await seen_until(hub.watch(idle.id, after), e.TurnEnded)
+        assert idle.state.turns[-1].status == "completed"
+
+
+async def test_a_forced_kill_fails_the_turns_of_others_and_they_can_go_on(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, shared_agent(tmp_path)) as hub:
+        stuck = await asked(hub, "stubborn", tmp_path)
+        waiting = await asked(hub, "asks", tmp_path)
+        await hub.send(stuck.id, c.Kill(force=True))
+        for live in (stuck, waiting):
+            await until(lambda live=live: live.idle)
+            assert live.state.turns[-1].error == "the agent was ended on request"
+            assert not live.state.pending
+            await hub.send(live.id, c.Prompt("yes"))
+            await until(lambda live=live: live.idle)
+            assert live.state.turns[-1].status == "completed"
+
+
+async def test_only_the_session_ends_where_the_agent_can_close_it(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, shared_agent(tmp_path, "closes")) as hub:
+        stuck = await asked(hub, "closable", tmp_path)
+        waiting = await asked(hub, "asks", tmp_path)
+        await hub.send(stuck.id, c.Prompt("queued"))
+        assert await hub.send(stuck.id, c.Kill()) == {}
+        assert waiting.state.pending
+        assert stuck.idle
+        cancelled, unsent = stuck.state.turns
+        assert cancelled.status == "cancelled"
+        assert unsent.error == ("the prompt was not sent: the agent was told to close the session")
+        await hub.send(stuck.id, c.Prompt("yes"))
+        await until(lambda: stuck.idle)
+        assert stuck.state.turns[-1].status == "completed"
+        opened = [x for x in await stored_events(hub, stuck.id) if isinstance(x, e.SessionOpened)]
+        assert [event.continuity for event in opened] == ["new", "continued"]
+
+
+async def test_a_crash_leaves_idle_sessions_as_they_were(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, shared_agent(tmp_path)) as hub:
+        idle = await asked(hub, "yes", tmp_path)
+        waiting = await asked(hub, "asks", tmp_path)
+        before = idle.record.last_seq
+        os.kill(idle.running.client.pids[-1], signal.SIGKILL)
+        await until(lambda: waiting.idle)
+        assert "SIGKILL" in str(waiting.state.turns[-1].error)
+        assert idle.state.last_seq == before
+        for live in (idle, waiting):
+            await hub.send(live.id, c.Prompt("yes"))
+            await until(lambda live=live: live.idle)
+            assert live.state.turns[-1].status == "completed"
