@@ -180,17 +180,17 @@ class Jail:
 
     def _keep_out(self, directory: int, path: str) -> None:
         """Refuse what is in a forbidden directory, by whatever name or mount it was reached."""
-        closed = recognise(self._forbidden)
+        closed, unmade = recognise(self._forbidden)
         if not closed.isdisjoint(_ancestors(directory)):
             raise Closed(path)
-        if any(_is_beneath(path.casefold(), name) for name in _unmade(self._forbidden)):
+        if any(_is_beneath(path.casefold(), name) for name in unmade):
             raise Closed(path)
 
     def _keep_free(self, path: str) -> None:
         """Refuse a file in the place of a forbidden directory, or of one on the way to it, that
         is still to be made."""
         name = path.casefold()
-        for place in _unmade(self._forbidden):
+        for place in recognise(self._forbidden)[1]:
             if _is_beneath(name, place) or _is_beneath(place, name):
                 raise Closed(path)
 
@@ -199,17 +199,23 @@ _identities: dict[str, set[tuple[int, int]]] = {}
 """Of each forbidden directory all that stood there while this process ran: one may be moved."""
 
 
-def recognise(forbidden: Sequence[str]) -> set[tuple[int, int]]:
-    """The identities of these directories, now and ever since they were first asked for."""
+def recognise(forbidden: Sequence[str]) -> tuple[set[tuple[int, int]], list[str]]:
+    """The identities of these directories, now and ever since they were first asked for; and of
+    those that are not there, which have none yet, the name, in whatever case."""
+    closed: set[tuple[int, int]] = set()
+    unmade: list[str] = []
     for path in forbidden:
-        with suppress(OSError):
-            _identities.setdefault(path, set()).add(_identity(os.stat(path)))
-    return {identity for path in forbidden for identity in _identities.get(path, ())}
-
-
-def _unmade(forbidden: Sequence[str]) -> Iterator[str]:
-    """What does not exist yet has no identity, only a name, in whatever case."""
-    return (resolve(path).casefold() for path in forbidden if not os.path.isdir(path))
+        known = _identities.setdefault(path, set())
+        try:
+            status = os.stat(path)
+        except OSError:
+            unmade.append(resolve(path).casefold())
+        else:
+            known.add(_identity(status))
+            if not stat.S_ISDIR(status.st_mode):
+                unmade.append(resolve(path).casefold())
+        closed |= known
+    return closed, unmade
 
 
 def find(path: str) -> Root:
