@@ -19,9 +19,12 @@ from dragoman.hub.agents import Agents
 from dragoman.hub.live import Live
 from dragoman.hub.opening import Opener, Way
 from dragoman.hub.recovery import NOT_RECORDED
+from dragoman.process.memory import give_back
 
 logger = logging.getLogger("dragoman.hub")
 
+_LONG = 10_000
+"""Events of a session that leaves much memory behind."""
 _CANCEL_SECONDS = 5.0
 """How long an agent may take to stop a turn when the session is put down or cut off."""
 
@@ -130,6 +133,8 @@ class Lives:
                 await self._agents.leave(live.running)
             finally:
                 await self._give_up(live)
+                if live.record.last_seq > _LONG:
+                    await asyncio.to_thread(give_back)
 
     async def _give_up(self, live: Live) -> None:
         error = live.recording.error

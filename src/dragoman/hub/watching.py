@@ -17,6 +17,8 @@ from dragoman.store.base import Store
 from dragoman.store.records import StoredEvent
 
 _TAIL_BYTES = 1024 * 1024
+_EACH = 256
+"""Bytes that an event takes beside its body."""
 _PAGE = 1000
 _AGAIN_SECONDS = 0.5
 
@@ -35,10 +37,10 @@ class Tail:
 
     def push(self, events: Sequence[StoredEvent]) -> None:
         self._events += events
-        self._size += sum(len(event.body) for event in events)
+        self._size += sum(len(event.body) + _EACH for event in events)
         self._last_seq = events[-1].seq
         while self._size > _TAIL_BYTES and self._dropped < len(self._events) - 1:
-            self._size -= len(self._events[self._dropped].body)
+            self._size -= len(self._events[self._dropped].body) + _EACH
             self._dropped += 1
         # Cutting the list costs its length, so it is done when half of it is of no use.
         if self._dropped * 2 > len(self._events):

@@ -9,6 +9,8 @@ from dragoman.store.records import Said
 
 _MAX_TEXT = 1_000_000
 """Characters of one message that search knows."""
+_MAX_PIECES = 4_096
+"""That are held before they are joined: each costs more than its words."""
 
 
 class Texts:
@@ -48,14 +50,16 @@ class Texts:
         if not self._pieces or kind != self._kind or message_id != self._message_id:
             whole = self.rest()
             self._kind, self._message_id, self._seq = kind, message_id, event.seq
-        if self._size < _MAX_TEXT and (text := event.text):
-            self._pieces.append(text)
+        if (room := _MAX_TEXT - self._size) > 0 and (text := event.text):
+            self._pieces.append(text[:room])
             self._size += len(text)
+            if len(self._pieces) == _MAX_PIECES:
+                self._pieces = ["".join(self._pieces)]
         return whole
 
     def rest(self) -> list[Said]:
         """The message that is under way, taken as whole."""
-        said = _said(self._seq, self._kind, "".join(self._pieces)[:_MAX_TEXT])
+        said = _said(self._seq, self._kind, "".join(self._pieces))
         self._pieces.clear()
         self._size = 0
         return said
@@ -65,4 +69,4 @@ _BETWEEN_MESSAGES = frozenset((e.TurnEnded, e.ToolCallUpdated, e.SessionClosed))
 
 
 def _said(seq: int, kind: Literal["user", "agent", "title"], text: str) -> list[Said]:
-    return [Said(seq, kind, text)] if text.strip() else []
+    return [Said(seq, kind, text[:_MAX_TEXT])] if text.strip() else []

@@ -47,7 +47,30 @@ async def _until_told(turn: AgentTurn) -> None:
         await asyncio.sleep(0.05)
 
 
+_FLOOD = "lorem ipsum dolor sit amet " * 40
+
+
+async def _floods(turn: AgentTurn) -> None:
+    """`text MEGABYTES`, `tools COUNT` or `terminal MEGABYTES`: says, does or prints so much."""
+    what, told = turn.text.split()
+    count = int(told)
+    if what == "terminal":
+        line = f"yes {_FLOOD.strip()} | head -c {count * 1_000_000}"
+        terminal_id = await turn.create_terminal("sh", "-c", line)
+        await turn.terminal("wait_for_exit", terminal_id)
+    for number in range(count * 1_000_000 // len(_FLOOD) if what == "text" else 0):
+        turn.say(_FLOOD)
+        if number % 100 == 0:
+            await turn.drain()
+    for number in range(count if what == "tools" else 0):
+        title = f"Change file {number} of many"
+        turn.tool_call(f"call-{number}", title, kind="edit", status="completed")
+        if number % 100 == 0:
+            await turn.drain()
+
+
 steady = ScriptedAgent(_steadily, name="steady")
 endless = ScriptedAgent(_endlessly, name="endless")
 waiting = ScriptedAgent(_waiting, name="waiting")
 until_told = ScriptedAgent(_until_told, name="until_told")
+floods = ScriptedAgent(_floods, name="floods")

@@ -1,0 +1,94 @@
+"""Entries that a state has let go are told by their numbers, from the events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from store.stores import begin
+from support.hubs import stored
+
+from dragoman.hub.past import Past, whole_thread
+from dragoman.session import events as e
+from dragoman.session.bounds import Limits
+from dragoman.session.content import Text
+from dragoman.session.reduce import fold
+from dragoman.session.state import SessionState, ToolCall
+from dragoman.store.base import Store
+from dragoman.store.records import Batch, StoredEvent, encode_event
+
+SMALL = Limits(entries=20)
+COUNT = 500
+
+
+async def filled(store: Store, *last: e.Event) -> list[e.Event]:
+    """A session of many tool calls, each told in two events, and what comes last."""
+    events: list[e.Event] = [e.TurnStarted("t", [Text("Go")])]
+    for number in range(1, COUNT):
+        events.append(e.ToolCallUpdated(f"call-{number}", title=str(number)))
+        events.append(e.ToolCallUpdated(f"call-{number}", status="completed"))
+    events += last
+    for seq, event in enumerate(events, 1):
+        event.seq = seq
+    bodies = [encode_event(event) for event in events]
+    await store.append(await begin(store), Batch(first_seq=1, events=bodies))
+    return events
+
+
+async def test_all_entries_are_told_in_their_order_and_as_they_ended(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        await filled(store)
+        thread = [entry async for entry in whole_thread(store, "s", SMALL)]
+    calls = [entry for entry in thread if isinstance(entry, ToolCall)]
+    assert [call.title for call in calls] == [str(number) for number in range(1, COUNT)]
+    assert {call.status for call in calls} == {"completed"}
+    assert len(thread) == COUNT
+
+
+async def test_what_was_told_too_late_is_an_entry_of_its_own(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        events = await filled(store, e.ToolCallUpdated("call-1", status="failed"))
+        thread = [entry async for entry in whole_thread(store, "s", SMALL)]
+    state = fold(SessionState(), events, SMALL)
+    assert len(thread) == state.entry_count == COUNT + 1
+    assert thread[-len(state.entries) :] == state.entries
+    assert isinstance(thread[-1], ToolCall)
+    assert (thread[-1].title, thread[-1].status) == ("", "failed")
+
+
+async def test_older_entries_are_paged_back_to_the_first(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        state = fold(SessionState(), await filled(store), SMALL)
+        past, before, told = Past(store, SMALL), state.entries_before, list(state.entries)
+        while before > 0:
+            older = await past.entries("s", before, 7)
+            assert 0 < len(older) <= 7
+            told, before = [*older, *told], before - len(older)
+        past.forget()
+        assert told == [entry async for entry in whole_thread(store, "s", SMALL)]
+
+
+async def test_what_was_read_stays_at_hand_for_the_next_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stored(tmp_path) as store:
+        await filled(store)
+        past = Past(store, SMALL)
+        first = await past.entries("s", 100, 5)
+        reads: list[int] = []
+        events = store.events
+
+        async def counted(
+            session_id: str, *, after: int = 0, limit: int = 1000
+        ) -> list[StoredEvent]:
+            reads.append(after)
+            return await events(session_id, after=after, limit=limit)
+
+        monkeypatch.setattr(store, "events", counted)
+        again = await past.entries("s", 95, 5)
+        assert [entry.text for entry in (*again, *first)] == [str(n) for n in range(90, 100)]
+        assert reads == []
+        past.forget()
+        await past.entries("s", 95, 5)
+        assert reads
+        past.forget()
