@@ -15,6 +15,7 @@ from support.raw_agent import Json
 from support.scene import ENDED, Scene, question, scene, selected
 
 from dragoman import Policy, Rule
+from dragoman.host.matching import Moment, out_of_force
 from dragoman.session import events as e
 from dragoman.session.content import Diff
 
@@ -437,6 +438,32 @@ async def test_always_is_remembered_as_a_rule(store: Kept | None, tmp_path: Path
     if store is not None:
         (rule,) = store.rules
         assert (rule.operation, rule.effect, rule.scope) == ("write", "allow", "project")
+
+
+@pytest.mark.parametrize("label", ["Allow for this session", "Approve for this session"])
+async def test_a_yes_for_the_session_is_stored_nowhere(label: str, tmp_path: Path) -> None:
+    store = Kept()
+    policy = Policy(stored=store)
+    answers = [("Allow", "allow_once"), (label, "allow_always"), ("No", "reject_once")]
+    async with scene(tmp_path, policy=policy) as s:
+        await s.begin()
+        asking = s.ask_permission(question(answers, call=diff(tmp_path, "one")))
+        offered = {option.kind: option for option in (await s.waiting()).options}["allow_always"]
+        assert offered.words == "Allow for this session"
+        assert offered.warning is None
+        assert str(offered.consequence).endswith(
+            "in this session; the agent may keep it in its own way"
+        )
+        await s.answer(label)
+        assert (await soon(asking))["result"] == selected(label)
+        assert "result" in await s.write("two")
+        assert len(s.requests) == 1
+    (rule,) = policy.rules
+    assert (rule.scope, rule.session, rule.project) == ("session", "s1", str(tmp_path))
+    assert store.rules == []
+    # An agent may use an id again.
+    moment = Moment(now=0, session_id="s1", project=str(tmp_path / "other"))
+    assert out_of_force(rule, s.client.name, moment) == "it is for another project"
 
 
 async def test_never_is_remembered_as_a_rule(tmp_path: Path) -> None:

@@ -179,6 +179,7 @@ def test_a_path_is_remembered_letter_for_letter() -> None:
         source="your answer",
         scope="session",
         session="s",
+        project="/ws",
         expires_at=99,
     )
 

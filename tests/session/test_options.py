@@ -43,6 +43,16 @@ def test_the_agents_wording_is_a_remark_where_it_says_more() -> None:
     assert (each.remark, each.warns) == ("the agent calls this “Yes, and go on”", False)
 
 
+def test_a_yes_for_always_that_is_called_for_the_session_reads_so() -> None:
+    assert shown(option("Allow for this session", "allow_always")) == ["Allow for this session"]
+    assert shown(option("Approve for this session", "allow_always")) == [
+        "Allow for this session (the agent calls this “Approve for this session”)"
+    ]
+    assert shown(option("Allow for this session", "allow_once")) == [
+        "Allow once (the agent calls this “Allow for this session”, but it is meant for once)"
+    ]
+
+
 def test_answers_of_one_kind_are_told_apart() -> None:
     assert shown(option("PostgreSQL", "allow_once"), option("Allow", "allow_once")) == [
         "Allow once (the agent calls this “PostgreSQL”)",
@@ -104,9 +114,9 @@ LABELS: list[tuple[str, str, str | None]] = [
     # Another length of time.
     ("once", "allow_always", _ALWAYS),
     ("Approve once", "allow_always", _ALWAYS),
-    ("Allow for this session", "allow_always", _ALWAYS),
-    ("Allow for session", "allow_always", _ALWAYS),
-    ("Yes, and don't ask again this session", "allow_always", _ALWAYS),
+    ("Reject for this session", "reject_always", _ALWAYS),
+    ("Allow for this turn", "allow_always", _ALWAYS),
+    ("Allow once in this session", "allow_always", "it is meant for the session"),
     ("Reject this time", "reject_always", _ALWAYS),
     ("Always allow", "allow_once", _ONCE),
     ("allowAlways", "allow_once", _ONCE),
@@ -127,6 +137,8 @@ LABELS: list[tuple[str, str, str | None]] = [
         (label, "allow_always", None)
         for label in (
             *("Always allow", "Allow always", "Never ask again", "Stop asking", "Allow all edits"),
+            *("Allow for this session", "Allow for session", "Approve for this session"),
+            "Yes, and don't ask again this session",
             *("Yes, and don't ask again for npm test commands", "Yes, and auto-accept edits"),
             "Always allow npm run once",
         )

@@ -1,7 +1,7 @@
 """From a decision to an answer, and from an answer that is meant for always to a rule.
 
-Options are known by their id and kind; their names are for people and never decide. A rule made
-from an answer is as narrow as what the person saw, or there is none, with the reason. Pure.
+Options are known by their id and kind; their names are for people. A rule made from an answer is as
+narrow as what the person saw, or there is none, with the reason. Pure.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def always_rule(
         source=YOUR_ANSWER,
         scope=scope,
         session=session if scope in ("once", "session") else None,
-        project=project if scope == "project" else None,
+        project=project if scope in ("session", "project") else None,
         expires_at=expires_at,
     )
 

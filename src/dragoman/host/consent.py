@@ -36,7 +36,7 @@ from dragoman.host.grants import Grants
 from dragoman.host.jail import real_roots
 from dragoman.host.lane import Lane
 from dragoman.host.losses import Look, with_losses
-from dragoman.host.matching import Rule
+from dragoman.host.matching import Rule, Scope
 from dragoman.host.permissions import (
     NO_SUBJECT,
     PermissionAnswer,
@@ -58,6 +58,7 @@ from dragoman.host.wording import (
     plain_options,
     refusal,
     requested,
+    scope_of,
     shown_argv,
     with_consequences,
 )
@@ -262,10 +263,11 @@ class Consent:
         explanation: str | None = None,
     ) -> PermissionRequest:
         @functools.cache
-        def rule(answer: Answer) -> Rule | NoRule:
-            return self._rule(access, answer, decision)
+        def rule(answer: Answer, scope: Scope) -> Rule | NoRule:
+            return self._rule(access, answer, decision, scope)
 
-        allowing = rule("allow")
+        lasting = [option for option in options if option.kind == "allow_always"]
+        allowing = rule("allow", scope_of(lasting))
         argv = shown_argv(access)
         return PermissionRequest(
             request_id=self._permissions.new_id(),
@@ -327,9 +329,9 @@ class Consent:
             option_id = choose_option(plain_options(request.options), "deny")
             if option_id is None:
                 reason = f"{reason}; {_NO_WAY_TO_REFUSE}"
-        kinds = {option.kind for option in request.options if option.id == option_id}
-        effect = effect_of(kinds)
-        if settlement.how == CHOSEN and not self._remember(kinds, access, decision):
+        chosen = [option for option in request.options if option.id == option_id]
+        effect = effect_of({option.kind for option in chosen})
+        if settlement.how == CHOSEN and not self._remember(chosen, access, decision):
             # The agent must not remember what we do not.
             option_id = choose_option(plain_options(request.options), "allow") or option_id
         if effect == "allow" and access.claimed:
@@ -359,12 +361,16 @@ class Consent:
     def _real_roots(self) -> tuple[str, ...]:
         return real_roots(self._workspace)
 
-    def _remember(self, kinds: set[str], access: Access, decision: Decision) -> bool:
+    def _remember(
+        self, chosen: Sequence[PermissionOption], access: Access, decision: Decision
+    ) -> bool:
         """False for a yes that was meant for always, and counts once only."""
+        kinds = {option.kind for option in chosen}
         if kinds not in ({"allow_always"}, {"reject_always"}):
             return True
         answer: Answer = "allow" if kinds == {"allow_always"} else "deny"
-        reason = self._why_not_remembered(self._rule(access, answer, decision))
+        rule = self._rule(access, answer, decision, scope_of(chosen))
+        reason = self._why_not_remembered(rule)
         if reason is None:
             return True
         text = f"the answer counts once only: {reason}"
@@ -380,13 +386,15 @@ class Consent:
             return f"it could not be stored: {error}"
         return None
 
-    def _rule(self, access: Access, answer: Answer, decision: Decision) -> Rule | NoRule:
+    def _rule(
+        self, access: Access, answer: Answer, decision: Decision, scope: Scope
+    ) -> Rule | NoRule:
         return always_rule(
             access,
             answer,
             decision,
             rule_id=uuid.uuid4().hex[:12],
-            scope="project",
+            scope=scope,
             session=self._workspace.session_id,
             project=self._workspace.cwd,
         )

@@ -130,7 +130,9 @@ def out_of_force(rule: Rule, agent: str, moment: Moment) -> str | None:
         return "it has expired"
     if rule.scope in ("once", "session") and rule.session != moment.session_id:
         return "it is for another session"
-    if rule.scope == "project" and rule.project != moment.project:
+    # An agent's ids may come again: a rule for a session can name its project too.
+    in_project = rule.scope == "project" or (rule.scope == "session" and rule.project is not None)
+    if in_project and rule.project != moment.project:
         return "it is for another project"
     if rule.agent is not None and not matches_name(rule.agent, agent):
         return f"it is for the agent {rule.agent}"

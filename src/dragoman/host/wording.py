@@ -14,13 +14,13 @@ import msgspec
 from dragoman.errors import InternalError, InvalidParams, RemoteError
 from dragoman.host.access import Access
 from dragoman.host.answers import Answer, NoRule, Option, choose_option, describe
-from dragoman.host.matching import Rule
+from dragoman.host.matching import Rule, Scope
 from dragoman.host.permissions import PermissionRequest
 from dragoman.host.policy import Decision
 from dragoman.session import events as e
 from dragoman.session import facts
 from dragoman.session.facts import PermissionOption
-from dragoman.session.options import in_words
+from dragoman.session.options import in_words, is_for_session
 
 OUR_OPTIONS = (
     PermissionOption("allow", "Allow once", "allow_once"),
@@ -91,7 +91,7 @@ def effect_of(kinds: set[str]) -> str:
 
 def with_consequences(
     options: Sequence[PermissionOption],
-    always: Callable[[Answer], Rule | NoRule],
+    always: Callable[[Answer, Scope], Rule | NoRule],
     *,
     claimed: bool,
 ) -> tuple[PermissionOption, ...]:
@@ -102,13 +102,20 @@ def with_consequences(
     once = choose_option(plain_options(options), "allow")
 
     def told(option: PermissionOption, answer: Answer) -> PermissionOption:
-        words = _consequence(always(answer), claimed, answer == "deny" or once is None)
+        rule = always(answer, scope_of([option]))
+        words = _consequence(rule, claimed, answer == "deny" or once is None)
         return msgspec.structs.replace(option, consequence=words)
 
     return tuple(
         told(option, _FOR_ALWAYS[option.kind]) if option.kind in _FOR_ALWAYS else option
         for option in _in_words(options)
     )
+
+
+def scope_of(options: Sequence[PermissionOption]) -> Scope:
+    """Where the rule of an answer counts that has these names: in the project, unless one of them
+    says that it is for the session."""
+    return "session" if any(map(is_for_session, options)) else "project"
 
 
 def _in_words(options: Sequence[PermissionOption]) -> Iterator[PermissionOption]:

@@ -26,6 +26,7 @@ _WORDS = {
     "reject_always": "Always reject",
 }
 _ORDER = list(_WORDS)
+_FOR_THE_SESSION = "Allow for this session"
 UNKNOWN, UNCLEAR = "Unknown answer", "Unclear answer"
 # Labels that say no more than our words do.
 _SAME = {
@@ -85,17 +86,29 @@ def in_words(options: Sequence[PermissionOption]) -> list[Shown]:
 
 
 def _shown(option: PermissionOption, *, alone: bool, known_by_name: bool, clear: bool) -> Shown:
-    words = _WORDS.get(option.kind, UNKNOWN) if clear else UNCLEAR
+    words = _in_our_words(option) if clear else UNCLEAR
     called = _called(option, alone=alone, known_by_name=known_by_name)
     warning = _warning(option, clear=clear)
     parts = [part for part in (called, warning) if part]
     return Shown(option.id, option.kind, words, ", ".join(parts), bool(warning), option.consequence)
 
 
+def is_for_session(option: PermissionOption) -> bool:
+    """Whether a yes for always says that it is for this session. The label is believed, since it
+    makes the answer narrower; a no is as lasting as its kind."""
+    if option.kind != "allow_always":
+        return False
+    return any(_the_session.search(" ".join(words)) for words in _readings(option.name))
+
+
+def _in_our_words(option: PermissionOption) -> str:
+    return _FOR_THE_SESSION if is_for_session(option) else _WORDS.get(option.kind, UNKNOWN)
+
+
 def _called(option: PermissionOption, *, alone: bool, known_by_name: bool) -> str:
     """What the agent calls it, where that says more; two of a kind differ in nothing else."""
     label = _label(option.name)
-    if alone and _says_the_same(option.name, option.kind):
+    if alone and (_says_the_same(option.name, option.kind) or label == _in_our_words(option)):
         return ""
     name = f"the agent calls this “{label}”" if label else "the agent gives this no name"
     return name if known_by_name else f"{name} and knows it as “{_label(option.id)}”"
@@ -157,9 +170,14 @@ _once = re.compile(r"\b(?:once|one time|this time|just this|only this|just now)\
 _lasting = re.compile(
     r"\b(?:always|forever|permanent|permanently|every time|from now on|all future|remember|never)\b"
 )
-_for_a_while = re.compile(
-    r"\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?(?:session|conversation|chat|turn)\b"
-    r"|\b(?:today|temporary|temporarily)\b"
+_this = r"\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?"
+_the_session = re.compile(rf"{_this}(?:session|conversation|chat)\b")
+_for_a_while = re.compile(rf"{_this}turn\b|\b(?:today|temporary|temporarily)\b")
+_LENGTHS = (
+    ("once", _once),
+    ("while", _for_a_while),
+    ("session", _the_session),
+    ("always", _lasting),
 )
 # Letters of other scripts that look like these.
 _LOOKALIKES = str.maketrans(
@@ -187,9 +205,12 @@ def contradiction(label: str, kind: str) -> str | None:
     if ("no" if allows else "yes") in senses:
         return "it allows" if allows else "it rejects"
     if kind.endswith("_always"):
+        believed = allows and "session" in senses
         limited = "while" in senses or ("once" in senses and "always" not in senses)
-        return "it is meant for always" if limited else None
-    lasting = senses & {"while", "always"} and "once" not in senses
+        if limited or ("session" in senses and not believed):
+            return f"it is meant for {'the session' if believed else 'always'}"
+        return None
+    lasting = senses & {"session", "while", "always"} and "once" not in senses
     return "it is meant for once" if lasting else None
 
 
@@ -206,15 +227,9 @@ def _words(text: str) -> Sequence[str]:
 
 
 def _senses(words: Sequence[str]) -> frozenset[str]:
-    """yes, no, once, while, always: whatever of these the words say."""
+    """yes, no, once, while, session, always: whatever of these the words say."""
     text = " ".join(words)
-    found = {
-        sense
-        for sense, pattern in (("once", _once), ("while", _for_a_while))
-        if pattern.search(text)
-    }
-    if _lasting.search(text):
-        found.add("always")
+    found = {sense for sense, pattern in _LENGTHS if pattern.search(text)}
     denied = ""
     for word in words:
         if word in _ASKING and denied:

@@ -11,6 +11,7 @@ const WORDS = new Map([
   ['allow_once', 'Allow once'], ['allow_always', 'Always allow'], ['reject_once', 'Reject'], ['reject_always', 'Always reject'],
 ])
 const ORDER = [...WORDS.keys()]
+const FOR_THE_SESSION = 'Allow for this session'
 const UNKNOWN = 'Unknown answer'
 const UNCLEAR = 'Unclear answer'
 /** Labels that say no more than our words do. */
@@ -55,12 +56,18 @@ export function asShown(options: readonly PermissionOption[]): Shown[] {
     return {
       id: option.id,
       kind: option.kind,
-      words: clear ? WORDS.get(option.kind) ?? UNKNOWN : UNCLEAR,
+      words: clear ? inOurWords(option) : UNCLEAR,
       remark: [calledOf(option, alone, names.get(nameOf(option)) === 1), warning].filter(Boolean).join(', '),
       warns: warning !== '',
       consequence: option.consequence ?? null,
     }
   })
+}
+
+/** The label of a yes for always is believed where it makes that narrower. */
+function inOurWords({ name, kind }: PermissionOption): string {
+  const isForSession = kind === 'allow_always' && readings(name).some((words) => THE_SESSION.test(words.join(' ')))
+  return isForSession ? FOR_THE_SESSION : WORDS.get(kind) ?? UNKNOWN
 }
 
 function nameOf({ kind, name }: PermissionOption): string {
@@ -74,9 +81,10 @@ function counted(keys: Iterable<string>): Map<string, number> {
 }
 
 /** What the agent calls it, where that says more; two of a kind differ in nothing else. */
-function calledOf({ id, name, kind }: PermissionOption, alone: boolean, byName: boolean): string {
-  if (alone && saysTheSame(name, kind)) return ''
+function calledOf(option: PermissionOption, alone: boolean, byName: boolean): string {
+  const { id, name, kind } = option
   const label = labelOf(name)
+  if (alone && (saysTheSame(name, kind) || label === inOurWords(option))) return ''
   const called = label ? `the agent calls this “${label}”` : 'the agent gives this no name'
   return byName ? called : `${called} and knows it as “${labelOf(id)}”`
 }
@@ -121,7 +129,8 @@ const NOT = setOf('cannot cant dont never not stop wont')
 const ASKING = setOf('approval ask asked asking confirmation prompt prompting prompts questions remind')
 const ONCE = /\b(?:once|one time|this time|just this|only this|just now)\b/
 const LASTING = /\b(?:always|forever|permanent|permanently|every time|from now on|all future|remember|never)\b/
-const FOR_A_WHILE = /\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?(?:session|conversation|chat|turn)\b|\b(?:today|temporary|temporarily)\b/
+const THE_SESSION = /\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?(?:session|conversation|chat)\b/
+const FOR_A_WHILE = /\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?turn\b|\b(?:today|temporary|temporarily)\b/
 // Letters of other scripts that look like these.
 const FOREIGN = [...'\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u0578\u03b9\u03bf\u03b1\u03bd\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0391\u0392\u0395\u0399\u039a\u039d\u039f\u03a4']
 const OURS = [...'aeopcyxijsdnioavABEKMHOPCTXABEIKNOT']
@@ -135,9 +144,13 @@ export function contradiction(label: string, kind: string): string | null {
   const senses = new Set(readings(label).flatMap(sensesOf))
   const allows = kind.startsWith('allow')
   if (senses.has(allows ? 'no' : 'yes')) return allows ? 'it allows' : 'it rejects'
-  const [once, meanwhile, always] = [senses.has('once'), senses.has('while'), senses.has('always')]
-  if (kind.endsWith('_always')) return meanwhile || (once && !always) ? 'it is meant for always' : null
-  return (meanwhile || always) && !once ? 'it is meant for once' : null
+  const [once, meanwhile, always, session] = ['once', 'while', 'always', 'session'].map((sense) => senses.has(sense))
+  if (kind.endsWith('_always')) {
+    const believed = allows && session
+    const limited = meanwhile || (once && !always) || (session && !believed)
+    return limited ? `it is meant for ${believed ? 'the session' : 'always'}` : null
+  }
+  return (session || meanwhile || always) && !once ? 'it is meant for once' : null
 }
 
 /** The label as words: as it is written, and with `allowOnce` taken for two. */
@@ -159,6 +172,7 @@ function sensesOf(words: string[]): string[] {
   const found = new Set<string>()
   if (ONCE.test(text)) found.add('once')
   if (FOR_A_WHILE.test(text)) found.add('while')
+  if (THE_SESSION.test(text)) found.add('session')
   if (LASTING.test(text)) found.add('always')
   let denied = ''
   for (const word of words) {
