@@ -77,6 +77,21 @@ def test_times_are_kept(tmp_path: Path) -> None:
     assert open_rules(tmp_path).load()[0].created_at == 100.0
 
 
+def test_a_use_that_cannot_be_noted_at_once_is_noted_later(tmp_path: Path) -> None:
+    open_rules(tmp_path).close()
+    path = str(tmp_path / "dragoman.db")
+    rules = SqliteRules(path, clock=lambda: 100.0)
+    rules.add(rule("r1"))
+    writing = Database(path)
+    writing.run("BEGIN IMMEDIATE")
+    rules.used("r1")  # while another process writes
+    assert rules.load()[0].used_at is None
+    writing.run("ROLLBACK")
+    writing.close()
+    rules.close()
+    assert open_rules(tmp_path).load()[0].used_at == 100.0
+
+
 @pytest.mark.parametrize(
     "unfit",
     [

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -48,6 +48,8 @@ class SqliteRules:
         self._db: Database | None = None
         self._seen: int | None = None
         self._known: tuple[StoredRule, ...] = ()
+        self._uses: dict[str, float] = {}
+        """When rules were used, as far as it could not be noted yet."""
 
     def list(self) -> Sequence[Rule]:
         """The rules alone, in the order in which they were made."""
@@ -74,14 +76,22 @@ class SqliteRules:
     def used(self, rule_id: str) -> None:
         """Remember that the rule has just decided something. Not worth an error: it is for people
         who wonder whether a rule is still of use."""
-        try:
-            # Nobody waits for another process for that.
+        self._uses[rule_id] = self._clock()
+        # Nobody waits for another process for that: what cannot be noted now is noted later.
+        with suppress(StoreError):
+            self._note_uses(patience=0.0)
+
+    def _note_uses(self, patience: float) -> None:
+        for rule_id, moment in list(self._uses.items()):
             note = "UPDATE rules SET used_at = ? WHERE id = ?"
-            self._write(note, (self._clock(), rule_id), patience=0.0)
-        except StoreError as error:
-            logger.warning("the use of a rule could not be noted: %s", error)
+            self._write(note, (moment, rule_id), patience=patience)
+            self._uses.pop(rule_id, None)
 
     def close(self) -> None:
+        try:
+            self._note_uses(PATIENCE_SECONDS)
+        except StoreError as error:
+            logger.warning("the use of a rule could not be noted: %s", error)
         with self._lock:
             if self._db is not None:
                 self._db.close()
