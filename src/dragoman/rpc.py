@@ -66,7 +66,8 @@ class Peer:
     """One connection. Use it as an async context manager: it reads from enter to exit.
 
     `waits` names the methods whose requests may stay open for as long as it takes; they do not
-    count towards `limits.requests`.
+    count towards `limits.requests`. While `is_held` says that a person is asked about one of our
+    calls, none of them times out.
     """
 
     def __init__(
@@ -78,7 +79,9 @@ class Peer:
         waits: frozenset[str] = frozenset(),
         tap: Tap | None = None,
         limits: Limits | None = None,
+        is_held: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._is_held = is_held
         self.limits = limits or Limits()
         self.noise = Noise()
         self.usual: Usual[Any] | None = None
@@ -133,11 +136,13 @@ class Peer:
         *,
         timeout: float | None = None,
         on_reply: OnReply | None = None,
+        on_sent: Callable[[Id], None] | None = None,
     ) -> msgspec.Raw:
         """Send a request and wait for its result.
 
         `on_reply` runs in the reader, in wire order: after every notification before the reply and
-        before any behind it. A call given up (timeout, cancellation) tells the other side so.
+        before any behind it; `on_sent` is told the id first. A call given up (timeout,
+        cancellation) tells the other side so.
 
         Raises RemoteError for an error reply, CallTimeout, ConnectionLost or ProtocolError when the
         connection ends first, WouldDeadlock inside a notification handler.
@@ -146,18 +151,24 @@ class Peer:
             raise WouldDeadlock(method)
         future: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
         key = self._calls.open(_Call(future, on_reply))
-        bound = asyncio.timeout(timeout)
         try:
-            async with bound:
-                self._send(messages.encode_request(key, method, params))
-                return await future
-        except TimeoutError:
-            if timeout is None or not bound.expired():
-                raise
-            raise CallTimeout(method, timeout) from None
+            if on_sent is not None:
+                on_sent(key)
+            self._send(messages.encode_request(key, method, params))
+            if timeout is not None:
+                await self._within(timeout, method, future)
+            return await future
         finally:
             if self._calls.settle(key) is not None and self._error is None:
                 self._send(encode_cancel(key))
+
+    async def _within(
+        self, seconds: float, method: str, future: asyncio.Future[msgspec.Raw]
+    ) -> None:
+        """Until there is a reply. Time in which a person is asked does not count."""
+        while not (await asyncio.wait([future], timeout=seconds))[0]:
+            if not self._is_held():
+                raise CallTimeout(method, seconds)
 
     def notify(self, method: str, params: bytes) -> None:
         """Send a notification. Raises what ended the connection if it has ended."""

@@ -80,7 +80,7 @@ def test_login_in_a_terminal_needs_one(dragoman: Dragoman) -> None:
     done = subprocess.run(
         command, env=dragoman.env, capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 1
+    assert done.returncode == 8
     assert "signing in needs a terminal; in one, run WHO=Ada setsid" in done.stderr
 
 
@@ -89,7 +89,7 @@ def test_what_is_refused_names_the_variable_of_an_agent_in_the_settings(
 ) -> None:
     scripted(dragoman, "signed_out_without_ways", name="auggie")
     done = dragoman("-a", "auggie", "hello")
-    assert done.code == 1
+    assert done.code == 8
     assert done.err == (
         "dragoman: auggie wants you to sign in first:\n"
         "  its own way: set `AUGMENT_SESSION_AUTH`, or run `auggie login`\n"
@@ -99,7 +99,7 @@ def test_what_is_refused_names_the_variable_of_an_agent_in_the_settings(
 def test_what_is_refused_says_what_to_type_for_each_way(dragoman: Dragoman) -> None:
     scripted(dragoman, "signed_out")
     done = dragoman("-a", "it", "hello")
-    assert done.code == 1
+    assert done.code == 8
     assert done.err == (
         "dragoman: it wants you to sign in first:\n"
         "  dragoman agents login it oauth  Log in: opens a browser\n"
@@ -110,7 +110,7 @@ def test_what_is_refused_says_what_to_type_for_each_way(dragoman: Dragoman) -> N
 def test_what_is_refused_in_a_turn_says_the_same(dragoman: Dragoman) -> None:
     scripted(dragoman, "signed_out_later")
     done = dragoman("-a", "it", "hello")
-    assert done.code == 1
+    assert done.code == 8
     assert done.err == (
         "dragoman: it wants you to sign in first:\n  dragoman agents login it k  Key\n"
     )
@@ -164,5 +164,22 @@ def test_a_sign_in_that_fails_says_so(dragoman: Dragoman) -> None:
     with screen(dragoman, "agents", "login", "it", "term") as shown:
         shown.wait_for("code for Ada?")
         shown.enter("wrong")
-        ended = shown.wait_for("exit code 1")
+        ended = shown.wait_for("exit code 8")
         assert "signing in failed: the agent's program ended with code 3" in ended
+
+
+@needs_tmux
+def test_a_device_code_is_shown_and_used(dragoman: Dragoman) -> None:
+    named(dragoman, "it", sys.executable, str(PROGRAMS / "device_login.py"))
+    command = dragoman.command("agents", "login", "it", "device")
+    with on_screen(command, env=dragoman.env, cwd=dragoman.workspace) as shown:
+        assert "Enter the code ABCD-1234" in shown.wait_for("done? [y/N]")
+        assert "https://example.com/device" in shown.text()
+        shown.enter("y")
+        shown.wait_for("signed in to it")
+
+
+def test_a_device_code_with_nobody_to_show_it_to_is_a_refusal(dragoman: Dragoman) -> None:
+    named(dragoman, "it", sys.executable, str(PROGRAMS / "device_login.py"))
+    done = dragoman("agents", "login", "it", "device")
+    assert (done.code, done.out) == (8, "")

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clients import next_of, opened, until
+from support.clients import next_of, opened, started, until
 from support.peers import settled, soon
 from support.raw_agent import Json, RawAgent
 
-from dragoman import Policy, Session
+from dragoman import Policy, Session, Timeouts
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.session import events as e
 from dragoman.session.state import PendingElicitation
@@ -187,3 +187,98 @@ async def test_outside_any_session_it_is_declined(tmp_path: Path) -> None:
     async with opened(agent, tmp_path):
         params = {"mode": "form", "message": "?", "requestId": 3}
         assert (await agent.ask("elicitation/create", params))["result"] == {"action": "decline"}
+
+
+# ── outside any session ───────────────────────────────────────────────────────────────────────
+
+DEVICE: Json = {
+    "mode": "url",
+    "message": "Enter the code ABCD-1234",
+    "url": "https://x/device",
+    "elicitationId": "e7",
+}
+SIGN_IN: Json = {"authMethods": [{"id": "device", "name": "Device code"}]}
+
+
+async def test_a_question_while_signing_in_is_asked_of_the_provider() -> None:
+    agent = RawAgent(welcome=SIGN_IN)
+    person = Person(ElicitationAnswer("accept"))
+    told = agent.asks_before("authenticate", DEVICE, {})
+    async with started(agent, elicitation=person) as client:
+        await soon(client.authenticate("device"))
+    assert told[0]["result"] == {"action": "accept"}
+    (request,) = person.asked
+    assert (request.mode, request.url, request.session_id) == ("url", "https://x/device", None)
+
+
+async def test_a_program_can_answer_what_is_asked_while_signing_in() -> None:
+    agent = RawAgent(welcome=SIGN_IN)
+    told = agent.asks_before("authenticate", DEVICE, {})
+    async with started(agent) as client:
+        assert client.pending == []
+        signing_in = asyncio.create_task(client.authenticate("device"))
+        await until(lambda: client.pending)
+        await client.answer_elicitation(client.pending[0].request_id, ElicitationAnswer("accept"))
+        await soon(signing_in)
+        assert client.pending == []
+        with pytest.raises(KeyError):
+            await client.answer_elicitation("gone", ElicitationAnswer("accept"))
+    assert told[0]["result"] == {"action": "accept"}
+
+
+async def test_a_device_code_is_accepted_once_the_agent_saw_it_used() -> None:
+    """The person types the code elsewhere; nobody has to say so here."""
+    agent = RawAgent(welcome=SIGN_IN)
+    told = agent.asks_before("authenticate", DEVICE, {})
+    async with started(agent) as client:
+        assert client.pending == []
+        signing_in = asyncio.create_task(client.authenticate("device"))
+        await until(lambda: client.pending)
+        agent.send({"method": "elicitation/complete", "params": {"elicitationId": "e7"}})
+        await soon(signing_in)
+    assert told[0]["result"] == {"action": "accept"}
+
+
+async def test_a_question_in_session_new_is_on_the_record_and_does_not_time_out(
+    tmp_path: Path,
+) -> None:
+    agent, heard = RawAgent(), Heard()
+    question = {"mode": "form", "message": "Trust this folder?", "requestedSchema": SCHEMA}
+    told = agent.asks_before("session/new", question, {"sessionId": "s1"})
+    short = Timeouts(initialize=0.05)
+    async with started(agent, listen=heard, timeouts=short) as client:
+        assert client.pending == []
+        opening = asyncio.create_task(client.new_session(tmp_path))
+        await until(lambda: client.pending)
+        await asyncio.wait([opening], timeout=0.2)  # longer than a call without a question may take
+        assert not opening.done()
+        answer = ElicitationAnswer("accept", {"name": "yes"})
+        await client.answer_elicitation(client.pending[0].request_id, answer)
+        session = await soon(opening)
+        assert told[0]["result"] == {"action": "accept", "content": {"name": "yes"}}
+        assert session.state.pending == {}
+    kinds = [type(event).__name__ for event in heard.events]
+    assert kinds[:3] == ["SessionOpened", "ElicitationRequested", "ElicitationSettled"]
+    assert heard.actions == ["accept"]
+
+
+async def test_a_question_of_a_request_that_is_over_is_withdrawn(tmp_path: Path) -> None:
+    agent = RawAgent()
+    told = agent.asks_before("session/new", DEVICE, {"sessionId": "s1"})
+    async with started(agent) as client:
+        assert client.pending == []
+        opening = asyncio.create_task(client.new_session(tmp_path))
+        await until(lambda: client.pending)
+        opening.cancel()
+        await asyncio.wait([opening])
+        assert client.pending == []
+        await until(lambda: told)
+    assert told[0]["result"] == {"action": "cancel"}
+
+
+async def test_outside_a_session_with_nobody_to_ask_it_is_declined() -> None:
+    agent = RawAgent(welcome=SIGN_IN)
+    told = agent.asks_before("authenticate", DEVICE, {})
+    async with started(agent) as client:
+        await soon(client.authenticate("device"))
+    assert told[0]["result"] == {"action": "decline"}

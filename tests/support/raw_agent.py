@@ -79,6 +79,7 @@ class RawAgent:
         self._taken: set[int] = set()
         self._transport: MemoryTransport | None = None
         self._task: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None
 
     def connect(self) -> Transport:
         ours, theirs = memory_pair()
@@ -135,6 +136,22 @@ class RawAgent:
         """Send a request and wait for the client's answer, the whole message."""
         self.send({"id": request_id, "method": method, "params": params})
         return await self.answer_to(request_id)
+
+    def asks_before(self, method: str, question: Json, result: Json) -> list[Json]:
+        """Have it ask the user something before it answers `method`; what it is told."""
+        told: list[Json] = []
+
+        async def ask() -> None:
+            request = await self.expect(method)
+            tied = question | {"requestId": request["id"]}
+            told.append(await self.ask("elicitation/create", tied))
+            self.reply(request["id"], result)
+
+        def called(params: Json) -> None:
+            self._asking = asyncio.create_task(ask())
+
+        self.answers[method] = called
+        return told
 
     async def vanish(self) -> None:
         assert self._transport is not None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
-from support.serving import served
+from support.raw_agent import RawAgent
+from support.serving import SECONDS, Served, served
 
 from dragoman.errors import AuthRequired
 from dragoman.host.matching import Rule
@@ -64,6 +68,55 @@ async def test_signing_in(tmp_path: Path) -> None:
         assert (await web.call("POST", path, {"methodId": "key"}))["signedIn"] is True
         assert await web.refused("POST", path, {"methodId": "none"}) == (400, "invalid")
         assert "authenticate" in [name for name, _ in agent.received]
+
+
+async def asked(web: Served, path: str) -> dict[str, Any]:
+    """What the agent asks, as soon as it does."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            if found := (await web.call("GET", path))["questions"]:
+                return found[0]
+            await asyncio.sleep(0.01)
+
+
+async def test_what_an_agent_asks_while_signing_in_is_answered_over_http(tmp_path: Path) -> None:
+    code = {"mode": "url", "message": "Enter ABCD", "url": "https://x/device", "elicitationId": "e"}
+    agent = RawAgent(welcome={"authMethods": [{"id": "device", "name": "Device code"}]})
+    told = agent.asks_before("authenticate", code, {})
+    async with served(tmp_path, {"raw": agent}) as web:
+        path = "/api/agents/raw/questions"
+        assert await web.call("GET", path) == {"questions": []}
+        signing_in = asyncio.create_task(
+            web.call("POST", "/api/agents/raw/auth", {"methodId": "device"})
+        )
+        question = await asked(web, path)
+        assert (question["message"], question["url"]) == ("Enter ABCD", "https://x/device")
+        await web.call("POST", f"{path}/{question['id']}", {"action": "accept"})
+        assert (await signing_in)["signedIn"] is True
+        gone = await web.refused("POST", f"{path}/{question['id']}", {"action": "accept"})
+        assert gone == (404, "unknown_request")
+    assert told[0]["result"] == {"action": "accept"}
+
+
+async def test_what_an_agent_asks_in_session_new_is_on_the_session_s_record(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+    form = {"mode": "form", "message": "Trust this folder?", "requestedSchema": schema}
+    agent = RawAgent()
+    agent.asks_before("session/new", form, {"sessionId": "s1"})
+    async with served(tmp_path, {"raw": agent}) as web:
+        path = "/api/agents/raw/questions"
+        making = asyncio.create_task(web.call("POST", "/api/sessions", {"agent": "raw"}))
+        question = await asked(web, path)
+        at = f"{path}/{question['id']}"
+        assert await web.refused("POST", at, {"action": "accept"}) == (400, "invalid")
+        await web.call("POST", at, {"action": "accept", "content": {"ok": True}})
+        made = await making
+        stored = await web.server.hub.store.events(made["id"])
+        assert [json.loads(each.body)["type"] for each in stored][:3] == [
+            "session_opened",
+            "elicitation_requested",
+            "elicitation_settled",
+        ]
 
 
 async def test_signing_out(tmp_path: Path) -> None:

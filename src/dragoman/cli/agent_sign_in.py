@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 
 from dragoman.cli import setup
+from dragoman.cli.ask import TerminalAsker, Tty
 from dragoman.cli.guard import UsageError
 from dragoman.cli.sign_in import known_ways, run_in_terminal
+from dragoman.cli.status import Status
+from dragoman.cli.style import Style, wants_colour
 from dragoman.client.client import Client
 from dragoman.client.options import HostCapabilities
 from dragoman.safe_text import reveal
@@ -55,9 +59,26 @@ async def _logout(options: argparse.Namespace) -> None:
 
 
 def _client(choice: setup.Choice) -> Client:
-    offers = HostCapabilities(terminal_sign_in=True)
-    agent = choice.agent
-    return Client.start(agent.target, name=agent.name, capabilities=offers, protocol=agent.protocol)
+    agent, asker = choice.agent, _asker()
+    return Client.start(
+        agent.target,
+        name=agent.name,
+        capabilities=HostCapabilities(terminal_sign_in=True, elicitation=asker is not None),
+        elicitation=asker,
+        protocol=agent.protocol,
+    )
+
+
+def _asker() -> TerminalAsker | None:
+    """Who answers what the agent asks meanwhile: a device code to use, for example."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    try:
+        tty = Tty()
+    except UsageError:
+        return None
+    style = Style(colour=wants_colour(sys.stdout))
+    return TerminalAsker(tty, style, Status(sys.stderr, visible=False))
 
 
 def _list(client: Client, choice: setup.Choice) -> None:

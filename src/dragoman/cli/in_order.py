@@ -51,6 +51,8 @@ class InOrder:
             return await self._asker.request_permission(request)
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
+        if request.session_id is None:
+            return await self._asker.create_elicitation(request)  # nothing is shown before it
         await self._place(request.request_id).wait()
         with self._taking_back(request.request_id, ()):
             return await self._asker.create_elicitation(request)

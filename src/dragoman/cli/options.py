@@ -107,7 +107,7 @@ def add_offer_options(add: Callable[..., object]) -> None:
         add(
             f"--no-{what}",
             action="store_true",
-            help=f"do not offer {what} of this machine to the agent; it uses its own, if it has any",
+            help=f"do not offer {what} to the agent; it uses its own, if it has any",
         )
 
 

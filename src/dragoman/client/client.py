@@ -19,6 +19,7 @@ from dragoman.client.dialect import Dialect, Welcome
 from dragoman.client.mcp import McpServer
 from dragoman.client.opening import Listener, Openings
 from dragoman.client.options import HostCapabilities, Timeouts
+from dragoman.client.outside import OutsideQuestions
 from dragoman.client.router import Router
 from dragoman.client.session import Session
 from dragoman.errors import (
@@ -30,7 +31,7 @@ from dragoman.errors import (
     SessionGone,
     Unsupported,
 )
-from dragoman.host.elicitation import ElicitationProvider
+from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
 from dragoman.host.files import FilesProvider, LocalFiles
 from dragoman.host.gate import Providers
 from dragoman.host.home import data_directory
@@ -71,7 +72,8 @@ class Client:
         self.capabilities = AgentCapabilities()
         self.protocol_version = 0
         self.auth_methods: list[AuthMethod] = []
-        self._router = Router()
+        self._outside = OutsideQuestions(providers.elicitation, offered=capabilities.elicitation)
+        self._router = Router(self._outside)
         side = _side(agent, proxies)
         self.files_are_here = side == "here"
         offers = _offers(capabilities, policy, name, side)
@@ -213,7 +215,31 @@ class Client:
             raise ValueError(f"there is no sign-in method {method_id!r}; there are: {names}")
         if known[method_id].kind != "agent":
             raise ValueError(f"{method_id!r} is signed in with by running the agent in a terminal")
-        await self.dialect.authenticate(method_id)
+        try:
+            await self.dialect.authenticate(method_id)
+        finally:
+            self._outside.withdraw(None)
+
+    @property
+    def pending(self) -> list[ElicitationRequest]:
+        """What the agent asks outside any session: while it signs in, or opens one. Once a program
+        looks here, such questions wait for `answer_elicitation`."""
+        self.attended = True
+        return list(self._outside.pending.values())
+
+    @property
+    def attended(self) -> bool:
+        """Whether what the agent asks outside any session waits for an answer."""
+        return self._outside.attended
+
+    @attended.setter
+    def attended(self, attended: bool) -> None:
+        self._outside.attended = attended
+
+    async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
+        """Settle one of `pending`. Raises KeyError for one that is unknown or settled, ValueError
+        for one that is accepted without what its form needs."""
+        self._outside.answer(request_id, answer)
 
     async def logout(self) -> None:
         """Sign out. Raises Unsupported where the agent does not offer it."""
@@ -431,8 +457,8 @@ class Client:
 def _offers(
     host: HostCapabilities, policy: Policy, agent: str, side: Side | None
 ) -> HostCapabilities:
-    """What the program wants to offer, but nothing that rules deny altogether. Files and commands of
-    another machine are not ours to offer, nor can a sign-in run there."""
+    """What the program wants to offer, but nothing that rules deny altogether. Files and commands
+    of another machine are not ours to offer, nor can a sign-in run there."""
     offered = msgspec.structs.replace(
         host,
         read_files=host.read_files and policy.could_allow("read", agent=agent, person=True),

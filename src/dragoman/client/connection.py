@@ -95,6 +95,7 @@ class Connection:
             on_request=serving.on_request,
             waits=WAITS,
             tap=self._tap,
+            is_held=self._host.asks_outside,
         )
         return await peer.__aenter__()
 

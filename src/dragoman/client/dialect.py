@@ -70,6 +70,14 @@ class Place(msgspec.Struct, kw_only=True):
     """Told of every event of the session as it happens."""
     quota: OutputQuota | None = None
     """How much of what terminals print is an event; without one, all of it."""
+    request_id: bytes | None = None
+    """That of the call which opens it, while one does."""
+    asked: list[Event] = []
+    """What the agent asked meanwhile, and what was answered."""
+
+    def is_opened_by(self, request_id: bytes) -> None:
+        """What the agent asks about that request, it asks about this place."""
+        self.request_id = request_id
 
 
 OWN_OPTION = "dragoman."
@@ -105,8 +113,14 @@ class Host(Protocol):
     ) -> PermissionAnswer: ...
 
     async def create_elicitation(
-        self, session_id: str | None, request: ElicitationRequest
-    ) -> ElicitationAnswer: ...
+        self, session_id: str | None, request: ElicitationRequest, tied_to: bytes | None = None
+    ) -> ElicitationAnswer:
+        """Without a session it is tied to a request of ours, by its id as JSON."""
+        ...
+
+    def asks_outside(self) -> bool:
+        """Whether a request of ours waits for a person."""
+        ...
 
     async def create_terminal(self, session_id: str, command: TerminalCommand) -> str: ...
 

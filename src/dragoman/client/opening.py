@@ -204,7 +204,7 @@ class Openings:
     ) -> None:
         dialect = self._client.dialect
         call = dialect.load_session if way == "load" else dialect.resume_session
-        with self._explaining():
+        with self._router.opening(place), self._explaining():
             await call(session_id, place, on_opened)
         await self._history_complete(way, session_id)
 
@@ -298,8 +298,9 @@ class Openings:
 
 def _tell(session: Session, answer: Opened) -> None:
     session.log.open()
-    for fact in answer.facts:
-        session.log.record(fact)
+    asked, session.place.asked = session.place.asked, []
+    for event in (*asked, *answer.facts):
+        session.log.record(event)
 
 
 def _check_id(session_id: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.client.dialect import Place
 from dragoman.client.mcp import InProcessServer, McpHandler
+from dragoman.client.outside import OutsideQuestions
 from dragoman.errors import ResourceNotFound
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions import NO_SUBJECT, PermissionAnswer, Subject
@@ -34,7 +35,8 @@ _LEAST_BYTES = 256  # what holding an event costs, however small it came in
 class Router:
     """The `Host` of a dialect: every call goes to the gate of its session."""
 
-    def __init__(self) -> None:
+    def __init__(self, outside: OutsideQuestions) -> None:
+        self.outside = outside
         self._sessions: dict[str, Session] = {}
         self._opening: list[Place] = []
         self._held: list[tuple[str, list[Event], int]] = []
@@ -64,6 +66,7 @@ class Router:
             yield
         finally:
             self._opening.remove(place)
+            self.outside.withdraw(place)
             if not self._opening:
                 self._held.clear()
                 self._held_bytes = 0
@@ -98,6 +101,7 @@ class Router:
         """The user did what an address asked for: tell whoever shows the question."""
         for session in self.sessions():
             session.gate.consent.complete_elicitation(elicitation_id)
+        self.outside.complete(elicitation_id)
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────
 
@@ -127,12 +131,15 @@ class Router:
         return await consent.request_permission(tool_call, options, subject)
 
     async def create_elicitation(
-        self, session_id: str | None, request: ElicitationRequest
+        self, session_id: str | None, request: ElicitationRequest, tied_to: bytes | None = None
     ) -> ElicitationAnswer:
         if session_id is None:
-            # Tied to a request outside any session: there is no thread to show it in.
-            return ElicitationAnswer("decline")
+            places = (place for place in self._opening if place.request_id == tied_to)
+            return await self.outside.ask(request, next(places, None))
         return await self._gate(session_id).create_elicitation(request)
+
+    def asks_outside(self) -> bool:
+        return bool(self.outside.pending)
 
     async def create_terminal(self, session_id: str, command: TerminalCommand) -> str:
         return await self._gate(session_id).create_terminal(command)

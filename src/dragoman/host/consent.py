@@ -403,18 +403,12 @@ class Consent:
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
         """Ask the user something; never answered automatically with anything but a decline."""
-        request = msgspec.structs.replace(request, request_id=self._elicitations.new_id())
-        self._record(
-            e.ElicitationRequested(
-                request.request_id,
-                request.message,
-                request.mode,
-                request.schema,
-                request.url,
-                request.elicitation_id,
-                request.tool_call_id,
-            )
+        request = msgspec.structs.replace(
+            request,
+            request_id=self._elicitations.new_id(),
+            session_id=self._workspace.session_id,
         )
+        self._record(request.as_event())
 
         def settled(answer: ElicitationAnswer) -> ElicitationAnswer:
             self._record(e.ElicitationSettled(request.request_id, answer.action))

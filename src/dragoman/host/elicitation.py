@@ -9,6 +9,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from dragoman.session.events import ElicitationRequested
+
 
 class ElicitationRequest(msgspec.Struct, kw_only=True, frozen=True):
     """`mode` is form, with a `schema`, or url, with a `url`; others are passed on as they are."""
@@ -20,6 +22,19 @@ class ElicitationRequest(msgspec.Struct, kw_only=True, frozen=True):
     url: str | None = None
     elicitation_id: str | None = None
     tool_call_id: str | None = None
+    session_id: str | None = None
+    """None for one that is asked outside any session, while signing in for example."""
+
+    def as_event(self) -> ElicitationRequested:
+        return ElicitationRequested(
+            self.request_id,
+            self.message,
+            self.mode,
+            self.schema,
+            self.url,
+            self.elicitation_id,
+            self.tool_call_id,
+        )
 
 
 class ElicitationAnswer(msgspec.Struct, frozen=True):

@@ -46,12 +46,18 @@ class Running:
 class Agents:
     """Starts agents when a session needs one and ends those that none has used for a while.
 
-    `on_change` is told of the clients that run whenever there is one more or less.
+    `on_change` is told of the clients that run whenever there is one more or less. With `attended`,
+    what agents ask outside sessions waits for an answer.
     """
 
     def __init__(
-        self, launcher: Launcher, on_change: Callable[[Sequence[Client]], None] | None = None
+        self,
+        launcher: Launcher,
+        on_change: Callable[[Sequence[Client]], None] | None = None,
+        *,
+        attended: bool = False,
     ) -> None:
+        self._attended = attended
         self.launcher = launcher
         self._on_change = on_change
         self._running: list[Running] = []
@@ -79,11 +85,17 @@ class Agents:
 
     async def _start(self, agent: str, cwd: str) -> Running:
         client = self.launcher.client(agent, cwd)
+        client.attended = self._attended
         await client.__aenter__()
         running = Running(client, self._changed)
         self._running.append(running)
         self._changed()
         return running
+
+    def clients(self, agent: str) -> list[Client]:
+        """Those of this agent that run."""
+        running = (each.client for each in self._running)
+        return [client for client in running if client.name == agent]
 
     async def leave(self, running: Running, *, spent: bool = False) -> None:
         """A session does not need it any more; of one that is `spent` no other can make use."""

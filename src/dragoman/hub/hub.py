@@ -94,7 +94,7 @@ class Hub:
         self.hosts = Hosts(store, self.owner, home)
         self.news = News()
         self._orphans = None if notes is None else Orphans(notes, self.owner)
-        self._agents = Agents(launcher, self._agents_changed)
+        self._agents = Agents(launcher, self._agents_changed, attended=attended)
         self._opener = Opener(
             store,
             self._agents,
@@ -288,6 +288,10 @@ class Hub:
         """Stop running a session here; it is stored, and can be opened again anywhere."""
         self.lives.put_down(live)
         await self.lives.left(live.id)
+
+    def clients(self, agent: str) -> list[Client]:
+        """The clients of this agent that run here."""
+        return self._agents.clients(agent)
 
     @asynccontextmanager
     async def using(self, agent: str, cwd: str) -> AsyncGenerator[Client]:

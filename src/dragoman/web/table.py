@@ -322,6 +322,20 @@ _AGENTS = (
         summary="Sign out",
     ),
     Route(
+        method="GET",
+        path=f"{_AGENT}/questions",
+        handler=agents.questions,
+        summary="What the agent asks while it signs in or opens a session",
+        answer=of_agents.QuestionList,
+    ),
+    Route(
+        method="POST",
+        path=f"{_AGENT}/questions/{{request_id}}",
+        handler=agents.answer,
+        summary="Answer what the agent asks while it signs in or opens a session",
+        body=asked.ElicitationBody,
+    ),
+    Route(
         method="POST",
         path=f"{_AGENT}/doctor",
         handler=agents.doctor,

@@ -118,7 +118,7 @@ class V1:
             system_prompt=_system_prompt(place),
             meta=place.meta,
         )
-        await self._open("session/new", request, v1.NewSessionResponse, None, on_opened)
+        await self._open("session/new", request, v1.NewSessionResponse, None, place, on_opened)
 
     async def load_session(
         self, session_id: str, place: Place, on_opened: Callable[[Opened], None]
@@ -131,7 +131,9 @@ class V1:
             system_prompt=_system_prompt(place),
             meta=place.meta,
         )
-        await self._open("session/load", request, v1.LoadSessionResponse, session_id, on_opened)
+        await self._open(
+            "session/load", request, v1.LoadSessionResponse, session_id, place, on_opened
+        )
 
     async def resume_session(
         self, session_id: str, place: Place, on_opened: Callable[[Opened], None]
@@ -144,7 +146,9 @@ class V1:
             system_prompt=_system_prompt(place),
             meta=place.meta,
         )
-        await self._open("session/resume", request, v1.ResumeSessionResponse, session_id, on_opened)
+        await self._open(
+            "session/resume", request, v1.ResumeSessionResponse, session_id, place, on_opened
+        )
 
     async def fork_session(
         self, session_id: str, place: Place, on_opened: Callable[[Opened], None]
@@ -157,7 +161,7 @@ class V1:
             system_prompt=_system_prompt(place),
             meta=place.meta,
         )
-        await self._open("session/fork", request, v1.ForkSessionResponse, None, on_opened)
+        await self._open("session/fork", request, v1.ForkSessionResponse, None, place, on_opened)
 
     async def _open(
         self,
@@ -165,6 +169,7 @@ class V1:
         request: msgspec.Struct,
         reply_type: type[Any],
         session_id: str | None,
+        place: Place,
         on_opened: Callable[[Opened], None],
     ) -> None:
         """`on_opened` runs in wire order: before any update that stands behind the reply."""
@@ -177,7 +182,11 @@ class V1:
             on_opened(Opened(known, _facts(reply, data)))
 
         await self._peer.call(
-            method, codec.encode(request), timeout=self._timeouts.initialize, on_reply=on_reply
+            method,
+            codec.encode(request),
+            timeout=self._timeouts.initialize,
+            on_reply=on_reply,
+            on_sent=place.is_opened_by,
         )
 
     # ── sessions the agent keeps ──────────────────────────────────────────────────────────────

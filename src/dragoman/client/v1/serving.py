@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from dragoman.client.dialect import Host
 from dragoman.client.serving import Told, checked, examined, mcp_failure, typed, unreadable
@@ -166,7 +167,8 @@ class Serving:
             elicitation_id=p.elicitation_id,
             tool_call_id=p.tool_call_id,
         )
-        answer = await self._host.create_elicitation(p.session_id, request)
+        tied_to = None if p.request_id is UNSET else msgspec.json.encode(p.request_id)
+        answer = await self._host.create_elicitation(p.session_id, request, tied_to)
         return v1.CreateElicitationResponse(action=answer.action, content=answer.content)
 
     async def create_terminal(self, p: v1.CreateTerminalRequest) -> v1.CreateTerminalResponse:

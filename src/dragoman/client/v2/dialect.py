@@ -101,7 +101,7 @@ class V2:
             system_prompt=outward.system_prompt(place),
             meta=place.meta,
         )
-        await self._open("session/new", request, v2.NewSessionResponse, None, on_opened)
+        await self._open("session/new", request, v2.NewSessionResponse, None, place, on_opened)
 
     async def load_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None:
         await self._resume(session_id, place, v2.ReplayFromStart(), on_opened)
@@ -129,7 +129,7 @@ class V2:
         foreground.reopen()
         try:
             await self._open(
-                "session/resume", request, v2.ResumeSessionResponse, session_id, on_opened
+                "session/resume", request, v2.ResumeSessionResponse, session_id, place, on_opened
             )
         finally:
             foreground.opening = False
@@ -143,7 +143,7 @@ class V2:
             system_prompt=outward.system_prompt(place),
             meta=place.meta,
         )
-        await self._open("session/fork", request, v2.ForkSessionResponse, None, on_opened)
+        await self._open("session/fork", request, v2.ForkSessionResponse, None, place, on_opened)
 
     async def _open(
         self,
@@ -151,6 +151,7 @@ class V2:
         request: msgspec.Struct,
         reply_type: type[Any],
         session_id: str | None,
+        place: Place,
         on_opened: OnOpened,
     ) -> None:
         def on_reply(raw: msgspec.Raw) -> None:
@@ -162,7 +163,11 @@ class V2:
             self._conversations.tell(opened.session_id)
 
         await self._peer.call(
-            method, codec.encode(request), timeout=self._timeouts.initialize, on_reply=on_reply
+            method,
+            codec.encode(request),
+            timeout=self._timeouts.initialize,
+            on_reply=on_reply,
+            on_sent=place.is_opened_by,
         )
 
     # ── sessions the agent keeps ──────────────────────────────────────────────────────────────

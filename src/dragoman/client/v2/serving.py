@@ -196,7 +196,8 @@ class Serving:
             elicitation_id=p.elicitation_id,
             tool_call_id=p.tool_call_id,
         )
-        answer = await self._host.create_elicitation(p.session_id, request)
+        tied_to = None if p.request_id is None else msgspec.json.encode(p.request_id)
+        answer = await self._host.create_elicitation(p.session_id, request, tied_to)
         return v2.CreateElicitationResponse(action=answer.action, content=answer.content)
 
     async def mcp_message(self, p: v2.MessageMcpRequest) -> v2.MessageMcpResponse:

@@ -12,6 +12,7 @@ from dragoman.agents.known import UnknownAgent
 from dragoman.agents.listing import list_agents
 from dragoman.client.capabilities import AuthMethod
 from dragoman.errors import Unsupported
+from dragoman.host.elicitation import ElicitationAnswer
 from dragoman.store.records import SessionFilter
 from dragoman.transport.stdio import AgentCommand
 from dragoman.web.api.sessions import summary, summary_of
@@ -26,6 +27,8 @@ from dragoman.web.shapes.agents import (
     AuthBody,
     DoctorReport,
     ImportBody,
+    Question,
+    QuestionList,
     RuleList,
     RuleShape,
     SignIn,
@@ -33,6 +36,7 @@ from dragoman.web.shapes.agents import (
 )
 from dragoman.web.shapes.base import IdQuery, utc
 from dragoman.web.shapes.sessions import Summary
+from dragoman.web.shapes.steering import ElicitationBody
 
 _DOCTOR_SECONDS = 30.0
 _MANY = 10_000
@@ -126,6 +130,31 @@ def _command(server: Server, name: str) -> AgentCommand | None:
 async def sign_out(server: Server, name: str) -> None:
     async with server.hub.using(name, server.cwd) as client:
         await client.logout()
+
+
+async def questions(server: Server, name: str) -> QuestionList:
+    """Nobody is started for this: only an agent that runs can ask."""
+    asked = [each for client in server.hub.clients(name) for each in client.pending]
+    return QuestionList(
+        questions=[
+            Question(
+                id=each.request_id,
+                message=each.message,
+                mode=each.mode,
+                schema=each.schema,
+                url=each.url,
+            )
+            for each in asked
+        ]
+    )
+
+
+async def answer(server: Server, name: str, request_id: str, body: ElicitationBody) -> None:
+    for client in server.hub.clients(name):
+        if any(each.request_id == request_id for each in client.pending):
+            answered = ElicitationAnswer(body.action, body.content)
+            return await client.answer_elicitation(request_id, answered)
+    raise Failure(404, "unknown_request", f"the agent does not ask {request_id}, or not any more")
 
 
 async def doctor(server: Server, name: str) -> DoctorReport:

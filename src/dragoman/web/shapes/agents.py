@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -64,6 +65,20 @@ class SignIns(Shape):
     methods: list[SignIn]
     signed_in: bool
     can_logout: bool
+
+
+class Question(Shape):
+    """What an agent asks outside any session: a form (`schema`), or an address to visit (`url`)."""
+
+    id: str
+    message: str
+    mode: str
+    schema: dict[str, Any] | None
+    url: str | None
+
+
+class QuestionList(Shape):
+    questions: list[Question]
 
 
 class DoctorReport(Report):
