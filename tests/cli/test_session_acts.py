@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -187,3 +188,21 @@ def test_what_was_changed_since_is_undone_by_force_alone(user: Dragoman) -> None
     assert file.read_text() == "mine"
     assert user("sessions", "revert", "fix", "--force").lines == [str(file)]
     assert not file.exists()
+
+
+# ── of an agent without a name ────────────────────────────────────────────────────────────────
+
+
+def test_a_session_of_a_command_is_forked_and_deleted_with_it(dragoman: Dragoman) -> None:
+    command = dragoman.agent("remembering", "memory.py")
+    assert dragoman("--agent-command", command, "--session", "fix", "hello").code == 0
+    for words in (("fork", "fix"), ("delete", "fix")):
+        refused(dragoman("sessions", *words), "not in the settings", "give --agent-command")
+    other = dragoman.agent("remembering", "memory.py").replace(sys.executable, "/bin/other")
+    refused(dragoman("sessions", "fork", "fix", "--agent-command", other), "not of other")
+    forked = dragoman("sessions", "fork", "fix", "--agent-command", command)
+    assert (forked.code, forked.err) == (0, "")
+    answer = dragoman("--agent-command", command, "--resume", forked.out.strip(), "again")
+    assert "2. again" in answer.out
+    assert dragoman("sessions", "delete", "fix", "--agent-command", command).code == 0
+    assert "hello" not in dragoman("sessions", "show", "fix").out

@@ -48,6 +48,16 @@ async def test_a_session_that_only_the_agent_knows_is_imported_once(tmp_path: Pa
         assert await web.refused("POST", path, nothing) == (404, "unknown_session")
 
 
+async def test_an_imported_session_has_the_title_of_the_agent_s_list(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("hello")])
+    known = agent.new_session(str(tmp_path), [])
+    known.title = "Parser, second try"
+    async with served(tmp_path, {"scripted": agent}) as web:
+        body = {"sessionId": known.id, "cwd": str(tmp_path)}
+        taken = await web.call("POST", "/api/agents/scripted/sessions", body)
+        assert taken["title"] == "Parser, second try"
+
+
 async def test_an_agent_that_lists_nothing_says_so(tmp_path: Path) -> None:
     agent = ScriptedAgent(capabilities=v1.AgentCapabilities())
     async with served(tmp_path, {"scripted": agent}) as web:

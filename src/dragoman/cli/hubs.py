@@ -7,7 +7,9 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
-from dragoman.agents.settings import load_settings
+import msgspec
+
+from dragoman.agents.settings import Settings, load_settings
 from dragoman.errors import DragomanError
 from dragoman.host.home import data_directory, running_directory
 from dragoman.host.rulebook import Policy
@@ -21,14 +23,19 @@ from dragoman.store.records import SessionRecord
 
 
 @asynccontextmanager
-async def opened_hub(settings: str | None = None) -> AsyncGenerator[Hub]:
+async def opened_hub(
+    settings: str | None = None, agent_command: str | None = None
+) -> AsyncGenerator[Hub]:
     """A hub that asks nobody: what an agent wants is decided by the stored rules.
 
-    What owners that were killed left behind is put right first. Raises StoreError.
+    With an `agent_command` it also starts that agent, by the name it has in a run. What owners that
+    were killed left behind is put right first. Raises StoreError.
     """
     store = await open_default()
     try:
-        launcher = SettingsLauncher(lambda: load_settings(settings), Policy(stored=store.rules))
+        launcher = SettingsLauncher(
+            lambda: _settings(settings, agent_command), Policy(stored=store.rules)
+        )
         home = home_of(store, data_directory())
         async with Hub(
             store, launcher, attended=False, notes=running_directory(), home=home
@@ -38,6 +45,16 @@ async def opened_hub(settings: str | None = None) -> AsyncGenerator[Hub]:
             yield hub
     finally:
         await store.aclose()
+
+
+def _settings(path: str | None, agent_command: str | None) -> Settings:
+    settings = load_settings(path)
+    if agent_command is None:
+        return settings
+    from dragoman.cli.setup import from_command
+
+    agent = from_command(agent_command)
+    return msgspec.structs.replace(settings, agents={agent.name: agent})
 
 
 @asynccontextmanager

@@ -7,9 +7,10 @@ import asyncio
 import time
 from typing import Any
 
+from dragoman.agents.known import UnknownAgent
 from dragoman.cli.guard import UsageError
 from dragoman.cli.hubs import meant, opened_hub, opened_store
-from dragoman.cli.setup import folder
+from dragoman.cli.setup import folder, from_command
 from dragoman.errors import (
     CommandRefused,
     DragomanError,
@@ -30,8 +31,9 @@ def run(options: argparse.Namespace) -> int:
 
 async def _fork(options: argparse.Namespace) -> None:
     cwd = None if options.cwd is None else folder("--cwd", options.cwd)
-    async with opened_hub(options.settings) as hub:
+    async with opened_hub(options.settings, options.agent_command) as hub:
         record = await meant(hub.store, options)
+        _check_agent(record, options)
         if cwd is not None and record.cwd and cwd != record.cwd:
             raise UsageError(f"session {record.id} is one of {record.cwd}, not of --cwd {cwd}")
         if hub.hosts.has(record):
@@ -43,10 +45,23 @@ async def _fork(options: argparse.Namespace) -> None:
 async def _forked(hub: Hub, session_id: str, name: str | None, cwd: str | None) -> str:
     try:
         return (await hub.fork(session_id, name=name, cwd=cwd)).id
+    except UnknownAgent as error:
+        raise UsageError(f"the agent of session {session_id} {_hint(error)}") from error
     except CommandRefused as error:
         if error.code != "no_workspace":
             raise
         raise UsageError(f"{error}: --cwd DIR gives the fork one") from error
+
+
+def _check_agent(record: SessionRecord, options: argparse.Namespace) -> None:
+    """Another agent would not know the session. Raises UsageError."""
+    command = options.agent_command
+    if command is not None and (name := from_command(command).name) != record.agent:
+        raise UsageError(f"session {record.id} is one of {record.agent}, not of {name}")
+
+
+def _hint(error: UnknownAgent) -> str:
+    return f"is {error.name}, which is not in the settings: add it there, or give --agent-command"
 
 
 async def _close(options: argparse.Namespace) -> None:
@@ -75,12 +90,14 @@ async def _archive(options: argparse.Namespace) -> None:
 async def _delete(options: argparse.Namespace) -> None:
     if bool(options.session) == (options.older_than is not None):
         raise UsageError("name the sessions to delete, or say --older-than DAYS")
-    async with opened_hub(options.settings) as hub:
+    async with opened_hub(options.settings, options.agent_command) as hub:
         if options.older_than is not None:
             await _delete_old(hub, options.older_than)
             return
         # All of them are looked up first: with a name that is wrong nothing is deleted.
         records = [await find_session(hub.store, word) for word in options.session]
+        for record in records:
+            _check_agent(record, options)
         for record in records:
             await _delete_one(hub, record, local=options.local)
 
@@ -93,6 +110,9 @@ async def _delete_one(hub: Hub, record: SessionRecord, *, local: bool) -> None:
         raise DragomanError(f"{error}; {hint}") from error
     except (SessionError, StoreError):
         raise
+    except UnknownAgent as error:
+        sentence = f"the agent of session {record.id} {_hint(error)}"
+        raise UsageError(f"{sentence}; --local deletes it here alone") from error
     except DragomanError as error:  # the agent is not there, or does not want to
         sentence = f"{record.agent} does not forget session {record.id}: {error}"
         raise DragomanError(f"{sentence}; --local deletes it here alone") from error

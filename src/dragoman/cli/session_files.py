@@ -6,22 +6,18 @@ import argparse
 import asyncio
 import os
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import BinaryIO
 
 from dragoman.cli.guard import UsageError
 from dragoman.cli.hubs import meant, opened_hub, opened_store
 from dragoman.cli.setup import folder
-from dragoman.errors import DragomanError
 from dragoman.host.home import data_directory
-from dragoman.hub.live import Live
 from dragoman.hub.owner import this_process
 from dragoman.safe_text import reveal
-from dragoman.session.events import InfoChanged
 from dragoman.store.archive import Archive, exported, import_session, read_archive
 from dragoman.store.records import SessionFilter
 
-_TITLE_SECONDS = 5.0
 """A list may have many pages."""
 
 
@@ -86,19 +82,8 @@ async def _adopt(options: argparse.Namespace, cwd: str) -> None:
         if known := await hub.store.sessions(wanted):
             raise UsageError(f"{options.what} is recorded already, as {known[0].id}")
         live = await hub.adopt(options.agent, options.what, cwd)
-        if not live.state.title and (title := await _listed_title(live)):
-            live.session.log.record(InfoChanged(title))
+        await live.take_title()
         print(live.id)
-
-
-async def _listed_title(live: Live) -> str | None:
-    """What the agent calls a session in its list: some say it nowhere else."""
-    with suppress(DragomanError, TimeoutError):  # it is only a title
-        async with asyncio.timeout(_TITLE_SECONDS):
-            async for info in live.running.client.list_sessions():
-                if info.id == live.session.id:
-                    return info.title
-    return None
 
 
 def _recover(*, force: bool) -> None:

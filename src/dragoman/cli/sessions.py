@@ -128,6 +128,14 @@ def _add_files(actions: Actions) -> None:
     recover.add_argument("--force", action="store_true", help="also one that is in order")
 
 
+def _add_agent_command(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--agent-command",
+        metavar="'CMD ARGS'",
+        help="how to start its agent, for a session that was begun with --agent-command",
+    )
+
+
 def _add_acts(actions: Actions) -> None:
     fork = actions.add("fork", "make a new session that remembers another; its id is printed")
     _add_session(fork)
@@ -136,6 +144,7 @@ def _add_acts(actions: Actions) -> None:
         "--cwd", metavar="DIR", help="its workspace, where an imported session has none"
     )
     _add_settings(fork)
+    _add_agent_command(fork)
     close = actions.add("close", "end a session, on the agent's side too; its record stays")
     _add_session(close)
     _add_settings(close)
@@ -149,6 +158,7 @@ def _add_acts(actions: Actions) -> None:
         help="instead: all that nothing has happened in for so long; the agent is not asked",
     )
     _add_settings(delete)
+    _add_agent_command(delete)
     rename = actions.add("rename", "give a session another title")
     _add_session(rename)
     rename.add_argument("title", metavar="TITLE", help="the title")

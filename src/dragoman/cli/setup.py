@@ -80,7 +80,7 @@ def _on_side(agent: AgentSettings, files: Side) -> AgentSettings:
 def _choose(options: argparse.Namespace) -> Choice:
     if options.agent_command is not None:
         settings = load_settings(options.settings) if options.settings else Settings()
-        return Choice(_from_command(options.agent_command), settings)
+        return Choice(from_command(options.agent_command), settings)
     settings = load_settings(options.settings)
     name = options.agent if options.agent is not None else next(iter(settings.agents), "demo")
     if name in settings.agents:
@@ -95,7 +95,8 @@ def _choose(options: argparse.Namespace) -> Choice:
     return Choice(AgentSettings(name=name, command=known_command(name)), settings, known)
 
 
-def _from_command(line: str) -> AgentSettings:
+def from_command(line: str) -> AgentSettings:
+    """The agent of `--agent-command`, by the name it gets. Raises UsageError."""
     target = _target("--agent-command", line)
     if isinstance(target, RemoteAgent):
         return AgentSettings(name=target.name, url=target.url)

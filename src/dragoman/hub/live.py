@@ -41,6 +41,7 @@ from dragoman.store.records import SessionChange
 logger = logging.getLogger("dragoman.hub")
 
 _CLOSE_SECONDS = 5.0
+_TITLE_SECONDS = 5.0
 """How long an agent may take to close a session whose turn it did not stop."""
 
 
@@ -319,6 +320,17 @@ class Live:
             if turn.id == queue_id:
                 return turn
         raise KeyError(queue_id)
+
+    async def take_title(self) -> None:
+        """What the agent calls the session in its list: some say it nowhere else."""
+        if self.state.title:
+            return
+        with suppress(DragomanError, TimeoutError):  # it is only a title
+            async with asyncio.timeout(_TITLE_SECONDS):
+                async for info in self.running.client.list_sessions():
+                    if info.id == self.session.id and info.title:
+                        self.session.log.record(e.InfoChanged(info.title))
+                        return
 
     async def _rename(self, title: str) -> None:
         self.record.title, self.record.renamed = title, True

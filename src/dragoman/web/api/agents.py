@@ -78,7 +78,9 @@ async def import_session(server: Server, name: str, body: ImportBody) -> Summary
     if body.cwd is None and not await _is_known(server, cwd):
         sentence = f"the agent says that it ran in {cwd}; name the folder to go on in as `cwd`"
         raise Failure(409, "no_workspace", sentence, {"cwd": cwd})
-    return await summary_of(server, await server.hub.adopt(name, body.session_id, folder(cwd)))
+    live = await server.hub.adopt(name, body.session_id, folder(cwd))
+    await live.take_title()
+    return await summary_of(server, live)
 
 
 async def _is_known(server: Server, cwd: str) -> bool:
