@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.clients import gathered, next_of, until
+from support.clients import gathered, next_of, opened, until
 from support.peers import settled, soon
-from support.raw_agent import Json
+from support.raw_agent import Json, RawAgent
 from support.scene import CANCELLED, ENDED, OPTIONS, Scene, question, scene, selected
 
 from dragoman import Policy, Rule
@@ -408,7 +408,6 @@ async def test_yolo_answers_with_the_option_for_once(tmp_path: Path) -> None:
 
 QUESTIONS = [
     [("a", "allow_once"), ("b", "allow_once"), ("no", "reject_once")],
-    [("once", "allow_once"), ("session", "allow_always"), ("ever", "allow_always")],
     [("x", "allow_once"), ("x", "reject_once")],
     [("yes", "allow_once"), ("plan", "edit_the_plan")],
 ]
@@ -423,6 +422,14 @@ async def test_options_that_differ_in_more_than_yes_and_no_are_never_picked_auto
         asking = s.ask_permission(question(options))
         await s.answer(options[0][0])
         assert (await soon(asking))["result"] == selected(options[0][0])
+
+
+async def test_yes_once_is_narrower_than_any_yes_for_longer(tmp_path: Path) -> None:
+    offered = [("ever", "allow_always"), ("session", "allow_always"), ("once", "allow_once")]
+    async with scene(tmp_path, policy=Policy(yolo=True)) as s:
+        await s.begin()
+        asking = s.ask_permission(question(offered))
+        assert (await soon(asking))["result"] == selected("once")
 
 
 async def test_an_id_that_means_yes_and_no_is_no_yes(tmp_path: Path) -> None:
@@ -444,6 +451,45 @@ async def test_a_question_about_the_mode_goes_to_a_person_even_under_yolo(tmp_pa
         asking = s.ask_permission(question(kind="switch_mode"))
         await s.answer("no")
         assert (await soon(asking))["result"] == selected("no")
+
+
+OPENHANDS = {"agentInfo": {"name": "OpenHands CLI ACP Agent", "version": "1"}}
+TWO_WAYS = [
+    {"optionId": "yes", "name": "Yes, proceed", "kind": "allow_once"},
+    {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+    {"optionId": "risky", "name": "Auto-confirm low risk", "kind": "allow_once"},
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "welcome", "chosen"),
+    [
+        ({"kind": "execute", "rawInput": {"command": "make"}}, None, "yes"),
+        ({"kind": "edit", "locations": [{"path": "x.py"}]}, None, "yes"),
+        ({"kind": "other", "title": "Which colour?"}, None, None),
+        ({"rawInput": {"question": "Which?", "options": ["src/a.py", "src/b.py"]}}, None, None),
+        ({"kind": "other", "title": "Confirm Agent Actions"}, None, None),
+        ({"kind": "other", "title": "Confirm Agent Actions"}, OPENHANDS, "yes"),
+        ({"kind": "other", "title": "Which colour?"}, OPENHANDS, None),
+    ],
+)
+async def test_of_two_ways_to_say_yes_to_an_action_the_first_is_taken(
+    tmp_path: Path, call: Json, welcome: Json | None, chosen: str | None
+) -> None:
+    """Without an action it is a question, for a person."""
+    agent = RawAgent(welcome=welcome)
+    async with opened(agent, tmp_path, policy=Policy(yolo=True)) as (_, session):
+        session.prompt("go")
+        await agent.expect("session/prompt")
+        tool_call = {"toolCallId": "t", **call}
+        params = {"sessionId": "s1", "toolCall": tool_call, "options": TWO_WAYS}
+        asking = asyncio.create_task(agent.ask("session/request_permission", params))
+        if chosen is None:
+            await until(lambda: session.state.pending)
+            await session.answer(next(iter(session.state.pending)), "no")
+            chosen = "no"
+        answer = await soon(asking)
+        assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": chosen}
 
 
 async def test_only_always_on_offer_is_asked_even_under_yolo(tmp_path: Path) -> None:

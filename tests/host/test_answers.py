@@ -51,23 +51,39 @@ def test_a_refusal_prefers_once_and_takes_what_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "offered",
+    ("offered", "names_action"),
     [
-        options("allow_once", "allow_once", "reject_once"),
-        options("allow_always", "allow_always", "allow_once"),
-        options("allow_once", "maybe", "reject_once"),
-        [Option("x", "Yes", "allow_once"), Option("x", "No", "reject_once")],
+        (options("allow_once", "allow_once", "reject_once"), False),
+        (options("allow_once", "maybe", "reject_once"), True),
+        ([Option("x", "Yes", "allow_once"), Option("x", "No", "reject_once")], True),
     ],
 )
-def test_a_question_is_never_answered_with_an_allow(offered: list[Option]) -> None:
-    assert is_question(offered)
-    assert choose_option(offered, "allow") is None
-    assert choose_option(offered, "allow", always=True) is None
+def test_a_question_is_never_answered_with_an_allow(
+    offered: list[Option], names_action: bool
+) -> None:
+    assert is_question(offered, names_action=names_action)
+    assert choose_option(offered, "allow", names_action=names_action) is None
+    assert choose_option(offered, "allow", always=True, names_action=names_action) is None
+
+
+@pytest.mark.parametrize(
+    ("offered", "names_action", "narrowest"),
+    [
+        (options("allow_once", "allow_once", "reject_once"), True, "id-0"),
+        (options("allow_always", "allow_always", "allow_once"), False, "id-2"),
+        (options("allow_once", "reject_once", "allow_always", "allow_once"), True, "id-0"),
+    ],
+)
+def test_an_allow_picks_the_narrowest_yes(
+    offered: list[Option], names_action: bool, narrowest: str
+) -> None:
+    assert not is_question(offered, names_action=names_action)
+    assert choose_option(offered, "allow", names_action=names_action) == narrowest
 
 
 def test_yes_and_no_for_once_and_always_is_no_question() -> None:
-    assert not is_question(ALL_FOUR)
-    assert not is_question([])
+    assert not is_question(ALL_FOUR, names_action=False)
+    assert not is_question([], names_action=False)
 
 
 def test_names_never_decide() -> None:

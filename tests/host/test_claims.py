@@ -83,6 +83,7 @@ def test_a_read_of_only_inside_paths_is_read(kind: str) -> None:
         cwd="/ws",
         roots=("/ws", "/more"),
         claimed=True,
+        action=True,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.host.answers import Answer, NoRule
-from dragoman.host.matching import Rule
+from dragoman.host.matching import Rule, Scope
 from dragoman.host.wording import with_consequences
 from dragoman.session.facts import PermissionOption
 
@@ -13,14 +13,17 @@ GOOSE = [
 ]
 
 
-def make(answer: Answer) -> Rule:
-    return Rule(effect=answer, operation="execute", argv=("make",), scope="project", project="/ws")
+def make(answer: Answer, scope: Scope) -> Rule:
+    return Rule(effect=answer, operation="execute", argv=("make",), scope=scope, project="/ws")
 
 
 def consequences(
     options: list[PermissionOption], why: NoRule | None = None, *, claimed: bool = True
 ) -> dict[str, str | None]:
-    told = with_consequences(options, make if why is None else lambda _: why, claimed=claimed)
+    def made(answer: Answer, scope: Scope) -> Rule | NoRule:
+        return why or make(answer, scope)
+
+    told = with_consequences(options, made, claimed=claimed, names_action=False)
     assert [each.id for each in told] == [each.id for each in options]
     return {option.kind: option.consequence for option in told}
 

@@ -12,12 +12,17 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
 
     missing_file: Literal["error", "empty"] = "error"
     """What reading a file that is not there answers: an error, or an empty text."""
+    permission_titles: tuple[str, ...] = ()
+    """The titles of requests that are for permission although they name no action, so that rules
+    may answer them."""
 
 
 _BY_AGENT_NAME = {
     # Reads a file before it creates it and gives up on any error, whatever its code.
     "gemini-cli": Quirks(missing_file="empty"),
     "gemini": Quirks(missing_file="empty"),
+    # Asks for all pending actions at once and names none of them, with two ways to say yes once.
+    "openhands cli acp agent": Quirks(permission_titles=("Confirm Agent Actions",)),
 }
 
 

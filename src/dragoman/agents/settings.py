@@ -199,7 +199,9 @@ class _Reader:
         if value is None:
             return None
         try:
-            return msgspec.convert(self._object(value, place, {"missing_file"}), Quirks)
+            return msgspec.convert(
+                self._object(value, place, {"missing_file", "permission_titles"}), Quirks
+            )
         except msgspec.ValidationError as error:
             raise ConfigError(self._file, place, f"known quirks ({error})") from error
 

@@ -265,6 +265,7 @@ class Openings:
 
     def _gate(self, session_id: str, place: Place, log: SessionLog) -> Gate:
         workspace = found(Workspace(session_id, place.cwd, tuple(place.additional_directories)))
+        quirks = self._quirks or quirks_for(self._client.agent_info.name)
         consent = Consent(
             workspace,
             agent=self._client.name,
@@ -273,8 +274,8 @@ class Openings:
             elicitation=self._providers.elicitation,
             state=log.state,
             record=log.record_work,
+            permission_titles=frozenset(quirks.permission_titles),
         )
-        quirks = self._quirks or quirks_for(self._client.agent_info.name)
         return Gate(
             workspace,
             agent=self._client.name,

@@ -54,6 +54,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     tool: str | None = None
     names: tuple[str, ...] = ()
     claimed: bool = False
+    action: bool = False
+    """The claim names what would be done: a command, a change, a path, an address or a tool."""
     question: bool = False
     complete: bool = True
 

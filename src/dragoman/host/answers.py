@@ -41,26 +41,30 @@ _ALLOWING = ("allow_once", "allow_always")
 _REFUSING = ("reject_once", "reject_always")
 
 
-def is_question(options: Sequence[Option]) -> bool:
+def is_question(options: Sequence[Option], *, names_action: bool) -> bool:
     """Whether the options differ in more than yes and no, so that only a person can choose.
 
-    An unknown kind and an id used twice leave open what would be chosen: they count too.
+    Several ways to say yes once are one yes where the request names an action: the first is the
+    plain one, the others change a mode as well. An unknown kind and an id used twice leave open
+    what would be chosen.
     """
     kinds = Counter(option.kind for option in options)
     ids = Counter(option.id for option in options)
     unclear = any(kind not in _ALLOWING + _REFUSING for kind in kinds) or len(ids) < len(options)
-    return unclear or any(kinds[kind] > 1 for kind in _ALLOWING)
+    return unclear or (kinds["allow_once"] > 1 and not names_action)
 
 
-def choose_option(options: Sequence[Option], effect: Effect, *, always: bool = False) -> str | None:
-    """The id of the option that says this, None where no option does.
+def choose_option(
+    options: Sequence[Option], effect: Effect, *, always: bool = False, names_action: bool = False
+) -> str | None:
+    """The id of the narrowest option that says this, None where no option does.
 
     To allow, None means that a person has to choose; to refuse, that only `cancelled` is left.
     An allow is for once, unless the person said always.
     """
     if effect == "deny":
         return _first(options, _REFUSING[::-1] if always else _REFUSING)
-    if effect == "ask" or is_question(options):
+    if effect == "ask" or is_question(options, names_action=names_action):
         return None
     return _first(options, _ALLOWING[::-1] if always else _ALLOWING[:1])
 

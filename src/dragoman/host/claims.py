@@ -70,6 +70,10 @@ def read_claim(
         tool=tools[0] if tools else None,
         names=tools if name is None else (*tools, name),
         claimed=True,
+        # Texts that only look like paths do not count: the choices of a question may.
+        action=writes
+        or kind == "fetch"
+        or bool(found.commands or found.hosts or tools or found.paths or locations),
         question=kind in _ASKING or names.too_many,
         complete=found.complete and names.complete and len(tools) < 2,
     )

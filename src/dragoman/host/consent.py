@@ -110,6 +110,7 @@ class Consent:
         elicitation: ElicitationProvider | None,
         state: SessionState,
         record: Callable[[e.Event], None],
+        permission_titles: frozenset[str] = frozenset(),
     ) -> None:
         self.turn: Audience | None = None
         self.grants = Grants()
@@ -120,6 +121,7 @@ class Consent:
         self._workspace = workspace
         self._agent = agent
         self._policy = policy
+        self._permission_titles = permission_titles
         self._asker = permissions
         self._elicitation = elicitation
         self._state = state
@@ -192,7 +194,9 @@ class Consent:
             access, title, tuple(options), decision, call_id, content, subject.explanation
         )
         if decision.effect != "ask":
-            option_id = choose_option(plain_options(options), decision.effect)
+            option_id = choose_option(
+                plain_options(options), decision.effect, names_action=access.action
+            )
             if option_id is not None or decision.effect == "deny":
                 return self._decided(request, decision, option_id)
         if self.look is not None and content:
@@ -205,7 +209,10 @@ class Consent:
     ) -> Access:
         # An agent chooses how much there is to read and to look up.
         access = await self._lane.run(self._reading(call, subject))
-        if _is_understood(call, subject) and not is_question(plain_options(options)):
+        if call is not None and call.title in self._permission_titles:
+            access = msgspec.structs.replace(access, action=True)
+        plain = plain_options(options)
+        if _is_understood(call, subject) and not is_question(plain, names_action=access.action):
             return access
         return msgspec.structs.replace(access, question=True)
 
@@ -274,7 +281,9 @@ class Consent:
             session_id=self._workspace.session_id,
             agent=self._agent,
             operation=access.operation,
-            options=with_consequences(options, rule, claimed=access.claimed),
+            options=with_consequences(
+                options, rule, claimed=access.claimed, names_action=access.action
+            ),
             title=title,
             paths=access.paths,
             argv=None if argv is None else tuple(argv),
@@ -333,7 +342,8 @@ class Consent:
         effect = effect_of({option.kind for option in chosen})
         if settlement.how == CHOSEN and not self._remember(chosen, access, decision):
             # The agent must not remember what we do not.
-            option_id = choose_option(plain_options(request.options), "allow") or option_id
+            plain = plain_options(request.options)
+            option_id = choose_option(plain, "allow", names_action=access.action) or option_id
         if effect == "allow" and access.claimed:
             self.grants.add(access, self._diffs(request))
         decided = facts.Decision(effect, reason)

@@ -94,12 +94,13 @@ def with_consequences(
     always: Callable[[Answer, Scope], Rule | NoRule],
     *,
     claimed: bool,
+    names_action: bool,
 ) -> tuple[PermissionOption, ...]:
     """The options, each one for always with what it leads to; `always` makes the rule of an answer.
 
     What is `claimed` is answered to the agent, which may keep an answer for always by itself.
     """
-    once = choose_option(plain_options(options), "allow")
+    once = choose_option(plain_options(options), "allow", names_action=names_action)
 
     def told(option: PermissionOption, answer: Answer) -> PermissionOption:
         rule = always(answer, scope_of([option]))
