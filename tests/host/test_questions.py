@@ -9,7 +9,7 @@ from dragoman.host.questions import Questions
 
 
 def questions() -> Questions[str, str]:
-    return Questions("q-", withdrawn="withdrawn", failed="failed")
+    return Questions("q-", withdrawn="withdrawn", failed=lambda error: "failed")
 
 
 async def slowly(answer: str | Exception) -> str:

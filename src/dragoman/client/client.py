@@ -127,10 +127,16 @@ class Client:
         the agent agreed to.
         `proxies` stand between us and the agent, the first being the nearest to us. Raises
         ValueError for one at an address that is not a WebSocket's, UnknownAgent for a name that is
-        none, and TypeError for what is no agent.
+        none, and TypeError for what is no agent, or a provider that lacks a method.
         Entering the client starts the agent and shakes hands: that raises StartError,
         ConnectionLost, CallTimeout, RemoteError or VersionMismatch.
         """
+        _check_providers(
+            files=(files, FilesProvider),
+            terminals=(terminals, TerminalsProvider),
+            permissions=(permissions, PermissionsProvider),
+            elicitation=(elicitation, ElicitationProvider),
+        )
         return cls(
             _called(_found(agent), name or name_of(agent)),
             name=name or name_of(agent),
@@ -470,6 +476,18 @@ def _offers(
     return msgspec.structs.replace(
         offered, read_files=False, write_files=False, terminals=False, terminal_sign_in=False
     )
+
+
+def _check_providers(**given: tuple[object, type]) -> None:
+    """Raises TypeError now rather than when the agent first needs what is not there."""
+    for name, (provider, protocol) in given.items():
+        methods = [method for method in vars(protocol) if not method.startswith("_")]
+        lacking = [each for each in methods if not callable(getattr(provider, each, None))]
+        if provider is not None and lacking:
+            raise TypeError(
+                f"{name}= takes a {protocol.__module__}.{protocol.__name__}: "
+                f"{type(provider).__name__} has no {' and no '.join(lacking)}"
+            )
 
 
 def _side(

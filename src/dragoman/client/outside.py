@@ -33,7 +33,7 @@ class OutsideQuestions:
         self._questions: Questions[ElicitationAnswer, ElicitationAnswer] = Questions(
             "elicitation-",
             withdrawn=ElicitationAnswer("cancel"),
-            failed=ElicitationAnswer("cancel"),
+            failed=lambda error: ElicitationAnswer("cancel"),
         )
 
     async def ask(self, request: ElicitationRequest, place: Place | None) -> ElicitationAnswer:

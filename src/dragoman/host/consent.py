@@ -52,6 +52,7 @@ from dragoman.host.rulebook import Policy
 from dragoman.host.wording import (
     OUR_OPTIONS,
     answered,
+    blame,
     decided,
     decision_words,
     effect_of,
@@ -130,12 +131,12 @@ class Consent:
         self._permissions: Questions[Settlement, PermissionAnswer] = Questions(
             "permission-",
             withdrawn=Settlement(CANCELLED, "the request was withdrawn"),
-            failed=Settlement(REFUSED, "the permissions provider failed"),
+            failed=lambda error: Settlement(REFUSED, blame("permissions", error)),
         )
         self._elicitations: Questions[ElicitationAnswer, ElicitationAnswer] = Questions(
             "elicitation-",
             withdrawn=ElicitationAnswer("cancel"),
-            failed=ElicitationAnswer("cancel"),
+            failed=self._elicitation_failed,
         )
 
     # ── what we are about to do ourselves ─────────────────────────────────────────────────────
@@ -410,6 +411,10 @@ class Consent:
         )
 
     # ── elicitation ───────────────────────────────────────────────────────────────────────────
+
+    def _elicitation_failed(self, error: BaseException) -> ElicitationAnswer:
+        self._record(e.Notice(blame("elicitation", error), "error", source="client"))
+        return ElicitationAnswer("cancel")
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
         """Ask the user something; never answered automatically with anything but a decline."""

@@ -6,14 +6,17 @@ executed by the providers, recorded as events.
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 import msgspec
 
 from dragoman.errors import (
+    DragomanError,
     InternalError,
     MethodNotFound,
     RemoteError,
@@ -37,11 +40,14 @@ from dragoman.host.terminals import (
     TerminalSnapshot,
     TerminalsProvider,
 )
+from dragoman.host.wording import blame
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
 from dragoman.session.content import Diff
 from dragoman.session.facts import Decision
 from dragoman.session.state import SessionState
+
+logger = logging.getLogger("dragoman.host")
 
 MOST_ASKED = 5
 """Questions about one write, where the file is another each time."""
@@ -96,9 +102,10 @@ class Gate:
         # What was allowed outside the roots is opened beneath its own folder.
         workspace = self._widened(os.path.dirname(real), outside=access.place == "outside")
         try:
-            return await self._providers.files.read_text_file(
-                workspace, real, line=line, limit=limit
-            )
+            with self._blaming("files"):
+                return await self._providers.files.read_text_file(
+                    workspace, real, line=line, limit=limit
+                )
         except ResourceNotFound:
             if self._missing_file == "empty":
                 return ""
@@ -140,14 +147,16 @@ class Gate:
         files, turn = self._providers.files, self.consent.turn
         if isinstance(files, LocalFiles):
             files.changes(self.workspace).turn = None if turn is None else turn.id
-            await files.write_text_file(
-                self.workspace, path, content, written=written, expected=expected
-            )
+            with self._blaming("files"):
+                await files.write_text_file(
+                    self.workspace, path, content, written=written, expected=expected
+                )
             return
         found = await self._found(path)
         if expected not in (None, found):
             raise Changed
-        await files.write_text_file(self.workspace, path, content)
+        with self._blaming("files"):
+            await files.write_text_file(self.workspace, path, content)
         written(found.text, created=found.text is None and not found.unseen)
 
     async def _current(self, path: str) -> tuple[str | None, str]:
@@ -159,7 +168,8 @@ class Gate:
         """The file as it is before a write."""
         files = self._providers.files
         try:
-            return Found(await files.read_text_file(self.workspace, path))
+            with self._blaming("files"):
+                return Found(await files.read_text_file(self.workspace, path))
         except ResourceNotFound:
             return Found(None)
         except RemoteError as error:
@@ -239,7 +249,8 @@ class Gate:
         await self.consent.permit(access, title, lambda grants: grants.take_command(shown))
         workspace = self._widened(cwd, outside=access.place_of_cwd == "outside")
         command = msgspec.structs.replace(command, cwd=cwd)
-        terminal_id = await self._providers.terminals.create(workspace, command, self)
+        with self._blaming("terminals"):
+            terminal_id = await self._providers.terminals.create(workspace, command, self)
         self._record(e.TerminalStarted(terminal_id, [command.command, *command.args], str(cwd)))
         for event in self._early.pop(terminal_id, []):
             self._record(event)
@@ -247,19 +258,23 @@ class Gate:
 
     async def terminal_output(self, terminal_id: str) -> TerminalSnapshot:
         self._require("terminal/create")
-        return await self._providers.terminals.output(self.workspace, terminal_id)
+        with self._blaming("terminals"):
+            return await self._providers.terminals.output(self.workspace, terminal_id)
 
     async def wait_for_terminal_exit(self, terminal_id: str) -> TerminalExit:
         self._require("terminal/create")
-        return await self._providers.terminals.wait_for_exit(self.workspace, terminal_id)
+        with self._blaming("terminals"):
+            return await self._providers.terminals.wait_for_exit(self.workspace, terminal_id)
 
     async def kill_terminal(self, terminal_id: str) -> None:
         self._require("terminal/create")
-        await self._providers.terminals.kill(self.workspace, terminal_id)
+        with self._blaming("terminals"):
+            await self._providers.terminals.kill(self.workspace, terminal_id)
 
     async def release_terminal(self, terminal_id: str) -> None:
         self._require("terminal/create")
-        await self._providers.terminals.release(self.workspace, terminal_id)
+        with self._blaming("terminals"):
+            await self._providers.terminals.release(self.workspace, terminal_id)
         terminal = self._state.terminals.get(terminal_id)
         if terminal is not None and not terminal.released:
             self._record(e.TerminalReleased(terminal_id))
@@ -301,6 +316,19 @@ class Gate:
             decision = Decision("deny", reason)
             self._record(e.AccessDecided(operation, decision, paths=list(paths), argv=argv))
         raise MethodNotFound(reason)
+
+    @contextmanager
+    def _blaming(self, provider: str) -> Generator[None]:
+        """An error that was not written for the agent is logged and on the record; the agent is
+        told only that there was one."""
+        try:
+            yield
+        except (DragomanError, Changed):
+            raise
+        except Exception as error:
+            logger.exception("the %s provider failed", provider)
+            self._record(e.Notice(blame(provider, error), "error", source="client"))
+            raise InternalError(f"the {provider} provider failed") from error
 
     async def close(self) -> None:
         """Everything of this session that still runs ends here."""

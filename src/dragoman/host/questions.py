@@ -29,10 +29,13 @@ class _Question(msgspec.Struct, Generic[Answer, Outcome]):
 class Questions(Generic[Answer, Outcome]):
     """Open questions by id.
 
-    `withdrawn` is the answer when the one who asked goes away, `failed` when the provider fails.
+    `withdrawn` is the answer when the one who asked goes away; `failed` gives one when the provider
+    fails.
     """
 
-    def __init__(self, prefix: str, *, withdrawn: Answer, failed: Answer) -> None:
+    def __init__(
+        self, prefix: str, *, withdrawn: Answer, failed: Callable[[BaseException], Answer]
+    ) -> None:
         self._prefix = prefix
         self._withdrawn = withdrawn
         self._failed = failed
@@ -93,6 +96,6 @@ class Questions(Generic[Answer, Outcome]):
             self.settle(question_id, self._withdrawn)
         elif (error := task.exception()) is not None:
             logger.error("a provider failed when it was to ask", exc_info=error)
-            self.settle(question_id, self._failed)
+            self.settle(question_id, self._failed(error))
         else:
             self.settle(question_id, task.result())

@@ -60,6 +60,12 @@ def decided(access: Access, decision: Decision) -> e.AccessDecided:
     )
 
 
+def blame(provider: str, error: BaseException) -> str:
+    """Which provider failed, and with what."""
+    words = str(error).strip()
+    return f"the {provider} provider failed: {type(error).__name__}{words and f': {words}'}"
+
+
 def answered(
     request: PermissionRequest, option_id: str | None, decision: facts.Decision
 ) -> e.AccessDecided:
