@@ -120,6 +120,9 @@ UNREADABLE: list[Json] = [
     {"content": [READABLE, {"type": "diff", "path": "/etc/passwd"}]},
     {"content": "not even a list"},
     {"locations": [{"path": "a.txt"}, {"path": 7}]},
+    # More than is kept of one tool call.
+    {"content": [READABLE, {"type": "diff", "path": "b.txt", "newText": "x" * 5_000_000}]},
+    {"content": [READABLE], "rawInput": {"note": "x" * 5_000_000, "command": "rm -rf ."}},
 ]
 
 
@@ -141,6 +144,17 @@ async def test_no_rule_allows_what_has_a_part_that_cannot_be_read(
         assert "unread" in [getattr(item, "kind", "") for item in pending.content]
         await s.answer("no")
         await soon(asking)
+
+
+async def test_a_question_that_nobody_could_read_is_refused(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        words = {"kind": "allow_once", "name": "x" * 1_000}
+        many = [{**words, "optionId": f"{number}"} for number in range(2_000)]
+        answer = await soon(s.ask_permission({**question(), "options": many}))
+        assert answer["error"]["code"] == -32602
+        assert "too large" in answer["error"]["message"]
+        assert not s.session.state.pending
 
 
 async def test_a_request_that_fits_was_read_whatever_else_it_holds(tmp_path: Path) -> None:

@@ -11,9 +11,22 @@ from support.folding import any_events
 from support.judge import RELEASES, Case, judge
 
 from dragoman.session import events as e
-from dragoman.session.content import Content, Image, Resource, ResourceLink, Text, UnknownContent
+from dragoman.session.bounds import Limits
+from dragoman.session.content import (
+    Content,
+    ContentItem,
+    Image,
+    Resource,
+    ResourceLink,
+    Text,
+    UnknownContent,
+)
 from dragoman.session.facts import Decision, PermissionOption
 from dragoman.ui_stream import UIMessage, messages
+from dragoman.ui_stream.chunks import ToolOutputAvailable
+from dragoman.ui_stream.message import MAX_MESSAGE
+from dragoman.ui_stream.messages import History
+from dragoman.ui_stream.parts import Parts
 
 OPENED = e.SessionOpened("s", "/work", "new")
 YES = PermissionOption("yes", "Yes", "allow_once")
@@ -37,6 +50,40 @@ def test_a_turn_is_a_prompt_and_its_answer() -> None:
     assert outline(found) == [("user", "t1-prompt", ["go"]), ("assistant", "t1", ["ab"])]
     assert found[0].metadata is None
     assert found[1].metadata == {"acp": {"sessionId": "s", "stopReason": "end_turn"}}
+
+
+def test_a_history_keeps_the_newest_messages_and_counts_the_others() -> None:
+    history = History(None, (), limit=20_000)
+    for number in range(200):
+        for event in turn(f"t{number}", e.AgentMessage(Text("x" * 500)), prompt=f"go {number}"):
+            history.take(event)
+    found = history.all(without_active=False)
+    assert len(msgspec.json.encode(found)) <= 20_000
+    assert history.dropped + len(found) == 400
+    assert found[-1].id == "t199"
+
+
+def test_a_message_keeps_its_beginning_and_says_how_much_more_there_was() -> None:
+    piece = "x" * 1_000_000
+    pieces = [e.AgentMessage(Text(piece)) for _ in range(10)]
+    tools = [e.ToolCallUpdated(f"c{number}", title=piece) for number in range(5)]
+    [_, answer] = messages([OPENED, *turn("t1", *pieces, *tools)])
+    assert sum(map(len, texts(answer))) <= MAX_MESSAGE
+    assert answer.metadata is not None
+    assert answer.metadata["acp"]["cut"] > 2_000_000
+    assert answer.metadata["acp"]["stopReason"] == "end_turn"
+
+
+def test_of_many_tool_calls_in_a_turn_the_encoder_holds_the_newest() -> None:
+    parts = Parts(Limits(entries=20))
+    for number in range(1_000):
+        parts.merge(e.ToolCallUpdated(f"c{number}", title="Run", content=[ContentItem(Text("a"))]))
+        parts.show_call(parts.call(f"c{number}"))
+    told = parts.taken()
+    ended = [chunk for chunk in told if isinstance(chunk, ToolOutputAvailable)]
+    assert len({chunk.tool_call_id for chunk in ended}) >= 980
+    assert parts.part("c0") is None
+    assert parts.part("c999") is not None
 
 
 def test_it_is_what_a_page_makes_of_the_stream() -> None:

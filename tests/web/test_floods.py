@@ -42,8 +42,8 @@ class Trial:
 
     def wait(self, session: str) -> dict[str, Any]:
         deadline = time.monotonic() + SECONDS
-        while (found := self.detail(session))["status"] != "idle":
-            assert time.monotonic() < deadline, found["status"]
+        while (found := self.detail(session))["turn"] is not None:
+            assert time.monotonic() < deadline, found["turn"]
             time.sleep(0.2)
         return found
 

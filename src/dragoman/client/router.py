@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from dragoman.client.dialect import Place
 from dragoman.client.mcp import InProcessServer, McpHandler
 from dragoman.client.outside import OutsideQuestions
-from dragoman.errors import ResourceNotFound
+from dragoman.errors import InvalidParams, ResourceNotFound
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions import NO_SUBJECT, PermissionAnswer, Subject
 from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalSnapshot
+from dragoman.session.bounds import LIMITS, weigh_struct
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import PermissionOption
 
@@ -127,12 +128,14 @@ class Router:
         options: list[PermissionOption],
         subject: Subject = NO_SUBJECT,
     ) -> PermissionAnswer:
+        _check_size(options, subject)
         consent = self._gate(session_id).consent
         return await consent.request_permission(tool_call, options, subject)
 
     async def create_elicitation(
         self, session_id: str | None, request: ElicitationRequest, tied_to: bytes | None = None
     ) -> ElicitationAnswer:
+        _check_size(request)
         if session_id is None:
             places = (place for place in self._opening if place.request_id == tied_to)
             return await self.outside.ask(request, next(places, None))
@@ -162,3 +165,9 @@ class Router:
             if isinstance(server, InProcessServer) and server.id == server_id:
                 return server.handle
         raise ResourceNotFound(f"there is no MCP server {server_id}", {"serverId": server_id})
+
+
+def _check_size(*asked: object) -> None:
+    """A question stays until it is answered, and a person has to read it."""
+    if sum(map(weigh_struct, asked)) > LIMITS.facts:
+        raise InvalidParams("the question is too large to be asked")

@@ -66,7 +66,7 @@ from dragoman.host.wording import (
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
 from dragoman.session import facts
-from dragoman.session.content import Diff, ToolContent, UnknownItem
+from dragoman.session.content import UNREAD, Diff, ToolContent, UnknownItem
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import PendingElicitation, PendingPermission, SessionState, ToolCall
 
@@ -520,8 +520,11 @@ def _allows(option_id: str | None, options: Sequence[PermissionOption]) -> bool:
 def _shown(call: ToolCall) -> tuple[ToolContent, ...]:
     """What the call shows. Some agents tell a whole file in their raw input alone: as a diff it can
     be read by whoever is asked, and a yes covers it."""
-    told = None if call.diffs else whole_file(call.raw_input)
-    return tuple(call.content) if told is None else (*call.content, Diff(*told))
+    told = None if call.diffs or call.cut else whole_file(call.raw_input)
+    shown = tuple(call.content) if told is None else (*call.content, Diff(*told))
+    if not call.cut:
+        return shown
+    return (*shown, UnknownItem(UNREAD, f"{call.cut} characters more: too much to be shown"))
 
 
 def _is_understood(call: ToolCall | None, subject: Subject) -> bool:
