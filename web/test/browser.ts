@@ -1,6 +1,7 @@
 // As much of a browser as the live part of the page asks for, and a server behind its `fetch`.
 
 import { vi } from 'vitest'
+import { LIMITS } from '../src/core/bounds'
 import type { Json } from '../src/core/content'
 import type { Event } from '../src/core/events'
 import { reduce } from '../src/core/fold'
@@ -75,7 +76,9 @@ export function frame(session: string, event: Event, from: number, seq = from): 
 
 function state(events: Event[], entries: number, before: number): Json {
   const folded = newState()
-  for (const event of structuredClone(events)) reduce(folded, event)
+  // It has what it does not hold in its store.
+  const limits = { ...LIMITS, thread: Infinity, entries: Infinity }
+  for (const event of structuredClone(events)) reduce(folded, event, undefined, limits)
   const end = Math.min(before, folded.entries.length)
   const first = Math.max(0, end - entries)
   return {

@@ -176,3 +176,31 @@ test('what was filled in of a question is forgotten when that is settled, by who
   await until(() => session.arrivals.size === 1)
   expect([...session.filled.keys()]).toEqual(['other'])
 })
+
+const large = (at: number) => row(`${at} ${'x'.repeat(300_000)}`)
+const numbers = (session: LiveSession) => rows(session).map((text) => Number(text.split(' ')[0]))
+
+test('older rows are loaded as far as there is room, and then when somebody looks back', async () => {
+  server.tell('s', ...Array.from({ length: 90 }, (_, at) => large(at)))
+  const session = await loaded()
+  expect(session.first).toBe(50)
+  expect(numbers(session)[0]).toBe(50)
+  expect(session.canLookBack).toBe(true)
+  await session.lookBack()
+  expect(numbers(session)).toEqual(Array.from({ length: 90 }, (_, at) => at))
+  expect(session.canLookBack).toBe(false)
+  // What was loaded so stays when something happens.
+  for (const told of server.tell('s', large(90))) session.receive(told)
+  await until(() => session.state.entries.length === 91)
+  expect(session.first).toBe(0)
+})
+
+test('a tab that is left open holds no more of a thread than the server', async () => {
+  server.tell('s', row('first'))
+  const session = await loaded()
+  for (let at = 0; at < 200; at++) for (const told of server.tell('s', large(at))) session.receive(told)
+  await until(() => session.state.last_seq === 201)
+  expect(session.state.size).toBeLessThan(21 * 1024 * 1024)
+  expect(session.first + session.state.entries.length).toBe(201)
+  expect(numbers(session).at(-1)).toBe(199)
+})
