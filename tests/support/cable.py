@@ -20,6 +20,9 @@ class Cable:
         """It is cut when these bytes are about to pass on their way to the database, …"""
         self.breaks_back: bytes | None = None
         """… or on their way back."""
+        self.trips = 0
+        """How often something was sent there after something had come back, or first of all: each
+        costs the time to the database and back."""
         self._socket_path = socket_path
         self._ends: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -57,18 +60,21 @@ class Cable:
     ) -> None:
         self._ends |= {here_out, there_out}
         try:
+            way = _Way()
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._carry(here, there_out, back=False))
-                tasks.create_task(self._carry(there, here_out, back=True))
+                tasks.create_task(self._carry(here, there_out, way, back=False))
+                tasks.create_task(self._carry(there, here_out, way, back=True))
         finally:
             self._ends -= {here_out, there_out}
             there_out.transport.abort()
 
     async def _carry(
-        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, back: bool
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, way: _Way, *, back: bool
     ) -> None:
         with suppress(OSError):
             while piece := await source.read(65536):
+                self.trips += not back and way.was_back
+                way.was_back = back
                 breaks = self.breaks_back if back else self.breaks_there
                 if breaks is not None and breaks in piece:
                     self.cut()
@@ -84,6 +90,12 @@ class Cable:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+
+class _Way:
+    """Which way something last went on a connection."""
+
+    was_back = True
 
 
 @asynccontextmanager

@@ -120,7 +120,10 @@ class Hub:
         descriptors.raise_limit()
         if self._orphans is not None:
             self._orphans.sweep()
-        self._unsubscribe = self.store.on_change(self._changed)
+        self._unsubscribe = [
+            self.store.on_change(self._changed),
+            self.store.on_command(self._called),
+        ]
         self._inbox.start()
         self.chores.start()
         return self
@@ -130,8 +133,11 @@ class Hub:
 
     def _changed(self) -> None:
         self.news.tell_all(but=self.live)
-        self._inbox.look()
-        self._hosting.look()
+
+    def _called(self, session_id: str | None) -> None:
+        self._inbox.look(session_id)
+        if session_id not in self.live:
+            self._hosting.look()
 
     async def be_host(self, presence: Presence) -> str:
         """From now on run what others call this process for; the name it is called by. Raises
@@ -146,7 +152,8 @@ class Hub:
 
     async def aclose(self) -> None:
         """Cancel what runs, store all of it, end the agents and give the sessions up."""
-        self._unsubscribe()
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
         self.past.forget()
         await self._hosting.aclose()
         await self.chores.aclose()

@@ -29,6 +29,8 @@ from dragoman.store.records import Command, Lease
 logger = logging.getLogger("dragoman.hub")
 
 _BETWEEN_LOOKS = 0.02
+_LOOK_SECONDS = 0.5
+"""How often to see whether an owner that was asked for something is still there."""
 JUST_ENDED = "the process that ran the session has just ended"
 _OWNER_SECONDS = 60.0
 """How long an owner that is alive may take to look into its inbox."""
@@ -53,6 +55,8 @@ class Inbox:
         self._leases = leases
         self._serve = serve
         self._fresh = asyncio.Event()
+        self._hints: set[str] | None = set()
+        """The sessions for which something may have come; None for any."""
         self._refusing = False
         self._looking: asyncio.Task[None] | None = None
         self._taking: asyncio.Task[None] | None = None
@@ -61,8 +65,12 @@ class Inbox:
     def start(self) -> None:
         self._looking = asyncio.create_task(self._keep_looking())
 
-    def look(self) -> None:
-        """Something may have come."""
+    def look(self, session_id: str | None = None) -> None:
+        """Something may have come, for a session or for any."""
+        if session_id is None:
+            self._hints = None
+        elif self._hints is not None:
+            self._hints.add(session_id)
         self._fresh.set()
 
     async def refuse(self) -> None:
@@ -113,8 +121,9 @@ class Inbox:
             task.add_done_callback(self._serving.discard)
 
     async def _taken(self) -> list[Command]:
-        leases = self._leases()
-        return await self._store.take(leases) if leases else []
+        hints, self._hints = self._hints, set[str]()
+        leases = [each for each in self._leases() if hints is None or each.session_id in hints]
+        return await self._store.take(leases, hinted=hints is not None) if leases else []
 
     async def _carry_out(self, command: Command) -> None:
         result: c.Reply | c.Refusal
@@ -180,7 +189,7 @@ class _Asked:
         self._to = to
         self._session_id = session_id
         self._command_id = command_id
-        self._sent = time.monotonic()
+        self._sent = self._seen = time.monotonic()
         self._lost: float | None = None
 
     async def answer(self) -> bytes | None:
@@ -191,6 +200,8 @@ class _Asked:
                 return outcome.body
             case "unknown":
                 raise UnknownSession(self._session_id)
+            case state if state != "lost" and time.monotonic() < self._seen + _LOOK_SECONDS:
+                return None
             case "waiting":
                 await self._see_whether_it_waits_in_vain()
             case _:
@@ -223,6 +234,7 @@ class _Asked:
 
     async def _owner_is_gone(self) -> bool:
         """And the host that was called too."""
+        self._seen = time.monotonic()
         at = await self._store.standing(self._session_id)
         if at.owner is not None and not is_gone(at.owner):
             return False
@@ -237,6 +249,6 @@ async def _take_back(store: Store, sending: asyncio.Task[int]) -> None:
 async def _soon(fresh: asyncio.Event) -> None:
     """News, or time to see whether the owner is still there."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(0.5):
+        async with asyncio.timeout(_LOOK_SECONDS):
             await fresh.wait()
     fresh.clear()

@@ -257,7 +257,7 @@ class Opener:
             self.left.pop(lease.session_id, None)
         if record is None:
             raise UnknownSession(lease.session_id)
-        state = await state_to_go_on(self._store, lease)
+        state = await state_to_go_on(self._store, lease) if record.last_seq else SessionState()
         if record.parent is None:
             # The owner may have ended before it could write down what the agent calls it.
             record.agent_session_id = record.agent_session_id or state.session_id or None
@@ -303,7 +303,8 @@ class Opener:
     async def _first(
         self, record: SessionRecord, begin: Begin, parent: SessionRecord | None = None
     ) -> Live:
-        creating = asyncio.create_task(self._created(record))
+        begun = self._store.begin_session(record, self._owner, seconds=LEASE_SECONDS)
+        creating = asyncio.create_task(begun)
         try:
             lease = await asyncio.shield(creating)
             history = None if parent is None else await self._copied(parent, record, lease)
@@ -311,10 +312,6 @@ class Opener:
         except BaseException:
             await _to_its_end(self._uncreate(creating))
             raise
-
-    async def _created(self, record: SessionRecord) -> Lease:
-        await self._store.create_session(record)
-        return await self._taking(record.id)
 
     async def _uncreate(self, creating: asyncio.Task[Lease]) -> None:
         with suppress(DragomanError):

@@ -76,6 +76,10 @@ class Store(Protocol):
         """Raises NameTaken when the folder has a session of that name."""
         ...
 
+    async def begin_session(self, record: SessionRecord, owner: Owner, *, seconds: float) -> Lease:
+        """The same, and it is the owner's from the first moment on."""
+        ...
+
     async def session(self, session_id: str) -> SessionRecord | None: ...
 
     async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]: ...
@@ -180,9 +184,10 @@ class Store(Protocol):
         first; they are not taken by this."""
         ...
 
-    async def take(self, leases: Sequence[Lease]) -> list[Command]:
+    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[Command]:
         """The commands that wait for these sessions, each given out once and then forgotten but
-        for its outcome; one that has waited for very long is only forgotten."""
+        for its outcome; one that has waited for very long is only forgotten. With `hinted` there
+        probably are some."""
         ...
 
     async def withdraw(self, command_id: int) -> bool:
@@ -214,4 +219,9 @@ class Store(Protocol):
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Have `wake` called in the running loop whenever something may be new, also when another
         process wrote it; a hint, not a promise of news. The result ends that."""
+        ...
+
+    def on_command(self, wake: Callable[[str | None], None]) -> Callable[[], None]:
+        """The same for commands: with the session for which one may have come, or that may be taken
+        now by whoever was called; None when it may be any."""
         ...

@@ -15,10 +15,11 @@ async def events_of_types(
 ) -> AsyncGenerator[StoredEvent]:
     """Those behind the event numbered `after`, up to `until` or to the last."""
     beginnings = tuple(b'{"type":"%b"' % each.encode() for each in types)
-    while page := await store.events(session_id, after=after, limit=_PAGE):
+    while until is None or after < until:
+        limit = _PAGE if until is None else min(_PAGE, until - after)
+        if not (page := await store.events(session_id, after=after, limit=limit)):
+            return
         for event in page:
-            if until is not None and event.seq > until:
-                return
             if event.body.startswith(beginnings):
                 yield event
         after = page[-1].seq

@@ -103,6 +103,13 @@ class SqliteStore:
         job = partial(sessions.create, record=record)
         await self._write(job, after=self._mirrored(Mirror.touch, record.id))
 
+    async def begin_session(self, record: SessionRecord, owner: Owner, *, seconds: float) -> Lease:
+        def begin(db: Database) -> Lease:
+            sessions.create(db, record)
+            return owners.acquire(db, record.id, owner, seconds, gone=lambda _: None)
+
+        return await self._write(begin, after=self._mirrored(Mirror.touch, record.id))
+
     async def session(self, session_id: str) -> SessionRecord | None:
         return await self._read(lambda db: sessions.read(db, session_id))
 
@@ -221,7 +228,7 @@ class SqliteStore:
     async def calls(self, host_id: str) -> list[Command]:
         return await self._read(lambda db: inbox.calls(db, host_id))
 
-    async def take(self, leases: Sequence[Lease]) -> list[Command]:
+    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[Command]:
         wanted = await self._read(lambda db: inbox.waiting_for(db, leases))
         return await self._write(lambda db: inbox.take(db, wanted), wipes=True) if wanted else []
 
@@ -254,6 +261,9 @@ class SqliteStore:
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         return self._news.subscribe(wake)
+
+    def on_command(self, wake: Callable[[str | None], None]) -> Callable[[], None]:
+        return self._news.subscribe(lambda: wake(None))
 
     # ── the two threads ───────────────────────────────────────────────────────────────────────
 

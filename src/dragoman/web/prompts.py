@@ -17,7 +17,6 @@ from dragoman.web.shapes.steering import PromptBody
 async def prompt_content(server: Server, session_id: str, body: PromptBody) -> str | list[Content]:
     """What to send. Raises Failure for a block that cannot be sent, PromptTooLarge,
     UnknownSession."""
-    record = await server.hub.record(session_id)
     if body.text is None and not body.content:
         raise Failure(400, "invalid", "a prompt has `text` or `content`")
     if not body.content:
@@ -25,6 +24,7 @@ async def prompt_content(server: Server, session_id: str, body: PromptBody) -> s
     parts: list[Content] = []
     if body.text is not None:
         parts.append(Text(body.text))
+        record = await server.hub.record(session_id)
         if record.cwd and server.hub.hosts.has(record):  # else the files are on another machine
             parts += find_mentions(body.text, record.cwd)
     for number, block in enumerate(body.content):

@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from psycopg.rows import TupleRow
 from store.postgres.stores import opened
 from store.stores import ME, YOU, batch, begin, body, whole
 from support.postgres import empty_database
@@ -121,9 +123,11 @@ class Noting(Database):
         super().__init__(db.connection, address)
         self.asked: list[tuple[str, Sequence[Any]]] = []
 
-    async def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    async def ask(
+        self, statement: str, values: Sequence[Any] = ()
+    ) -> psycopg.AsyncCursor[TupleRow]:
         self.asked.append((statement, values))
-        return await super().rows(statement, values)
+        return await super().ask(statement, values)
 
 
 def rows_read(plan: dict[str, Any]) -> int:
@@ -138,7 +142,7 @@ async def test_a_page_of_a_long_session_costs_a_page(tmp_path: Path) -> None:
     db = Noting(await Database.connect(Address(address)), Address(address))
     for statement in (MANY_SESSIONS, ONE_OF_THEM_LONG, "ANALYZE"):
         await db.run(statement)
-    page = await events.events(db, events.Wanted("s1", 7, 1000))
+    [page] = await events.events(db, [events.Wanted("s1", 7, 1000)])
     assert [(each.session_id, each.seq) for each in page] == [("s1", n) for n in range(8, 1008)]
     [(statement, values)] = db.asked
     [([explained],)] = await db.rows(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)

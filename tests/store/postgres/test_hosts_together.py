@@ -99,11 +99,18 @@ async def test_a_host_that_is_replaced_while_its_write_waits_writes_nothing(
     address, original = empty_database(), owners.acquire
     has_taken, goes_on = asyncio.Event(), asyncio.Event()
 
-    async def paused(db: Database, **given: Any) -> Lease:
-        lease = await original(db, **given)
-        has_taken.set()
-        await goes_on.wait()
-        return lease
+    def paused(*given: Any) -> Callable[[Database], Awaitable[Lease]]:
+        plan = original(*given)
+
+        async def take(db: Database) -> Lease:
+            lease, last = plan.decide([await db.rows(*each) for each in plan.first])
+            for each in last:
+                await db.run(*each)
+            has_taken.set()
+            await goes_on.wait()
+            return lease
+
+        return take
 
     async with opened(address, tmp_path / "a") as store, opened(address, tmp_path / "b") as other:
         old = await begin(store)
@@ -181,17 +188,22 @@ async def test_many_readers_with_nothing_to_read_cost_one_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    original = Database.rows
+    originals = Database.rows, Database.ask
 
-    async def counted(db: Database, statement: str, values: Sequence[Any] = ()) -> object:
+    async def rows(db: Database, statement: str, values: Sequence[Any] = ()) -> object:
         asked.append(statement)
-        return await original(db, statement, values)
+        return await originals[0](db, statement, values)
+
+    async def ask(db: Database, statement: str, values: Sequence[Any] = ()) -> object:
+        asked.append(statement)
+        return await originals[1](db, statement, values)
 
     async with opened(empty_database(), tmp_path) as store:
         leases = [await begin(store, f"s{number}") for number in range(40)]
         for lease in leases:
             await store.append(lease, batch(1, 2))
-        monkeypatch.setattr(Database, "rows", counted)
+        monkeypatch.setattr(Database, "rows", rows)
+        monkeypatch.setattr(Database, "ask", ask)
         await store.append(leases[7], batch(3))
         asked.clear()
         found = await asyncio.gather(*(store.events(lease.session_id, after=2) for lease in leases))

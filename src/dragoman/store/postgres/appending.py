@@ -21,7 +21,7 @@ from dragoman.store.postgres.words import storable, vector
 from dragoman.store.records import Batch, Lease, Said
 
 # In one order for everybody, so that nobody waits for one who waits for him.
-_LOCKED = """
+LOCKED = """
 SELECT id, key, last_seq FROM sessions
 WHERE id = ANY(%s) AND NOT deleted ORDER BY key FOR NO KEY UPDATE
 """
@@ -57,6 +57,7 @@ WHERE session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted) AND seq
 """
 _POSITION = "SELECT position FROM events WHERE session = %s AND seq = %s"
 TELL = f"SELECT pg_notify('{CHANNEL}', '')"
+TELL_OF = f"SELECT pg_notify('{CHANNEL}', %s)"
 
 
 class Standing(msgspec.Struct):
@@ -74,11 +75,17 @@ class Standing(msgspec.Struct):
             raise LeaseLost(self.id)
 
 
-async def standings(db: Database, session_ids: Sequence[str]) -> dict[str, Standing]:
-    """By id, and locked until the commit; sessions that are not there are left out. To be called
-    within `together`."""
+async def standings(
+    db: Database, session_ids: Sequence[str], *, begins: bool = False
+) -> dict[str, Standing]:
+    """By id, and locked until the commit; sessions that are not there are left out. One round trip,
+    also where a transaction `begins` with it."""
     ids = [storable(each) for each in session_ids]
-    locked, owned = await db.ask(_LOCKED, (ids,)), await db.ask(_OWNERS, (ids,))
+    async with db.together():
+        if begins:
+            await db.run("BEGIN")
+        locked, owned = await db.ask(LOCKED, (ids,)), await db.ask(_OWNERS, (ids,))
+    # Outside: what is read inside of it costs a round trip of its own.
     sessions = await locked.fetchall()
     owners = {key: owner for key, *owner in await owned.fetchall()}
     return {row[0]: Standing(*row, *owners.get(row[1], (None, None))) for row in sessions}
@@ -86,8 +93,7 @@ async def standings(db: Database, session_ids: Sequence[str]) -> dict[str, Stand
 
 async def fenced(db: Database, lease: Lease) -> Standing:
     """The session of a lease that still counts. Raises UnknownSession, LeaseLost."""
-    async with db.together():
-        found = await standings(db, [lease.session_id])
+    found = await standings(db, [lease.session_id])
     if (standing := found.get(lease.session_id)) is None:
         raise UnknownSession(lease.session_id)
     standing.check(lease)
@@ -188,9 +194,7 @@ async def append_all(db: Database, all_sent: Sequence[Sent]) -> list[int | Drago
     A transaction of its own. Raises Refused when it has to be tried one by one.
     """
     try:
-        async with db.together():
-            await db.run("BEGIN")
-            found = await standings(db, list({sent.lease.session_id for sent in all_sent}))
+        found = await standings(db, list({each.lease.session_id for each in all_sent}), begins=True)
         appending = Appending(db.place, found)
         accepted = [_tried(appending, sent) for sent in all_sent]
         before = await appending.write(db)

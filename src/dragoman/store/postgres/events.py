@@ -75,6 +75,8 @@ ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body
 """
 HEAD = "SELECT position FROM head"
 COPY_EVENTS = 2000
+_TOGETHER = 10
+"""Sessions whose events are asked for in one round trip."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -85,13 +87,25 @@ class Wanted(msgspec.Struct, frozen=True):
     limit: int
 
 
-async def events(db: Database, wanted: Wanted) -> list[StoredEvent]:
+async def events(db: Database, all_wanted: Sequence[Wanted]) -> list[list[StoredEvent]]:
+    """For each; in one round trip, or in as many as keep what is in memory at once bounded."""
+    found: list[list[StoredEvent]] = []
+    for first in range(0, len(all_wanted), _TOGETHER):
+        async with db.together():
+            asked = [
+                await db.ask(_EVENTS, _range(wanted))
+                for wanted in all_wanted[first : first + _TOGETHER]
+            ]
+        found += [[StoredEvent(*row) for row in await each.fetchall()] for each in asked]
+    return found
+
+
+def _range(wanted: Wanted) -> tuple[str, str, int, int, int]:
     # The driver has these as numbers of 64 bits.
     after = max(wanted.after, 0)
     last = after + min(wanted.limit, 2**31)
     session_id = storable(wanted.session_id)
-    values = (session_id, session_id, after, last, limits.MAX_BYTES)
-    return [StoredEvent(*row) for row in await db.rows(_EVENTS, values)]
+    return session_id, session_id, after, last, limits.MAX_BYTES
 
 
 async def further(db: Database, all_wanted: Sequence[Wanted]) -> set[int]:

@@ -14,6 +14,7 @@ import msgspec
 from dragoman.store import hosts as limits
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.owners import RUN_OUT, THERE
+from dragoman.store.postgres.plans import Plan
 from dragoman.store.records import HostRecord, Owner
 
 _ANNOUNCE = """
@@ -38,15 +39,18 @@ FROM hosts h LEFT JOIN owners o ON o.id = h.id
 _host = msgspec.json.Decoder(HostRecord)
 
 
-async def announce(db: Database, host: HostRecord, seconds: float) -> None:
-    await db.run(_ANNOUNCE, (host.id, host.home, msgspec.json.encode(host), seconds))
+def announce(host: HostRecord, seconds: float) -> Plan[None]:
     owner = host.owner or Owner(host.id, "", 0, "", host.name)
-    await db.run(THERE, (host.id, msgspec.json.encode(owner), seconds, seconds))
-    await db.run(_FORGET, (host.id, host.home, limits.KEEP_SECONDS))
+    statements = [
+        (_ANNOUNCE, (host.id, host.home, msgspec.json.encode(host), seconds)),
+        (THERE, (host.id, msgspec.json.encode(owner), seconds, seconds)),
+        (_FORGET, (host.id, host.home, limits.KEEP_SECONDS)),
+    ]
+    return Plan(statements, lambda _: (None, ()), repeatable=True)
 
 
-async def depart(db: Database, host_id: str) -> None:
-    await db.run(_DEPART, (host_id,))
+def depart(host_id: str) -> Plan[None]:
+    return Plan([(_DEPART, (host_id,))], lambda _: (None, ()), repeatable=True)
 
 
 async def hosts(db: Database) -> list[HostRecord]:

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dragoman.errors import UnknownSession
 from dragoman.store import inbox as limits
-from dragoman.store.postgres.appending import standings
+from dragoman.store.postgres.appending import LOCKED
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.owners import RUN_OUT
-from dragoman.store.postgres.sessions import key_of
+from dragoman.store.postgres.plans import Plan, Rows
+from dragoman.store.postgres.words import storable
 from dragoman.store.records import Command, Lease, Outcome
 
-_SEND = "INSERT INTO commands (session, body, host) VALUES (%s, %s, %s) RETURNING id"
+_SEND = """
+INSERT INTO commands (session, body, host)
+SELECT key, %s, %s FROM sessions WHERE id = %s AND NOT deleted RETURNING id
+"""
 _COMMAND = "c.id, s.id, c.body, extract(epoch FROM c.sent_at)::float8"
 _CALLS = f"""
 SELECT {_COMMAND} FROM commands c JOIN sessions s ON s.key = c.session
@@ -28,17 +33,21 @@ SELECT DISTINCT s.id FROM commands c JOIN sessions s ON s.key = c.session WHERE 
 _TAKE = f"""
 WITH taken AS (
     UPDATE commands SET state = 'taken', body = NULL, epoch = l.epoch
-    FROM (SELECT id, session, body FROM commands
-          WHERE state = 'waiting' AND session = ANY(%s) FOR UPDATE) AS c
-    JOIN leases l ON l.session = c.session
+    FROM unnest(%s::text[], %s::bigint[], %s::text[]) AS held (id, epoch, owner_id)
+    JOIN sessions s ON s.id = held.id AND NOT s.deleted
+    JOIN leases l ON l.session = s.key AND l.epoch = held.epoch AND l.owner_id = held.owner_id
+    JOIN LATERAL (SELECT id, session, body FROM commands
+          WHERE state = 'waiting' AND session = s.key FOR UPDATE) AS c ON true
     WHERE commands.id = c.id RETURNING c.id, c.session, c.body, commands.sent_at
 )
 SELECT {_COMMAND} FROM taken c JOIN sessions s ON s.key = c.session ORDER BY c.id
 """
 _SETTLE = """
+WITH forgotten AS (
+    DELETE FROM commands WHERE settled_at < clock_timestamp() - make_interval(secs => %s)
+)
 UPDATE commands SET state = 'done', body = NULL, outcome = %s, settled_at = now() WHERE id = %s
 """
-_FORGET = "DELETE FROM commands WHERE settled_at < clock_timestamp() - make_interval(secs => %s)"
 _FORGET_WAITING = """
 DELETE FROM commands
 WHERE state = 'waiting' AND sent_at < clock_timestamp() - make_interval(secs => %s)
@@ -48,7 +57,7 @@ _LEFT = """
 FROM commands WHERE (state = 'taken' AND sent_at < clock_timestamp() - make_interval(secs => %s))
     OR (state = 'waiting' AND sent_at < clock_timestamp() - make_interval(secs => %s))
 """
-_WITHDRAW = "DELETE FROM commands WHERE state = 'waiting' AND id = %s"
+_WITHDRAW = "DELETE FROM commands WHERE state = 'waiting' AND id = %s RETURNING id"
 # Taken by one who does not own the session any more: it may have been carried out, or not.
 _OUTCOME = """
 SELECT CASE WHEN c.state = 'taken' AND (l.owner_id IS NULL OR l.epoch <> c.epoch) THEN 'lost'
@@ -57,10 +66,13 @@ FROM commands c LEFT JOIN leases l ON l.session = c.session WHERE c.id = %s
 """
 
 
-async def send(db: Database, session_id: str, body: bytes, host_id: str | None) -> int:
-    key = await key_of(db, session_id)
-    [(command_id,)] = await db.rows(_SEND, (key, body, host_id))
-    return command_id
+def send(session_id: str, body: bytes, host_id: str | None) -> Plan[int]:
+    def sent(answers: list[Rows]) -> tuple[int, tuple[()]]:
+        if not answers[0]:
+            raise UnknownSession(session_id)
+        return answers[0][0][0], ()
+
+    return Plan([(_SEND, (body, host_id, storable(session_id)))], sent)
 
 
 async def calls(db: Database, host_id: str) -> list[Command]:
@@ -73,24 +85,26 @@ async def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
     return [lease for lease in leases if lease.session_id in waiting] if waiting else []
 
 
-async def take(db: Database, leases: Sequence[Lease]) -> list[Command]:
-    """A lease that does not count any more gets nothing: that is for the later owner."""
-    await db.run(_FORGET_WAITING, (limits.KEEP_WAITING_SECONDS,))
-    async with db.together():
-        found = await standings(db, [lease.session_id for lease in leases])
-    held = {(each.id, each.epoch, each.owner_id): each.key for each in found.values()}
-    asked = ((lease.session_id, lease.epoch, lease.owner_id) for lease in leases)
-    keys = [key for each in asked if (key := held.get(each)) is not None]
-    return [Command(*row) for row in await db.rows(_TAKE, (keys,))] if keys else []
+def take(leases: Sequence[Lease]) -> Plan[list[Command]]:
+    """A lease that does not count any more gets nothing: that is for the later owner. Sessions are
+    locked first, so that none of them changes hands meanwhile."""
+    ids = [storable(lease.session_id) for lease in leases]
+    held = (ids, [lease.epoch for lease in leases], [lease.owner_id for lease in leases])
+    first = [
+        (_FORGET_WAITING, (limits.KEEP_WAITING_SECONDS,)),
+        (LOCKED, (ids,)),
+        (_TAKE, held),
+    ]
+    return Plan(first, lambda answers: ([Command(*row) for row in answers[2]], ()))
 
 
-async def withdraw(db: Database, command_id: int) -> bool:
-    return await db.run(_WITHDRAW, (command_id,)) > 0
+def withdraw(command_id: int) -> Plan[bool]:
+    return Plan([(_WITHDRAW, (command_id,))], lambda answers: (bool(answers[0]), ()))
 
 
-async def settle(db: Database, command_id: int, body: bytes) -> None:
-    await db.run(_SETTLE, (body, command_id))
-    await db.run(_FORGET, (limits.KEEP_OUTCOMES_SECONDS,))
+def settle(command_id: int, body: bytes) -> Plan[None]:
+    values = (limits.KEEP_OUTCOMES_SECONDS, body, command_id)
+    return Plan([(_SETTLE, values)], lambda _: (None, ()), repeatable=True)
 
 
 async def has_left(db: Database) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from dragoman.store.postgres.appending import Sent
 from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.plans import Plan
 
 T = TypeVar("T")
 
@@ -16,19 +17,22 @@ _MUCH_BYTES = 1024 * 1024
 
 
 class Job(Generic[T]):
-    """`run` is called in a transaction of its own. One that is `lasting` waits for a database that
-    is away for as long as it takes; one that `is_long` has it do much at once."""
+    """`work` is called, or carried out, in a transaction of its own, and other hosts are told what
+    it `tells`, unless that is None. One that is `lasting` waits for a database that is away for as
+    long as it takes; one that `is_long` has it do much at once."""
 
     def __init__(
         self,
-        run: Callable[[Database], Awaitable[T]],
+        work: Callable[[Database], Awaitable[T]] | Plan[T],
         future: asyncio.Future[T],
         *,
+        tells: str | None = "",
         lasting: bool = False,
         is_long: bool = False,
     ) -> None:
-        self.run = run
+        self.work = work
         self.future = future
+        self.tells = tells
         self.lasting = lasting
         self.is_long = is_long
         self.is_settled = False
@@ -41,6 +45,7 @@ class Append:
     """A batch of events; those that wait one behind the other are written together."""
 
     lasting = True
+    tells = ""
 
     def __init__(self, sent: Sent, future: asyncio.Future[int]) -> None:
         self.sent = sent

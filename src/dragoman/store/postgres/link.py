@@ -65,6 +65,10 @@ class Link:
         task.add_done_callback(_seen)
         return await asyncio.shield(task)
 
+    @property
+    def is_open(self) -> bool:
+        return self._db is not None
+
     async def open(self) -> None:
         """Have its connection now, not when it is first used. Raises StoreError."""
         async with self._lock:

@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import SessionOwned
+from dragoman.errors import SessionOwned, UnknownSession
 from dragoman.store.postgres.appending import fenced
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.sessions import key_of, mark_deleted
+from dragoman.store.postgres.plans import Plan, Rows, Statement
+from dragoman.store.postgres.sessions import LOCKED_KEY, create, key_of, mark_deleted
 from dragoman.store.postgres.words import storable
-from dragoman.store.records import Lease, Owner
+from dragoman.store.records import Lease, Owner, SessionRecord
 
 RUN_OUT = (
     "(o.expires_at <= now() AND "
@@ -25,7 +26,8 @@ RUN_OUT = (
 """Of an owner `o`: whether it is gone, as far as the database can tell."""
 _FIND = f"""
 SELECT l.epoch, o.body, coalesce({RUN_OUT}, true)
-FROM leases l LEFT JOIN owners o ON o.id = l.owner_id WHERE l.session = %s
+FROM leases l LEFT JOIN owners o ON o.id = l.owner_id
+WHERE l.session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted)
 """
 THERE = """
 INSERT INTO owners (id, body, expires_at, seconds)
@@ -61,36 +63,61 @@ FROM owners o WHERE o.expires_at < now() - interval '1 day'
 _owner = msgspec.json.Decoder(Owner)
 
 
-async def acquire(
-    db: Database,
-    session_id: str,
-    owner: Owner,
-    seconds: float,
-    gone: Callable[[Owner], bool | None],
-) -> Lease:
+def acquire(
+    session_id: str, owner: Owner, seconds: float, gone: Callable[[Owner], bool | None]
+) -> Plan[Lease]:
     """Raises UnknownSession, SessionOwned."""
-    key, epoch = await key_of(db, session_id, lock=True), 0
-    for last_epoch, encoded, has_run_out in await db.rows(_FIND, (key,)):
-        epoch = last_epoch
-        if encoded is None:
-            continue
-        is_gone = gone(holder := _owner.decode(encoded))
-        if not (has_run_out if is_gone is None else is_gone):
-            raise SessionOwned(session_id, _described(holder))
-    lease = Lease(session_id, owner.id, epoch + 1)
-    await db.run(THERE, (owner.id, msgspec.json.encode(owner), seconds, seconds))
-    await db.run(_TAKE, (key, lease.epoch, owner.id))
-    return lease
+    one = (storable(session_id),)
+
+    def taken(answers: list[Rows]) -> tuple[Lease, list[Statement]]:
+        if not answers[0]:
+            raise UnknownSession(session_id)
+        epoch = 0
+        for last_epoch, encoded, has_run_out in answers[1]:
+            epoch = last_epoch
+            if encoded is None:
+                continue
+            is_gone = gone(holder := _owner.decode(encoded))
+            if not (has_run_out if is_gone is None else is_gone):
+                raise SessionOwned(session_id, _described(holder))
+        lease = Lease(session_id, owner.id, epoch + 1)
+        return lease, [there(owner, seconds), (_TAKE, (answers[0][0][0], lease.epoch, owner.id))]
+
+    # Behind the lock, and by a statement of its own: see `appending`.
+    return Plan([(LOCKED_KEY, one), (_FIND, one)], taken)
 
 
-async def renew(db: Database, owner: Owner, seconds: float) -> set[str]:
+def begin(place: str, record: SessionRecord, owner: Owner, seconds: float) -> Plan[Lease]:
+    """A new session, which is its owner's from the first moment on. Raises as `create` does."""
+    creating = create(place, record)
+
+    def taken(answers: list[Rows]) -> tuple[Lease, list[Statement]]:
+        key, _ = creating.decide(answers)
+        return Lease(record.id, owner.id, 1), [there(owner, seconds), (_TAKE, (key, 1, owner.id))]
+
+    return Plan(creating.first, taken)
+
+
+def there(owner: Owner, seconds: float) -> Statement:
+    return THERE, (owner.id, msgspec.json.encode(owner), seconds, seconds)
+
+
+def renew(owner: Owner, seconds: float) -> Plan[set[str]]:
+    return Plan(
+        [(_RENEW, (seconds, seconds, owner.id)), (_OF_OWNER, (owner.id,))],
+        lambda answers: ({row[0] for row in answers[1]}, ()),
+        repeatable=True,
+    )
+
+
+async def renew_now(db: Database, owner: Owner, seconds: float) -> None:
     await db.run(_RENEW, (seconds, seconds, owner.id))
-    return {row[0] for row in await db.rows(_OF_OWNER, (owner.id,))}
 
 
-async def release(db: Database, lease: Lease) -> None:
+def release(lease: Lease) -> Plan[None]:
     """Nothing happens when a later owner has the session."""
-    await db.run(_RELEASE, (storable(lease.session_id), lease.epoch, lease.owner_id))
+    values = (storable(lease.session_id), lease.epoch, lease.owner_id)
+    return Plan([(_RELEASE, values)], lambda _: (None, ()), repeatable=True)
 
 
 async def owner_of(db: Database, session_id: str) -> Owner | None:
@@ -124,7 +151,7 @@ async def delete(db: Database, session_id: str, lease: Lease | None) -> None:
     if lease is not None:
         await fenced(db, lease)
     else:
-        for _, encoded, has_run_out in await db.rows(_FIND, (key,)):
+        for _, encoded, has_run_out in await db.rows(_FIND, (storable(session_id),)):
             if encoded is not None and not has_run_out:
                 raise SessionOwned(session_id, _described(_owner.decode(encoded)))
     await mark_deleted(db, key)

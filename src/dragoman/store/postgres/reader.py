@@ -55,8 +55,13 @@ class Reader:
 
 async def _answer(some: Sequence[_Asked], db: Database) -> None:
     rest = [(wanted, future) for wanted, future in some if not future.done()]
-    fresh = await further(db, [wanted for wanted, _ in rest]) if len(rest) > 1 else {0}
-    for place, (wanted, future) in enumerate(rest):
-        found = await events(db, wanted) if place in fresh else []
+    fresh = (
+        await further(db, [wanted for wanted, _ in rest])
+        if len(rest) > 1
+        else set(range(len(rest)))
+    )
+    wanted = [each for place, (each, _) in enumerate(rest) if place in fresh]
+    found = dict(zip(sorted(fresh), await events(db, wanted), strict=True))
+    for place, (_, future) in enumerate(rest):
         if not future.done():
-            future.set_result(found)
+            future.set_result(found.get(place, []))

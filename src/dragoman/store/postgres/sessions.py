@@ -10,6 +10,7 @@ import msgspec
 from dragoman.errors import NameTaken, StoreError, UnknownSession
 from dragoman.store.failures import Duplicate
 from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.plans import Plan, Rows
 from dragoman.store.postgres.words import storable
 from dragoman.store.records import SessionChange, SessionFilter, SessionRecord
 from dragoman.store.sessions import as_json, from_json, is_id
@@ -18,10 +19,11 @@ _NAMES = tuple(SessionRecord.__struct_fields__)
 _COLUMNS = ", ".join(_NAMES)
 _CREATE = (
     f"INSERT INTO sessions ({_COLUMNS}) VALUES ({', '.join(['%s'] * len(_NAMES))}) "
-    "ON CONFLICT (id) WHERE NOT deleted DO NOTHING"
+    "ON CONFLICT DO NOTHING RETURNING key"
 )
 READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = %s AND NOT deleted"
 _KEY = "SELECT key FROM sessions WHERE id = %s AND NOT deleted"
+LOCKED_KEY = f"{_KEY} FOR NO KEY UPDATE"
 # A field that is absent stays, one that is null is cleared.
 _TYPES = {"renamed": "::boolean", "archived": "::boolean", "updated_at": "::float8"}
 _CHANGE = f"""
@@ -45,17 +47,22 @@ _PURGE = {
 }
 
 
-async def create(db: Database, record: SessionRecord) -> None:
+def create(place: str, record: SessionRecord) -> Plan[int]:
+    """Its key. Raises StoreError when there is one of that id, NameTaken for the name."""
     if not is_id(record.id):
-        raise StoreError(db.place, f"{record.id!r} cannot be the id of a session")
+        raise StoreError(place, f"{record.id!r} cannot be the id of a session")
     fields = {name: storable(getattr(record, name)) for name in _NAMES}
     fields["additional_directories"], fields["imported"] = as_json(record)
     fields["last_seq"] = 0
-    try:
-        if not await db.run(_CREATE, tuple(fields.values())):
-            raise StoreError(db.place, f"there is a session {record.id} already")
-    except Duplicate as error:
-        raise NameTaken(record.id, record.name or "") from error
+
+    def made(answers: list[Rows]) -> tuple[int, tuple[()]]:
+        if answers[0]:
+            return answers[0][0][0], ()
+        if answers[1]:
+            raise StoreError(place, f"there is a session {record.id} already")
+        raise NameTaken(record.id, record.name or "")
+
+    return Plan([(_CREATE, tuple(fields.values())), (_KEY, (record.id,))], made)
 
 
 async def read(db: Database, session_id: str) -> SessionRecord | None:
@@ -68,7 +75,7 @@ def first(rows: Sequence[tuple[Any, ...]]) -> SessionRecord | None:
 
 async def key_of(db: Database, session_id: str, *, lock: bool = False) -> int:
     """With `lock` nobody else changes its events or its owner until the commit."""
-    statement = f"{_KEY} FOR NO KEY UPDATE" if lock else _KEY
+    statement = LOCKED_KEY if lock else _KEY
     row = await db.row(statement, (storable(session_id),))
     if row is None:
         raise UnknownSession(session_id)

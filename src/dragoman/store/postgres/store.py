@@ -21,7 +21,7 @@ from dragoman.store.postgres.events import Wanted
 from dragoman.store.postgres.failures import NoRoom
 from dragoman.store.postgres.kept_rules import KeptRules
 from dragoman.store.postgres.link import READ_SECONDS, Link
-from dragoman.store.postgres.news import News
+from dragoman.store.postgres.news import News, command_news, freed_news
 from dragoman.store.postgres.reader import Reader
 from dragoman.store.postgres.search import search
 from dragoman.store.postgres.tables import migrate
@@ -62,11 +62,12 @@ class PostgresStore:
         self._reading = Link(address, self.outage, reads_within=READ_SECONDS)
         self._following = Link(address, self.outage, reads_within=READ_SECONDS)
         self._searching = Link(address, self.outage, reads_within=SEARCH_SECONDS)
+        self._links = (self._writing, self._reading, self._following, self._searching)
         self._writer = Writer(self._writing, self.outage, outbox)
         self._reader = Reader(self._following)
         self._rules = KeptRules(self._reading, self._writer, self.outage)
         self._news = News(address, lambda pid: pid == self._writing.pid, self._rules.heard)
-        self._writer.on_news = self._news.tell
+        self._writer.on_news = self._news.hear_own
         self._writer.on_back = self._renew_first
         self._renewed: tuple[Owner, float] | None = None
         self._outbox = outbox
@@ -85,12 +86,12 @@ class PostgresStore:
     async def hold(self) -> None:
         """All connections of a host are opened before it is one: opened when first used, one host
         too many would start, and take from the others what they need."""
-        had = 1
+        all_of_them = (*self._links, self._news)
         try:
-            for each in (self._news, self._reading, self._following, self._searching):
+            for each in all_of_them:
                 await each.open()
-                had += 1
         except NoRoom as error:
+            had = sum(each.is_open for each in all_of_them)
             allowed = ", ".join(await self._writing.use(limits))
             reason = f"a host needs {CONNECTIONS} connections and gets {had}: {allowed}"
             raise StoreError(error.place, reason) from error
@@ -115,13 +116,17 @@ class PostgresStore:
         await self._writer.aclose()
         await self._news.aclose()
         await self._rules.aclose()
-        for link in (self._writing, self._reading, self._following, self._searching):
+        for link in self._links:
             await link.aclose()
 
     # ── sessions ──────────────────────────────────────────────────────────────────────────────
 
     async def create_session(self, record: SessionRecord) -> None:
-        await self._writer.write(partial(sessions.create, record=record))
+        await self._writer.write(sessions.create(self.outage.place, record))
+
+    async def begin_session(self, record: SessionRecord, owner: Owner, *, seconds: float) -> Lease:
+        plan = owners.begin(self.outage.place, record, owner, seconds)
+        return await self._writer.write(plan)
 
     async def session(self, session_id: str) -> SessionRecord | None:
         return await self._read(partial(sessions.read, session_id=session_id))
@@ -165,7 +170,8 @@ class PostgresStore:
         return await self._read(partial(events.snapshot, session_id=session_id))
 
     async def save_snapshot(self, lease: Lease, snapshot: Snapshot) -> None:
-        await self._writer.write(partial(events.save_snapshot, lease=lease, saved=snapshot))
+        job = partial(events.save_snapshot, lease=lease, saved=snapshot)
+        await self._writer.write(job, tells=None)
 
     async def copy_events(self, source: str, lease: Lease) -> int:
         """A long one bit by bit, so that nobody else has to wait for it."""
@@ -184,28 +190,28 @@ class PostgresStore:
     async def acquire(
         self, session_id: str, owner: Owner, *, seconds: float, gone: Callable[[Owner], bool | None]
     ) -> Lease:
-        job = partial(
-            owners.acquire, session_id=session_id, owner=owner, seconds=seconds, gone=gone
-        )
-        return await self._writer.write(job)
+        return await self._writer.write(owners.acquire(session_id, owner, seconds, gone))
 
     async def renew(self, owner: Owner, *, seconds: float) -> set[str]:
         self._renewed = owner, seconds
-        return await self._writer.write(partial(owners.renew, owner=owner, seconds=seconds))
+        return await self._writer.write(owners.renew(owner, seconds), tells=None)
 
     async def _renew_first(self, db: Database) -> None:
         """An owner that was cut off for a while still has what nobody has taken."""
         if self._renewed is not None:
-            await owners.renew(db, *self._renewed)
+            await owners.renew_now(db, *self._renewed)
 
     async def release(self, lease: Lease) -> None:
-        await self._writer.write(partial(owners.release, lease=lease))
+        """Whoever was called for it may take it now."""
+        plan = owners.release(lease)
+        await self._writer.write(plan, tells=freed_news(lease.session_id))
 
     async def owner(self, session_id: str) -> Owner | None:
         return await self._read(partial(owners.owner_of, session_id=session_id))
 
     async def owned(self) -> list[tuple[str, Owner]]:
-        return await self._read(owners.owned)
+        """Asked again and again by chores, who can wait: nobody else does for it."""
+        return await self._searching.use(owners.owned)
 
     async def standing(self, session_id: str) -> Standing:
         return await self._read(partial(looks.standing, session_id=session_id))
@@ -216,23 +222,23 @@ class PostgresStore:
     # ── commands ──────────────────────────────────────────────────────────────────────────────
 
     async def send(self, session_id: str, body: bytes, *, to: str | None = None) -> int:
-        job = partial(inbox.send, session_id=session_id, body=body, host_id=to)
-        return await self._writer.write(job)
+        plan = inbox.send(session_id, body, to)
+        return await self._writer.write(plan, tells=command_news(session_id))
 
     async def calls(self, host_id: str) -> list[Command]:
         return await self._read(partial(inbox.calls, host_id=host_id))
 
-    async def take(self, leases: Sequence[Lease]) -> list[Command]:
-        wanted = await self._read(partial(inbox.waiting_for, leases=leases))
-        return await self._writer.write(partial(inbox.take, leases=wanted)) if wanted else []
+    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[Command]:
+        if not hinted:
+            leases = await self._read(partial(inbox.waiting_for, leases=leases))
+        return await self._writer.write(inbox.take(leases), tells=None) if leases else []
 
     async def withdraw(self, command_id: int) -> bool:
-        return await self._writer.write(partial(inbox.withdraw, command_id=command_id))
+        return await self._writer.write(inbox.withdraw(command_id), tells=None)
 
     async def settle(self, command_id: int, body: bytes) -> None:
         """What was done was done: that is told even when the database is away for long."""
-        job = partial(inbox.settle, command_id=command_id, body=body)
-        await self._writer.write(job, lasting=True)
+        await self._writer.write(inbox.settle(command_id, body), lasting=True)
 
     async def outcome(self, command_id: int) -> Outcome:
         return await self._read(partial(inbox.outcome, command_id=command_id))
@@ -240,10 +246,10 @@ class PostgresStore:
     # ── hosts ─────────────────────────────────────────────────────────────────────────────────
 
     async def announce(self, host: HostRecord, *, seconds: float) -> None:
-        await self._writer.write(partial(hosts.announce, host=host, seconds=seconds))
+        await self._writer.write(hosts.announce(host, seconds), tells=None)
 
     async def depart(self, host_id: str) -> None:
-        await self._writer.write(partial(hosts.depart, host_id=host_id))
+        await self._writer.write(hosts.depart(host_id))
 
     async def hosts(self) -> list[HostRecord]:
         return await self._read(hosts.hosts)
@@ -252,6 +258,9 @@ class PostgresStore:
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         return self._news.subscribe(wake)
+
+    def on_command(self, wake: Callable[[str | None], None]) -> Callable[[], None]:
+        return self._news.subscribe_to_commands(wake)
 
     # ── and the rest ──────────────────────────────────────────────────────────────────────────
 

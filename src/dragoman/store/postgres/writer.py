@@ -15,6 +15,9 @@ from contextlib import suppress
 from copy import copy
 from typing import Any, TypeVar
 
+import psycopg
+from psycopg.rows import TupleRow
+
 from dragoman.errors import (
     DragomanError,
     LeaseLost,
@@ -26,11 +29,12 @@ from dragoman.errors import (
 from dragoman.store.failures import Refused
 from dragoman.store.outage import Outage
 from dragoman.store.outbox import Outbox
-from dragoman.store.postgres.appending import TELL, Sent, append_all, off_record
+from dragoman.store.postgres.appending import TELL_OF, Sent, append_all, off_record
 from dragoman.store.postgres.database import LOCK_SECONDS, SCHEMA, Database
 from dragoman.store.postgres.failures import BLOCKED, is_worth_another_try
 from dragoman.store.postgres.jobs import AnyJob, Append, Doubt, Job, has_succeeded, is_much, settle
 from dragoman.store.postgres.link import Link
+from dragoman.store.postgres.plans import Plan, Rows, Statement
 from dragoman.store.records import Batch, Lease
 from dragoman.store.writer import COMMIT_BYTES, COMMIT_JOBS
 
@@ -66,10 +70,11 @@ WHERE a.datname = current_database() AND a.usename = current_user AND a.pid <> p
 
 
 class Writer:
-    """`on_news` is called after a commit, once what was waited for is settled."""
+    """`on_news` is called after a commit, once what was waited for is settled, with what is told to
+    other hosts."""
 
     def __init__(self, link: Link, outage: Outage, outbox: Outbox) -> None:
-        self.on_news: Callable[[], None] = lambda: None
+        self.on_news: Callable[[set[str]], None] = lambda told: None
         self.on_back: Callable[[Database], Awaitable[None]] | None = None
         """Called when the database was away, before anything else is written."""
         self._link = link
@@ -92,13 +97,14 @@ class Writer:
 
     async def write(
         self,
-        run: Callable[[Database], Awaitable[T]],
+        work: Callable[[Database], Awaitable[T]] | Plan[T],
         *,
+        tells: str | None = "",
         lasting: bool = False,
         is_long: bool = False,
     ) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.submit(Job(run, future, lasting=lasting, is_long=is_long))
+        self.submit(Job(work, future, tells=tells, lasting=lasting, is_long=is_long))
         return await future
 
     async def append(self, lease: Lease, batch: Batch) -> int:
@@ -198,8 +204,9 @@ class Writer:
         for job in unit:
             if isinstance(job, Job) and not job.is_settled:
                 await self._perform(job, db)
-        if any(has_succeeded(job) for job in unit):
-            self.on_news()
+        told = {job.tells for job in unit if job.tells is not None and has_succeeded(job)}
+        if told:
+            self.on_news(told)
 
     async def _come_back(self, db: Database) -> None:
         self._was_away = False
@@ -231,14 +238,22 @@ class Writer:
 
     async def _committed(self, job: Job[T], db: Database) -> T:
         try:
-            async with db.together():
-                await db.run("BEGIN")
-                [(xid,)] = await db.rows(_XID)
-            result = await job.run(db)
+            last: Sequence[Statement] = ()
+            if callable(job.work):
+                async with db.together():
+                    await db.run("BEGIN")
+                    number = await db.ask(_XID)
+                [(xid,)] = await number.fetchall()
+                result = await job.work(db)
+            elif job.work.repeatable:
+                return await _in_one_trip(job.work, job.tells, db)
+            else:
+                xid, result, last = await _asked(job.work, db)
             self._doubt = Doubt(xid, job, result)
             async with db.together():
-                await db.run(TELL)
-                await db.run("COMMIT")
+                for statement in last:
+                    await db.run(*statement)
+                await _end(job.tells, db)
             self._doubt = None
             return result
         except StoreAway:
@@ -386,6 +401,37 @@ class Writer:
 
 _REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap, Refused)
 """What says that a batch can never be delivered."""
+
+
+async def _asked(plan: Plan[T], db: Database) -> tuple[str, T, Sequence[Statement]]:
+    """Begin a transaction: its number, its result, and what is still to be written."""
+    async with db.together():
+        await db.run("BEGIN")
+        number = await db.ask(_XID)
+        asked = [await db.ask(*statement) for statement in plan.first]
+    [(xid,)] = await _rows(number)
+    result, last = plan.decide([await _rows(each) for each in asked])
+    return xid, result, last
+
+
+async def _in_one_trip(plan: Plan[T], tells: str | None, db: Database) -> T:
+    async with db.together():
+        await db.run("BEGIN")
+        asked = [await db.ask(*statement) for statement in plan.first]
+        await _end(tells, db)
+    result, _ = plan.decide([await _rows(each) for each in asked])
+    return result
+
+
+async def _rows(cursor: psycopg.AsyncCursor[TupleRow]) -> Rows:
+    """None of what answers with no rows at all."""
+    return [] if cursor.description is None else await cursor.fetchall()
+
+
+async def _end(tells: str | None, db: Database) -> None:
+    if tells is not None:
+        await db.run(TELL_OF, (tells,))
+    await db.run("COMMIT")
 
 
 def _outage(error: StoreError) -> StoreAway:

@@ -1,0 +1,94 @@
+"""How often a request goes to the database and back: on a slow line that is all it takes.
+
+What runs in the background is counted too, so of several tries the best one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from support.cable import Cable, cable_to
+from support.peers import soon
+from support.postgres import empty_database
+from support.serving import Served, also_served
+
+from dragoman.testing import ScriptedAgent
+from dragoman.testing.steps import say
+from dragoman.web.endings import Endings
+
+_TRIES = 4
+
+
+class Line:
+    """Two servers on one database; what both of them sent there is counted."""
+
+    def __init__(self, one: Served, two: Served, cables: tuple[Cable, Cable]) -> None:
+        self.one = one
+        self.two = two
+        self._cables = cables
+
+    @property
+    def trips(self) -> int:
+        return sum(cable.trips for cable in self._cables)
+
+    async def fewest(self, work: Callable[[], Awaitable[object]]) -> int:
+        counts: list[int] = []
+        for _ in range(_TRIES):
+            before = self.trips
+            await soon(work())
+            counts.append(self.trips - before)
+            await self.at_rest()
+        return min(counts)
+
+    async def at_rest(self) -> None:
+        """No turn runs any more, and what it said is stored."""
+        for web in (self.one, self.two):
+            for live in list(web.server.hub.live.values()):
+                await web.until(live.id, "idle")
+
+
+@asynccontextmanager
+async def two_servers(folder: Path) -> AsyncGenerator[Line]:
+    address = empty_database()
+    agents = {"scripted": ScriptedAgent([say("hello")])}
+    async with (
+        cable_to(address) as first,
+        cable_to(address) as second,
+        also_served(folder, agents, database=first.address, host="one") as one,
+        also_served(folder, agents, database=second.address, host="two") as two,
+    ):
+        yield Line(one, two, (first, second))
+
+
+async def test_a_prompt_to_another_host(tmp_path: Path) -> None:
+    """Looked up in one, sent in two, taken in two, stored in two, settled in one, and read; what
+    the host does for itself comes on top."""
+    async with two_servers(tmp_path) as line:
+        session_id = await line.two.new_session(host="two")
+        assert await line.fewest(lambda: line.one.prompt(session_id)) <= 20
+
+
+async def test_a_new_session_here(tmp_path: Path) -> None:
+    async with two_servers(tmp_path) as line:
+        assert await line.fewest(lambda: line.one.new_session(host="one")) <= 18
+
+
+async def test_a_new_session_on_another_host(tmp_path: Path) -> None:
+    async with two_servers(tmp_path) as line:
+        assert await line.fewest(lambda: line.one.new_session(host="two")) <= 45
+
+
+async def test_a_list_costs_the_same_however_long_it_is(tmp_path: Path) -> None:
+    async with two_servers(tmp_path) as line:
+        for _ in range(8):
+            await line.one.new_session(host="one")
+
+        async def listed() -> None:
+            line.one.server.endings = Endings(
+                line.one.server.hub.store
+            )  # which has read nothing yet
+            assert len((await line.one.call("GET", "/api/sessions"))["sessions"]) == 8
+
+        assert await line.fewest(listed) <= 6
