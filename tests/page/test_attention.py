@@ -132,7 +132,7 @@ async def test_what_failed_is_marked_in_the_list_before_one_opens_it(gallery: Si
         row = page.locator(".session", has_text="Write the chapter")
         await expect(row.locator(".status")).to_have_attribute("title", "failed")
         row = page.locator(".session", has_text="Fix the parser")
-        await expect(row.locator(".status")).to_have_attribute("title", "ready")
+        await expect(row.locator(".status")).to_have_attribute("title", "done")
 
 
 async def test_what_is_new_is_bold_in_both_lists_and_nothing_else(tmp_path: Path) -> None:

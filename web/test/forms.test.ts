@@ -47,7 +47,7 @@ test('commands complete at the start, files behind an @', () => {
 })
 
 const session = (id: string, cwd: string, more: Partial<Summary> = {}): Summary => ({
-  id, cwd, name: null, title: id, agent: 'demo', agentSessionId: null, importedFrom: null, status: 'idle', failed: false, createdAt: '2026-01-01',
+  id, cwd, name: null, title: id, agent: 'demo', agentSessionId: null, importedFrom: null, status: 'idle', failed: false, lastEnding: null, createdAt: '2026-01-01',
   updatedAt: `2026-01-0${id.length}`, archived: false, parent: null, lastSeq: 0, owner: null, host: null, ...more,
 })
 

@@ -5,7 +5,7 @@ import type { Summary } from '../src/live/api'
 type Told = [id: string, status: Summary['status'], more?: Partial<Summary>]
 
 const sessions = (...told: Told[]) => new Map(told.map(([id, status, more], at) => [id, {
-  id, status, failed: false, cwd: '/w', name: null, title: id, agent: 'demo', agentSessionId: null, importedFrom: null, createdAt: `2026-01-0${at + 1}`,
+  id, status, failed: false, lastEnding: null, cwd: '/w', name: null, title: id, agent: 'demo', agentSessionId: null, importedFrom: null, createdAt: `2026-01-0${at + 1}`,
   updatedAt: `2026-01-0${at + 1}`, archived: false, parent: null, lastSeq: 0, owner: null, host: null, ...more,
 } satisfies Summary]))
 

@@ -36,6 +36,7 @@ from dragoman.session.state import (
     AgentEntry,
     AnyEntry,
     CompactionEntry,
+    Ending,
     ErrorEntry,
     NoticeEntry,
     PeerMessageEntry,
@@ -50,7 +51,6 @@ from dragoman.session.state import (
     ThoughtEntry,
     ToolCall,
     TurnState,
-    TurnStatus,
     UnknownEntry,
     UserEntry,
 )
@@ -197,7 +197,7 @@ def _turn_ended(state: SessionState, event: e.TurnEnded, limits: Limits) -> None
         _cancel_tool_calls(state, turn.id)
         _cancel_compactions(state, turn.id)
         _stop_subagents(state)
-    turn.status = _ending(event, cancelled=cancelled)
+    turn.status = ending_of(event, cancelled=cancelled)
     turn.stop_reason = _line(event.stop_reason, limits)
     turn.usage = event.usage
     if event.usage is not None and weigh_struct(event.usage) > limits.fact:
@@ -205,7 +205,8 @@ def _turn_ended(state: SessionState, event: e.TurnEnded, limits: Limits) -> None
     turn.error = _line(event.error, limits)
 
 
-def _ending(event: e.TurnEnded, *, cancelled: bool) -> TurnStatus:
+def ending_of(event: e.TurnEnded, *, cancelled: bool) -> Ending:
+    """How a turn ended, in a word; `cancelled` where it was to be stopped before."""
     if event.interrupted or event.error in _TOLD_BY_ERROR:
         return "interrupted"
     if event.error is not None:

@@ -282,16 +282,8 @@ class QueuedPrompt(msgspec.Struct, omit_defaults=True):
     content: list[Content]
 
 
-TurnStatus: TypeAlias = Literal[
-    "prompting",
-    "streaming",
-    "waiting",
-    "cancelling",
-    "completed",
-    "cancelled",
-    "failed",
-    "interrupted",
-]
+Ending: TypeAlias = Literal["completed", "cancelled", "failed", "interrupted"]
+TurnStatus: TypeAlias = Literal["prompting", "streaming", "waiting", "cancelling", Ending]
 OVER_TURNS = frozenset({"completed", "cancelled", "failed", "interrupted"})
 
 
@@ -309,6 +301,15 @@ class TurnState(msgspec.Struct, omit_defaults=True):
     error: str | None = None
     seq: int = 0
     """The number of the event that began it."""
+
+    @property
+    def ending(self) -> Ending | None:
+        """How it ended, once it has."""
+        match self.status:
+            case "completed" | "cancelled" | "failed" | "interrupted":
+                return self.status
+            case _:
+                return None
 
     @property
     def interrupted(self) -> bool:

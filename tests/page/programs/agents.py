@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -236,3 +237,19 @@ def hostile() -> ScriptedAgent:
         auth_methods=[v1.AuthMethodAgent(id=texts[1], name=texts[1], description=texts[1])],
         answers={"session/list": {"sessions": known}, "session/load": InternalError(texts[2])},
     )
+
+
+async def _tells(turn: AgentTurn) -> None:
+    turn.plan(("Look", "completed"), ("Act", "in_progress"))
+    found = {"type": "content", "content": {"type": "text", "text": "a.py:1: *x*\nb.py:2:   y"}}
+    turn.tool_call("grep", "Search", kind="search", status="in_progress", content=[found])
+    if turn.text == "crash":
+        os.write(2, b"Traceback:\n  File x\nValueError: no\n")
+        os._exit(3)
+    if turn.text == "wait":
+        await turn.cancelled.wait()
+
+
+def tells() -> ScriptedAgent:
+    """Leaves a step of its plan and a tool call open, whether it waits, crashes or just ends."""
+    return ScriptedAgent(_tells)

@@ -235,6 +235,21 @@ export function currentPlan(state: SessionState): PlanEntry | null {
   return null
 }
 
+export type UnderWay = 'now' | 'unfinished' | 'failed'
+
+/** Whether the agent does something: in a turn, or on its own. */
+export function isAtWork(state: SessionState): boolean {
+  return runningTurn(state) !== null || state.activity !== 'idle' || state.background.length > 0
+}
+
+/** What has become of the step of a plan that is marked as begun. */
+export function stepUnderWay(state: SessionState, plan: PlanEntry): UnderWay {
+  if (currentPlan(state) !== plan) return 'unfinished'
+  if (isAtWork(state)) return 'now'
+  const ending = state.turns.at(-1)?.status
+  return ending === 'failed' || ending === 'interrupted' ? 'failed' : 'unfinished'
+}
+
 /** A message as content, neighbouring text joined. */
 export function contentOf(entry: Spoken): Content[] {
   const parts: Content[] = []

@@ -4,6 +4,7 @@
 import type { Json } from '../core/content'
 import type { Event } from '../core/events'
 import type { Rule } from '../core/rules'
+import type { Ending } from '../core/state'
 import { token } from './token'
 
 export type Status = 'idle' | 'running' | 'waiting' | 'interrupted' | 'closed'
@@ -21,6 +22,8 @@ export interface Summary {
   status: Status
   /** Its last turn ended with an error. */
   failed: boolean
+  /** How its last turn ended; null before the first and while one is at work. */
+  lastEnding: Ending | null
   createdAt: string
   updatedAt: string
   archived: boolean

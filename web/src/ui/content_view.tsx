@@ -4,15 +4,19 @@ import { useState } from 'react'
 import type { Content } from '../core/content'
 import { baseName, bytes } from '../core/format'
 import { isBase64 } from '../core/base64'
+import { printedParts } from '../core/printed'
 import { visible } from '../core/visible'
 import { Icon } from './icons'
 import { Markdown } from './markdown'
 import { Plain } from './plain'
 import { Sound } from './sound'
 
-export function ContentView({ content }: { content: Content }) {
+/** How words are meant: an agent writes Markdown, a person types, a tool prints. */
+export type Words = 'markdown' | 'typed' | 'printed'
+
+export function ContentView({ content, words = 'markdown' }: { content: Content; words?: Words }) {
   switch (content.type) {
-    case 'text': return <Markdown text={content.text} />
+    case 'text': return <Text text={content.text} words={words} />
     case 'image': return <Picture data={content.data} mime={content.mime_type} />
     case 'audio': return <Sound data={content.data} mime={content.mime_type} />
     case 'resource_link':
@@ -25,6 +29,18 @@ export function ContentView({ content }: { content: Content }) {
     case 'resource': return <Embedded uri={content.uri} text={content.content ?? null} mime={content.mime_type ?? ''} blob={content.blob ?? null} />
     case 'unknown': return <Unknown kind={content.kind} raw={content.raw} />
   }
+}
+
+function Text({ text, words }: { text: string; words: Words }) {
+  if (words === 'markdown') return <Markdown text={text} />
+  if (words === 'typed') return <p className="typed"><Plain text={text} lines /></p>
+  return (
+    <>
+      {printedParts(text).map((part, at) => part.fenced
+        ? <Markdown key={at} text={part.text} />
+        : <pre key={at} className="printed" tabIndex={0} aria-label="Output">{visible(part.text)}</pre>)}
+    </>
+  )
 }
 
 const PICTURES = /^image\/(png|jpeg|gif|webp|bmp|avif)$/

@@ -1,10 +1,11 @@
 // One row of the thread, drawn by its kind. It draws again when its own entry changes, and only then.
 
 import { memo, useSyncExternalStore } from 'react'
-import { bytes, clock, duration } from '../core/format'
+import { bytes, clock, duration, plural } from '../core/format'
 import { contentOf, entryText, type Entry, type Spoken } from '../core/state'
-import { reveal } from '../core/visible'
+import { reveal, visible } from '../core/visible'
 import type { LiveSession } from '../live/session'
+import { useSignal } from '../live/signal'
 import { ContentView, Unknown } from './content_view'
 import { copy } from './copy'
 import { useFold } from './folds'
@@ -33,12 +34,12 @@ function Body({ session, entry, place }: Props) {
     case 'agent': return <Said who={null} entry={entry} />
     case 'thought': return <Thought session={session} entry={entry} place={place} />
     case 'tool_call': return <ToolCallView session={session} call={entry} />
-    case 'plan': return entry.steps.length || entry.markdown || entry.uri ? <PlanView plan={entry} /> : null
+    case 'plan': return entry.steps.length || entry.markdown || entry.uri ? <PlanView session={session} plan={entry} /> : null
     case 'notice':
       return (
         <div className={`notice ${entry.severity}`}>
           <Icon name={entry.severity === 'info' ? 'info' : 'alert'} />
-          <span><strong><Plain text={entry.title} /></strong>{entry.description && <> <Plain text={entry.description} lines /></>}</span>
+          <Told lead={entry.title} more={entry.description} />
           {entry.source === 'client' && <span className="tag">Dragoman</span>}
         </div>
       )
@@ -53,9 +54,30 @@ function Body({ session, entry, place }: Props) {
     case 'reset':
       return <div className="reset" role="note"><span>The agent’s memory was lost here: it knows nothing of what stands above.</span></div>
     case 'error':
-      return <div className="notice error"><Icon name="alert" /> <span><strong>The turn was cut short:</strong> <Plain text={entry.message} lines /></span></div>
+      return <div className="notice error"><Icon name="alert" /> <Told lead="The turn was cut short:" more={entry.message} /></div>
     case 'unknown': return <Unknown kind={entry.kind} raw={entry.raw} />
   }
+}
+
+const FEW_LINES = 6
+
+/** A sentence in bold and one behind it; whatever has more lines, like what a program printed, stands below. */
+function Told({ lead, more }: { lead: string; more: string | null }) {
+  const [title = '', ...below] = lead.trimEnd().split('\n')
+  const [first = '', ...rest] = (more ?? '').trimEnd().split('\n')
+  const lines = below.length ? [...below, ...(more ? [first, ...rest] : [])] : rest
+  const text = lines.join('\n')
+  return (
+    <div className="told">
+      <strong><Plain text={title} /></strong>{below.length === 0 && first && <> <Plain text={first} /></>}
+      {text.trim() && (
+        <details open={lines.length <= FEW_LINES}>
+          <summary>{plural(lines.length, 'more line')}</summary>
+          <pre tabIndex={0} aria-label="More of this message">{visible(text)}</pre>
+        </details>
+      )}
+    </div>
+  )
 }
 
 /** What to call one who has a part in a session. */
@@ -68,25 +90,31 @@ function Said({ who, entry }: { who: string | null; entry: Spoken }) {
   return (
     <div className={`said ${entry.type}`}>
       {who !== null && <div className="who">{who} <time>{clock(entry.at)}</time></div>}
-      {contentOf(entry).map((part, at) => <ContentView key={at} content={part} />)}
+      {contentOf(entry).map((part, at) => <ContentView key={at} content={part} words={entry.type === 'user' ? 'typed' : 'markdown'} />)}
     </div>
   )
 }
 
 function Thought({ session, entry, place }: { session: LiveSession; entry: Spoken; place: number }) {
   const [open, toggle] = useFold(`${session.id}:thought:${place}`, false)
-  const last = session.state.entries.at(-1) === entry && session.state.turns.at(-1)?.status === 'streaming'
   const seconds = entry.until - entry.at
   return (
     <div className="thought">
       <button type="button" className="ghost" data-fold="" aria-expanded={open} onClick={toggle}>
-        <Icon name="chevron" className={open ? 'turned' : ''} /> {last ? <Spinner /> : <Icon name="think" />}
-        {last ? 'Thinking' : 'Thought'}{seconds >= 1 && ` for ${duration(seconds)}`}
+        <Icon name="chevron" className={open ? 'turned' : ''} /> <ThoughtMark session={session} entry={entry} />
+        {seconds >= 1 && ` for ${duration(seconds)}`}
         {!open && <span className="preview"><Plain text={entryText(entry).slice(0, 140)} /></span>}
       </button>
       {open && contentOf(entry).map((part, at) => <ContentView key={at} content={part} />)}
     </div>
   )
+}
+
+/** The end of a turn changes no entry: it is looked for here. */
+function ThoughtMark({ session, entry }: { session: LiveSession; entry: Spoken }) {
+  useSignal(session.facts)
+  const now = session.state.entries.at(-1) === entry && session.state.turns.at(-1)?.status === 'streaming'
+  return now ? <><Spinner /> Thinking</> : <><Icon name="think" /> Thought</>
 }
 
 const COMPACTED: Record<string, string> = {

@@ -1,11 +1,16 @@
 // A plan as a list of steps with how far each is.
 
-import type { PlanEntry } from '../core/state'
+import type { ReactNode } from 'react'
+import { stepUnderWay, type PlanEntry, type UnderWay } from '../core/state'
+import type { LiveSession } from '../live/session'
+import { useSignal } from '../live/signal'
 import { Icon, Spinner } from './icons'
 import { Markdown } from './markdown'
 import { Plain } from './plain'
 
-export function PlanView({ plan }: { plan: PlanEntry }) {
+export function PlanView({ session, plan }: { session: LiveSession; plan: PlanEntry }) {
+  useSignal(session.facts) // the end of a turn changes no entry
+  const now = stepUnderWay(session.state, plan)
   const done = plan.steps.filter((step) => step.status === 'completed').length
   return (
     <div className="plan">
@@ -17,8 +22,8 @@ export function PlanView({ plan }: { plan: PlanEntry }) {
           </div>
           <ol>
             {plan.steps.map((step, at) => (
-              <li key={at} className={step.status ?? 'pending'}>
-                <StepMark status={step.status ?? 'pending'} />
+              <li key={at} className={`${step.status ?? 'pending'} ${step.status === 'in_progress' ? now : ''}`}>
+                <StepMark mark={step.status === 'in_progress' ? now : step.status === 'completed' ? 'done' : 'to do'} />
                 <span><Words text={step.content} /></span>
                 {step.priority && step.priority !== 'medium' && <span className={`tag ${step.priority === 'high' ? 'high' : ''}`}><Plain text={step.priority} /></span>}
               </li>
@@ -37,12 +42,14 @@ function Words({ text }: { text: string }) {
   return <>{text.split('`').map((part, at) => (at % 2 ? <code key={at}><Plain text={part} /></code> : <Plain key={at} text={part} />))}</>
 }
 
-function StepMark({ status }: { status: string }) {
-  const word = status === 'completed' ? 'done' : status === 'in_progress' ? 'now' : 'to do'
-  return (
-    <span className="mark" title={word}>
-      {status === 'completed' ? <Icon name="check" /> : status === 'in_progress' ? <Spinner /> : <span className="dot" />}
-      <span className="hidden">{word}</span>
-    </span>
-  )
+type Mark = UnderWay | 'done' | 'to do'
+
+const DRAWN: Record<Mark, ReactNode> = {
+  done: <Icon name="check" />, now: <Spinner />, unfinished: <Icon name="half" />, failed: <Icon name="cross" />, 'to do': <span className="dot" />,
+}
+const WORDS: Partial<Record<Mark, string>> = { unfinished: 'not finished', failed: 'not finished: the turn failed' }
+
+function StepMark({ mark }: { mark: Mark }) {
+  const word = WORDS[mark] ?? mark
+  return <span className="mark" title={word}>{DRAWN[mark]}<span className="hidden">{word}</span></span>
 }

@@ -58,7 +58,7 @@ function Tab({ session }: { session: LiveSession }) {
 function Plan({ session }: { session: LiveSession }) {
   const plan = currentPlan(session.state)
   if (plan === null) return <p className="empty">No plan. Agents that make one show here how far they are.</p>
-  return <PlanView plan={plan} />
+  return <PlanView session={session} plan={plan} />
 }
 
 function Terminals({ session }: { session: LiveSession }) {

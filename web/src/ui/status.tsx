@@ -1,15 +1,17 @@
 // A status is an icon and a word, never a colour alone.
 
-import { isOver } from '../core/state'
+import { isOver, type Ending } from '../core/state'
 import type { Status, Summary } from '../live/api'
 import { store } from '../live/store'
-import { Icon, Spinner } from './icons'
+import { Icon, Spinner, type IconName } from './icons'
 
-type Mark = Status | 'failed'
+type Mark = Exclude<Status, 'idle'> | Exclude<Ending, 'interrupted'> | 'new'
 
 const WORDS: Record<Mark, string> = {
+  new: 'ready',
+  completed: 'done',
+  cancelled: 'stopped',
   failed: 'failed',
-  idle: 'ready',
   running: 'running',
   waiting: 'needs you',
   interrupted: 'interrupted',
@@ -17,27 +19,26 @@ const WORDS: Record<Mark, string> = {
 }
 
 export function StatusMark({ session, quiet = false }: { session: Summary; quiet?: boolean }) {
-  const status = markOf(session)
+  const mark = markOf(session)
   return (
-    <span className={`status ${status}`} title={WORDS[status]}>
-      {drawing(status)}
-      <span className={quiet ? 'hidden' : ''}>{WORDS[status]}</span>
+    <span className={`status ${CLASSES[mark] ?? mark}`} title={WORDS[mark]} data-mark={mark}>
+      {mark === 'running' ? <Spinner /> : mark === 'new' ? <span className="dot" /> : <Icon name={ICONS[mark]} />}
+      <span className={quiet ? 'hidden' : ''}>{WORDS[mark]}</span>
     </span>
   )
 }
 
-/** A last turn that failed is no success, although another can begin. */
-function markOf({ id, status, failed }: Summary): Mark {
+const ICONS: Record<Exclude<Mark, 'running' | 'new'>, IconName> = {
+  waiting: 'alert', completed: 'check', cancelled: 'stop', failed: 'cross', interrupted: 'pause', closed: 'archive',
+}
+/** All of them can go on at once. */
+const CLASSES: Partial<Record<Mark, string>> = { new: 'idle', completed: 'idle', cancelled: 'idle' }
+
+/** A session at rest is marked by how its last turn ended: only what was carried through is done. */
+function markOf({ id, status, lastEnding }: Summary): Mark {
   if (status !== 'idle') return status
   // What is loaded is told at once, the list a moment later.
   const last = store.known(id)?.state.turns.at(-1)
-  const hasFailed = last !== undefined && isOver(last.status) ? last.error !== null : failed
-  return hasFailed ? 'failed' : status
-}
-
-function drawing(status: Mark) {
-  if (status === 'running') return <Spinner />
-  if (status === 'waiting') return <Icon name="alert" />
-  if (status === 'interrupted' || status === 'failed') return <Icon name="cross" />
-  return <Icon name={status === 'closed' ? 'archive' : 'check'} />
+  const ending = last !== undefined && isOver(last.status) ? last.status : lastEnding
+  return ending ?? 'new'
 }

@@ -4,10 +4,11 @@ import { useMemo, type ReactNode } from 'react'
 import type { Diff } from '../core/content'
 import { diffRows } from '../core/diff'
 import { within } from '../core/format'
-import type { ToolCall } from '../core/state'
+import { isAtWork, type ToolCall } from '../core/state'
 import { visible } from '../core/visible'
 import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
+import { useSignal } from '../live/signal'
 import { DiffCounts } from './diff_view'
 import { useFold } from './folds'
 import { Icon, Spinner, type IconName } from './icons'
@@ -37,7 +38,7 @@ export function ToolCallView({ session, call }: { session: LiveSession; call: To
           <span className="hidden"><Plain text={call.kind.replaceAll('_', ' ')} />:</span>
           <span className="title"><Plain text={call.title || call.name || call.id} /></span>
           <Totals call={call} />
-          <ToolStatus status={asked && !OVER.has(call.status) ? 'waiting' : call.status} />
+          {OVER.has(call.status) ? <ToolStatus status={call.status} /> : <OpenStatus session={session} status={asked ? 'waiting' : call.status} />}
         </button>
         {call.cancellable && !OVER.has(call.status) && <StopOne session={session} what="this tool call" stop={() => sessions.cancelToolCall(session.id, call.id)} />}
       </div>
@@ -53,6 +54,12 @@ export function ToolCallView({ session, call }: { session: LiveSession; call: To
   )
 }
 
+/** An agent may leave a call open; it does not run when nothing does. */
+function OpenStatus({ session, status }: { session: LiveSession; status: string }) {
+  useSignal(session.facts)
+  return <ToolStatus status={isAtWork(session.state) ? status : 'unfinished'} />
+}
+
 export function ToolStatus({ status }: { status: string }) {
   const drawing: Record<string, [ReactNode, string]> = {
     pending: [<Icon key="i" name="clock" />, 'pending'],
@@ -60,6 +67,7 @@ export function ToolStatus({ status }: { status: string }) {
     waiting: [<Icon key="i" name="alert" />, 'waits for you'],
     completed: [<Icon key="i" name="check" />, 'done'],
     failed: [<Icon key="i" name="cross" />, 'failed'],
+    unfinished: [<Icon key="i" name="half" />, 'not finished'],
     cancelled: [<Icon key="i" name="stop" />, 'cancelled'],
   }
   const [icon, word] = drawing[status] ?? [<Icon key="i" name="info" />, status]

@@ -7,7 +7,7 @@ import { DiffView } from './diff_view'
 import { TerminalView } from './terminal_view'
 
 export function ToolContentView({ session, item, cwd }: { session: LiveSession; item: ToolContent; cwd: string }) {
-  if (item.type === 'content') return <ContentView content={item.content} />
+  if (item.type === 'content') return <ContentView content={item.content} words="printed" />
   if (item.type === 'diff') return <DiffView diff={item} cwd={cwd} />
   if (item.type === 'unknown') return <Unknown kind={item.kind} raw={item.raw} />
   const terminal = session.state.terminals.get(item.terminal_id)

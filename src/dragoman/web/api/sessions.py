@@ -23,6 +23,7 @@ from dragoman.session.state import (
 )
 from dragoman.store.records import Owner, SessionChange, SessionFilter, SessionRecord, Standing
 from dragoman.web.api.hosts import Whereabouts, move_session
+from dragoman.web.endings import Ended
 from dragoman.web.failures import Failure
 from dragoman.web.placing import Wanted, begin, folder
 from dragoman.web.server import Server
@@ -105,9 +106,9 @@ def _speaks_of(record: SessionRecord, words: str | None) -> bool:
 async def _summary(
     server: Server, record: SessionRecord, owner: Owner | None, where: Whereabouts
 ) -> Summary:
-    failed = await server.endings.failed(record)
+    ended = await server.endings.last(record)
     host = where.of(record, owner)
-    return Summary(**summary_fields(record, server.owner_shape(owner), host, failed=failed))
+    return Summary(**summary_fields(record, server.owner_shape(owner), host, ended))
 
 
 async def summary(server: Server, session_id: str) -> Summary:
@@ -155,6 +156,13 @@ async def create(server: Server, body: NewSession) -> Summary:
     return await summary(server, session_id)
 
 
+def _ended(state: SessionState) -> Ended | None:
+    last = state.turns[-1] if state.turns else None
+    if last is None or (ending := last.ending) is None:
+        return None
+    return Ended(ending, last.error is not None)
+
+
 async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
     record, at = await _standing(server, session_id)
     where = Whereabouts(server, at.hosts)
@@ -167,8 +175,7 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
     first, entries = _shown(state, older, query)
     # The state may be ahead of what is stored: a reader goes on behind what it was shown.
     host = where.of(record, at.owner)
-    failed = bool(state.turns) and state.turn is None and state.turns[-1].error is not None
-    fields = summary_fields(record, server.owner_shape(at.owner), host, failed=failed)
+    fields = summary_fields(record, server.owner_shape(at.owner), host, _ended(state))
     fields["last_seq"] = state.last_seq
     return Detail(
         **fields,

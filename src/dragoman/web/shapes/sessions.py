@@ -12,6 +12,7 @@ from dragoman.session.events import Continuity
 from dragoman.session.facts import Command, ConfigOption, ContextUsage, Modes
 from dragoman.session.state import (
     AnyEntry,
+    Ending,
     Pending,
     PlanEntry,
     QueuedPrompt,
@@ -20,6 +21,7 @@ from dragoman.session.state import (
     TurnState,
 )
 from dragoman.store.records import SessionRecord, Status
+from dragoman.web.endings import Ended
 from dragoman.web.shapes.base import Count, Cursor, Shape, utc
 from dragoman.web.shapes.hosts import SessionHost
 
@@ -47,6 +49,8 @@ class Summary(Shape):
     status: Status
     failed: bool
     """The last turn ended with an error; false while one is at work."""
+    last_ending: Ending | None
+    """How the last turn ended; null before the first, and while one is at work."""
     created_at: datetime
     updated_at: datetime
     archived: bool
@@ -159,7 +163,7 @@ class DeleteQuery(Shape):
 
 
 def summary_fields(
-    record: SessionRecord, owner: OwnerShape | None, host: SessionHost | None, *, failed: bool
+    record: SessionRecord, owner: OwnerShape | None, host: SessionHost | None, ended: Ended | None
 ) -> dict[str, Any]:
     """The fields of a `Summary`, which a `Detail` has too."""
     return {
@@ -171,7 +175,8 @@ def summary_fields(
         "cwd": record.cwd,
         "imported_from": None if record.imported is None else record.imported.cwd,
         "status": record.status,
-        "failed": failed,
+        "failed": ended is not None and ended.failed,
+        "last_ending": None if ended is None else ended.ending,
         "created_at": utc(record.created_at),
         "updated_at": utc(record.updated_at),
         "archived": record.archived,
