@@ -4,9 +4,11 @@ import time
 from typing import Any
 
 import pytest
+from support.normalising import Normalised
 
 from dragoman.host.access import Access, Sighting, normalise
 from dragoman.host.claims import read_claim
+from dragoman.host.raw_input import whole_file
 
 
 def claim(kind: str | None, raw: Any = None, **more: Any) -> Access:
@@ -301,3 +303,15 @@ def test_json_nested_beyond_reason_is_text() -> None:
 def test_any_json_can_be_read() -> None:
     for raw in (None, True, 0, 1.5, "", "x", [], {}, [None], {"": None}, {"command": [None, 1]}):
         assert claim("edit", raw).operation == "write"
+
+
+def test_a_key_that_nobody_knows_is_not_normalised_and_leaves_doubt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    normalised = Normalised(monkeypatch)
+    raw = {"path": "a", "a" + "\u0301\u0316" * 100_000: "rm -rf x"}
+    assert not claim("read", raw).complete
+    assert whole_file(raw) is None
+    assert normalised.longest_run <= 256
+    assert claim("execute", {"\uff43ommand": "ls"}).commands == ("ls",)
+    assert not claim("read", {"path": "a", "command" + "x" * 300: "rm"}).complete

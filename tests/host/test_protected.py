@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.normalising import Normalised
 
 from dragoman.host.protected import TABLE, protection
 
@@ -176,3 +177,11 @@ def calls(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(None)
     return counted
+
+
+def test_marks_of_every_category_go_before_a_name_is_normalised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    normalised = Normalised(monkeypatch)
+    assert protection("/w/.g\u0301it/" + "\u302e\u0301" * 2_000 + "config") is not None
+    assert normalised.longest_run == 0

@@ -515,4 +515,5 @@ def _folded(component: str) -> str:
 
 
 def _is_seen(char: str) -> bool:
-    return unicodedata.category(char) not in ("Cf", "Mn")
+    # Whatever combines goes, of any category: to normalise a run of it takes quadratic time.
+    return not unicodedata.combining(char) and unicodedata.category(char) not in ("Cf", "Mn")

@@ -43,6 +43,8 @@ _DOCUMENT_KEYS = frozenset(
 _DEEPEST = 32
 _MOST_VALUES = 20_000
 _MOST_COMMANDS = 64
+# No known key is as long, and to normalise a run of combining marks takes quadratic time.
+_LONGEST_KEY = 256
 _url = re.compile(r"(?:https?|wss?|ftp)://\S*\Z", re.IGNORECASE)
 _path_like = re.compile(r"/|~(?:/|\Z)|\.\.?/|file:|(?:.*/)?\.\.(?:/|\Z)", re.IGNORECASE)
 _not_alphanumeric = re.compile(r"[^a-z0-9]")
@@ -89,6 +91,7 @@ class RawInput:
     def _object(self, fields: dict[Any, Any], depth: int) -> None:
         names = [str(name) for name in islice(fields, _MOST_VALUES)]
         self.complete &= len(names) == len(fields)
+        self.complete &= all(len(name) <= _LONGEST_KEY for name in names)
         self.paths += [name for name in names if "/" in name]
         spelled = list(zip(map(_spelling, names), fields.values(), strict=False))
         self.env |= any(key in _ENV_KEYS and value for key, value in spelled)
@@ -173,6 +176,8 @@ def looks_like_a_path(text: str) -> bool:
 
 
 def _spelling(name: str) -> str:
+    if len(name) > _LONGEST_KEY:
+        return ""
     return _not_alphanumeric.sub("", unicodedata.normalize("NFKC", name).casefold())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.normalising import Normalised
 
 from dragoman.store.postgres.search import snippet
 from dragoman.store.postgres.words import query, storable, vector, words
@@ -75,3 +76,11 @@ def test_a_long_text_is_cut_around_what_was_found() -> None:
 def test_what_postgresql_cannot_hold_is_replaced() -> None:
     assert storable("a\0b") == "a\ufffdb"
     assert storable(3) == 3
+
+
+def test_a_word_of_many_marks_is_normalised_a_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    normalised = Normalised(monkeypatch)
+    assert vector("e\u0301" + "\u0301\u0316" * 100_000 + "te") == "'e':1 'te':2"
+    assert normalised.longest_run <= 8

@@ -18,8 +18,9 @@ _MAX_POSITION = 16_383
 _MAX_BYTES = 600_000
 """Of different words in one text; PostgreSQL takes a megabyte with all it adds to them."""
 _MAX_WORD = 200
-# An accent may be a character of its own.
-_word = re.compile("(?:[^\\W_][\u0300-\u036f]*)+")
+# An accent may be a character of its own. Of many in a row the rest is skipped: to normalise a run
+# of them takes quadratic time.
+_word = re.compile("(?:[^\\W_][\u0300-\u036f]{0,8})+")
 
 
 def storable(value: Any) -> Any:
