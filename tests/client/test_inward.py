@@ -177,7 +177,8 @@ UPDATES: list[tuple[str, Any, e.Event]] = [
             [
                 f.ConfigOption(
                     "m", "M", "a", [f.ConfigChoice("a", "A", "first")], "d", category="model"
-                )
+                ),
+                f.ConfigOption("o", "o", "", [], kind="odd"),
             ]
         ),
     ),

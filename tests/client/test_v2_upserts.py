@@ -309,3 +309,19 @@ def test_values_nobody_knows_are_kept() -> None:
     assert (call.kind, call.status) == ("_x", "_y")
     assert isinstance(host.events[-1], e.AgentMessage)
     assert host.events[-1].content != Text("")
+
+
+def test_what_changes_nothing_but_meta_is_kept() -> None:
+    told = Told()
+    told.update(whole(text("Hello")), terminal(command="ls"))
+    before = msgspec.json.encode(told.state.entries)
+    mark = {"vendor": 1}
+    told.update(
+        v2.AgentMessage(message_id="m", content=UNSET, meta=mark),
+        v2.AgentMessage(message_id="m", content=text("Hello"), meta=mark),
+        v2.TerminalUpdate(terminal_id="t", meta=mark),
+    )
+    assert [event.meta for event in told.events[-3:]] == [mark] * 3
+    assert msgspec.json.encode(told.state.entries) == before
+    told.update(whole(text("Hello")))
+    assert told.events[-1].meta == mark, "what changes nothing at all is no event"

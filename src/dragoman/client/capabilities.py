@@ -24,6 +24,7 @@ class AuthMethod(msgspec.Struct, omit_defaults=True):
     description: str | None = None
     args: list[str] = []
     env: dict[str, str] = {}
+    meta: dict[str, Any] | None = None
 
 
 class AgentCapabilities(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -11,10 +12,46 @@ from dragoman.errors import Unsupported
 from dragoman.session.facts import ConfigOption
 
 
+class _Unknown(msgspec.Struct, rename="camel"):
+    name: Any = None
+    description: Any = None
+    current_value: Any = None
+    meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
+
+
+def unknown_option(kind: str, raw: bytes, key: str) -> ConfigOption | None:
+    """An option of a kind that ACP did not have when this was written; `key` is what its id is
+    called. None for one that cannot be read, or has no id."""
+    try:
+        option_id = msgspec.json.decode(raw, type=dict[str, Any]).get(key)
+        told = msgspec.json.decode(raw, type=_Unknown)
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(option_id, str):
+        return None
+    about = told.description
+    return ConfigOption(
+        option_id,
+        told.name if isinstance(told.name, str) else option_id,
+        _shown(told.current_value),
+        [],
+        about if isinstance(about, str) else None,
+        kind=kind,
+        meta=told.meta,
+    )
+
+
+def _shown(value: Any) -> str | bool:
+    if value is None:
+        return ""
+    return value if isinstance(value, str | bool) else msgspec.json.encode(value).decode()
+
+
 def option_of(options: Sequence[ConfigOption], category: str) -> ConfigOption | None:
     """The option of a category, else the one that is called so."""
-    by_category = (option for option in options if option.category == category)
-    by_id = (option for option in options if option.id == category)
+    settable = [option for option in options if option.kind is None]
+    by_category = (option for option in settable if option.category == category)
+    by_id = (option for option in settable if option.id == category)
     return next(by_category, None) or next(by_id, None)
 
 
@@ -29,6 +66,8 @@ def checked_option(
     option = known.get(option_id)
     if option is None:
         raise ValueError(f"there is no option {option_id!r}; there are: {', '.join(known)}")
+    if option.kind is not None:
+        raise ValueError(f"{option_id!r} cannot be set from here: it is a {option.kind}")
     if option.choices is None:
         if not isinstance(value, bool):
             raise ValueError(f"the option {option_id!r} is on or off: true or false")

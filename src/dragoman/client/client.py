@@ -15,7 +15,7 @@ from dragoman.agents.known import known_command
 from dragoman.agents.quirks import Quirks
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.connection import Connection
-from dragoman.client.dialect import Dialect, Welcome
+from dragoman.client.dialect import Dialect, Meta, Welcome
 from dragoman.client.mcp import McpServer
 from dragoman.client.opening import Listener, Openings
 from dragoman.client.options import HostCapabilities, Timeouts
@@ -72,6 +72,8 @@ class Client:
         self.capabilities = AgentCapabilities()
         self.protocol_version = 0
         self.auth_methods: list[AuthMethod] = []
+        self.meta: Meta = None
+        """The `_meta` of the agent's answer to `initialize`."""
         self._outside = OutsideQuestions(providers.elicitation, offered=capabilities.elicitation)
         self._router = Router(self._outside)
         side = _side(agent, proxies)
@@ -170,6 +172,7 @@ class Client:
         self.agent_info = welcome.agent
         self.capabilities = welcome.capabilities
         self.auth_methods = welcome.auth_methods
+        self.meta = welcome.meta
         self.name = self.name or welcome.agent.name
 
     @property
@@ -210,7 +213,7 @@ class Client:
 
     # ── signing in ────────────────────────────────────────────────────────────────────────────
 
-    async def authenticate(self, method_id: str) -> None:
+    async def authenticate(self, method_id: str, *, meta: Meta = None) -> None:
         """Sign in with one of `auth_methods`, of the kind agent; takes as long as it takes.
 
         Raises ValueError for a method that is unknown or is run in a terminal instead.
@@ -222,7 +225,7 @@ class Client:
         if known[method_id].kind != "agent":
             raise ValueError(f"{method_id!r} is signed in with by running the agent in a terminal")
         try:
-            await self.dialect.authenticate(method_id)
+            await self.dialect.authenticate(method_id, meta)
         finally:
             self._outside.withdraw(None)
 
@@ -259,10 +262,10 @@ class Client:
 
     # ── providers of models ───────────────────────────────────────────────────────────────────
 
-    async def list_providers(self) -> list[dict[str, Any]]:
+    async def list_providers(self, *, meta: Meta = None) -> list[dict[str, Any]]:
         """The model providers the agent can be routed to. Raises Unsupported."""
         self.require("providers", "providers/list")
-        return await self.dialect.list_providers()
+        return await self.dialect.list_providers(meta)
 
     async def set_provider(
         self,
@@ -270,15 +273,17 @@ class Client:
         api_type: str,
         base_url: str,
         headers: Mapping[str, str] | None = None,
+        *,
+        meta: Meta = None,
     ) -> None:
         """Route a provider elsewhere. Raises Unsupported."""
         self.require("providers", "providers/set")
-        await self.dialect.set_provider(provider_id, api_type, base_url, dict(headers or {}))
+        await self.dialect.set_provider(provider_id, api_type, base_url, dict(headers or {}), meta)
 
-    async def disable_provider(self, provider_id: str) -> None:
+    async def disable_provider(self, provider_id: str, *, meta: Meta = None) -> None:
         """Switch a provider off. Raises Unsupported."""
         self.require("providers", "providers/disable")
-        await self.dialect.disable_provider(provider_id)
+        await self.dialect.disable_provider(provider_id, meta)
 
     # ── opening sessions ──────────────────────────────────────────────────────────────────────
 
@@ -377,7 +382,11 @@ class Client:
     # ── sessions the agent keeps ──────────────────────────────────────────────────────────────
 
     async def list_sessions(
-        self, cwd: str | os.PathLike[str] | None = None, cursor: str | None = None
+        self,
+        cwd: str | os.PathLike[str] | None = None,
+        cursor: str | None = None,
+        *,
+        meta: Meta = None,
     ) -> AsyncIterator[SessionInfo]:
         """The sessions the agent knows, page by page from `cursor`. Raises Unsupported."""
         self.require("list", "session/list")
@@ -385,7 +394,7 @@ class Client:
         seen: set[str | None] = set()
         while cursor not in seen:
             seen.add(cursor)
-            page, cursor = await self.dialect.list_sessions(folder, cursor)
+            page, cursor = await self.dialect.list_sessions(folder, cursor, meta)
             for info in page:
                 yield info
             if cursor is None:

@@ -97,6 +97,7 @@ class Connection:
             tap=self._tap,
             is_held=self._host.asks_outside,
         )
+        self._host.notify = peer.notify
         return await peer.__aenter__()
 
     def _is_at_work(self, session_id: str) -> bool:

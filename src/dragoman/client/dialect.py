@@ -7,7 +7,7 @@ there is one for each version of the protocol, and nothing above them knows whic
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -32,6 +32,7 @@ class Welcome(msgspec.Struct, kw_only=True):
     agent: AgentInfo
     capabilities: AgentCapabilities
     auth_methods: list[AuthMethod]
+    meta: dict[str, Any] | None = None
 
 
 class Opened(msgspec.Struct):
@@ -39,6 +40,7 @@ class Opened(msgspec.Struct):
 
     session_id: str
     facts: list[Event]
+    meta: dict[str, Any] | None = None
 
 
 class Finished(msgspec.Struct):
@@ -83,6 +85,10 @@ class Place(msgspec.Struct, kw_only=True):
 OWN_OPTION = "dragoman."
 """Begins the ids of config options that a dialect made of something else: when an agent tells its
 options anew, it does not speak of these."""
+
+
+Meta: TypeAlias = dict[str, Any] | None
+"""What ACP calls `_meta`."""
 
 
 class Host(Protocol):
@@ -132,6 +138,9 @@ class Host(Protocol):
 
     async def release_terminal(self, session_id: str, terminal_id: str) -> None: ...
 
+    notify: Callable[[str, bytes], None]
+    """Sends the agent a notification."""
+
     def mcp_server(self, server_id: str) -> McpHandler:
         """Raises ResourceNotFound."""
         ...
@@ -163,19 +172,24 @@ class Dialect(Protocol):
     Unsupported.
     """
 
-    async def authenticate(self, method_id: str) -> None: ...
+    async def authenticate(self, method_id: str, meta: Meta = None) -> None: ...
 
     async def logout(self) -> None: ...
 
     async def auth_status(self) -> str: ...
 
-    async def list_providers(self) -> list[dict[str, Any]]: ...
+    async def list_providers(self, meta: Meta = None) -> list[dict[str, Any]]: ...
 
     async def set_provider(
-        self, provider_id: str, api_type: str, base_url: str, headers: dict[str, str]
+        self,
+        provider_id: str,
+        api_type: str,
+        base_url: str,
+        headers: dict[str, str],
+        meta: Meta = None,
     ) -> None: ...
 
-    async def disable_provider(self, provider_id: str) -> None: ...
+    async def disable_provider(self, provider_id: str, meta: Meta = None) -> None: ...
 
     async def new_session(self, place: Place, on_opened: OnOpened) -> None: ...
 
@@ -188,7 +202,7 @@ class Dialect(Protocol):
     async def fork_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None: ...
 
     async def list_sessions(
-        self, cwd: str | None, cursor: str | None
+        self, cwd: str | None, cursor: str | None, meta: Meta = None
     ) -> tuple[list[SessionInfo], str | None]: ...
 
     async def delete_session(self, session_id: str) -> None: ...
@@ -220,10 +234,10 @@ class Dialect(Protocol):
 
     async def cancel_terminal(self, session_id: str, terminal_id: str) -> None: ...
 
-    async def set_mode(self, session_id: str, mode_id: str) -> None: ...
+    async def set_mode(self, session_id: str, mode_id: str, meta: Meta = None) -> None: ...
 
     async def set_config_option(
-        self, session_id: str, option: ConfigOption, value: str | bool
+        self, session_id: str, option: ConfigOption, value: str | bool, meta: Meta = None
     ) -> list[ConfigOption] | None:
         """Every option after the change, if the agent tells them."""
         ...

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import msgspec
@@ -24,6 +26,31 @@ class InProcessServer(msgspec.Struct, kw_only=True):
     name: str
     id: str
     handle: McpHandler
+
+    def notify(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send the agent an MCP notification about the request that `handle` is answering, such as
+        `notifications/progress`.
+
+        Raises RuntimeError elsewhere: ACP ties every one of them to a request.
+        """
+        tell = _telling.get()
+        if tell is None:
+            raise RuntimeError("an MCP notification can only be sent while a request is answered")
+        tell(method, params)
+
+
+_Tell: TypeAlias = Callable[[str, dict[str, Any] | None], None]
+_telling: ContextVar[_Tell | None] = ContextVar("telling", default=None)
+
+
+@contextmanager
+def telling(tell: _Tell) -> Generator[None]:
+    """What servers notify meanwhile, in this task, goes here."""
+    token = _telling.set(tell)
+    try:
+        yield
+    finally:
+        _telling.reset(token)
 
 
 McpServer: TypeAlias = StdioServer | HttpServer | SseServer | InProcessServer

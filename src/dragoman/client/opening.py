@@ -299,6 +299,7 @@ class Openings:
 
 def _tell(session: Session, answer: Opened) -> None:
     session.log.open()
+    session.meta = answer.meta
     asked, session.place.asked = session.place.asked, []
     for event in (*asked, *answer.facts):
         session.log.record(event)

@@ -7,7 +7,7 @@ call is under way and delivered, in order, when the session is there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -33,11 +33,17 @@ MAX_HELD_BYTES = 64 * 1024 * 1024
 _LEAST_BYTES = 256  # what holding an event costs, however small it came in
 
 
+def _unheard(method: str, params: bytes) -> None:
+    """There is no agent yet."""
+
+
 class Router:
     """The `Host` of a dialect: every call goes to the gate of its session."""
 
     def __init__(self, outside: OutsideQuestions) -> None:
         self.outside = outside
+        self.notify: Callable[[str, bytes], None] = _unheard
+        """Sends the agent a notification, once there is a connection."""
         self._sessions: dict[str, Session] = {}
         self._opening: list[Place] = []
         self._held: list[tuple[str, list[Event], int]] = []

@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.client.choices import checked_option, option_of, with_own, with_value
-from dragoman.client.dialect import Finished, Place
+from dragoman.client.dialect import Finished, Meta, Place
 from dragoman.client.log import SessionLog
 from dragoman.client.prompts import PromptInput, prepare
 from dragoman.client.sign_in import explained
@@ -83,6 +83,8 @@ class Session:
         """Whether an agent that is lost while the session is idle leaves a notice; whoever
         continues the session by itself has nothing to say."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self.meta: Meta = None
+        """The `_meta` of the agent's answer that opened it."""
         self.before_turn: Callable[[], Awaitable[None]] | None = None
         """Awaited before a prompt is sent; it is not when this raises a DragomanError."""
 
@@ -367,7 +369,7 @@ class Session:
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────
 
-    async def set_mode(self, mode_id: str) -> None:
+    async def set_mode(self, mode_id: str, *, meta: Meta = None) -> None:
         """Switch the mode. Raises Unsupported for an agent without modes, ValueError for a mode it
         does not have."""
         self._require_open()
@@ -376,21 +378,23 @@ class Session:
             option = option_of(self.state.config_options, "mode")
             if option is None:
                 raise Unsupported("modes")
-            await self.set_config_option(option.id, mode_id)
+            await self.set_config_option(option.id, mode_id, meta=meta)
             return
         known = [mode.id for mode in modes.available]
         if known and mode_id not in known:
             raise ValueError(f"there is no mode {mode_id!r}; there are: {', '.join(known)}")
-        await self._client.dialect.set_mode(self.id, mode_id)
+        await self._client.dialect.set_mode(self.id, mode_id, meta)
         if self.state.modes is not None and self.state.modes.current != mode_id:
             self.log.record(e.ModeChanged(mode_id))
 
-    async def set_config_option(self, option_id: str, value: str | bool) -> None:
+    async def set_config_option(
+        self, option_id: str, value: str | bool, *, meta: Meta = None
+    ) -> None:
         """Change a setting. Raises Unsupported for an agent without settings, ValueError for an
         option or a value it does not have."""
         self._require_open()
         option = checked_option(self.state.config_options, option_id, value)
-        told = await self._client.dialect.set_config_option(self.id, option, value)
+        told = await self._client.dialect.set_config_option(self.id, option, value, meta)
         known = with_value(self.state.config_options, option, value)
         self.log.record(e.ConfigChanged(with_own(told, known) if told else known))
         kept = {each.id: each.value for each in self.state.config_options}.get(option_id, value)
@@ -398,14 +402,14 @@ class Session:
             note = f"the agent keeps {option_id} as {kept}, and does not take {value}"
             self.log.record(e.Notice(note, "warning", source="client"))
 
-    async def set_model(self, model_id: str) -> None:
+    async def set_model(self, model_id: str, *, meta: Meta = None) -> None:
         """Choose a model. Raises Unsupported for an agent that offers no choice, ValueError for a
         model it does not have."""
         self._require_open()
         option = option_of(self.state.config_options, "model")
         if option is None:
             raise Unsupported("choosing a model")
-        await self.set_config_option(option.id, model_id)
+        await self.set_config_option(option.id, model_id, meta=meta)
 
     async def set_title(self, title: str) -> None:
         """Rename the session on the agent's side. Raises Unsupported where it does not offer it."""

@@ -194,6 +194,7 @@ class Consent:
         request = self._request(
             access, title, tuple(options), decision, call_id, content, subject.explanation
         )
+        request = msgspec.structs.replace(request, meta=subject.meta)
         if decision.effect != "ask":
             option_id = choose_option(
                 plain_options(options), decision.effect, names_action=access.action

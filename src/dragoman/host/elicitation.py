@@ -24,6 +24,7 @@ class ElicitationRequest(msgspec.Struct, kw_only=True, frozen=True):
     tool_call_id: str | None = None
     session_id: str | None = None
     """None for one that is asked outside any session, while signing in for example."""
+    meta: dict[str, Any] | None = None
 
     def as_event(self) -> ElicitationRequested:
         return ElicitationRequested(
@@ -34,6 +35,7 @@ class ElicitationRequest(msgspec.Struct, kw_only=True, frozen=True):
             self.url,
             self.elicitation_id,
             self.tool_call_id,
+            meta=self.meta,
         )
 
 

@@ -6,7 +6,7 @@ gate's affair. A provider only puts the question to a person and brings back the
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -38,6 +38,8 @@ class PermissionRequest(msgspec.Struct, kw_only=True, frozen=True):
     """What the agent says about it beside the title; it proves as little."""
     cwd: str | None = None
     """The folder a command would run in; None where there is no command."""
+    meta: dict[str, Any] | None = None
+    """The `_meta` of the agent's request; it proves nothing."""
 
 
 class Subject(msgspec.Struct, kw_only=True, frozen=True):
@@ -51,6 +53,7 @@ class Subject(msgspec.Struct, kw_only=True, frozen=True):
     command: str | None = None
     cwd: str | None = None
     tool_call_id: str | None = None
+    meta: dict[str, Any] | None = None
 
 
 NO_SUBJECT = Subject()

@@ -48,6 +48,7 @@ def requested(request: PermissionRequest) -> e.PermissionRequested:
         explanation=request.explanation,
         claimed=request.claimed,
         cwd=request.cwd,
+        meta=request.meta,
     )
 
 

@@ -35,7 +35,8 @@ class ConfigChoice(Fact):
 
 
 class ConfigOption(Fact):
-    """A setting of the session: a choice when `choices` are there, else on or off."""
+    """A setting of the session: a choice when `choices` are there, else on or off. One of another
+    `kind` is shown, as the agent writes its value, and cannot be set from here."""
 
     id: str
     name: str
@@ -43,6 +44,7 @@ class ConfigOption(Fact):
     choices: list[ConfigChoice] | None = None
     description: str | None = None
     category: str | None = None
+    kind: str | None = None
 
 
 class Command(Fact):

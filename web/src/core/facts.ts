@@ -14,6 +14,8 @@ export interface ConfigOption extends Fact {
   choices?: ConfigChoice[] | null
   description?: string | null
   category?: string | null
+  /** Of one that is neither a choice nor on or off: it is shown and cannot be set here. */
+  kind?: string | null
 }
 export interface Command extends Fact { name: string; description?: string; hint?: string | null }
 export interface PlanStep extends Fact { content: string; priority?: string; status?: string }

@@ -40,6 +40,7 @@ interface PickerProps { session: LiveSession; option: ConfigOption; id?: string 
 function Picker({ session, option, id, label }: PickerProps) {
   const set = (value: string | boolean) => void attempt(sessions.config(session.id, option.id, value))
   const title = reveal([option.name, option.description].filter(Boolean).join(': '))
+  if (option.kind != null) return <span className="quiet" title={title}>{reveal(`${option.name}: ${option.value}`)}</span>
   if (option.choices == null) {
     return (
       <label className="check" title={title}>

@@ -13,7 +13,7 @@ from dragoman.client.capabilities import (
     AuthMethod,
     SessionInfo,
 )
-from dragoman.client.dialect import OWN_OPTION, Finished, Opened, Place, Prompt, Welcome
+from dragoman.client.dialect import OWN_OPTION, Finished, Meta, Opened, Place, Prompt, Welcome
 from dragoman.client.options import HostCapabilities, Timeouts
 from dragoman.client.v1 import inward, outward
 from dragoman.errors import InvalidMessage, RequestCancelled, Unsupported
@@ -76,11 +76,12 @@ class V1:
             agent=AgentInfo() if info is None else AgentInfo(info.name, info.version, info.title),
             capabilities=_capabilities(reply.agent_capabilities, raw),
             auth_methods=[_auth_method(m) for m in reply.auth_methods if not _is_unknown(m)],
+            meta=reply.meta,
         )
 
-    async def authenticate(self, method_id: str) -> None:
+    async def authenticate(self, method_id: str, meta: Meta = None) -> None:
         # Signing in may take a person as long as it takes.
-        request = v1.AuthenticateRequest(method_id=method_id)
+        request = v1.AuthenticateRequest(method_id=method_id, meta=meta)
         await self._peer.call("authenticate", codec.encode(request))
 
     async def logout(self) -> None:
@@ -90,22 +91,31 @@ class V1:
         reply = await self._control("auth/status", v1.AuthStatusRequest(), v1.AuthStatusResponse)
         return reply.state
 
-    async def list_providers(self) -> list[dict[str, Any]]:
+    async def list_providers(self, meta: Meta = None) -> list[dict[str, Any]]:
         reply = await self._control(
-            "providers/list", v1.ListProvidersRequest(), v1.ListProvidersResponse
+            "providers/list", v1.ListProvidersRequest(meta=meta), v1.ListProvidersResponse
         )
         return [msgspec.to_builtins(provider) for provider in reply.providers]
 
     async def set_provider(
-        self, provider_id: str, api_type: str, base_url: str, headers: dict[str, str]
+        self,
+        provider_id: str,
+        api_type: str,
+        base_url: str,
+        headers: dict[str, str],
+        meta: Meta = None,
     ) -> None:
         request = v1.SetProviderRequest(
-            provider_id=provider_id, api_type=api_type, base_url=base_url, headers=headers
+            provider_id=provider_id,
+            api_type=api_type,
+            base_url=base_url,
+            headers=headers,
+            meta=meta,
         )
         await self._control("providers/set", request, v1.SetProviderResponse)
 
-    async def disable_provider(self, provider_id: str) -> None:
-        request = v1.DisableProviderRequest(provider_id=provider_id)
+    async def disable_provider(self, provider_id: str, meta: Meta = None) -> None:
+        request = v1.DisableProviderRequest(provider_id=provider_id, meta=meta)
         await self._control("providers/disable", request, v1.DisableProviderResponse)
 
     # ── opening sessions ──────────────────────────────────────────────────────────────────────
@@ -179,7 +189,7 @@ class V1:
             data = b"{}" if session_id is not None and bytes(raw) == b"null" else raw
             reply = codec.decode(data, reply_type)
             known = reply.session_id if session_id is None else session_id
-            on_opened(Opened(known, _facts(reply, data)))
+            on_opened(Opened(known, _facts(reply, data), reply.meta))
 
         await self._peer.call(
             method,
@@ -192,9 +202,9 @@ class V1:
     # ── sessions the agent keeps ──────────────────────────────────────────────────────────────
 
     async def list_sessions(
-        self, cwd: str | None, cursor: str | None
+        self, cwd: str | None, cursor: str | None, meta: Meta = None
     ) -> tuple[list[SessionInfo], str | None]:
-        request = v1.ListSessionsRequest(cwd=cwd, cursor=cursor)
+        request = v1.ListSessionsRequest(cwd=cwd, cursor=cursor, meta=meta)
         reply = await self._control("session/list", request, v1.ListSessionsResponse)
         return [_session_info(info) for info in reply.sessions], reply.next_cursor
 
@@ -258,12 +268,12 @@ class V1:
     async def cancel_terminal(self, session_id: str, terminal_id: str) -> None:
         raise Unsupported("stopping a terminal of its own")
 
-    async def set_mode(self, session_id: str, mode_id: str) -> None:
-        request = v1.SetSessionModeRequest(session_id=session_id, mode_id=mode_id)
+    async def set_mode(self, session_id: str, mode_id: str, meta: Meta = None) -> None:
+        request = v1.SetSessionModeRequest(session_id=session_id, mode_id=mode_id, meta=meta)
         await self._control("session/set_mode", request, v1.SetSessionModeResponse)
 
     async def set_config_option(
-        self, session_id: str, option: ConfigOption, value: str | bool
+        self, session_id: str, option: ConfigOption, value: str | bool, meta: Meta = None
     ) -> list[ConfigOption] | None:
         """Every option after the change, if the agent tells them."""
         if option.id == OLD_MODEL_OPTION:
@@ -272,6 +282,7 @@ class V1:
         request = v1.SetSessionConfigOptionRequest(
             session_id=session_id,
             config_id=option.id,
+            meta=meta,
             value=value,
             type="boolean" if isinstance(value, bool) else None,
         )
@@ -379,8 +390,11 @@ def _told(raw: msgspec.Raw) -> dict[str, Any]:
 
 def _auth_method(wire: Any) -> AuthMethod:
     if isinstance(wire, v1.AuthMethodTerminal):
-        return AuthMethod(wire.id, wire.name, "terminal", wire.description, wire.args, wire.env)
-    return AuthMethod(wire.id, wire.name, "agent", wire.description)
+        way = AuthMethod(wire.id, wire.name, "terminal", wire.description, wire.args, wire.env)
+    else:
+        way = AuthMethod(wire.id, wire.name, "agent", wire.description)
+    way.meta = wire.meta
+    return way
 
 
 def _session_info(wire: v1.SessionInfo) -> SessionInfo:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from dragoman.client.choices import unknown_option
 from dragoman.errors import InvalidMessage
 from dragoman.schema import codec, v1
 from dragoman.schema.base import Unknown
@@ -327,7 +328,13 @@ def modes(wire: v1.SessionModeState) -> e.ModeChanged:
 
 
 def config_options(wire: list[v1.SessionConfigOption]) -> list[ConfigOption]:
-    return [_config_option(option) for option in wire if not isinstance(option, Unknown)]
+    options = (
+        unknown_option(option.kind, option.raw, "id")
+        if isinstance(option, Unknown)
+        else _config_option(option)
+        for option in wire
+    )
+    return [option for option in options if option is not None]
 
 
 def _config_option(wire: v1.SessionConfigSelect | v1.SessionConfigBoolean) -> ConfigOption:

@@ -12,11 +12,13 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.client.dialect import Host
+from dragoman.client.mcp import telling
 from dragoman.client.serving import Told, checked, examined, mcp_failure, typed, unreadable
 from dragoman.client.unread import unread_of_call
 from dragoman.client.v1 import inward
 from dragoman.errors import InvalidMessage, MethodNotFound
 from dragoman.host.elicitation import ElicitationRequest
+from dragoman.host.permissions import NO_SUBJECT, Subject
 from dragoman.host.terminals import TerminalCommand, TerminalExit
 from dragoman.schema import codec, v1
 from dragoman.schema.decoders import decoder
@@ -97,6 +99,8 @@ class Serving:
             self._keep(unreadable(params, error))
             return
         event = inward.update(notification.update)
+        if notification.meta is not None:
+            event.meta = {**notification.meta, **(event.meta or {})}
         if not fits and isinstance(event, e.ToolCallUpdated):
             event.more = _unread(msgspec.json.decode(params, type=Told).update, event)
         events = [event] if event.meta is None else [event, *_terminal_events(event.meta)]
@@ -148,7 +152,9 @@ class Serving:
             told = msgspec.json.decode(unfit, type=_PeekPermission).tool_call
             tool_call.more = _unread(told, tool_call)
         options = [inward.permission_option(option) for option in p.options]
-        answer = await self._host.request_permission(p.session_id, tool_call, options)
+        answer = await self._host.request_permission(
+            p.session_id, tool_call, options, NO_SUBJECT if p.meta is None else Subject(meta=p.meta)
+        )
         if answer.option_id is None:
             return v1.RequestPermissionResponse(outcome=v1.CancelledPermissionOutcome())
         return v1.RequestPermissionResponse(
@@ -166,6 +172,7 @@ class Serving:
             url=p.url,
             elicitation_id=p.elicitation_id,
             tool_call_id=p.tool_call_id,
+            meta=p.meta,
         )
         tied_to = None if p.request_id is UNSET else msgspec.json.encode(p.request_id)
         answer = await self._host.create_elicitation(p.session_id, request, tied_to)
@@ -211,8 +218,20 @@ class Serving:
             return await self._host.mcp_server(draft.connection_id)(draft.method, draft.params)
         request = checked(msgspec.Raw(msgspec.json.encode(p)), v1.MessageMcpRequest)
         handle = self._host.mcp_server(request.server_id)
+
+        def tell(method: str, params: dict[str, Any] | None) -> None:
+            told = v1.MessageMcpNotification(
+                server_id=request.server_id,
+                request_id=request.request_id,
+                method=method,
+                params=params,
+            )
+            self._host.notify("mcp/message", codec.encode(told))
+
         try:
-            return v1.MessageMcpResponse(result=await handle(request.method, request.params))
+            with telling(tell):
+                result = await handle(request.method, request.params)
+            return v1.MessageMcpResponse(result=result)
         except Exception as error:
             code, message, data = mcp_failure(error)
             return v1.MessageMcpResponse(error=v1.McpError(code=code, message=message, data=data))
@@ -250,6 +269,8 @@ def _events_of(run: list[v1.SessionNotification]) -> list[e.Event]:
             update = notification.update
             event = inward.UPDATES[type(update)](update)  # without one call more: this is a loop
             events.append(event)
+            if notification.meta is not None:
+                event.meta = {**notification.meta, **(event.meta or {})}
             if event.meta is not None:
                 events += _terminal_events(event.meta)
         except Exception:

@@ -14,7 +14,7 @@ from dragoman.client.capabilities import (
     AuthMethod,
     SessionInfo,
 )
-from dragoman.client.dialect import Finished, OnOpened, Opened, Place, Prompt, Welcome
+from dragoman.client.dialect import Finished, Meta, OnOpened, Opened, Place, Prompt, Welcome
 from dragoman.client.options import Timeouts
 from dragoman.client.v2 import inward, outward
 from dragoman.client.v2.serving import Conversations
@@ -59,11 +59,12 @@ class V2:
             agent=AgentInfo(reply.info.name, reply.info.version, reply.info.title),
             capabilities=_capabilities(reply, raw),
             auth_methods=methods,
+            meta=reply.meta,
         )
 
-    async def authenticate(self, method_id: str) -> None:
+    async def authenticate(self, method_id: str, meta: Meta = None) -> None:
         # Signing in may take a person as long as it takes.
-        request = v2.LoginAuthRequest(method_id=method_id)
+        request = v2.LoginAuthRequest(method_id=method_id, meta=meta)
         await self._peer.call("auth/login", codec.encode(request))
 
     async def logout(self) -> None:
@@ -73,22 +74,31 @@ class V2:
         reply = await self._control("auth/status", v2.AuthStatusRequest(), v2.AuthStatusResponse)
         return reply.state
 
-    async def list_providers(self) -> list[dict[str, Any]]:
+    async def list_providers(self, meta: Meta = None) -> list[dict[str, Any]]:
         reply = await self._control(
-            "providers/list", v2.ListProvidersRequest(), v2.ListProvidersResponse
+            "providers/list", v2.ListProvidersRequest(meta=meta), v2.ListProvidersResponse
         )
         return [msgspec.to_builtins(provider) for provider in reply.providers]
 
     async def set_provider(
-        self, provider_id: str, api_type: str, base_url: str, headers: dict[str, str]
+        self,
+        provider_id: str,
+        api_type: str,
+        base_url: str,
+        headers: dict[str, str],
+        meta: Meta = None,
     ) -> None:
         request = v2.SetProviderRequest(
-            provider_id=provider_id, api_type=api_type, base_url=base_url, headers=headers
+            provider_id=provider_id,
+            api_type=api_type,
+            base_url=base_url,
+            headers=headers,
+            meta=meta,
         )
         await self._control("providers/set", request, v2.SetProviderResponse)
 
-    async def disable_provider(self, provider_id: str) -> None:
-        request = v2.DisableProviderRequest(provider_id=provider_id)
+    async def disable_provider(self, provider_id: str, meta: Meta = None) -> None:
+        request = v2.DisableProviderRequest(provider_id=provider_id, meta=meta)
         await self._control("providers/disable", request, v2.DisableProviderResponse)
 
     # ── opening sessions ──────────────────────────────────────────────────────────────────────
@@ -157,7 +167,7 @@ class V2:
         def on_reply(raw: msgspec.Raw) -> None:
             reply = codec.decode(_result(raw), reply_type)
             known = reply.session_id if session_id is None else session_id
-            opened = Opened(known, _facts(reply))
+            opened = Opened(known, _facts(reply), reply.meta)
             on_opened(opened)
             self._conversations.of(opened.session_id).foreground.opening = False
             self._conversations.tell(opened.session_id)
@@ -173,9 +183,9 @@ class V2:
     # ── sessions the agent keeps ──────────────────────────────────────────────────────────────
 
     async def list_sessions(
-        self, cwd: str | None, cursor: str | None
+        self, cwd: str | None, cursor: str | None, meta: Meta = None
     ) -> tuple[list[SessionInfo], str | None]:
-        request = v2.ListSessionsRequest(cwd=cwd, cursor=cursor)
+        request = v2.ListSessionsRequest(cwd=cwd, cursor=cursor, meta=meta)
         reply = await self._control("session/list", request, v2.ListSessionsResponse)
         return [_session_info(info) for info in reply.sessions], reply.next_cursor
 
@@ -266,16 +276,17 @@ class V2:
         request = v2.CancelTerminalRequest(session_id=session_id, terminal_id=terminal_id)
         await self._control("terminal/cancel", request, v2.CancelTerminalResponse)
 
-    async def set_mode(self, session_id: str, mode_id: str) -> None:
+    async def set_mode(self, session_id: str, mode_id: str, meta: Meta = None) -> None:
         # Modes are a config option here; the session sets that.
         raise Unsupported("modes that are no option")
 
     async def set_config_option(
-        self, session_id: str, option: ConfigOption, value: str | bool
+        self, session_id: str, option: ConfigOption, value: str | bool, meta: Meta = None
     ) -> list[ConfigOption] | None:
         request = v2.SetSessionConfigOptionRequest(
             session_id=session_id,
             config_id=option.id,
+            meta=meta,
             type="boolean" if isinstance(value, bool) else "id",
             value=value,
         )
@@ -359,8 +370,11 @@ def _told(raw: msgspec.Raw) -> dict[str, Any]:
 def _auth_method(wire: v2.AuthMethodAgent | v2.AuthMethodTerminal) -> AuthMethod:
     if isinstance(wire, v2.AuthMethodTerminal):
         env = {variable.name: variable.value for variable in wire.env}
-        return AuthMethod(wire.method_id, wire.name, "terminal", wire.description, wire.args, env)
-    return AuthMethod(wire.method_id, wire.name, "agent", wire.description)
+        way = AuthMethod(wire.method_id, wire.name, "terminal", wire.description, wire.args, env)
+    else:
+        way = AuthMethod(wire.method_id, wire.name, "agent", wire.description)
+    way.meta = wire.meta
+    return way
 
 
 def _session_info(wire: v2.SessionInfo) -> SessionInfo:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from dragoman.client.choices import unknown_option
 from dragoman.client.v2.diffs import diffs
 from dragoman.schema import v2
 from dragoman.schema.base import Unknown
@@ -297,7 +298,13 @@ def _command(wire: v2.AvailableCommand) -> Command:
 
 
 def config_options(wire: list[v2.SessionConfigOption]) -> list[ConfigOption]:
-    return [_config_option(option) for option in wire if not isinstance(option, Unknown)]
+    options = (
+        unknown_option(option.kind, option.raw, "configId")
+        if isinstance(option, Unknown)
+        else _config_option(option)
+        for option in wire
+    )
+    return [option for option in options if option is not None]
 
 
 def _config_option(wire: v2.SessionConfigSelect | v2.SessionConfigBoolean) -> ConfigOption:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.client.dialect import Finished, Host
+from dragoman.client.mcp import telling
 from dragoman.client.serving import Told, checked, mcp_failure, typed, unreadable
 from dragoman.client.unread import unread_of_call, unread_of_piece
 from dragoman.client.v2 import inward, upserts
@@ -126,13 +127,18 @@ class Serving:
     ) -> None:
         if type(told.update) in _CHUNKS:  # nearly every update is one, and there is little to it
             self.conversations.of(told.session_id).foreground.works()
-            self._host.on_events(told.session_id, [inward.update(told.update)], size)
+            event = inward.update(told.update)
+            if told.meta is not None:
+                event.meta = {**told.meta, **(event.meta or {})}
+            self._host.on_events(told.session_id, [event], size)
             return
         if isinstance(told.update, v2.SessionStateUpdate):
             self._state(told.session_id, told.update)
             return
         events = self._events(told.session_id, told.update)
         for event in events:
+            if told.meta is not None:
+                event.meta = {**told.meta, **(event.meta or {})}
             if unfit is not None and isinstance(event, e.ToolCallUpdated):
                 event.more = [*event.more, *_unread(unfit, told.update)]
         self._host.on_events(told.session_id, events, size)
@@ -195,6 +201,7 @@ class Serving:
             url=p.url,
             elicitation_id=p.elicitation_id,
             tool_call_id=p.tool_call_id,
+            meta=p.meta,
         )
         tied_to = None if p.request_id is None else msgspec.json.encode(p.request_id)
         answer = await self._host.create_elicitation(p.session_id, request, tied_to)
@@ -202,8 +209,17 @@ class Serving:
 
     async def mcp_message(self, p: v2.MessageMcpRequest) -> v2.MessageMcpResponse:
         handle = self._host.mcp_server(p.server_id)
+
+        def tell(method: str, params: dict[str, Any] | None) -> None:
+            told = v2.MessageMcpNotification(
+                server_id=p.server_id, request_id=p.request_id, method=method, params=params
+            )
+            self._host.notify("mcp/message", codec.encode(told))
+
         try:
-            return v2.MessageMcpResponse(result=await handle(p.method, p.params))
+            with telling(tell):
+                result = await handle(p.method, p.params)
+            return v2.MessageMcpResponse(result=result)
         except Exception as error:
             code, message, data = mcp_failure(error)
             return v2.MessageMcpResponse(error=v2.McpError(code=code, message=message, data=data))
@@ -264,9 +280,10 @@ def subject_of(wire: v2.RequestPermissionRequest) -> Subject:
                 command=asked.command,
                 cwd=asked.cwd,
                 tool_call_id=asked.tool_call_id,
+                meta=wire.meta,
             )
         case _:
-            return Subject(title=wire.title, explanation=wire.description)
+            return Subject(title=wire.title, explanation=wire.description, meta=wire.meta)
 
 
 def _echoes(conversation: Conversation, wire: v2.UserMessage | v2.UserMessageChunk) -> bool:

@@ -40,18 +40,20 @@ _KINDS: dict[type[Message], tuple[type[Spoken], type[Entry]]] = {
 
 def message(wire: Message, known: SessionState | None) -> list[e.Event]:
     """What a whole message adds to what is known of it."""
-    if wire.content is UNSET:
-        return []
     kind, entry_type = _KINDS[type(wire)]
+    meta = wire.meta or None
+    unchanged = [] if meta is None else [kind(Text(""), wire.message_id, meta=meta)]
+    if wire.content is UNSET:
+        return [*unchanged]
     now = inward.contents(wire.content or [])
     entry = None if known is None else known.message(entry_type, wire.message_id)
     before = [] if entry is None else entry.content
     more = _added(before, now)
     parts = now or [Text("")] if more is None else more
-    events = [kind(part, wire.message_id, meta=wire.meta or None) for part in parts]
+    events = [kind(part, wire.message_id, meta=meta) for part in parts]
     if more is None:
         events[0].replaces = True
-    return [*events]
+    return [*(events or unchanged)]
 
 
 def _added(before: list[Content], now: list[Content]) -> list[Content] | None:
@@ -99,7 +101,8 @@ class Terminals:
 
     def chunk(self, wire: v2.TerminalOutputChunk) -> list[e.Event]:
         text = self._decoder(wire.terminal_id).decode(_bytes(wire.data))
-        return [e.TerminalOutput(wire.terminal_id, text, meta=wire.meta)] if text else []
+        told = e.TerminalOutput(wire.terminal_id, text, meta=wire.meta)
+        return [told] if text or wire.meta else []
 
     def update(self, wire: v2.TerminalUpdate, known: SessionState | None) -> list[e.Event]:
         terminal = None if known is None else known.terminals.get(wire.terminal_id)
@@ -110,6 +113,8 @@ class Terminals:
         ended = _exit(wire.exit_status, terminal, again=started is not None)
         if ended is not None:
             events += self._ended(wire.terminal_id, ended)
+        if wire.meta and started is None:  # which would have it
+            events.append(e.TerminalOutput(wire.terminal_id, "", meta=wire.meta))
         return events
 
     def _decoder(self, terminal_id: str) -> codecs.IncrementalDecoder:
