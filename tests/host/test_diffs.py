@@ -6,6 +6,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.cost import calls
 
 from dragoman.host import diffs
 from dragoman.host.diffs import MAX_LINES, unified_diff
@@ -54,11 +55,11 @@ def test_applying_a_diff_gives_the_new_text(old: str, new: str) -> None:
     assert applied(diff, old) == new
 
 
-@given(TEXTS, TEXTS)
-@settings(max_examples=200, deadline=None)
-def test_so_does_one_that_was_too_large_to_match(old: str, new: str) -> None:
+@given(TEXTS, TEXTS, st.sampled_from([-1, 0, 5, 50]))
+@settings(max_examples=400, deadline=None)
+def test_so_does_one_that_was_too_large_to_match(old: str, new: str, most: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(diffs, "MAX_PAIRS", -1)
+        patched.setattr(diffs, "MAX_WORK", most)
         assert applied(unified_diff(old, new, "a", "b"), old) == new
 
 
@@ -91,3 +92,27 @@ def test_very_different_files_take_bounded_time_and_text(kinds: int) -> None:
     assert time.process_time() - before < 10
     assert diff.count("\n") <= MAX_LINES + 3
     assert "The rest is not shown" in diff
+
+
+def alternating(count: int, other: str, times: int = 1) -> str:
+    """Every second line is another; each stands there so many times."""
+    return "".join(f"a{number // times}\n{other}{number // times}\n" for number in range(count))
+
+
+def test_many_small_changes_are_each_found_in_linear_time() -> None:
+    old, new = alternating(1_000, "x"), alternating(1_000, "y")
+    diff = ""
+
+    def work() -> None:
+        nonlocal diff
+        diff = unified_diff(old, new, "a", "b")
+
+    assert calls(work) < 100_000
+    assert diff.count("\n-x") == diff.count("\n+y") == 1_000
+    assert applied(diff, old) == new
+
+
+def test_without_lines_to_hold_on_to_the_work_is_bounded_all_the_same() -> None:
+    old, new = alternating(3_000, "x", times=2), alternating(3_000, "y", times=2)
+    assert calls(lambda: unified_diff(old, new, "a", "b")) < diffs.MAX_WORK
+    assert applied(unified_diff(old, new, "a", "b"), old) == new

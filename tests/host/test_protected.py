@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.cost import calls
 from support.normalising import Normalised
 
 from dragoman.host.protected import TABLE, protection
@@ -161,22 +160,6 @@ def test_the_documentation_has_the_whole_table() -> None:
     )
     written = Path(__file__).parents[2].joinpath("docs/permissions.md").read_text()
     assert wanted in written, f"docs/permissions.md should have:\n{wanted}"
-
-
-def calls(work: Callable[[], object]) -> int:
-    """How many functions are called, Python's own among them: no clock is asked."""
-    counted = 0
-
-    def count(frame: object, event: str, arg: object) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return counted
 
 
 def test_marks_of_every_category_go_before_a_name_is_normalised(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from support.second_version import stoppable
 from support.serving import Served, served
 
 from dragoman import Policy
+from dragoman.host.changes import Change
+from dragoman.host.diffs import MAX_WORK
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import (
@@ -370,6 +373,28 @@ async def test_changes_are_listed_and_reverted(tmp_path: Path) -> None:
         assert reverted == {"paths": [str(tmp_path / "a.txt")]}
         assert (await web.call("GET", f"{path}/changes"))["changes"] == []
     assert (tmp_path / "a.txt").read_text() == "old\n"
+
+
+async def test_changes_are_compared_off_the_loop_and_share_one_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent: list[tuple[int, int | None]] = []
+    diff = Change.diff
+
+    def seen(change: Change, root: str = "", *, work: int | None = None) -> str:
+        spent.append((threading.get_ident(), work))
+        return diff(change, root, work=work)
+
+    monkeypatch.setattr(Change, "diff", seen)
+    names = [f"{number}.txt" for number in range(20)]
+    agent = ScriptedAgent([write_file(str(tmp_path / name), "new\n") for name in names])
+    async with served(tmp_path, {"scripted": agent}, policy=Policy(write=True)) as web:
+        session_id = await web.new_session()
+        await web.done(session_id, "go")
+        changes = (await web.call("GET", f"/api/sessions/{session_id}/changes"))["changes"]
+    assert len(changes) == len(spent) == 20
+    assert threading.get_ident() not in {thread for thread, _ in spent}
+    assert sum(work or MAX_WORK for _, work in spent) <= 20_000_000 < 20 * MAX_WORK
 
 
 async def test_changes_are_known_from_the_record_when_nothing_runs(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ class Change(msgspec.Struct, frozen=True):
     def without_contents(self) -> Change:
         return msgspec.structs.replace(self, before=None, after=b"", is_kept=False)
 
-    def diff(self, root: str = "") -> str:
+    def diff(self, root: str = "", *, work: int | None = None) -> str:
         """A unified diff; names are relative to `root` where they are beneath it."""
         name = _name(self.path, root.rstrip("/") + "/")
         old_name = f"a/{name}" if self.existed else "/dev/null"
@@ -64,7 +64,7 @@ class Change(msgspec.Struct, frozen=True):
             before, after = (self.before or b"").decode(), self.after.decode()
         except UnicodeDecodeError:
             return f"Binary files {old_name} and b/{name} differ\n"
-        return unified_diff(before, after, old_name, f"b/{name}")
+        return unified_diff(before, after, old_name, f"b/{name}", work=work)
 
 
 class Changes:

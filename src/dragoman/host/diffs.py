@@ -5,41 +5,51 @@ Lines end at a line feed and nowhere else, so that applying a diff gives back th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeAlias
 
 CONTEXT = 3
-# With more pairs of equal lines than this a matcher may take seconds: show one big change.
-MAX_PAIRS = 300_000
+# With more pairs of lines to look at than this a matcher may take seconds: show one big change.
+MAX_WORK = 2_000_000
 MAX_LINES = 20_000
 
+_Row: TypeAlias = "tuple[tuple[int, int], _Row | None]"
 # A tag, then where it begins and ends in the old lines and in the new ones.
 _Step: TypeAlias = tuple[str, int, int, int, int]
+# Where equal lines begin in the old lines and in the new ones, and how many they are.
+_Block: TypeAlias = tuple[int, int, int]
 
 
 def unified_diff(
-    old: str, new: str, old_name: str, new_name: str, *, most: int | None = MAX_LINES
+    old: str,
+    new: str,
+    old_name: str,
+    new_name: str,
+    *,
+    most: int | None = MAX_LINES,
+    work: int | None = None,
 ) -> str:
     """What to change in `old` to get `new`, in at most so many lines; empty when they are the
-    same."""
+    same. More `work` than that is not spent on a diff that is as small as can be."""
     if old == new:
         return ""
-    lines = _hunks(_lines(old), _lines(new))
+    lines = _hunks(_lines(old), _lines(new), MAX_WORK if work is None else work)
     shown = list(islice(lines, most))
     if next(lines, None) is not None:
         shown.append(f"\\ The rest is not shown: more than {most} lines differ\n")
     return "".join((f"--- {old_name}\n", f"+++ {new_name}\n", *shown))
 
 
-def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+def _hunks(old: Sequence[str], new: Sequence[str], work: int) -> Iterator[str]:
     # Most changes are small: what is equal at both ends need not be matched.
     head = max(_common(old, new) - CONTEXT, 0)
     old, new = old[head:], new[head:]
     tail = max(_common(old[::-1], new[::-1]) - CONTEXT, 0)
     old, new = old[: len(old) - tail], new[: len(new) - tail]
-    for steps in _groups(old, new):
+    for steps in _groups(_steps(old, new, work)):
         first, last = steps[0], steps[-1]
         yield f"@@ -{_span(first[1], last[2], head)} +{_span(first[3], last[4], head)} @@\n"
         for tag, old_from, old_to, new_from, new_to in steps:
@@ -50,30 +60,112 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
                 yield from _marked("+", new[new_from:new_to])
 
 
-def _groups(old: Sequence[str], new: Sequence[str]) -> Iterator[Sequence[_Step]]:
-    if _pairs(old, new) <= MAX_PAIRS:
-        from difflib import SequenceMatcher  # most sessions show no change at all
+def _groups(steps: Iterable[_Step]) -> Iterator[Sequence[_Step]]:
+    """The steps, in groups with a few equal lines around each; nothing between groups changes."""
+    group: list[_Step] = []
+    for step in steps:
+        if step[0] != "equal":
+            group.append(step)
+        elif not group:
+            group.append(_last_lines(step))
+        elif step[2] - step[1] <= 2 * CONTEXT:
+            group.append(step)
+        else:
+            yield [*group, _first_lines(step)]
+            group = [_last_lines(step)]
+    if group and group[-1][0] == "equal":
+        group.append(_first_lines(group.pop()))
+    if any(tag != "equal" for tag, *_ in group):
+        yield group
 
-        return iter(SequenceMatcher(None, old, new).get_grouped_opcodes(CONTEXT))
-    return iter([_one_change(old, new)])
+
+def _first_lines(step: _Step) -> _Step:
+    tag, old_from, old_to, new_from, _ = step
+    length = min(old_to - old_from, CONTEXT)
+    return tag, old_from, old_from + length, new_from, new_from + length
 
 
-def _pairs(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many pairs the matcher would look at: in long texts it ignores frequent lines."""
+def _last_lines(step: _Step) -> _Step:
+    tag, old_from, old_to, _, new_to = step
+    length = min(old_to - old_from, CONTEXT)
+    return tag, old_to - length, old_to, new_to - length, new_to
+
+
+def _steps(old: Sequence[str], new: Sequence[str], work: int) -> Iterator[_Step]:
+    """What is equal and what is not, in turn, from the first line to the last."""
+    at_old = at_new = start_old = start_new = 0
+    for found_old, found_new, length in (*_blocks(old, new, work), (len(old), len(new), 0)):
+        if (found_old, found_new) != (at_old, at_new):
+            if at_old > start_old:
+                yield "equal", start_old, at_old, start_new, at_new
+            yield "replace", at_old, found_old, at_new, found_new
+            start_old, start_new = found_old, found_new
+        at_old, at_new = found_old + length, found_new + length
+    if at_old > start_old:
+        yield "equal", start_old, at_old, start_new, at_new
+
+
+def _blocks(old: Sequence[str], new: Sequence[str], left: int) -> Iterator[_Block]:
+    """Lines that are the same, in order: found by a matcher where that is quick. In larger texts
+    the lines that each has once are found first, and only what is between them is matched."""
+    if _work(old, new) <= left:
+        yield from _matched(old, new)
+        return
+    at_old = at_new = 0
+    for found_old, found_new in (*_anchors(old, new), (len(old), len(new))):
+        one, other = old[at_old:found_old], new[at_new:found_new]
+        head = _common(one, other)
+        tail = _common(one[head:][::-1], other[head:][::-1])
+        yield at_old, at_new, head
+        one, other = one[head : len(one) - tail], other[head : len(other) - tail]
+        if (work := _work(one, other)) <= left:
+            left -= work
+            for in_one, in_other, length in _matched(one, other):
+                yield at_old + head + in_one, at_new + head + in_other, length
+        # With the line itself; at the end there is none.
+        at_old, at_new = found_old + 1, found_new + 1
+        yield found_old - tail, found_new - tail, tail + (found_old < len(old))
+
+
+def _matched(old: Sequence[str], new: Sequence[str]) -> Sequence[_Block]:
+    if not old or not new:
+        return ()
+    from difflib import SequenceMatcher  # most sessions show no change at all
+
+    return SequenceMatcher(None, old, new).get_matching_blocks()[:-1]
+
+
+def _work(old: Sequence[str], new: Sequence[str]) -> int:
+    """At most so many pairs of lines would the matcher look at: for each block that it finds, all
+    pairs of equal lines. In long texts it ignores frequent ones."""
     counts = Counter(new)
     frequent = len(new) // 100 + 1 if len(new) >= 200 else len(new)
-    return sum(count for line in old if (count := counts[line]) <= frequent)
+    pairs = sum(count for line in old if (count := counts[line]) <= frequent)
+    return min(len(old), len(new)) * (len(old) + pairs)
 
 
-def _one_change(old: Sequence[str], new: Sequence[str]) -> Sequence[_Step]:
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
-    old_end, new_end = len(old) - end, len(new) - end
-    return [
-        ("equal", 0, start, 0, start),
-        ("replace", start, old_end, start, new_end),
-        ("equal", old_end, len(old), new_end, len(new)),
+def _anchors(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[int, int]]:
+    """Where each text has a line that is in both just once: as many as are in the same order."""
+    counts, others = Counter(old), Counter(new)
+    places = {line: at for at, line in enumerate(new) if others[line] == 1}
+    both = [
+        (at, places[line]) for at, line in enumerate(old) if counts[line] == 1 and line in places
     ]
+    ends: list[int] = []  # of the best row of each length, where it ends in the new text
+    rows: list[_Row] = []
+    for pair in both:
+        length = bisect_left(ends, pair[1])
+        ends[length : length + 1] = [pair[1]]
+        rows[length : length + 1] = [(pair, rows[length - 1] if length else None)]
+    return _unrolled(rows[-1] if rows else None)
+
+
+def _unrolled(row: _Row | None) -> Sequence[tuple[int, int]]:
+    pairs: list[tuple[int, int]] = []
+    while row is not None:
+        pair, row = row
+        pairs.append(pair)
+    return pairs[::-1]
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Literal
 
 from starlette.requests import Request
 
 from dragoman.host.changes import Change
+from dragoman.host.diffs import MAX_WORK
 from dragoman.hub.written import read_written, told_changes
 from dragoman.web.failures import Failure
 from dragoman.web.frames import Frames
@@ -30,6 +32,8 @@ from dragoman.web.shapes.files import (
 )
 
 _LARGEST_TEXT = 1024 * 1024
+_MOST_WORK = 20_000_000
+"""Pairs of lines that are compared for one answer: seconds."""
 _OCTETS = "application/octet-stream"
 
 
@@ -70,18 +74,24 @@ async def changes(server: Server, session_id: str, query: ChangesQuery) -> FileC
     async with aclosing(server.hub.thread(session_id)) as thread:
         told = await told_changes(record, thread, cwd, query.turn_id, written)
     rest = [each for each in told if (each.is_imported, each.path) not in known]
-    shapes = [_shape(change, "host", record.cwd) for change in ours]
-    return FileChanges(changes=[*shapes, *(_shape(each, "agent", record.cwd) for each in rest)])
+    # An agent chooses how much there is to compare.
+    return await asyncio.to_thread(_shapes, ours, rest, record.cwd)
 
 
-def _shape(change: Change, source: Literal["host", "agent"], root: str) -> FileChange:
+def _shapes(ours: Sequence[Change], told: Sequence[Change], root: str) -> FileChanges:
+    work = min(MAX_WORK, _MOST_WORK // max(len(ours) + len(told), 1))
+    shapes = [_shape(change, "host", root, work) for change in ours]
+    return FileChanges(changes=[*shapes, *(_shape(each, "agent", root, work) for each in told)])
+
+
+def _shape(change: Change, source: Literal["host", "agent"], root: str, work: int) -> FileChange:
     before, after = _text(change.before), _text(change.after)
     small = change.is_kept and change.size <= _LARGEST_TEXT
     return FileChange(
         path=str(change.path),  # what was opened is a kind of text that JSON does not know
         source="imported" if change.is_imported else source,
         existed=change.existed,
-        diff=change.diff(root),
+        diff=change.diff(root, work=work),
         before=before if small else None,
         after=after if small else None,
     )
