@@ -246,6 +246,15 @@ def test_a_question_that_somebody_else_settled_keeps_no_step_from_beginning(sdk:
     assert "start-step" in types_of(story.streams[-1])
 
 
+def test_a_question_that_was_settled_is_not_asked_again() -> None:
+    story = told(e.PermissionRequested("p", [YES, NO], "Run ls"))
+    story.resume(approved=True)
+    story.feed(settled("allow"), e.PermissionRequested("p", [YES, NO], "Run ls"))
+    assert not story.encoder.waiting
+    story.feed(END)
+    assert story.problems == []
+
+
 def test_a_question_is_settled_by_what_settles_its_kind() -> None:
     story = told(e.PermissionRequested("p", [YES, NO], "Run ls"))
     story.resume(approved=True)

@@ -43,6 +43,7 @@ FINISH_REASONS: Final[dict[str, FinishReason]] = {
     "refusal": "content-filter",
 }
 _CUT_SHORT = "the turn ended before this did"
+_MAX_REQUESTS = 10_000
 _REQUESTS = (e.PermissionRequested, e.ElicitationRequested)
 _SETTLEMENTS = (e.PermissionSettled, e.ElicitationSettled)
 
@@ -61,7 +62,8 @@ class Encoder:
         self._parts = Parts()
         self._backlog: list[e.Event] = []
         self._cancelling = False
-        self._requests: dict[str, told.Request] = {}
+        self._requests: dict[str, told.Request | None] = {}
+        """What was asked; None for what is settled, of which only the newest are remembered."""
         # Asked of the page; the part is None for an elicitation.
         self._asked: dict[str, ToolPart | None] = {}
         self._steps = self._each_step()
@@ -328,7 +330,9 @@ class Encoder:
         is_permission = isinstance(event, e.PermissionSettled)
         if request is None or isinstance(request, e.PermissionRequested) != is_permission:
             return
-        del self._requests[event.request_id]
+        self._requests[event.request_id] = None
+        if len(self._requests) > _MAX_REQUESTS:
+            del self._requests[next(iter(self._requests))]
         self._parts.put(told.request(request, event), beside=True)
         part, answer = self._answer_to(event.request_id)
         if part is None or not isinstance(event, e.PermissionSettled):
