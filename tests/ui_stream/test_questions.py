@@ -249,7 +249,8 @@ def test_a_question_that_somebody_else_settled_keeps_no_step_from_beginning(sdk:
 def test_a_question_that_was_settled_is_not_asked_again() -> None:
     story = told(e.PermissionRequested("p", [YES, NO], "Run ls"))
     story.resume(approved=True)
-    story.feed(settled("allow"), e.PermissionRequested("p", [YES, NO], "Run ls"))
+    story.feed(settled("allow"))
+    story.feed(e.PermissionRequested("p", [YES, NO], "Run ls"))
     assert not story.encoder.waiting
     story.feed(END)
     assert story.problems == []
