@@ -30,10 +30,17 @@ async def test_a_zygote_that_died_is_replaced_and_its_programs_stay_contained() 
         zygote = launch.zygote()
         os.kill(zygote.session, signal.SIGKILL)
         assert await output_of("echo", "still here") == "still here\n"
-        assert launch.zygote() is not zygote
         await gone(zygote.session)
+        await dismissed(zygote)
         await survivor.stop(exit_within=0)
         assert not exists(survivor.pid)
+
+
+async def dismissed(zygote: Zygote) -> None:
+    """The thread that has seen its end need not be the first to run."""
+    async with asyncio.timeout(5):
+        while launch.zygote() is zygote:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("who", ["warden", "zygote", "both"])
@@ -120,10 +127,45 @@ async def test_without_a_working_zygote_programs_still_run(
 ) -> None:
     launch.dismiss(launch.zygote())
     monkeypatch.setattr(launch, "_BOOT", "import sys; sys.exit(1)")
+    monkeypatch.setattr(launch, "_worked", False)
     with caplog.at_level(logging.WARNING):
         async with running("sleep", "60") as (process, _):
             assert type(process) is PortableProcess
     assert "cannot be contained" in caplog.text
+
+
+@pytest.mark.parametrize("worked", [True, False])
+async def test_who_keeps_killing_the_zygote_gets_no_program_out_of_its_containment(
+    monkeypatch: pytest.MonkeyPatch, worked: bool
+) -> None:
+    launch.dismiss(launch.zygote())
+    usual, killed = launch.zygote, list[Zygote]()
+
+    def zygote_to_be_killed() -> Zygote:
+        killed.append(usual())
+        for pid in sorted(relief.helpers(killed[-1].session)):  # the warden first
+            os.kill(pid, signal.SIGKILL)
+        return killed[-1]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(launch, "_worked", worked)
+        patched.setattr(launch, "zygote", zygote_to_be_killed)
+        with pytest.raises(StartError, match="kills it"):
+            await output_of("echo", "uncontained")
+    assert len(set(killed)) == 4
+    assert await output_of("echo", "again") == "again\n"
+
+
+async def test_once_a_zygote_has_run_programs_are_never_started_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await output_of("true")
+    launch.dismiss(launch.zygote())
+    with monkeypatch.context() as patched:
+        patched.setattr(launch, "_BOOT", "import sys; sys.exit(1)")
+        with pytest.raises(StartError, match="failed 4 times"):
+            await output_of("echo", "uncontained")
+    assert await output_of("echo", "again") == "again\n"
 
 
 @pytest.mark.parametrize("executable", ["", "/opt/app/embeds-python"])

@@ -31,6 +31,11 @@ _RETRY_SECONDS = 0.02
 _ORPHAN_SECONDS = 3.0
 # A keeper below which nothing lives any more, and which still does not end, is killed.
 _ROUNDS_BEFORE_KILL = 5
+# So many zygotes are tried for one program, with a pause that grows by so much each time.
+_ATTEMPTS = 4
+_PAUSE_SECONDS = 0.05
+# How often to look for the exit code of a zygote that has closed its socket.
+_ENDING_LOOKS = 100
 # The system is out of something now; that says nothing about the zygote.
 _SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
 
@@ -50,6 +55,9 @@ class Patience(NamedTuple):
 class ZygoteFailed(Exception):
     """The zygote did not take the request."""
 
+    zygote: launch.Zygote | None = None
+    """The one that failed; None when not even that could be started."""
+
 
 class ZygoteHeld(ZygoteFailed):
     """The zygote is there, and does not come to work."""
@@ -58,18 +66,43 @@ class ZygoteHeld(ZygoteFailed):
 async def spawn(
     order: Order, stdio: Sequence[int], patience: Patience | None = None
 ) -> ContainedProcess:
-    """Start a program; a zygote that died, or does not answer, is replaced once.
+    """Start a program; a zygote that died, or does not answer, is replaced a few times.
 
-    Raises ZygoteFailed when there can be none, and StartError when two in a row were held up.
+    Raises ZygoteFailed where this system cannot run one, and StartError when something keeps
+    ending or stopping those that it can run: a program may not get out of its containment, nor
+    get another one out, by attacking the zygote.
     """
     patience = patience or PATIENCE
-    try:
-        return await _spawn(order, stdio, patience)
-    except ZygoteFailed:
+    failed = ZygoteFailed()
+    for attempt in range(_ATTEMPTS):
+        await asyncio.sleep(attempt * _PAUSE_SECONDS)
         try:
             return await _spawn(order, stdio, patience)
         except ZygoteHeld as error:
-            raise StartError(order.command, str(error)) from None
+            if attempt:
+                raise StartError(order.command, str(error)) from None
+        except ZygoteFailed as error:
+            failed = error
+            if await _is_impossible(error):
+                raise
+    raise StartError(
+        order.command,
+        f"Dragoman's helper process failed {_ATTEMPTS} times ({failed}); if another program kills "
+        "it, end that program and try again",
+    )
+
+
+async def _is_impossible(failed: ZygoteFailed) -> bool:
+    """Whether the zygote ended by itself, with an error, before any has ever done its work."""
+    if launch.has_worked():
+        return False
+    if failed.zygote is None:
+        return True
+    for _ in range(_ENDING_LOOKS):
+        if (code := failed.zygote.exit_code) is not None:
+            return code > 0
+        await asyncio.sleep(_RETRY_SECONDS)
+    return False
 
 
 PATIENCE = Patience()
@@ -86,7 +119,8 @@ async def _spawn(order: Order, stdio: Sequence[int], patience: Patience) -> Cont
         finally:
             forks.close(theirs.detach())
         return await _await_start(order, life, watch)
-    except ZygoteFailed:
+    except ZygoteFailed as error:
+        error.zygote = zygote
         if zygote is not None:
             launch.dismiss(zygote)
         raise
@@ -147,6 +181,7 @@ async def _await_start(order: Order, life: socket.socket, watch: _Watch) -> Cont
         match report.split():
             case [b"kept", keeper]:
                 watch.keeper = int(keeper)
+                launch.note_work()
             case [b"started", pid]:
                 return ContainedProcess(int(pid), life.detach(), watch.keeper, watch.session)
             case [b"failed", step, number]:

@@ -40,6 +40,8 @@ class Zygote:
 
     def __init__(self) -> None:
         self.origin = _origin()
+        self.exit_code: int | None = None
+        """How the warden ended, by Python's convention; None as long as it is not known."""
         control, theirs = forks.socketpair()
         self._control = control.detach()
         self._lock = threading.Lock()
@@ -99,11 +101,14 @@ class Zygote:
     def _watch(self) -> None:
         """Let the warden go on when a program has stopped it; it does so for the others."""
         stops = 0
-        while _await_change(self.session) == os.CLD_STOPPED:
+        while (change := _await_change(self.session)) and change.si_code == os.CLD_STOPPED:
             stops += 1
             if stops > relief.STOPS:
                 self._relieve()
             relief.resume(self.session, self.session)
+        if change:
+            exited = change.si_code == os.CLD_EXITED
+            self.exit_code = change.si_status if exited else -change.si_status
         dismiss(self)
 
     def _relieve(self) -> None:
@@ -114,17 +119,27 @@ class Zygote:
             return  # no descriptor is free to look around with; the next stop is another chance
 
 
-def _await_change(child: int) -> int | None:
+def _await_change(child: int) -> os.waitid_result | None:
     """Wait until a child stops or ends, and is reaped then; how, or None if it is not known."""
     try:
-        change = os.waitid(os.P_PID, child, os.WEXITED | os.WSTOPPED)
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WSTOPPED)
     except ChildProcessError:
         return None  # somebody reaps every child of this host
-    return change.si_code if change else None
 
 
 _lock = threading.Lock()
 _current: Zygote | None = None
+_worked = False
+
+
+def note_work() -> None:
+    """A zygote has forked a keeper: this system can run one, whatever happens to the next."""
+    global _worked
+    _worked = True
+
+
+def has_worked() -> bool:
+    return _worked
 
 
 def available() -> bool:

@@ -45,5 +45,7 @@ async def _spawn(order: Order, stdio: Sequence[int]) -> Process:
         try:
             return await contained.spawn(order, stdio)
         except contained.ZygoteFailed as error:
-            _log.warning("descendants of agents cannot be contained, the zygote failed: %s", error)
+            _log.warning(
+                "descendants of agents cannot be contained, no zygote can run here: %s", error
+            )
     return await portable.spawn(order, stdio)

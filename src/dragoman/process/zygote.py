@@ -44,7 +44,11 @@ def main(descriptors: str | None = None) -> None:
     control = _set_up()
     if descriptors is not None:
         _limit(int(descriptors))
-    if os.fork():
+    try:
+        pid = os.fork()
+    except OSError:
+        return  # no process is free: not an error of ours, so the host will not do without us
+    if pid:
         control.close()
         become_helper(relief.WARDEN)
         Warden(host).serve()
