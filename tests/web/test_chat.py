@@ -15,6 +15,7 @@ from support.judge import FOLDER, node
 from support.serving import TOKEN, Served, served
 
 from dragoman import Policy
+from dragoman.agents.settings import AgentSettings, Settings
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import ask, say, wait_for_cancel
@@ -499,3 +500,101 @@ async def test_what_is_no_chat_is_refused(body: Any, code: str, tmp_path: Path) 
         assert 400 <= status < 500
         assert found == code
         assert (await web.call("GET", "/api/sessions"))["sessions"] == []
+
+
+# ── release 5 ─────────────────────────────────────────────────────────────────────────────────
+
+KNOWN_TO_5 = {
+    "start": {"messageId", "messageMetadata"},
+    "finish": {"messageMetadata"},
+    "message-metadata": {"messageMetadata"},
+    "start-step": set[str](),
+    "finish-step": set[str](),
+    "text-start": {"id"},
+    "text-delta": {"id", "delta"},
+    "text-end": {"id"},
+    "tool-input-start": {"toolCallId", "toolName", "providerExecuted", "dynamic"},
+    "tool-input-available": {"toolCallId", "toolName", "input", "providerExecuted", "dynamic"},
+    "tool-output-available": {"toolCallId", "output", "providerExecuted", "dynamic", "preliminary"},
+    "tool-output-error": {"toolCallId", "errorText", "providerExecuted", "dynamic"},
+}
+"""What its client takes of what is sent here: it throws at anything else, fields included."""
+
+
+def chunks_of(response: httpx.Response) -> list[dict[str, Any]]:
+    lines = [line.removeprefix("data: ") for line in response.text.splitlines() if line]
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def check_for_5(chunks: list[dict[str, Any]]) -> None:
+    for chunk in chunks:
+        if not chunk["type"].startswith("data-"):
+            assert chunk.keys() - {"type"} <= KNOWN_TO_5[chunk["type"]], chunk
+
+
+@pytest.mark.parametrize(("option", "status"), [("allow", "allow"), ("reject", "reject")])
+async def test_a_page_of_release_5_is_asked_by_a_data_part(
+    option: str, status: str, tmp_path: Path
+) -> None:
+    agent = ScriptedAgent([ask("call", kind="delete", title="Delete it"), say("done")])
+    async with served(tmp_path, {"scripted": agent}) as web:
+        asked = chunks_of(await web.http.post("/api/chat?sdk=5", json=chat_body("chat-1")))
+        check_for_5(asked)
+        [part] = [chunk["data"] for chunk in asked if chunk["type"] == "data-acp-permission"]
+        reply = {"requestId": part["requestId"], "optionId": option}
+        body = chat_body("chat-1") | {"acp": {"permission": reply}}
+        response = await web.http.post("/api/chat?sdk=5", json=body)
+        assert response.status_code == 200
+        check_for_5(chunks_of(response))
+        said = "".join(chunk.get("delta", "") for chunk in chunks_of(response))
+        assert said == f"{status}done"
+        late = await web.refused("POST", "/api/chat?sdk=5", body)
+        assert late == (409, "settled")
+
+
+async def test_a_chat_that_the_agent_forgot_starts_again_if_the_page_says_so(
+    tmp_path: Path,
+) -> None:
+    forgetful = v1.AgentCapabilities()
+    before = ScriptedAgent([say("hello")], capabilities=forgetful)
+    async with served(tmp_path, {"scripted": before}, on_disk=True) as web:
+        await web.http.post("/api/chat", json=chat_body("chat-1"))
+    again = ScriptedAgent([say("hello again")], capabilities=forgetful)
+    async with served(tmp_path, {"scripted": again}, on_disk=True) as web:
+        body = chat_body("chat-1")
+        assert await web.refused("POST", "/api/chat", body) == (409, "not_continued")
+        told = await web.http.post("/api/chat", json=body | {"acp": {"onReset": "new"}})
+        assert "hello again" in told.text
+        kinds = [entry["type"] for entry in (await web.detail("chat-1"))["entries"]]
+        assert kinds == ["user", "agent", "reset", "user", "agent"]
+
+
+FRAGILE = """
+from dragoman.schema import v1
+from dragoman.testing import ScriptedAgent
+from dragoman.testing.faults import crash
+from dragoman.testing.turn import AgentTurn
+
+
+async def play(turn: AgentTurn) -> None:
+    if turn.text == "crash":
+        await crash()(turn)
+    turn.say("still here")
+
+
+agent = ScriptedAgent(play, capabilities=v1.AgentCapabilities())
+"""
+
+
+async def test_a_chat_whose_agent_crashed_starts_again_if_the_page_says_so(tmp_path: Path) -> None:
+    program = tmp_path / "fragile.py"
+    program.write_text(FRAGILE)
+    fragile = AgentSettings(name="fragile", command=ScriptedAgent.command(f"{program}:agent"))
+    async with served(tmp_path) as web:
+        web.server.launcher.settings = lambda: Settings(agents={"fragile": fragile})
+        first = chat_body("chat-1", "crash") | {"acp": {"agent": "fragile"}}
+        assert '"error"' in (await web.http.post("/api/chat", json=first)).text
+        body = chat_body("chat-1", "go on")
+        assert await web.refused("POST", "/api/chat", body) == (409, "not_continued")
+        told = await web.http.post("/api/chat", json=body | {"acp": {"onReset": "new"}})
+        assert "still here" in told.text

@@ -1,7 +1,8 @@
 """The chunks of an AI SDK UI message stream, one type each.
 
 What is None is absent on the wire, never null. Releases 6 and 7 of the SDK both know `InBoth`;
-`OnlyIn7` makes a client of release 6 throw. Nothing here knows ACP.
+`OnlyIn7` makes a client of release 6 throw, and one of release 5 throws at any chunk or field that
+it does not know: `for_five` leaves those out. Nothing here knows ACP.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 Json: TypeAlias = dict[str, Any]
-Sdk: TypeAlias = Literal[6, 7] | None
-"""The release of the SDK that reads the stream; None is whatever both accept."""
+Sdk: TypeAlias = Literal[5, 6, 7] | None
+"""The release of the SDK that reads the stream; None is whatever 6 and 7 both accept."""
 
 FinishReason: TypeAlias = Literal[
     "stop", "length", "content-filter", "tool-calls", "error", "other", "interrupted"
@@ -243,3 +244,22 @@ InBoth: TypeAlias = (
 )
 OnlyIn7: TypeAlias = ToolApprovalResponse | ResetStep | ReasoningFile | Custom | SteeringMessage
 Chunk: TypeAlias = InBoth | OnlyIn7
+
+_LATER_FIELDS = ("provider_metadata", "finish_reason", "reason")
+"""Which release 5 knew in no chunk, or not from its beginning."""
+
+
+def for_five(chunk: Chunk) -> Chunk:
+    """The chunk as every release 5 takes it."""
+    if isinstance(chunk, ToolOutputDenied):
+        return ToolOutputError(tool_call_id=chunk.tool_call_id, error_text="it was not allowed")
+    later = (
+        _LATER_FIELDS
+        if isinstance(chunk, SourceUrl | SourceDocument)
+        else (
+            *_LATER_FIELDS,
+            "title",
+        )
+    )
+    changes = {name: None for name in later if getattr(chunk, name, None) is not None}
+    return msgspec.structs.replace(chunk, **changes) if changes else chunk

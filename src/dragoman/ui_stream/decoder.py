@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -48,6 +48,13 @@ class ElicitationReply(msgspec.Struct, rename="camel"):
     content: Json | None = None
 
 
+class PermissionReply(msgspec.Struct, rename="camel"):
+    """The answer to a permission where the page knows no approvals, in `acp.permission`."""
+
+    request_id: str
+    option_id: str
+
+
 class AcpOptions(msgspec.Struct, rename="camel"):
     """What a page may say beside the chat, in `acp`."""
 
@@ -55,6 +62,14 @@ class AcpOptions(msgspec.Struct, rename="camel"):
     agent: str | None = None
     cwd: str | None = None
     elicitation: ElicitationReply | None = None
+    permission: PermissionReply | None = None
+    on_reset: Literal["fail", "new"] = "fail"
+    """What to do when the agent no longer remembers the session."""
+
+    @property
+    def answers(self) -> bool:
+        """Whether it brings an answer, whatever the last message is."""
+        return self.elicitation is not None or self.permission is not None
 
 
 class _Message(msgspec.Struct):
@@ -164,7 +179,7 @@ def decode(body: bytes) -> ChatRequest:
         raise UnusableRequest("messages", "there are none")
     last = read.messages[-1]
     acp = read.acp or AcpOptions()
-    if acp.elicitation is None:
+    if not acp.answers:
         _check_last(last)
     return ChatRequest(
         chat_id=read.id,

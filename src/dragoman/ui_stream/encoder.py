@@ -6,6 +6,7 @@ ends and the encoder waits; `resume` goes on with it under the same message id.
 
 A permission is the approval of a tool. A form has no such thing in the SDK: it is a data part,
 `data-acp-elicitation`, and its answer comes back in the request's `acp` or by another way in.
+Release 5 knows no approvals either: there a permission is the part `data-acp-permission` alone.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from dragoman.ui_stream.chunks import (
     Sdk,
     Start,
     ToolApprovalResponse,
+    for_five,
 )
 from dragoman.ui_stream.parts import Parts
 from dragoman.ui_stream.spoken import Kind, part_of
@@ -104,12 +106,12 @@ class Encoder:
                 self._take(event)
         if self.open and self._asked and not more:
             self._park(events[-1].at if events else 0.0)
-        return self._parts.taken()
+        return self._taken()
 
     def begin(self, message_id: str) -> list[Chunk]:
         """Start a message that no turn starts: what an agent tells outside of all turns."""
         self._start(message_id)
-        return self._parts.taken()
+        return self._taken()
 
     def resume(self, answers: Mapping[str, bool] | None = None) -> list[Chunk]:
         """Go on after an answer: a new stream for the same message.
@@ -132,7 +134,7 @@ class Encoder:
         """What was held back and may be shown by now."""
         if self.open:
             self._parts.show_terminals(at)
-        return self._parts.taken()
+        return self._taken()
 
     def close(self, ending: Finish | Abort | Error | None = None) -> list[Chunk]:
         """End the message as it stands: nobody will tell how its turn went on."""
@@ -141,7 +143,11 @@ class Encoder:
             self._close_parts(0.0, _CUT_SHORT if is_cut else None)
             self._parts.emit(ending or Finish())
         self.open, self.ended = False, True
-        return self._parts.taken()
+        return self._taken()
+
+    def _taken(self) -> list[Chunk]:
+        chunks = self._parts.taken()
+        return [for_five(chunk) for chunk in chunks] if self._sdk == 5 else chunks
 
     # ── the message ───────────────────────────────────────────────────────────────────────────
 
@@ -314,8 +320,10 @@ class Encoder:
         self._requests[event.request_id] = event
         if ask:
             self._parts.put(told.request(event, None), beside=True)
-            is_permission = isinstance(event, e.PermissionRequested)
-            self._asked[event.request_id] = self._ask(event) if is_permission else None
+            part = None
+            if isinstance(event, e.PermissionRequested) and self._sdk != 5:
+                part = self._ask(event)
+            self._asked[event.request_id] = part
 
     def _ask(self, event: e.PermissionRequested) -> ToolPart:
         """On the tool call's own part where that can be asked, else on one for the request."""

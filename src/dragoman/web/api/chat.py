@@ -14,6 +14,7 @@ from dragoman.errors import (
     CommandRefused,
     PromptTooLarge,
     SessionElsewhere,
+    SessionNotContinued,
     SessionOwned,
     UnknownSession,
 )
@@ -41,7 +42,7 @@ async def chat(server: Server, query: ChatQuery, body: bytes) -> Stream:
     request = decode(body)
     async with server.making_chats:
         await _ensure_session(server, request)
-    if request.parts and request.acp.elicitation is None:
+    if request.parts and not request.acp.answers:
         return await _prompted(server, request, query)
     return await _answered(server, request, query)
 
@@ -49,7 +50,7 @@ async def chat(server: Server, query: ChatQuery, body: bytes) -> Stream:
 async def _ensure_session(server: Server, request: ChatRequest) -> None:
     if await server.hub.store.session(request.chat_id) is not None:
         return
-    if not request.parts:
+    if not request.parts or request.acp.answers:
         raise UnknownSession(request.chat_id)
     _check(request)
     wanted = Wanted(agent=request.acp.agent, cwd=request.acp.cwd, session_id=request.chat_id)
@@ -72,10 +73,34 @@ def _check(request: ChatRequest) -> None:
 
 
 async def _prompted(server: Server, request: ChatRequest, query: ChatQuery) -> Stream:
+    try:
+        turn, after = await _sent(server, request)
+    except (SessionNotContinued, CommandRefused) as error:
+        if request.acp.on_reset != "new" or not _is_forgotten(error):
+            raise
+        await _start_again(server, request.chat_id)
+        turn, after = await _sent(server, request)
+    return ChatStream(server, request.chat_id, query.sdk).of_turn(turn, after)
+
+
+async def _sent(server: Server, request: ChatRequest) -> tuple[str, int]:
+    """The turn, and the number of the last event before it."""
     content = await _content(server, request)
     after = (await server.hub.record(request.chat_id)).last_seq
     reply = await server.hub.send(request.chat_id, c.Prompt(content))
-    return ChatStream(server, request.chat_id, query.sdk).of_turn(reply["turn"], after)
+    return reply["turn"], after
+
+
+def _is_forgotten(error: SessionNotContinued | CommandRefused) -> bool:
+    return isinstance(error, SessionNotContinued) or error.code == "not_continued"
+
+
+async def _start_again(server: Server, chat_id: str) -> None:
+    """The agent has forgotten the session: it goes on without that memory, as the page asked. Where
+    another process runs it, that is not ours to do."""
+    if chat_id in server.hub.live:
+        await server.hub.send(chat_id, c.Close())
+    await server.hub.open(chat_id, on_reset="new")
 
 
 async def _content(server: Server, request: ChatRequest) -> list[Content]:
@@ -105,6 +130,8 @@ async def _answered(server: Server, request: ChatRequest, query: ChatQuery) -> S
     approvals = request.approvals
     if (reply := request.acp.elicitation) is not None:
         approvals[reply.request_id] = reply.action == "accept"
+    if (chosen := request.acp.permission) is not None:
+        approvals[chosen.request_id] = True
     stream = ChatStream(server, request.chat_id, query.sdk)
     response = await stream.of_answers(approvals)
     if response is None:
@@ -117,6 +144,9 @@ async def _answer_all(server: Server, request: ChatRequest, query: ChatQuery) ->
     """All of them; none when one of them was settled in another way before."""
     commands, form = await _commands(server, request), request.acp.elicitation
     given = {*request.answers} if form is None else {*request.answers, form.request_id}
+    chosen = request.acp.permission
+    if chosen is not None and chosen.request_id not in commands:
+        raise Failure(409, "settled", f"{chosen.request_id} was answered before")
     if given - commands.keys():
         settled = await _settled(server, request, query)
         if form is not None and form.request_id not in commands:
@@ -148,6 +178,8 @@ async def _commands(server: Server, request: ChatRequest) -> dict[str, c.Command
         command = _elicitation(reply)
         if reply.request_id in pending:
             commands[reply.request_id] = command
+    if (chosen := request.acp.permission) is not None and chosen.request_id in pending:
+        commands[chosen.request_id] = c.Answer(chosen.request_id, chosen.option_id)
     return commands
 
 

@@ -11,7 +11,7 @@ from dragoman.web.shapes.base import Shape
 class ChatQuery(Shape):
     """The release of the AI SDK that reads the stream; without it, what 6 and 7 both accept."""
 
-    sdk: Literal[6, 7] | None = None
+    sdk: Literal[5, 6, 7] | None = None
 
 
 class MessagesQuery(ChatQuery):
