@@ -6,9 +6,12 @@ import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import httpx
 import pytest
 from support.command import COMMAND, Dragoman
+from support.unread import fill, unread_fifo
 
 SECONDS = 30
 
@@ -41,6 +44,34 @@ def test_another_dragoman_talks_through_it(dragoman: Dragoman, scheme: str) -> N
     assert bridge.returncode == 0
     assert "GET /acp" in log
     assert token not in log
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_it_answers_and_ends_while_nobody_reads_its_log(
+    dragoman: Dragoman, tmp_path: Path, debug: bool
+) -> None:
+    words = ["--debug"] if debug else []
+    with unread_fifo(tmp_path / "log") as fifo, open(tmp_path / "log", "wb") as log:
+        bridge = subprocess.Popen(
+            [COMMAND, "bridge", "demo", *words],
+            env=dragoman.env,
+            cwd=dragoman.workspace,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        try:
+            assert bridge.stdout is not None
+            place = bridge.stdout.readline().removeprefix("ws://").partition("/")[0]
+            fill(fifo)
+            for _ in range(3):
+                assert httpx.get(f"http://{place}/", timeout=SECONDS, trust_env=False).is_error
+            bridge.send_signal(signal.SIGTERM)
+            assert bridge.wait(SECONDS) == 0
+        finally:
+            bridge.kill()
+            bridge.communicate()
 
 
 def test_pipes_are_enough(dragoman: Dragoman) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 import socket
@@ -13,8 +14,9 @@ from typing import TypeAlias
 
 import pytest
 from support.server_process import ServerProcess, server_process
+from support.unread import fill, unread_fifo
 
-from dragoman.cli.journal import Journal
+from dragoman.cli.journal import Journal, Lines
 from dragoman.errors import InternalError, StoreFull
 
 Written: TypeAlias = Callable[..., list[str]]
@@ -22,16 +24,16 @@ SECRET = "the prompt that nobody may read"
 
 
 @pytest.fixture
-def written(capsys: pytest.CaptureFixture[str]) -> Written:
+def written() -> Written:
     """What the lines of these records are, without their times."""
-    journal = Journal()
+    told: list[str] = []
+    journal = Journal(told.append)
 
     def lines(*records: logging.LogRecord) -> list[str]:
         for record in records:
             journal.handle(record)
-        written = capsys.readouterr().err.splitlines()
-        assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]+ ", line) for line in written)
-        return [line.split(" ", 2)[2] for line in written]
+        assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]+ ", line) for line in told)
+        return [line.split(" ", 2)[2] for line in told]
 
     return lines
 
@@ -82,6 +84,40 @@ def test_the_same_line_is_told_once_in_a_while_and_escapes_are_shown(written: Wr
     again = [record("dragoman", logging.WARNING, "again \x1b[31m") for _ in range(5)]
     [line] = written(*again)
     assert "\x1b" not in line
+
+
+# ── a reader that stops ───────────────────────────────────────────────────────────────────────
+
+
+def test_what_nobody_reads_is_dropped_and_counted(tmp_path: Path) -> None:
+    with unread_fifo(tmp_path / "log") as fifo:
+        descriptor = os.open(tmp_path / "log", os.O_WRONLY)
+        fill(fifo)
+        with Lines(descriptor, room=1000) as log:
+            for number in range(1000):
+                log(f"line {number:04}")
+            log("x" * 1001)
+            os.set_blocking(fifo, True)
+            read = b""
+            while b"dropped" not in read:
+                read += os.read(fifo, 65536)
+            log("it flows")
+            while b"it flows\n" not in read:
+                read += os.read(fifo, 65536)
+        os.close(descriptor)
+    *kept, told, last = filter(None, read.decode().splitlines())
+    assert kept == [f"line {number:04}" for number in range(len(kept))]
+    assert 100 <= len(kept) <= 101  # room for 100, and one is being written
+    assert told.endswith(f"{1001 - len(kept)} lines were dropped: nobody read the log")
+    assert last == "it flows"
+
+
+def test_what_is_left_is_written_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with open(path, "wb") as file, Lines(file.fileno()) as log:
+        for number in range(1000):
+            log(f"{number}")
+    assert path.read_text().split() == [f"{number}" for number in range(1000)]
 
 
 # ── the server ────────────────────────────────────────────────────────────────────────────────

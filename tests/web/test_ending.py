@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.server_process import ServerProcess, server_process
+from support.unread import fill, unread_fifo
 
 from dragoman.agents.settings import load_settings
 from dragoman.errors import ConfigError
@@ -78,6 +79,30 @@ def test_an_event_loop_that_waits_for_good_does_not_hold_up_the_end(tmp_path: Pa
         pass  # its keeper has seen that the server is gone
     (tmp_path / "state" / "fifo").unlink()
     assert status_after_recovery(tmp_path, session_id) == "interrupted"
+
+
+def test_a_log_that_nobody_reads_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    with (
+        unread_fifo(tmp_path / "stderr") as fifo,
+        closing(StuckProcess(tmp_path, "log")) as server,
+    ):
+        running(server)
+        [agent] = agents_of(server)
+        fill(fifo)
+        with server.http as http:
+            http.get("/healthz")  # its line is what the event loop waits with
+        assert server.end() == 1
+        while Path(f"/proc/{agent}").exists():
+            pass
+
+
+def test_a_server_answers_and_ends_while_nobody_reads_its_log(tmp_path: Path) -> None:
+    with unread_fifo(tmp_path / "stderr") as fifo, server_process(tmp_path) as server:
+        fill(fifo)
+        with server.http as http:
+            for _ in range(3):
+                assert http.get("/healthz").status_code == 200
+        assert server.end() == 0
 
 
 # ── what is not a file ────────────────────────────────────────────────────────────────────────

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -51,11 +49,6 @@ def check_address(options: argparse.Namespace) -> None:
     hosts = import_module("dragoman.web.hosts")
     if not options.allow_remote and not hosts.is_loopback(options.host):
         raise UsageError(_REMOTE.format(host=options.host))
-
-
-def log(line: str) -> None:
-    with suppress(OSError):  # whoever read the log may have gone
-        print(line, file=sys.stderr, flush=True)
 
 
 def _port(text: str) -> int:

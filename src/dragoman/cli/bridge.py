@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from dragoman.cli.address import add_address_options, check_address, log
+from dragoman.cli.address import add_address_options, check_address
 from dragoman.cli.guard import UsageError
-from dragoman.cli.journal import keep_journal
+from dragoman.cli.journal import Lines, keep_journal
 from dragoman.cli.options import add_proxy_option
 
 if TYPE_CHECKING:
@@ -54,9 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     start = _start(options)
-    keep_journal(debug=options.debug)
-    if options.stdio:
-        return _relay(start)
+    with Lines(sys.stderr.fileno()) as log:
+        keep_journal(log, debug=options.debug)
+        return _relay(start) if options.stdio else _serve(options, start, log)
+
+
+def _serve(options: argparse.Namespace, start: Start, log: Lines) -> int:
     check_address(options)
     import_module("dragoman.bridge.serving").serve(
         _announce,

@@ -2,34 +2,124 @@
 
 A line has no content of sessions, and no traceback: of an error that was not expected it names the
 type, of what an agent or another program said it tells nothing.
+
+Nothing waits for a reader: with Ctrl-S in a terminal, a pager or a hung ssh, lines are dropped and
+counted.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import select
+import sys
+import threading
 import time
-from typing import Any
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, cast
 
-from dragoman.cli.address import log
 from dragoman.errors import RemoteError
 from dragoman.safe_text import sanitise
 
 _LONGEST = 500
 _QUIET_SECONDS = 60.0
 _REMEMBERED = 200
+_ROOM = 1 << 20
+"""Bytes that wait for a reader."""
+_LAST_SECONDS = 1.0
+"""For the lines that are left when the process ends."""
 
 
-def keep_journal(*, debug: bool) -> None:
+class Lines:
+    """Writes lines to a descriptor from a thread of its own: call it with each. As a context
+    manager it writes what is left at the end, as long as that takes no more than a second."""
+
+    def __init__(self, descriptor: int, room: int = _ROOM) -> None:
+        self._descriptor = descriptor
+        self._room = room
+        self._waiting: deque[bytes] = deque()
+        self._dropped = 0
+        self._closing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+
+    def __enter__(self) -> Lines:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(_LAST_SECONDS)
+
+    def __call__(self, line: str) -> None:
+        self.write(f"{line}\n")
+
+    def write(self, text: str) -> None:
+        """For the handlers of `logging` too."""
+        data = text.encode(errors="replace")
+        with self._changed:
+            if len(data) > self._room:
+                self._dropped += 1
+                return
+            self._room -= len(data)
+            self._waiting.append(data)
+            self._changed.notify()
+
+    def flush(self) -> None:
+        """There is nothing to do: the thread writes as soon as it can."""
+
+    def _run(self) -> None:
+        # Not through `sys.stderr`: its lock would be held by a write that nobody reads, and Python
+        # wants it at exit.
+        while data := self._next():
+            with suppress(OSError):  # the reader has gone, or the disk is full for now
+                _write_all(self._descriptor, data)
+
+    def _next(self) -> bytes:
+        """The next line; b"" when there is none left and the process ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._dropped or self._closing)
+            if self._waiting:
+                data = self._waiting.popleft()
+                self._room += len(data)
+                return data
+            dropped, self._dropped = self._dropped, 0
+        return _told_dropped(dropped) if dropped else b""
+
+
+def _told_dropped(count: int) -> bytes:
+    lines = "1 line was" if count == 1 else f"{count} lines were"
+    return f"{_now()} {lines} dropped: nobody read the log\n".encode()
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        try:
+            data = data[os.write(descriptor, data) :]
+        except BlockingIOError:  # whoever shares the terminal has made it so
+            select.select((), (descriptor,), ())
+
+
+def keep_journal(log: Lines, *, debug: bool) -> None:
     """From now on; with `debug` everything is logged already, tracebacks included."""
     if not debug:
-        logging.root.addHandler(Journal())
+        logging.root.addHandler(Journal(log))
+        return
+    for handler in logging.root.handlers:
+        if getattr(handler, "stream", None) is sys.stderr:
+            cast("logging.StreamHandler[Any]", handler).setStream(log)
 
 
 class Journal(logging.Handler):
     """The same line is not told again within a minute."""
 
-    def __init__(self, quiet_seconds: float = _QUIET_SECONDS) -> None:
+    def __init__(self, log: Callable[[str], None], quiet_seconds: float = _QUIET_SECONDS) -> None:
         super().__init__(logging.WARNING)
+        self._log = log
         self._quiet_seconds = quiet_seconds
         self._told: dict[str, float] = {}
 
@@ -37,7 +127,7 @@ class Journal(logging.Handler):
         text = _line(record)
         if not self._is_news(text, time.monotonic()):
             return
-        log(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {record.levelname} {text}")
+        self._log(f"{_now()} {record.levelname} {text}")
 
     def _is_news(self, text: str, now: float) -> bool:
         if now - self._told.get(text, -self._quiet_seconds) < self._quiet_seconds:
@@ -46,6 +136,10 @@ class Journal(logging.Handler):
             self._told.clear()
         self._told[text] = now
         return True
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _line(record: logging.LogRecord) -> str:

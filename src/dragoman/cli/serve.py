@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 
-from dragoman.cli.address import add_address_options, check_address, log
+from dragoman.cli.address import add_address_options, check_address
 from dragoman.cli.guard import UsageError, tell
-from dragoman.cli.journal import keep_journal
+from dragoman.cli.journal import Lines, keep_journal
 from dragoman.cli.options import add_offer_options
 from dragoman.cli.policy_files import given_rules
 from dragoman.host.home import data_directory, make_private
@@ -75,28 +76,29 @@ def run(options: argparse.Namespace) -> int:
     _check_headless(options)
     if not os.path.isdir(options.cwd):
         raise UsageError(f"--cwd {options.cwd}: there is no such directory")
-    keep_journal(debug=options.debug)
     _delete_left_behind()
-    import_module("dragoman.web.serving").serve(
-        _announce,
-        log,
-        host=options.host,
-        port=options.port,
-        token_file=options.token_file,
-        origins=options.allow_origin,
-        agent=options.agent,
-        cwd=os.path.abspath(options.cwd),
-        settings=options.settings,
-        rules=given_rules(options.policy),
-        write=options.write,
-        execute=options.exec,
-        yolo=options.yolo,
-        no_files=options.no_files,
-        no_terminals=options.no_terminals,
-        name=options.name,
-        headless=options.headless,
-        open_page=_open if options.open else None,
-    )
+    with Lines(sys.stderr.fileno()) as log:
+        keep_journal(log, debug=options.debug)
+        import_module("dragoman.web.serving").serve(
+            _announce,
+            log,
+            host=options.host,
+            port=options.port,
+            token_file=options.token_file,
+            origins=options.allow_origin,
+            agent=options.agent,
+            cwd=os.path.abspath(options.cwd),
+            settings=options.settings,
+            rules=given_rules(options.policy),
+            write=options.write,
+            execute=options.exec,
+            yolo=options.yolo,
+            no_files=options.no_files,
+            no_terminals=options.no_terminals,
+            name=options.name,
+            headless=options.headless,
+            open_page=_open if options.open else None,
+        )
     return 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import signal
 import threading
 import time
@@ -22,6 +23,8 @@ GRACE_SECONDS = 30.0
 """From the signal to the end of the process."""
 _THREADS_SECONDS = 2.0
 """For threads that are still at work when all else has ended."""
+_LAST_WORDS_SECONDS = 1.0
+"""For the log to say that the server is ended, if somebody reads it."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -32,13 +35,18 @@ class Deadline:
         self._log = log
         self._seconds = seconds
         self._all_done = threading.Event()
-        self._watch: threading.Thread | None = None
+        # Whether a signal came, or all ended without one. A signal's handler may put it there
+        # wherever it interrupts, also itself; an event could wait for its own lock.
+        self._begun: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._handlers: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Deadline:
+        # Now, not at the signal: by then the machine may have no room for one more thread.
+        threading.Thread(target=self._wait, name="deadline", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._begun.put(False)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
@@ -48,7 +56,7 @@ class Deadline:
         loop = asyncio.get_running_loop()
 
         def handle(number: int, frame: object) -> None:
-            self._begin()
+            self._begun.put(True)
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(end)
 
@@ -59,15 +67,19 @@ class Deadline:
         holds nothing that anybody needs."""
         self._all_done.set()
 
-    def _begin(self) -> None:
-        if self._watch is None:
-            self._watch = threading.Thread(target=self._wait, name="deadline", daemon=True)
-            self._watch.start()
-
     def _wait(self) -> None:
+        if not self._begun.get():
+            return
         if self._all_done.wait(self._seconds):
             time.sleep(_THREADS_SECONDS)
             os._exit(0)
-        self._log(f"the server did not end within {self._seconds:g} s and is ended now")
         kill_all()
+        self._say_why()
         os._exit(1)
+
+    def _say_why(self) -> None:
+        """From a thread of its own: whoever should read it may be what hangs."""
+        words = f"the server did not end within {self._seconds:g} s and is ended now"
+        with suppress(RuntimeError):  # no thread can be started
+            threading.Thread(target=self._log, args=(words,), daemon=True).start()
+            time.sleep(_LAST_WORDS_SECONDS)

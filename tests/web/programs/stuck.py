@@ -1,6 +1,6 @@
 """`dragoman serve` in which something waits for good: a thread, or the event loop itself.
 
-What it waits for is a FIFO that nobody writes to.
+What it waits for is a FIFO that nobody writes to; or, told "log", whoever reads its log.
 """
 
 from __future__ import annotations
