@@ -76,6 +76,25 @@ def test_a_field_says_what_is_expected_and_what_enter_means() -> None:
     ]
 
 
+def test_what_a_field_does_not_take_is_no_value_of_it() -> None:
+    schema = {
+        "properties": {
+            "name": {"type": "string", "pattern": "^[a-z-]+$", "maxLength": 9},
+            "size": {"type": "integer", "minimum": 1, "maximum": 3},
+            "parts": {"type": "array", "minItems": 2, "items": {"enum": ["a", "b"]}},
+        }
+    }
+    name, size, parts = fields_of(schema)
+    assert name.label == "name (a text, at most 9 characters, matching ^[a-z-]+$, optional)"
+    assert [name.parsed(text) for text in ("good", "Bad Name!", "far-too-long")] == [
+        "good",
+        None,
+        None,
+    ]
+    assert [size.parsed(text) for text in ("1", "0", "4", "x")] == [1, None, None, None]
+    assert [parts.parsed(text) for text in ("a,b", "a", "a,c")] == [["a", "b"], None, None]
+
+
 def test_what_is_shown_as_the_default_can_be_typed() -> None:
     schema = {
         "properties": {

@@ -69,7 +69,7 @@ async def test_a_form_is_not_accepted_without_what_it_needs(
         asking = asyncio.create_task(agent.ask("elicitation/create", form))
         asked = await next_of(turn, e.ElicitationRequested)
         answer = ElicitationAnswer("accept", content)
-        with pytest.raises(ValueError, match=r"the form needs an answer to name$"):
+        with pytest.raises(ValueError, match=r": name: an answer is needed$"):
             await session.answer_elicitation(asked.request_id, answer)
         await session.answer_elicitation(asked.request_id, ElicitationAnswer("decline"))
         assert (await soon(asking))["result"] == {"action": "decline"}

@@ -33,6 +33,43 @@ async def test_a_form_is_filled_in_and_the_agent_gets_it(tmp_path: Path) -> None
         await expect(page.locator(".said.agent").last).to_contain_text("decline: None")
 
 
+async def test_a_form_says_at_each_field_what_it_does_not_take(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "demands")) as site,
+        browsed() as browser,
+        person(browser, site, refused=400) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "Ask me")
+        form = page.locator(".card.elicitation")
+        await ready(form)
+        send, wrong = form.get_by_role("button", name="Send"), form.locator(".wrong")
+        await send.click()
+        await expect(wrong).to_have_text(["This is needed.", "Choose at least one."])
+        await expect(form.get_by_label("Name")).to_be_focused()
+        await form.get_by_label("Name").fill("Bad Name! far too long")
+        await form.get_by_label("Count").fill("7")
+        for part in ("one", "two", "three"):
+            await form.get_by_label(part).check()
+        await send.click()
+        said = [
+            "Expected at most 12 characters.",
+            "Expected 1 to 5.",
+            "Expected at most 2 choices.",
+        ]
+        await expect(wrong).to_have_text(said)
+        await form.get_by_label("Name").fill("Bad Name!")
+        await form.get_by_label("Count").fill("5")
+        await form.get_by_label("three").uncheck()
+        await expect(wrong).to_have_count(0)
+        await send.click()
+        await expect(wrong).to_have_text(["Expected to match ^[a-z-]+$."])
+        await form.get_by_label("Name").fill("good-name")
+        await send.click()
+        content = "{'name': 'good-name', 'count': 5, 'parts': ['one', 'two']}"
+        await expect(page.locator(".said.agent")).to_contain_text(f"accept: {content}")
+
+
 async def test_choices_that_say_what_they_mean_are_all_in_sight(tmp_path: Path) -> None:
     async with (
         served(tmp_path, *scripted(tmp_path, "offers")) as site,

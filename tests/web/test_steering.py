@@ -292,6 +292,38 @@ async def test_an_elicitation_is_answered(tmp_path: Path) -> None:
         assert not [frame for frame in replies if "hidden-name" in frame["text"]]
 
 
+ITEMS = {"type": "string", "enum": ["a", "b"]}
+
+
+async def test_a_form_is_refused_with_what_is_wrong_in_each_field(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        fields = {
+            "name": {"type": "string", "pattern": "^[a-z-]+$"},
+            "parts": {"type": "array", "minItems": 1, "items": ITEMS},
+        }
+        schema = {"type": "object", "properties": fields, "required": ["name", "parts"]}
+        turn.say((await turn.elicit("What?", schema))["content"]["name"])
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(script)}) as web:
+        session_id = await web.new_session()
+        await web.prompt(session_id)
+        [pending] = (await web.until(session_id, "waiting"))["pending"]
+        path = f"/api/sessions/{session_id}/elicitations/{pending['id']}"
+        body = {"action": "accept", "content": {"name": "Bad Name!", "parts": []}}
+        response = await web.http.post(path, json=body)
+        error = response.json()["error"]
+        assert (response.status_code, error["code"]) == (400, "invalid")
+        assert error["detail"]["fields"] == {
+            "name": "expected to match ^[a-z-]+$",
+            "parts": "expected at least 1 item",
+        }
+        assert (await web.detail(session_id))["status"] == "waiting"
+        await web.call(
+            "POST", path, {"action": "accept", "content": {"name": "ok", "parts": ["a"]}}
+        )
+        assert (await web.until(session_id, "idle"))["entries"][-1]["pieces"] == ["ok"]
+
+
 # ── settings, and the end ─────────────────────────────────────────────────────────────────────
 
 

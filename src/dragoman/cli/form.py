@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.host.demands import demands, unmet
 from dragoman.safe_text import single_line
 
 _LONGEST = 300
@@ -81,6 +82,8 @@ def fields_of(schema: dict[str, Any] | None) -> list[Field]:
 def _field(name: str, field: Any, required: bool) -> Field:
     described = _object(field)
     expected, parsed = _kind(described)
+    if demanded := demands(described):
+        expected = f"{expected}, {demanded}"
     title, description = described.get("title"), described.get("description")
     choices = _choices(described) or _choices(_object(described.get("items")))
     return Field(
@@ -90,9 +93,13 @@ def _field(name: str, field: Any, required: bool) -> Field:
         told=tuple(choice.told for choice in choices) if any(c.about for c in choices) else (),
         expected=expected,
         required=required,
-        parsed=parsed,
+        parsed=lambda text: _fitting(parsed(text), described),
         default=described.get("default"),
     )
+
+
+def _fitting(value: Any, field: dict[str, Any]) -> Any:
+    return None if value is None or unmet(field, value) is not None else value
 
 
 def _kind(field: dict[str, Any]) -> tuple[str, Callable[[str], Any]]:

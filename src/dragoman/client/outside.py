@@ -14,7 +14,7 @@ from dragoman.host.elicitation import (
     ElicitationAnswer,
     ElicitationProvider,
     ElicitationRequest,
-    missing,
+    check,
 )
 from dragoman.host.questions import Questions
 from dragoman.session import events as e
@@ -67,8 +67,8 @@ class OutsideQuestions:
         """Raises KeyError for one that is unknown or settled, ValueError for one that is accepted
         without what its form needs."""
         request = self.pending.get(request_id)
-        if request is not None and (names := missing(request.schema, answer)):
-            raise ValueError(f"the form needs an answer to {', '.join(names)}")
+        if request is not None:
+            check(request.schema, answer)
         if not self._questions.settle(request_id, answer):
             raise KeyError(request_id)
 

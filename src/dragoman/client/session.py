@@ -364,7 +364,7 @@ class Session:
 
     async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
         """Settle an elicitation. Raises KeyError for one that is unknown or settled, ValueError for
-        one that is accepted without what its form needs."""
+        one that is accepted with what its form does not take."""
         self.gate.consent.answer_elicitation(request_id, answer)
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────

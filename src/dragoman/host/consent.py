@@ -29,7 +29,7 @@ from dragoman.host.elicitation import (
     ElicitationAnswer,
     ElicitationProvider,
     ElicitationRequest,
-    missing,
+    check,
 )
 from dragoman.host.globs import is_within
 from dragoman.host.grants import Grants
@@ -451,11 +451,11 @@ class Consent:
         self._permissions.settle(request_id, Settlement(CHOSEN, "answered", option_id))
 
     def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
-        """Raises KeyError for one that is unknown or settled, ValueError for one that is accepted
-        without what its form needs."""
+        """Raises KeyError for one that is unknown or settled, FormError for one that is accepted
+        with what its form does not take."""
         pending = self._state.pending.get(request_id)
-        if isinstance(pending, PendingElicitation) and (names := missing(pending.schema, answer)):
-            raise ValueError(f"the form needs an answer to {', '.join(names)}")
+        if isinstance(pending, PendingElicitation):
+            check(pending.schema, answer)
         if not self._elicitations.settle(request_id, answer):
             raise KeyError(request_id)
 

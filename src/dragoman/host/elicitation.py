@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from dragoman.host.demands import FormError, wrong_fields
 from dragoman.session.events import ElicitationRequested
 
 
@@ -44,11 +45,20 @@ class ElicitationAnswer(msgspec.Struct, frozen=True):
     content: dict[str, Any] | None = None
 
 
-def missing(schema: dict[str, Any] | None, answer: ElicitationAnswer) -> list[str]:
-    """The fields a form cannot do without that an answer has nothing for."""
+def check(schema: dict[str, Any] | None, answer: ElicitationAnswer) -> None:
+    """Raises FormError, which is a ValueError, for a yes that the form does not take."""
+    if answer.action != "accept":
+        return
+    content = answer.content or {}
+    wrong = {name: "an answer is needed" for name in _required(schema) if name not in content}
+    if wrong := wrong | wrong_fields(schema, content):
+        raise FormError(wrong)
+
+
+def _required(schema: dict[str, Any] | None) -> list[str]:
     match schema:
-        case {"required": [*names], "properties": {**fields}} if answer.action == "accept":
-            return [name for name in fields if name in names and name not in (answer.content or {})]
+        case {"required": [*names], "properties": {**fields}}:
+            return [name for name in fields if name in names]
         case _:
             return []
 

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from dragoman import errors
 from dragoman.agents.known import UnknownAgent
 from dragoman.client.capabilities import AuthMethod
+from dragoman.host.demands import FormError
 from dragoman.ui_stream import UnusableRequest
 from dragoman.web.route import JSON
 
@@ -131,6 +132,8 @@ def _detail(error: BaseException | None) -> Any:
             return {"methods": [_method(each) for each in methods if isinstance(each, AuthMethod)]}
         case errors.RevertConflict(reasons=reasons):
             return {"reasons": reasons}
+        case FormError(fields=fields):
+            return {"fields": fields}
         case errors.AgentExited(stderr=stderr) if stderr:
             return {"stderr": stderr}
         case UnknownAgent(known=known):

@@ -41,6 +41,32 @@ _DESCRIBED = {
 }
 
 
+_STRICT = {
+    "type": "object",
+    "required": ["name", "parts"],
+    "properties": {
+        "name": {"type": "string", "title": "Name", "pattern": "^[a-z-]+$", "maxLength": 12},
+        "count": {"type": "integer", "title": "Count", "minimum": 1, "maximum": 5},
+        "parts": {
+            "type": "array",
+            "title": "Parts",
+            "maxItems": 2,
+            "items": {"type": "string", "enum": ["one", "two", "three"]},
+        },
+    },
+}
+
+
+async def _demands(turn: AgentTurn) -> None:
+    reply = await turn.elicit("What shall it be?", _STRICT)
+    turn.say(f"{reply['action']}: {reply.get('content')}")
+
+
+def demands() -> ScriptedAgent:
+    """Has a form that does not take everything."""
+    return ScriptedAgent(_demands)
+
+
 async def _offers(turn: AgentTurn) -> None:
     reply = await turn.elicit("How shall it be done?", _DESCRIBED)
     turn.say(f"{reply['action']}: {reply.get('content')}")

@@ -16,6 +16,9 @@ export interface Field {
   initial: string | boolean | string[]
   min?: number
   max?: number
+  /** Of a text in characters, of a list in items. */
+  least?: number
+  most?: number
 }
 
 export type Values = Record<string, string | boolean | string[]>
@@ -42,6 +45,9 @@ function fieldOf(name: string, property: Json, required: boolean): Field {
   }
   if (typeof property.minimum === 'number') field.min = property.minimum
   if (typeof property.maximum === 'number') field.max = property.maximum
+  const [least, most] = kind === 'many' ? [property.minItems, property.maxItems] : [property.minLength, property.maxLength]
+  if (typeof least === 'number') field.least = least
+  if (typeof most === 'number') field.most = most
   return field
 }
 
@@ -91,4 +97,40 @@ export function answerOf(fields: Field[], values: Values): Json {
     answer[field.name] = field.input === 'number' ? Number(value) : value
   }
   return answer
+}
+
+/** What is wrong with what was filled in, by field. A pattern is the agent's program: the server judges it. */
+export function problemsOf(fields: Field[], values: Values): Map<string, string> {
+  const found = new Map<string, string>()
+  for (const field of fields) {
+    const problem = problemOf(field, values[field.name] ?? field.initial)
+    if (problem !== null) found.set(field.name, problem)
+  }
+  return found
+}
+
+function problemOf(field: Field, value: Field['initial']): string | null {
+  if (typeof value === 'boolean') return null
+  if (value.length === 0) return field.required ? NEEDED[field.kind] ?? 'This is needed.' : null
+  if (Array.isArray(value)) return outside(value.length, field.least, field.most, 'choice')
+  if (field.input === 'number') return numberProblem(field, value)
+  if (field.kind === 'one') return null
+  if (field.input === 'email' && !/^[^\s@]+@[^\s@]+$/.test(value)) return 'Expected an e-mail address.'
+  if (field.input === 'url' && !URL.canParse(value)) return 'Expected an address like https://example.org.'
+  return outside([...value].length, field.least, field.most, 'character')
+}
+
+const NEEDED: Partial<Record<Field['kind'], string>> = { many: 'Choose at least one.', one: 'Choose one.' }
+
+function numberProblem(field: Field, value: string): string | null {
+  const number = Number(value)
+  if (!Number.isFinite(number)) return 'Expected a number.'
+  if (field.kind === 'integer' && !Number.isInteger(number)) return 'Expected a whole number.'
+  return outside(number, field.min, field.max, '')
+}
+
+function outside(size: number, low: number | undefined, high: number | undefined, unit: string): string | null {
+  if ((low === undefined || size >= low) && (high === undefined || size <= high)) return null
+  const words = low === undefined ? `at most ${high}` : high === undefined ? `at least ${low}` : low === high ? `${low}` : `${low} to ${high}`
+  return `Expected ${words}${unit && ` ${unit}${(high ?? low) === 1 ? '' : 's'}`}.`
 }

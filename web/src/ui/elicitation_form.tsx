@@ -1,11 +1,11 @@
 // The agent asks the user for something: a form to fill in, or an address to visit.
 
-import { useId, useMemo, useState, type FormEvent } from 'react'
+import { useId, useMemo, useRef, useState, type FormEvent } from 'react'
 import type { Json } from '../core/content'
-import { answerOf, areDescribed, fieldsOf, type Choice, type Field, type Values } from '../core/form'
+import { answerOf, areDescribed, fieldsOf, problemsOf, type Choice, type Field, type Values } from '../core/form'
 import type { PendingElicitation } from '../core/state'
 import { reveal } from '../core/visible'
-import { sessions } from '../live/api'
+import { ApiError, sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { Icon } from './icons'
 import { Plain } from './plain'
@@ -20,27 +20,45 @@ export function ElicitationForm({ session, pending, place }: Props) {
   const [sent, setSent] = useState(false)
   const closed = sent || session.past
   const ready = useReady(session, pending.id, place)
-  const fill = (next: Values) => {
+  const [problems, setProblems] = useState<ReadonlyMap<string, string>>(new Map())
+  const form = useRef<HTMLFormElement>(null)
+  const fill = (name: string, value: Values[string]) => {
+    const next = { ...values, [name]: value }
     session.filled.set(pending.id, next)
     setValues(next)
+    setProblems(new Map([...problems].filter(([wrong]) => wrong !== name)))
+  }
+  const reject = (found: ReadonlyMap<string, string>) => {
+    setProblems(found)
+    const first = fields.findIndex(({ name }) => found.has(name))
+    form.current?.querySelectorAll<HTMLElement>('.field')[first]?.querySelector<HTMLElement>('input, select, textarea')?.focus()
   }
   const reply = async (action: string, content?: Json) => {
     if (!ready) return
     setSent(true)
-    if ((await attemptAnswer(sessions.elicit(session.id, pending.id, action, content))) === null) setSent(false)
+    const refused = (error: unknown) => {
+      const wrong = wrongFields(error)
+      if (wrong === null) throw error
+      reject(wrong)
+      return null
+    }
+    if ((await attemptAnswer(sessions.elicit(session.id, pending.id, action, content).catch(refused))) === null) setSent(false)
   }
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    void reply('accept', pending.mode === 'url' ? undefined : answerOf(fields, values))
+    if (pending.mode === 'url') return void reply('accept')
+    const found = problemsOf(fields, values)
+    if (found.size) reject(found)
+    else void reply('accept', answerOf(fields, values))
   }
   return (
     <section className="card elicitation" tabIndex={0} aria-label="Question from the agent" data-request={pending.id} data-ready={ready ? '' : undefined}>
       <header><Icon name="info" /> <strong>The agent asks</strong></header>
       <p className="title"><Plain text={pending.message} lines /></p>
-      <form onSubmit={submit}>
+      <form ref={form} noValidate onSubmit={submit}>
         {pending.url !== null && <Address url={pending.url} />}
         {fields.map((field) => (
-          <FormField key={field.name} field={field} value={values[field.name] ?? field.initial} onChange={(value) => fill({ ...values, [field.name]: value })} />
+          <FormField key={field.name} field={field} value={values[field.name] ?? field.initial} problem={problems.get(field.name) ?? null} onChange={(value) => fill(field.name, value)} />
         ))}
         <div className="options">
           <button type="submit" className="allow" disabled={closed}>{pending.mode === 'url' ? 'Done there' : 'Send'}</button>
@@ -52,6 +70,13 @@ export function ElicitationForm({ session, pending, place }: Props) {
   )
 }
 
+/** What the server says is wrong with each field, if that is why it refused. */
+function wrongFields(error: unknown): Map<string, string> | null {
+  if (!(error instanceof ApiError) || error.code !== 'invalid') return null
+  const fields = (error.detail as { fields?: Record<string, string> } | null)?.fields
+  return fields === undefined ? null : new Map(Object.entries(fields).map(([name, words]) => [name, `${words.charAt(0).toUpperCase()}${words.slice(1)}.`]))
+}
+
 function Address({ url }: { url: string }) {
   const web = /^https?:/i.test(url)
   return (
@@ -61,10 +86,12 @@ function Address({ url }: { url: string }) {
   )
 }
 
-interface FieldProps { field: Field; value: string | boolean | string[]; onChange: (value: string | boolean | string[]) => void }
+interface FieldProps { field: Field; value: string | boolean | string[]; problem: string | null; onChange: (value: string | boolean | string[]) => void }
 
-function FormField({ field, value, onChange }: FieldProps) {
+function FormField({ field, value, problem, onChange }: FieldProps) {
   const group = useId()
+  const wrong = problem !== null && <small className="wrong" id={`${group}-wrong`} role="alert"><Icon name="alert" /> <Plain text={problem} /></small>
+  const said = problem === null ? {} : { 'aria-invalid': true, 'aria-describedby': `${group}-wrong` }
   const label = <span className="label"><Plain text={field.label} />{field.required && <span className="quiet"> (needed)</span>}</span>
   const note = field.description && <small><Plain text={field.description} lines /></small>
   if (field.kind === 'many') {
@@ -78,6 +105,7 @@ function FormField({ field, value, onChange }: FieldProps) {
             <input type="checkbox" checked={chosen.includes(choice.value)} onChange={() => toggle(choice.value)} /> <ChoiceWords choice={choice} />
           </label>
         ))}
+        {wrong}
       </fieldset>
     )
   }
@@ -90,10 +118,11 @@ function FormField({ field, value, onChange }: FieldProps) {
         <legend>{label}</legend>{note}
         {!field.required && <Radio group={group} field={field} choice={{ value: '', label: 'No answer' }} value={value as string} onChange={onChange} />}
         {field.choices.map((choice) => <Radio key={choice.value} group={group} field={field} choice={choice} value={value as string} onChange={onChange} />)}
+        {wrong}
       </fieldset>
     )
   }
-  return <label className="field">{label}{note}<Input field={field} value={value as string} onChange={onChange} /></label>
+  return <label className="field">{label}{note}<Input field={field} value={value as string} said={said} onChange={onChange} />{wrong}</label>
 }
 
 interface RadioProps { group: string; field: Field; choice: Choice; value: string; onChange: (value: string) => void }
@@ -110,19 +139,21 @@ function ChoiceWords({ choice }: { choice: Choice }) {
   return <span><Plain text={choice.label} />{choice.description && <small className="meaning"><Plain text={choice.description} lines /></small>}</span>
 }
 
-function Input({ field, value, onChange }: { field: Field; value: string; onChange: (value: string) => void }) {
+interface InputProps { field: Field; value: string; said: object; onChange: (value: string) => void }
+
+function Input({ field, value, said, onChange }: InputProps) {
   if (field.kind === 'one') {
     return (
-      <select required={field.required} value={value} onChange={(e) => onChange(e.target.value)}>
+      <select {...said} required={field.required} value={value} onChange={(e) => onChange(e.target.value)}>
         <option value="">Choose…</option>
         {field.choices.map((choice) => <option key={choice.value} value={choice.value}>{reveal(choice.label)}</option>)}
       </select>
     )
   }
-  if (field.kind === 'long') return <textarea rows={4} required={field.required} value={value} onChange={(e) => onChange(e.target.value)} />
+  if (field.kind === 'long') return <textarea {...said} rows={4} required={field.required} value={value} onChange={(e) => onChange(e.target.value)} />
   return (
     <input
-      type={field.input} required={field.required} value={value} step={field.kind === 'integer' ? 1 : 'any'}
+      {...said} type={field.input} required={field.required} value={value} step={field.kind === 'integer' ? 1 : 'any'}
       min={field.min} max={field.max} onChange={(e) => onChange(e.target.value)}
     />
   )
