@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from support.scene import ENDED, Scene, question, scene, selected
 
 from dragoman import Policy, Rule
 from dragoman.host.matching import Moment, out_of_force
+from dragoman.host.reach import Reach
 from dragoman.session import events as e
 from dragoman.session.content import Diff
 
@@ -239,6 +241,46 @@ async def test_a_yes_covers_what_was_shown_when_it_was_asked(tmp_path: Path) -> 
         await soon(asking)
         await refused(s, s.write("harmful"))
         assert (await s.write("harmless"))["result"] == {}
+
+
+async def test_a_yes_covers_the_file_that_the_path_led_to_when_it_was_asked(tmp_path: Path) -> None:
+    hooks, notes = tmp_path / ".git" / "hooks", tmp_path / "notes.txt"
+    hooks.mkdir(parents=True)
+    async with scene(tmp_path) as s:
+        await s.begin()
+        asking = s.ask_permission(question(call=diff(tmp_path, "text", name="notes.txt")))
+        await s.waiting()
+        notes.symlink_to(hooks / "pre-commit")
+        await s.answer("once")
+        await soon(asking)
+        await refused(s, s.write("text", ".git/hooks/pre-commit"))
+        notes.unlink()
+        assert (await s.write("text", "notes.txt"))["result"] == {}
+
+
+async def test_paths_of_diffs_are_looked_up_off_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[int] = set()
+    look = Reach.look
+
+    def seen(reach: Reach, path: str) -> Any:
+        threads.add(threading.get_ident())
+        return look(reach, path)
+
+    monkeypatch.setattr(Reach, "look", seen)
+    async with scene(tmp_path) as s:
+        await s.begin()
+        await allow(s, diff(tmp_path, "new text"))
+        assert threads
+        assert threading.get_ident() not in threads
+
+
+async def test_a_yes_between_turns_is_not_for_the_next_one(tmp_path: Path) -> None:
+    async with scene(tmp_path, terminals=FakeTerminals()) as s:
+        await allow(s, {"rawInput": {"command": "npm test"}})
+        await s.begin()
+        await refused(s, s.run("npm", "test"))
 
 
 async def test_an_allowed_command_is_run_once_without_a_second_question(tmp_path: Path) -> None:

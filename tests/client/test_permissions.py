@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from support.clients import gathered, next_of, opened, until
+from support.fake_terminals import FakeTerminals
 from support.peers import settled, soon
 from support.raw_agent import Json, RawAgent
 from support.scene import CANCELLED, ENDED, OPTIONS, Scene, question, scene, selected
 
 from dragoman import Policy, Rule
+from dragoman.host import wording
+from dragoman.host.answers import describe
 from dragoman.host.permissions import PermissionRequest
 from dragoman.session import events as e
 
@@ -155,6 +158,77 @@ async def test_a_question_that_nobody_could_read_is_refused(tmp_path: Path) -> N
         assert answer["error"]["code"] == -32602
         assert "too large" in answer["error"]["message"]
         assert not s.session.state.pending
+
+
+def notices(s: Scene) -> list[str]:
+    return [event.text for event in s.heard if isinstance(event, e.Notice)]
+
+
+async def test_a_question_with_more_options_than_can_be_weighed_is_refused(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        many = [(f"never {number}", "reject_always") for number in range(33)]
+        answer = await soon(s.ask_permission(question(many)))
+        assert answer["error"]["code"] == -32602
+        reason = "a question has at most 32 options, not 33"
+        assert answer["error"]["message"] == reason
+        assert notices(s) == [f"a question of the agent's was refused: {reason}"]
+        asking = s.ask_permission(question(many[:32]))
+        await s.answer("never 0")
+        await soon(asking)
+
+
+async def test_what_answers_lead_to_is_worked_out_once_and_told_in_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described: list[str] = []
+
+    def seen(rule: Rule) -> str:
+        described.append(describe(rule))
+        return described[-1]
+
+    monkeypatch.setattr(wording, "describe", seen)
+    async with scene(tmp_path) as s:
+        await s.begin()
+        many = [(f"never {number}", "reject_always") for number in range(20)]
+        call = {"kind": "execute", "rawInput": {"command": "ab " * 10_000}}
+        asking = s.ask_permission(question([*many, ("no", "reject_once")], call=call))
+        pending = await s.waiting()
+        assert len(described) <= 2
+        consequences = {option.consequence or "" for option in pending.options[:20]}
+        assert len(consequences) == 1
+        assert 1_000 < len(consequences.pop()) < 3_000
+        await s.answer("no")
+        await soon(asking)
+
+
+LONG = "ab " * 50_000
+
+
+async def test_a_command_too_long_to_run_is_refused(tmp_path: Path) -> None:
+    async with scene(tmp_path, policy=Policy(yolo=True), terminals=FakeTerminals()) as s:
+        await s.begin()
+        call = question(kind="execute", rawInput={"command": LONG})
+        told = await soon(s.ask_permission(call))
+        assert "at most 131072 characters" in told["error"]["message"]
+        for words in ([LONG], ["ab", *["ab"] * 50_000]):
+            told = await s.run(*words)
+            assert told["error"]["code"] == -32602
+            assert "at most 131072 characters" in told["error"]["message"]
+    assert "at most 131072" in notices(s)[0]
+
+
+async def test_a_long_command_is_asked_about_and_never_remembered(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        call = {"kind": "execute", "rawInput": {"command": "ab " * 12_000}}
+        asking = s.ask_permission(question(call=call))
+        pending = await s.waiting()
+        told = {option.id: option.consequence for option in pending.options}
+        assert "the command is too long to remember" in (told["always"] or "")
+        assert pending.description is None
+        await s.answer("no")
+        await soon(asking)
 
 
 async def test_a_request_that_fits_was_read_whatever_else_it_holds(tmp_path: Path) -> None:

@@ -185,6 +185,7 @@ class Session:
     def _begin(self, turn: Turn) -> None:
         self.log.replay = "no"
         self.log.touch()
+        self.gate.consent.grants.clear()  # a yes between turns is not for this one
         self._turn = self.log.turn = self.gate.consent.turn = turn
         self.log.record(e.TurnStarted(turn.id, turn.content))
         for warning in turn.warnings:

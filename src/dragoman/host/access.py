@@ -19,6 +19,9 @@ Operation: TypeAlias = Literal["read", "write", "execute", "fetch", "mcp", "othe
 OPERATIONS: tuple[Operation, ...] = ("read", "write", "execute", "fetch", "mcp", "other")
 # The words of an argv, or a line for a shell.
 Command: TypeAlias = tuple[str, ...] | str
+MOST_OF_COMMAND = 128 << 10
+"""Characters; the kernel takes no longer argument either."""
+TOO_LONG = f"a command has at most {MOST_OF_COMMAND} characters: put the rest into a file"
 Place: TypeAlias = Literal["inside", "outside", "unknown"]
 
 
@@ -133,6 +136,12 @@ def terminal_access(
         cwd=cwd,
         roots=tuple(roots),
     )
+
+
+def is_too_long(commands: Sequence[Command]) -> bool:
+    """Whether they could not be run as they are, nor judged by a person, nor in little time."""
+    lengths = (len(c) if isinstance(c, str) else sum(map(len, c)) + len(c) for c in commands)
+    return sum(lengths) > MOST_OF_COMMAND
 
 
 def normalise(path: str, base: str | None = None) -> str:

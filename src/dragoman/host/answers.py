@@ -37,6 +37,9 @@ class NoRule(msgspec.Struct, frozen=True):
     reason: str
 
 
+MOST_REMEMBERED = 32 << 10
+"""Characters of a command that a rule can name."""
+
 _ALLOWING = ("allow_once", "allow_always")
 _REFUSING = ("reject_once", "reject_always")
 
@@ -151,6 +154,8 @@ def _exact_words(access: Access) -> Rule | NoRule:
     if len(access.commands) != 1:
         return NoRule("a rule can name one command, and the request does not name exactly one")
     command = access.commands[0]
+    if sum(map(len, command)) > MOST_REMEMBERED:
+        return NoRule("the command is too long to remember")
     words = plain_words(command) if isinstance(command, str) else command
     if words is None:
         return NoRule("the command is a shell line; a rule can only name plain words")

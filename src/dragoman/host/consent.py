@@ -9,19 +9,18 @@ from __future__ import annotations
 import functools
 import os
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from dragoman.errors import DragomanError
-from dragoman.host.access import Access
+from dragoman.errors import DragomanError, InvalidParams
+from dragoman.host.access import TOO_LONG, Access, is_too_long
 from dragoman.host.answers import (
     Answer,
     NoRule,
     always_rule,
     choose_option,
-    describe,
     is_question,
 )
 from dragoman.host.claims import MOST_PATHS, claimed_path, read_claim
@@ -56,6 +55,7 @@ from dragoman.host.wording import (
     decided,
     decision_words,
     effect_of,
+    in_short,
     plain_options,
     refusal,
     requested,
@@ -72,6 +72,11 @@ from dragoman.session.state import PendingElicitation, PendingPermission, Sessio
 
 Asked = TypeVar("Asked")
 Granted: TypeAlias = Callable[[Grants], bool]
+Places: TypeAlias = Mapping[str, str]
+"""The real path of each file that a question shows a change of, as it was when it was asked."""
+
+NOWHERE: Places = {}
+MOST_OPTIONS = 32
 
 
 class Audience(Protocol):
@@ -180,7 +185,13 @@ class Consent:
         options: Sequence[PermissionOption],
         subject: Subject = NO_SUBJECT,
     ) -> PermissionAnswer:
-        """Answer `session/request_permission`: the agent's claim can only make it stricter."""
+        """Answer `session/request_permission`: the agent's claim can only make it stricter.
+
+        Raises InvalidParams for a question with more answers than a person can weigh, and for a
+        command too long to be run or judged.
+        """
+        if len(options) > MOST_OPTIONS:
+            raise self._unfit(f"a question has at most {MOST_OPTIONS} options, not {len(options)}")
         call_id = subject.tool_call_id
         if tool_call is not None:
             self._record(tool_call)
@@ -189,7 +200,9 @@ class Consent:
         # As they are now: the call may change while the claim is read.
         title = subject.title or ("" if known is None else known.title)
         content = () if known is None else _shown(known)
-        access = await self._claim(known, options, subject)
+        access, places = await self._claim(known, options, subject, content)
+        if is_too_long(access.commands):
+            raise self._unfit(TOO_LONG)
         decision = self._policy.decide(access, self._workspace)
         request = self._request(
             access, title, tuple(options), decision, call_id, content, subject.explanation
@@ -202,15 +215,37 @@ class Consent:
             if option_id is not None or decision.effect == "deny":
                 return self._decided(request, decision, option_id)
         if self.look is not None and content:
-            seen = await with_losses(content, self._inside, self.look)
+            inside = {path: real for path, real in places.items() if self._is_inside(real)}
+            seen = await with_losses(content, inside.get, self.look)
             request = msgspec.structs.replace(request, content=seen)
-        return await self._ask(request, access, decision)
+        return await self._ask(request, access, decision, places)
+
+    def _unfit(self, reason: str) -> InvalidParams:
+        """The error reply to a question that is not asked; that there was one is on the record."""
+        self._record(
+            e.Notice(f"a question of the agent's was refused: {reason}", "warning", source="client")
+        )
+        return InvalidParams(reason)
 
     async def _claim(
-        self, call: ToolCall | None, options: Sequence[PermissionOption], subject: Subject
-    ) -> Access:
+        self,
+        call: ToolCall | None,
+        options: Sequence[PermissionOption],
+        subject: Subject,
+        content: Sequence[ToolContent],
+    ) -> tuple[Access, Places]:
         # An agent chooses how much there is to read and to look up.
-        access = await self._lane.run(self._reading(call, subject))
+        reading = self._reading(call, subject)
+        access, places = await self._lane.run(lambda: (reading(), self._places(content)))
+        return self._as_asked(access, call, options, subject), places
+
+    def _as_asked(
+        self,
+        access: Access,
+        call: ToolCall | None,
+        options: Sequence[PermissionOption],
+        subject: Subject,
+    ) -> Access:
         if call is not None and call.title in self._permission_titles:
             access = msgspec.structs.replace(access, action=True)
         plain = plain_options(options)
@@ -292,7 +327,7 @@ class Consent:
             claimed=access.claimed,
             tool_call_id=tool_call_id,
             content=content,
-            always=None if isinstance(allowing, NoRule) else describe(allowing),
+            always=None if isinstance(allowing, NoRule) else in_short(allowing),
             explanation=explanation,
             cwd=self._folder(access),
         )
@@ -305,14 +340,18 @@ class Consent:
         return own if access.cwd in (None, os.path.realpath(own)) else access.cwd
 
     async def _ask(
-        self, request: PermissionRequest, access: Access, decision: Decision
+        self,
+        request: PermissionRequest,
+        access: Access,
+        decision: Decision,
+        places: Places = NOWHERE,
     ) -> PermissionAnswer:
         if self._is_cancelling:
             return self._at_once(request, None, facts.Decision("cancelled", _CANCELLING))
         self._record(requested(request))
 
         def settled(settlement: Settlement) -> PermissionAnswer:
-            return self._answered(request, access, decision, settlement)
+            return self._answered(request, access, decision, settlement, places)
 
         if self._nobody_reads(self._asker):
             return settled(_nobody(access, decision))
@@ -334,6 +373,7 @@ class Consent:
         access: Access,
         decision: Decision,
         settlement: Settlement,
+        places: Places,
     ) -> PermissionAnswer:
         option_id, reason = settlement.option_id, settlement.reason
         if settlement.how == REFUSED:
@@ -347,15 +387,18 @@ class Consent:
             plain = plain_options(request.options)
             option_id = choose_option(plain, "allow", names_action=access.action) or option_id
         if effect == "allow" and access.claimed:
-            self.grants.add(access, self._diffs(request))
+            diffs = [diff for diff in _diffs(request.content) if diff.path in places]
+            self.grants.add(access, [(places[diff.path], diff) for diff in diffs])
         decided = facts.Decision(effect, reason)
         self._record(e.PermissionSettled(request.request_id, option_id, decided))
         return PermissionAnswer(option_id, decided)
 
-    def _diffs(self, request: PermissionRequest) -> list[tuple[str, Diff]]:
-        diffs = [item for item in request.content if isinstance(item, Diff)][:MOST_PATHS]
-        real = ((self._real(diff.path), diff) for diff in diffs)
-        return [(path, diff) for path, diff in real if path is not None]
+    def _places(self, content: Sequence[ToolContent]) -> Places:
+        """Where the files of its diffs really are: a yes is for these, whatever the paths lead to
+        once it is given."""
+        paths = [diff.path for diff in _diffs(content)][:MOST_PATHS]
+        found = ((path, self._real(path)) for path in dict.fromkeys(paths))
+        return {path: real for path, real in found if real is not None}
 
     def _real(self, path: str) -> str | None:
         """What a relative path means is the session's folder, not ours."""
@@ -363,11 +406,8 @@ class Consent:
         # Only where it is: that needs no look for links that lead there.
         return claimed_path(path, cwd=self._workspace.cwd, home=home, look=Reach(()).look)
 
-    def _inside(self, path: str) -> str | None:
-        """The real path of a file of the workspace."""
-        real = self._real(path)
-        inside = real is not None and any(is_within(real, root) for root in self._real_roots)
-        return real if inside else None
+    def _is_inside(self, real: str) -> bool:
+        return any(is_within(real, root) for root in self._real_roots)
 
     @property
     def _real_roots(self) -> tuple[str, ...]:
@@ -516,6 +556,10 @@ async def _elicited(asker: ElicitationProvider, request: ElicitationRequest) -> 
 
 def _allows(option_id: str | None, options: Sequence[PermissionOption]) -> bool:
     return any(o.id == option_id and o.kind.startswith("allow") for o in options)
+
+
+def _diffs(content: Sequence[ToolContent]) -> list[Diff]:
+    return [item for item in content if isinstance(item, Diff)]
 
 
 def _shown(call: ToolCall) -> tuple[ToolContent, ...]:

@@ -18,12 +18,20 @@ import msgspec
 from dragoman.errors import (
     DragomanError,
     InternalError,
+    InvalidParams,
     MethodNotFound,
     RemoteError,
     ResourceNotFound,
     Unsupported,
 )
-from dragoman.host.access import Access, Sighting, file_access, terminal_access
+from dragoman.host.access import (
+    TOO_LONG,
+    Access,
+    Sighting,
+    file_access,
+    is_too_long,
+    terminal_access,
+)
 from dragoman.host.changes import Change
 from dragoman.host.consent import Consent
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
@@ -232,7 +240,11 @@ class Gate:
     # ── terminals ─────────────────────────────────────────────────────────────────────────────
 
     async def create_terminal(self, command: TerminalCommand) -> str:
+        """Raises InvalidParams for one that is too long, and what `permit` raises."""
         argv = [command.command, *command.args]
+        if is_too_long((tuple(argv),)):
+            self._record(e.AccessDecided("execute", Decision("deny", TOO_LONG)))
+            raise InvalidParams(TOO_LONG)
         self._require("terminal/create", operation="execute", argv=argv)
         check_roots(self.workspace)
         cwd = real_path(command.cwd or self.workspace.cwd)

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 MAX_LINKS = 40
 # Of a path and of all the links in it together.
-MAX_STEPS = 4096
+MAX_STEPS = 1024
 MAX_DEPTH = 1_000
 
 # Its links lead where names cannot: to what a process has open, and to other roots.

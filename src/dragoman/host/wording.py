@@ -5,6 +5,7 @@ Nothing is decided here, and nobody is asked.
 
 from __future__ import annotations
 
+import functools
 import logging
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,7 @@ OUR_OPTIONS = (
 )
 """What we offer when it is ourselves who ask."""
 
+MOST_WORDS = 2000
 _FOR_ALWAYS: dict[str, Answer] = {"allow_always": "allow", "reject_always": "deny"}
 _logger = logging.getLogger("dragoman.host")
 
@@ -109,9 +111,12 @@ def with_consequences(
     """
     once = choose_option(plain_options(options), "allow", names_action=names_action)
 
+    @functools.cache
+    def consequence(answer: Answer, scope: Scope) -> str:
+        return _consequence(always(answer, scope), claimed, answer == "deny" or once is None)
+
     def told(option: PermissionOption, answer: Answer) -> PermissionOption:
-        rule = always(answer, scope_of([option]))
-        words = _consequence(rule, claimed, answer == "deny" or once is None)
+        words = consequence(answer, scope_of([option]))
         return msgspec.structs.replace(option, consequence=words)
 
     return tuple(
@@ -137,9 +142,18 @@ def _consequence(rule: Rule | NoRule, claimed: bool, is_last_way: bool) -> str:
     """Without a rule the agent is only told `always` when there is no other way to say it."""
     if isinstance(rule, Rule):
         more = "; the agent may keep it in its own way" if claimed else ""
-        return f"from now on: {describe(rule)}{more}"
+        return f"from now on: {in_short(rule)}{more}"
     unless = ", unless the agent itself keeps it" if claimed and is_last_way else ""
     return f"counts once only{unless}: {rule.reason}"
+
+
+def in_short(rule: Rule) -> str:
+    """What a rule does; the middle of a long command is left out, as the question shows it."""
+    words = describe(rule)
+    if len(words) <= MOST_WORDS:
+        return words
+    half = MOST_WORDS // 2
+    return f"{words[:half]} … ({len(words) - 2 * half} characters more) … {words[-half:]}"
 
 
 def plain_options(options: Sequence[PermissionOption]) -> list[Option]:
