@@ -32,6 +32,7 @@ def test_an_agent_of_the_official_sdk(dragoman: Dragoman) -> None:
         "[diff] @@ -1 +1,2 @@",
         "[diff]  notes",
         "[diff] +more",
+        f"[permission] write {dragoman.workspace}/notes.txt: allowed (--write allows it)",
         "[tool] Append a line (completed)",
         "Done.",
     ]

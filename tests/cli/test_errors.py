@@ -66,7 +66,7 @@ def test_an_agent_that_answers_with_an_error(dragoman: Dragoman) -> None:
 
 def test_an_agent_that_wants_a_sign_in_says_how_for_each_way(dragoman: Dragoman) -> None:
     done = dragoman("x", agent="signed_out")
-    assert done.code == 1
+    assert done.code == 8
     first, *ways = done.err.splitlines()
     assert first.endswith("wants you to sign in first:")
     assert [way.split()[-1] for way in ways] == ["browser", "here"]
@@ -75,13 +75,13 @@ def test_an_agent_that_wants_a_sign_in_says_how_for_each_way(dragoman: Dragoman)
 
 def test_an_agent_that_names_no_way_to_sign_in(dragoman: Dragoman) -> None:
     done = dragoman("x", agent="signed_out_without_ways")
-    assert done.code == 1
+    assert done.code == 8
     assert "names no way to do so; sign in with its own command" in done.err
 
 
 def test_an_agent_that_wants_a_sign_in_only_when_prompted(dragoman: Dragoman) -> None:
     done = dragoman("x", agent="signed_out_later")
-    assert done.code == 1
+    assert done.code == 8
     assert done.err.endswith(" k  Key\n")
 
 

@@ -191,11 +191,15 @@ async def test_an_upload_has_a_limit(tmp_path: Path) -> None:
 async def test_an_upload_for_which_there_is_no_room_says_so_and_leaves_nothing(
     number: int, expected: tuple[int, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, text: str) -> int:
-        raise OSError(number, os.strerror(number))
+    opened = os.open
+
+    def full(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if str(path).endswith(".a.txt.type"):
+            raise OSError(number, os.strerror(number))
+        return opened(path, flags, mode, dir_fd=dir_fd)
 
     async with served(tmp_path, {"scripted": ScriptedAgent()}) as web:
-        monkeypatch.setattr(Path, "write_text", full)
+        monkeypatch.setattr(os, "open", full)
         headers = {"content-type": "text/plain"}
         response = await web.http.post("/api/uploads?name=a.txt", content=b"x", headers=headers)
         assert (response.status_code, response.json()["error"]["code"]) == expected
