@@ -332,6 +332,11 @@ class Peer:
 
     def _requested(self, request: Request) -> None:
         waits = request.method in self._waits
+        if self._answering.is_open(request.id):
+            # Nobody could tell its answer from that of the first.
+            sentence = "a request with this id is still open"
+            self._answer_error(request.id, InvalidRequest(sentence))
+            return
         if self._overloaded(waits):
             self._answer_error(request.id, InternalError("too many requests at once"))
             return

@@ -123,6 +123,43 @@ def test_an_answer_is_known_by_the_id_of_its_form_whatever_that_is(key: Any) -> 
     assert found["result"]["content"] == {"k": BLANK}
 
 
+ANSWERED: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 7,
+    "result": {"action": "accept", "content": {"k": SECRET}},
+}
+OTHER: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 7,
+    "method": "session/request_permission",
+    "params": {},
+}
+
+
+@pytest.mark.parametrize("asked", [[FORM, OTHER], [OTHER, FORM], [OTHER, FORM, OTHER]])
+def test_a_form_whose_id_is_used_again_while_it_is_open_stays_a_form(
+    asked: list[dict[str, Any]],
+) -> None:
+    kept = Kept()
+    for each in asked:
+        kept.json("received", each)
+    for _ in asked:
+        found = kept.json("sent", ANSWERED)
+        assert found["result"]["content"] == {"k": BLANK}
+        kept.json("received", OTHER)
+
+
+def test_once_all_are_answered_an_id_stands_for_what_comes_next() -> None:
+    kept = Kept()
+    kept.json("received", FORM)
+    kept.json("received", OTHER)
+    kept.json("sent", ANSWERED)
+    kept.json("sent", ANSWERED)
+    kept.json("received", request("fs/read_text_file", {"path": "/x"}) | {"id": 7})
+    answer = {"jsonrpc": "2.0", "id": 7, "result": {"content": "words"}}
+    assert kept.json("sent", answer) == answer
+
+
 def test_an_answer_to_a_form_that_was_forgotten_is_blanked_too() -> None:
     kept = Kept()
     kept.json("received", FORM)

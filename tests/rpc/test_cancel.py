@@ -147,16 +147,6 @@ async def test_a_second_cancellation_does_not_disturb_a_handler_that_cleans_up()
         assert cleaned_up == ["work"]
 
 
-async def test_requests_that_share_an_id_are_cancelled_and_answered_each() -> None:
-    async with connected(on_request=wait_for_ever) as (_, wire):
-        wire.write(request(b"1"), request(b"1"))
-        await settled()
-        wire.write(cancel(b"1"))
-        answers = [await wire.read_json(), await wire.read_json()]
-        assert [answer["error"]["code"] for answer in answers] == [-32800] * 2
-        await wire.ping()
-
-
 async def test_the_cancellation_is_not_handed_to_the_handler_of_notifications() -> None:
     seen: list[str] = []
     async with connected(on_notification=lambda method, params: seen.append(method)) as (_, wire):

@@ -55,6 +55,25 @@ class Door:
         return bytes(params)
 
 
+@pytest.mark.parametrize(
+    ("key", "spelt"), [(b"1", b"1"), (b"null", b"null"), (b'"a"', rb'"\u0061"')]
+)
+async def test_a_request_whose_id_is_still_open_is_refused_and_the_first_is_answered(
+    key: bytes, spelt: bytes
+) -> None:
+    door = Door()
+    async with connected(on_request=door) as (_, wire):
+        wire.write(request(key, params=b'"first"'), request(spelt, params=b'"second"'))
+        refused = await wire.read_json()
+        assert refused["id"] == json.loads(key)
+        assert refused["error"]["code"] == -32600
+        assert "still open" in refused["error"]["message"]
+        door.opened.set()
+        assert (await wire.read_json())["result"] == "first"
+        wire.write(request(key, params=b'"third"'))  # it is free again
+        assert (await wire.read_json())["result"] == "third"
+
+
 # ── answers ───────────────────────────────────────────────────────────────────────────────────
 
 

@@ -31,6 +31,18 @@ class Asked(msgspec.Struct, frozen=True):
     session_id: str | None = None
 
 
+class _Open(msgspec.Struct):
+    """The open requests that share an id; a form if one of them is, until all are answered."""
+
+    asked: Asked
+    count: int = 1
+
+    def join(self, asked: Asked) -> None:
+        self.count += 1
+        if _is_form(asked):
+            self.asked = asked
+
+
 # Of a request that was forgotten nobody can tell that it was no form.
 _FORGOTTEN = Asked(_FORM)
 
@@ -39,22 +51,37 @@ class Requests:
     """The open requests of one connection, both ways."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[Direction, Id], Asked] = {}
+        self._open: dict[tuple[Direction, Id], _Open] = {}
 
     def asked(self, direction: Direction, message: Message) -> Asked | None:
         """The request that a reply belongs to; a request is remembered until it is answered."""
         match message:
             case Reply() | Failure():
-                other: Direction = "sent" if direction == "received" else "received"
-                return self._open.pop((other, message.id), _FORGOTTEN)
+                return self._answered("sent" if direction == "received" else "received", message.id)
             case Request():
-                if len(self._open) >= _MAX_OPEN:
-                    self._open.pop(next(iter(self._open)))
-                asked = Asked(message.method, session_of(message.params))
-                self._open[direction, message.id] = asked
+                self._remember(direction, message)
                 return None
             case _:
                 return None
+
+    def _answered(self, asker: Direction, key: Id) -> Asked:
+        found = self._open.get((asker, key))
+        if found is None:
+            return _FORGOTTEN
+        found.count -= 1
+        if not found.count:
+            del self._open[asker, key]
+        return found.asked
+
+    def _remember(self, direction: Direction, request: Request) -> None:
+        asked = Asked(request.method, session_of(request.params))
+        shared = self._open.get((direction, request.id))
+        if shared is not None:
+            shared.join(asked)
+            return
+        if len(self._open) >= _MAX_OPEN:
+            self._open.pop(next(iter(self._open)))
+        self._open[direction, request.id] = _Open(asked)
 
 
 class _Named(msgspec.Struct, rename="camel"):

@@ -16,7 +16,8 @@ Worker = TypeVar("Worker")
 
 
 class Answers(Generic[Worker]):
-    """Finds a request by its worker, and workers by id: an id may be used again while open."""
+    """Finds a request by its worker, and workers by id: one that was cancelled may be used again
+    before its worker is done."""
 
     def __init__(self) -> None:
         self._requests: dict[Worker, Request] = {}
@@ -31,6 +32,10 @@ class Answers(Generic[Worker]):
     def open(self, worker: Worker, request: Request) -> None:
         self._requests[worker] = request
         self._workers.setdefault(_plain(request.id), {})[worker] = None
+
+    def is_open(self, key: Id) -> bool:
+        """Whether a request with this id is being answered, and has not been cancelled."""
+        return bool(self._workers) and _plain(key) in self._workers
 
     def close(self, worker: Worker) -> Request:
         """What the worker was answering; it is done."""
