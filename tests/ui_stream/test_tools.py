@@ -27,6 +27,7 @@ def test_a_pending_call_is_an_input_that_starts() -> None:
     call = e.ToolCallUpdated(
         "toolu_123",
         title="`ls -la /tmp`",
+        name="Bash",
         kind="execute",
         status="pending",
         raw_input={"command": "ls -la /tmp"},
@@ -52,19 +53,15 @@ def test_the_input_is_available_as_soon_as_it_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "title", "meta", "expected"),
+    ("name", "title", "expected"),
     [
-        ("shell", "Run", {"claudeCode": {"toolName": "Bash"}}, "shell"),
-        (None, "Run", {"claudeCode": {"toolName": "Bash"}}, "Bash"),
-        (None, "Run", {"claudeCode": {"toolName": ""}}, "Run"),
-        (None, "Run", None, "Run"),
-        (None, None, None, "unknown"),
+        ("shell", "Run", "shell"),
+        (None, "Run", "Run"),
+        (None, None, "unknown"),
     ],
 )
-def test_the_name_of_a_tool(
-    name: str | None, title: str | None, meta: dict[str, Any] | None, expected: str
-) -> None:
-    assert fed(e.ToolCallUpdated("a", title, name, meta=meta))[0]["toolName"] == expected
+def test_the_name_of_a_tool(name: str | None, title: str | None, expected: str) -> None:
+    assert fed(e.ToolCallUpdated("a", title, name))[0]["toolName"] == expected
 
 
 def test_metadata_that_is_no_object_goes_under_a_name_of_ours() -> None:
@@ -102,10 +99,6 @@ def test_progress_is_a_preliminary_output() -> None:
     ("update", "output"),
     [
         (e.ToolCallUpdated("a", raw_output={"n": 1}, content=[Diff("/x", "y")]), {"n": 1}),
-        (
-            e.ToolCallUpdated("a", meta={"claudeCode": {"toolResponse": {"stdout": "hi"}}}),
-            {"stdout": "hi"},
-        ),
         (
             e.ToolCallUpdated(
                 "a",

@@ -156,12 +156,8 @@ def _with_input(head: Head) -> Head:
 
 
 def tool_name(call: ToolCall) -> str:
-    """The agent's name for the tool, else where Claude's adapter says it, else the title."""
-    match call.meta:
-        case {"claudeCode": {"toolName": str(told)}} if told:
-            return call.name or told
-        case _:
-            return call.name or call.title or "unknown"
+    """The agent's name for the tool, else the title."""
+    return call.name or call.title or "unknown"
 
 
 def provider_metadata(meta: Json | None) -> Json | None:
@@ -191,14 +187,8 @@ def result_of(call: ToolCall) -> Result | None:
 
 
 def output_of(call: ToolCall) -> Any:
-    """The raw output, else what Claude's adapter tells beside it, else the content."""
-    match call.raw_output, call.meta:
-        case None, {"claudeCode": {"toolResponse": response}} if response is not None:
-            return response
-        case None, _:
-            return acp_json.tool_content(call.content)
-        case _:
-            return call.raw_output
+    """The raw output, else the content."""
+    return acp_json.tool_content(call.content) if call.raw_output is None else call.raw_output
 
 
 def error_text(call: ToolCall) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from dragoman.agents.extensions import TOOL_NAME, TOOL_OUTPUT, said
 from dragoman.client.choices import unknown_option
 from dragoman.errors import InvalidMessage
 from dragoman.schema import codec, v1
@@ -160,25 +161,17 @@ def _given(value: Any) -> Any:
     return UNSET if value is None else value
 
 
-# Claude's adapter says beside ACP's own fields what it has no other place for; those come first.
-
-
 def _tool_name(told: str | UnsetType | None, meta: dict[str, Any] | None) -> str | UnsetType:
-    match told or None, meta:
-        case str(name), _:
-            return name
-        case _, {"claudeCode": {"toolName": str(name)}}:
-            return name
-        case _:
-            return UNSET
+    if told:
+        return told
+    name = said(meta, TOOL_NAME)
+    return name if isinstance(name, str) and name else UNSET
 
 
 def _tool_output(told: Any, meta: dict[str, Any] | None) -> Any:
-    match meta:
-        case {"claudeCode": {"toolResponse": response}} if told is None or told is UNSET:
-            return response
-        case _:
-            return _given(told)
+    if told is not None and told is not UNSET:
+        return told
+    return _given(said(meta, TOOL_OUTPUT))
 
 
 def _location(wire: v1.ToolCallLocation) -> Location:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from dragoman.agents.extensions import TERMINAL_EXIT, TERMINAL_INFO, TERMINAL_OUTPUT, said
 from dragoman.client.dialect import Host
 from dragoman.client.mcp import telling
 from dragoman.client.serving import Told, checked, examined, mcp_failure, typed, unreadable
@@ -285,20 +286,20 @@ def _unread(raw: msgspec.Raw, event: e.ToolCallUpdated) -> list[ToolContent]:
 
 
 def _terminal_events(meta: dict[str, Any]) -> list[e.Event]:
-    """The agent's own terminals, which some agents show through `_meta.terminal_*`."""
+    """The agent's own terminals, which some agents show in `_meta`."""
     events: list[e.Event] = []
-    match meta.get("terminal_info"):
+    match said(meta, TERMINAL_INFO):
         case {"terminal_id": str(terminal_id), **rest}:
             cwd = rest.get("cwd")
             events.append(e.TerminalStarted(terminal_id, [], cwd if isinstance(cwd, str) else ""))
         case _:
             pass
-    match meta.get("terminal_output"):
+    match said(meta, TERMINAL_OUTPUT):
         case {"terminal_id": str(terminal_id), "data": str(data)}:
             events.append(e.TerminalOutput(terminal_id, data))
         case _:
             pass
-    match meta.get("terminal_exit"):
+    match said(meta, TERMINAL_EXIT):
         case {"terminal_id": str(terminal_id), **rest}:
             code, signal = rest.get("exit_code"), rest.get("signal")
             events.append(

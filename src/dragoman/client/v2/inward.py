@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from dragoman.agents.extensions import TOOL_NAME, TOOL_OUTPUT, said
 from dragoman.client.choices import unknown_option
 from dragoman.client.v2.diffs import diffs
 from dragoman.schema import v2
@@ -127,17 +128,27 @@ def tool_call_update(wire: v2.ToolCallUpdate) -> e.ToolCallUpdated:
     return e.ToolCallUpdated(
         wire.tool_call_id,
         title=wire.title,
-        name=wire.name,
+        name=_tool_name(wire),
         kind=wire.kind,
         status=wire.status,
         content=_each(items, tool_content),
         locations=[_location(p) for p in places] if isinstance(places, list) else places,
         raw_input=wire.raw_input,
-        raw_output=wire.raw_output,
+        raw_output=_tool_output(wire),
         cancellable=can if can is UNSET else _can_cancel(can),
         forgets_meta=wire.meta is None,
         meta=wire.meta or None,
     )
+
+
+def _tool_name(wire: v2.ToolCallUpdate) -> str | UnsetType | None:
+    name = said(wire.meta or None, TOOL_NAME) if wire.name is UNSET else None
+    return name if isinstance(name, str) and name else wire.name
+
+
+def _tool_output(wire: v2.ToolCallUpdate) -> Any:
+    output = said(wire.meta or None, TOOL_OUTPUT) if wire.raw_output is UNSET else None
+    return wire.raw_output if output is None else output
 
 
 def _each(
