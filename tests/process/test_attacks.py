@@ -37,6 +37,12 @@ ATTACKS = [
     "kill_warden,pause,kill_zygote,pause,kill_keeper",
     "hold_keeper,pause",
     "hold_all,pause",
+    "starve_all",
+    "starve_all,kill_keeper",
+    "starve_all,kill_zygote",
+    "starve_all,kill_warden,kill_keeper",
+    "starve_all,stop_all",
+    "starve_all,hold_keeper,pause",
 ]
 ENDS = {"aclose": None, "killed": signal.SIGKILL}
 

@@ -20,7 +20,7 @@ import select
 from _socket import socket  # the public modules cost more at import than all the rest
 
 from .relief import KEEPER, is_helper
-from .tree import end_tree, signal_tree
+from .tree import OwnChildren, end_tree, signal_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +120,12 @@ def clear(wake: int) -> None:
         return
 
 
+def readable(descriptors: list[int], seconds: float | None = None) -> list[int]:
+    """Wait until one of them can be read, or the time is over; which can."""
+    # Unlike poll(), which fails when a program has taken our right to descriptors.
+    return select.select(descriptors, (), (), seconds)[0]
+
+
 def close_all_but(kept: Iterable[int]) -> None:
     """Close every descriptor but the standard ones and `kept`."""
     spared = {0, 1, 2, *kept}
@@ -135,12 +141,13 @@ def keep(life: socket, order: int, stdio: Sequence[int]) -> None:
     """Run the ordered program until it and all its descendants are gone."""
     close_all_but([life.fileno(), order, *stdio])
     become_helper(KEEPER)
+    own = OwnChildren()
     keeper = Keeper(life)
     try:
         keeper.start(_read_order(order), stdio)
         keeper.watch()
     finally:
-        end_tree(os.getpid(), lambda: not keeper.reap())
+        end_tree(own, lambda: not keeper.reap())
     keeper.report("gone")
 
 
@@ -177,11 +184,8 @@ class Keeper:
     def watch(self) -> None:
         """Serve until the host wants the end, is gone, or nothing is left; or nobody is above us,
         who would end the tree if we were killed."""
-        poll = select.poll()
-        poll.register(self._wake, select.POLLIN)
-        poll.register(self._life.fileno(), select.POLLIN)
         while self.reap() and _is_covered():
-            ready = [descriptor for descriptor, _ in poll.poll()]
+            ready = readable([self._wake, self._life.fileno()])
             if self._wake in ready:
                 clear(self._wake)
             if self._life.fileno() in ready and not self._obey():

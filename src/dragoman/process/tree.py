@@ -62,11 +62,38 @@ def signal_tree(root: int, number: int, spare: Collection[int] = ()) -> None:
         _send(pid, number, family)
 
 
-def end_tree(root: int, nothing_left: Callable[[], bool]) -> None:
-    """Kill everything below `root`, again and again until `nothing_left` (which reaps) agrees."""
+class OwnChildren:
+    """The children of this process, to be listed even when no descriptor is free.
+
+    A program of the same user may take all descriptors from a helper (`prlimit`). Then nothing of
+    /proc can be opened any more, but a list that is open already can be read again.
+    """
+
+    def __init__(self) -> None:
+        self._list = -1
+        if _KERNEL_LISTS_CHILDREN:
+            self._list = os.open("/proc/thread-self/children", os.O_RDONLY | os.O_CLOEXEC)
+
+    def pids(self) -> list[int]:
+        if self._list < 0:
+            return children(os.getpid())
+        os.lseek(self._list, 0, os.SEEK_SET)
+        return [int(child) for child in _contents(self._list).split()]
+
+    def kill(self, spare: Callable[[int], bool] = lambda _: False) -> None:
+        """Kill them, once. What was below them comes to a subreaper as children of its own."""
+        for pid in self.pids():
+            if not spare(pid):
+                _kill_child(pid)
+
+
+def end_tree(own: OwnChildren, nothing_left: Callable[[], bool]) -> None:
+    """Kill everything below this process, again and again until `nothing_left` (which reaps)
+    agrees."""
     pause = 0.001
     while not nothing_left():
-        kill_tree(root)
+        kill_tree(os.getpid())
+        own.kill()
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -75,6 +102,13 @@ def kill_tree(root: int, spare: Collection[int] = ()) -> None:
     """Kill everything below `root`, once."""
     _freeze(root, spare)
     signal_tree(root, signal.SIGKILL, spare)
+
+
+def _kill_child(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)  # until we reap it, the number is its own
+    except (ProcessLookupError, PermissionError):
+        return  # it came and went, or a set-user-id program
 
 
 def _freeze(root: int, spare: Collection[int]) -> None:
@@ -152,7 +186,11 @@ def _listed_children(pid: int) -> list[int]:
 
 
 def _parents() -> dict[int, int]:
-    return {int(name): state(int(name)).parent for name in os.listdir("/proc") if name.isdecimal()}
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return {}
+    return {int(name): state(int(name)).parent for name in names if name.isdecimal()}
 
 
 def _read(path: str) -> bytes:
@@ -161,8 +199,12 @@ def _read(path: str) -> bytes:
     except OSError:
         return b""
     try:
-        return b"".join(iter(lambda: os.read(file, 65536), b""))
+        return _contents(file)
     except OSError:
         return b""
     finally:
         os.close(file)
+
+
+def _contents(file: int) -> bytes:
+    return b"".join(iter(lambda: os.read(file, 65536), b""))

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import gc
 import os
-import select
 import time
 from _socket import MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
 
 from . import relief
-from .keeper import IGNORED, become_helper, clear, close_all_but, keep, wake_on_child
-from .tree import children, kill_tree
+from .keeper import IGNORED, become_helper, clear, close_all_but, keep, readable, wake_on_child
+from .tree import OwnChildren, kill_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ else:
 # The life socket, the order, and the program's standard input, output and error.
 DESCRIPTORS = 5
 _SPACE = 256
-_RETRY_MS = 20
+_RETRY_SECONDS = 0.02
 # How long the keepers may take to end their programs once the host has gone, and to end.
 _PROGRAMS_SECONDS = 0.5
 _KEEPERS_SECONDS = 3.0
@@ -81,18 +80,18 @@ class Superior:
 
     def __init__(self) -> None:
         self._session = os.getsid(0)
+        self._own = OwnChildren()
         self._wake = wake_on_child()
-        self._poll = select.poll()
-        self._poll.register(self._wake, select.POLLIN)
+        self._watched = [self._wake]
         self._stops: dict[int, int] = {}
 
-    def look_after(self) -> int | None:
-        """Do what is due for those below; when to look again at the latest, in milliseconds."""
-        return _RETRY_MS if self._kill_strays() else None
+    def look_after(self) -> float | None:
+        """Do what is due for those below; when to look again at the latest, in seconds."""
+        return _RETRY_SECONDS if self._kill_strays() else None
 
-    def wait(self, milliseconds: int | None) -> list[int]:
+    def wait(self, seconds: float | None) -> list[int]:
         """Wait for news of a child, or on a descriptor; which descriptors are ready."""
-        ready = [descriptor for descriptor, _ in self._poll.poll(milliseconds)]
+        ready = readable(self._watched, seconds)
         if self._wake in ready:
             clear(self._wake)
         return ready
@@ -116,16 +115,23 @@ class Superior:
             return  # a stray, to be killed
         self._stops[child] = self._stops.get(child, 0) + 1
         if self._stops[child] > relief.STOPS:
-            relief.relieve(self._session)
+            self._relieve()
         relief.resume(child, self._session)
+
+    def _relieve(self) -> None:
+        try:
+            relief.relieve(self._session)
+        except OSError:
+            return  # no descriptor is free to look around with
 
     def _kill_strays(self) -> bool:
         """Kill what came to us from a keeper that could not do its work; whether there was any."""
-        below = children(os.getpid())
+        below = self._own.pids()
         spared = [pid for pid in below if relief.is_helper(pid, self._session)]
         if len(spared) == len(below):
             return False
         kill_tree(os.getpid(), spare=spared)
+        self._own.kill(spare=lambda pid: relief.is_helper(pid, self._session))
         return True
 
 
@@ -142,18 +148,25 @@ class Warden(Superior):
         while self.reap():
             self.wait(self.look_after())
 
-    def look_after(self) -> int | None:
+    def look_after(self) -> float | None:
         pause = super().look_after()
         if os.getppid() == self._host:
             return pause
         now = time.monotonic()
         if self._alone_since is None:
             self._alone_since = now
-        if now - self._alone_since > _PROGRAMS_SECONDS:
+        try:
+            self._end_all(now - self._alone_since)
+        except OSError:
+            # No descriptor is free to look around with. The children of whom we kill come to us.
+            self._own.kill()
+        return _RETRY_SECONDS
+
+    def _end_all(self, alone: float) -> None:
+        if alone > _PROGRAMS_SECONDS:
             relief.end_all(self._session)
-        if now - self._alone_since > _KEEPERS_SECONDS:
+        if alone > _KEEPERS_SECONDS:
             self._kill_helpers()
-        return _RETRY_MS
 
     def _kill_helpers(self) -> None:
         for helper in relief.helpers(self._session):
@@ -167,7 +180,7 @@ class Zygote(Superior):
     def __init__(self, control: socket) -> None:
         super().__init__()
         self._control = control
-        self._poll.register(control.fileno(), select.POLLIN)
+        self._watched.append(control.fileno())
 
     def serve(self) -> None:
         """Fork keepers on request; after the host's end wait for the last of them."""
@@ -178,7 +191,7 @@ class Zygote(Superior):
             if self._wake in ready or pause is not None:
                 pause = self.look_after()
             if self._control.fileno() in ready and not self._take_request():
-                self._poll.unregister(self._control.fileno())
+                self._watched.remove(self._control.fileno())
                 attended = False
 
     def _take_request(self) -> bool:

@@ -10,6 +10,7 @@ it without trusting the code under test. PIDFILE.ready appears when all of them 
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 import time
@@ -333,6 +334,9 @@ def strike(deed: str, pids: list[int]) -> None:
             time.sleep(0.3)
         case "hold":
             child(lambda: hold(pids), session=True)
+        case "starve":
+            for pid in pids:
+                resource.prlimit(pid, resource.RLIMIT_NOFILE, (0, 0))
         case _:
             for pid in pids:
                 os.kill(pid, {"stop": signal.SIGSTOP, "kill": signal.SIGKILL}[deed])
