@@ -18,13 +18,27 @@ from page.browsing import browsed, person
 from page.seeding import Teller, told_session
 from page.site import Site, prepared
 from page.test_build import STATIC
-from page.test_long_thread import long_thread, scrolled_frames, streamed_frames
-from playwright.async_api import Browser, expect
+from page.test_long_thread import long_thread
+from playwright.async_api import Browser, Page, expect
 
 from dragoman.session import events as e
 from dragoman.session.content import Text
 
 EVENTS = 100_000
+_FRAMES = """(seconds) => new Promise((resolve) => {
+    const frames = []
+    let last = performance.now()
+    const until = last + seconds * 1000
+    const scroller = document.querySelector('.scroller')
+    const tick = (now) => {
+        frames.push(now - last)
+        last = now
+        if (window.scrolling) scroller.scrollTop -= 120
+        if (now < until) requestAnimationFrame(tick)
+        else resolve(frames)
+    }
+    requestAnimationFrame(tick)
+})"""
 
 
 async def measure(rounds: int) -> dict[str, list[float]]:
@@ -67,14 +81,41 @@ async def _figures(
         await page.evaluate("location.hash = '#/s/long'")
         await expect(page.locator(".row").last).to_contain_text("2499")
         await page.wait_for_timeout(1000)
-        scrolled = await scrolled_frames(page)
-        streamed = await streamed_frames(page, long)
+        scrolled = await _scrolled(page)
+        streamed = await _streamed(page, long)
     return {
         "paint": paints,
         "end": ends,
         "scrolling": _medians(scrolled, rounds),
         "streaming": _medians(streamed, rounds),
     }
+
+
+async def _frames(page: Page, seconds: float) -> list[float]:
+    return (await page.evaluate(_FRAMES, seconds))[2:]
+
+
+async def _scrolled(page: Page) -> list[float]:
+    """Three seconds towards the beginning; then back at the end."""
+    await page.evaluate("window.scrolling = true")
+    frames = await _frames(page, 3)
+    await page.evaluate("window.scrolling = false")
+    await page.get_by_role("button", name="Latest").click()
+    return frames
+
+
+async def _streamed(page: Page, teller: Teller) -> list[float]:
+    """A long answer comes in small pieces; the end stays in view."""
+    watching = asyncio.create_task(_frames(page, 4))
+    await teller.tell([e.TurnStarted("now", [Text("Write a lot")])], status="running")
+    for at in range(300):
+        word = f"word{at} **bold** `code` " + ("\n\n" if at % 25 == 24 else "")
+        await teller.tell([e.AgentMessage(Text(word), "streamed")])
+        await asyncio.sleep(0.01)
+    frames = await watching
+    await teller.tell([e.TurnEnded("now", "end_turn")], status="idle")
+    await expect(page.locator(".row").last).to_contain_text("word299")
+    return frames
 
 
 def _medians(frames: list[float], parts: int) -> list[float]:

@@ -39,8 +39,11 @@ async def test_a_file_and_a_turn_are_put_back_for_themselves(tmp_path: Path) -> 
         await page.get_by_role("tab", name="Changes").click()
         pane = page.get_by_role("complementary", name="Side pane")
         await expect(pane).to_contain_text("3 files changed")
+        tab = page.locator("#tab-changes")
+        await expect(tab).to_have_text("Changes 3")
         await pane.get_by_role("region", name="two.txt").get_by_text("Revert file").click()
         await expect(pane).to_contain_text("2 files changed")
+        await expect(tab).to_have_text("Changes 2")
         assert not (site.workspace / "two.txt").exists()
         await pane.get_by_label("Changed in").select_option(label="three.txt")
         await expect(pane).to_contain_text("1 file changed")
@@ -48,8 +51,28 @@ async def test_a_file_and_a_turn_are_put_back_for_themselves(tmp_path: Path) -> 
         await expect(pane).to_contain_text("Nothing was changed in this turn")
         assert not (site.workspace / "three.txt").exists()
         assert (site.workspace / "one.txt").exists()
+        await expect(tab).to_have_text("Changes 1")
         await pane.get_by_label("Changed in").select_option(label="the whole session")
         await expect(pane).to_contain_text("1 file changed")
+
+
+async def test_the_tab_counts_what_was_changed_and_nothing_else(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "writes_quietly"), "--write") as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        tab = page.locator("#tab-changes")
+        await prompt(page, "same")  # a diff is told, and the file stays as it is
+        await expect(page.locator(".tool")).to_have_count(1)
+        await finished(page)
+        await page.get_by_role("tab", name="Changes").click()
+        await expect(page.locator("#panebody")).to_contain_text("Nothing was changed")
+        await expect(tab).to_have_text("Changes")
+        await page.get_by_role("tab", name="Plan").click()
+        await prompt(page, "new")  # the host writes, and no tool call tells of it
+        await expect(tab).to_have_text("Changes 1")
 
 
 async def test_what_someone_else_changed_is_put_back_only_when_one_insists(tmp_path: Path) -> None:

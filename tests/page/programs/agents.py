@@ -279,3 +279,19 @@ async def _tells(turn: AgentTurn) -> None:
 def tells() -> ScriptedAgent:
     """Leaves a step of its plan and a tool call open, whether it waits, crashes or just ends."""
     return ScriptedAgent(_tells)
+
+
+async def _writes_quietly(turn: AgentTurn) -> None:
+    readme = f"{turn.cwd}/README.md"
+    if turn.text == "same":
+        text = await turn.read_text_file(readme)
+        diff = {"type": "diff", "path": readme, "oldText": text, "newText": text}
+        turn.tool_call("w", "Write", kind="edit", status="completed", content=[diff])
+        await turn.write_text_file(readme, text)
+    else:
+        await turn.write_text_file(f"{turn.cwd}/new.txt", "new")
+
+
+def writes_quietly() -> ScriptedAgent:
+    """Has a file written with what is in it already, or a new one without a word."""
+    return ScriptedAgent(_writes_quietly)

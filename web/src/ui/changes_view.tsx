@@ -11,7 +11,7 @@ import { reveal } from '../core/visible'
 import { ApiError, sessions, type FileChange } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
-import { useAsked } from './asked'
+import { useAsked, type Asked } from './asked'
 import { DiffView } from './diff_view'
 import { addToDraft } from './drafts'
 import { Icon } from './icons'
@@ -19,13 +19,21 @@ import { useKept } from './kept'
 import { Plain } from './plain'
 import { shell } from './shell'
 
-export function ChangesView({ session }: { session: LiveSession }) {
+export type AllChanges = Asked<{ changes: FileChange[] }>
+
+/** `all` is what the whole session changed, which the tab counts. */
+export function ChangesView({ session, all }: { session: LiveSession; all: AllChanges }) {
   const version = useSignal(session.facts)
   const [turn, setTurn] = useState('')
-  const asked = useAsked(`${session.id}:${turn}`, version, () => sessions.changes(session.id, turn || undefined))
+  const ofTurn = useAsked(`${session.id}:${turn}`, turn ? version : 0, async () => (turn ? sessions.changes(session.id, turn) : null))
+  const asked = turn ? ofTurn : all
+  const again = () => {
+    all.again()
+    if (turn) ofTurn.again()
+  }
   const changes = asked.value?.changes ?? null
   const ours = changes?.filter((change) => change.source === 'host') ?? []
-  const undo = (what: Undo) => void revert(session, what, asked.again)
+  const undo = (what: Undo) => void revert(session, what, again)
   const wholly = turn ? { turnId: turn, words: 'all files that Dragoman wrote in this turn' } : { words: 'all files that Dragoman wrote in this session' }
   return (
     <div className="changes">

@@ -1,10 +1,12 @@
 // Beside the thread: the plan, what was changed, terminals, raw frames, and what is known.
 
 import type { KeyboardEvent } from 'react'
-import { currentPlan } from '../core/state'
+import { currentPlan, isOver, type Entry } from '../core/state'
+import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
-import { ChangesView } from './changes_view'
+import { useAsked } from './asked'
+import { ChangesView, type AllChanges } from './changes_view'
 import { Icon } from './icons'
 import { InfoView } from './info_view'
 import { PlanView } from './plan_view'
@@ -15,9 +17,10 @@ import { TerminalView } from './terminal_view'
 const TABS: [PaneTab, string][] = [['plan', 'Plan'], ['changes', 'Changes'], ['terminals', 'Terminals'], ['raw', 'Raw'], ['info', 'Info']]
 
 export function SidePane({ session }: { session: LiveSession }) {
-  useSignal(session.facts)
+  const version = useSignal(session.facts)
   useSignal(shell.signal)
-  const counts: Partial<Record<PaneTab, number>> = { terminals: session.state.terminals.size, changes: changedFiles(session) }
+  const changes = useAsked(session.id, shell.tab === 'changes' ? version : workDone(session), () => sessions.changes(session.id))
+  const counts: Partial<Record<PaneTab, number>> = { terminals: session.state.terminals.size, changes: changes.value?.changes.length ?? 0 }
   const move = (event: KeyboardEvent) => {
     const at = TABS.findIndex(([tab]) => tab === shell.tab)
     const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0
@@ -42,15 +45,15 @@ export function SidePane({ session }: { session: LiveSession }) {
         <button type="button" className="ghost" aria-label="Close side pane" onClick={() => shell.set({ pane: false })}><Icon name="cross" /></button>
       </div>
       <div className="panebody" id="panebody" role="tabpanel" aria-labelledby={`tab-${shell.tab}`} tabIndex={0}>
-        <Tab session={session} />
+        <Tab session={session} changes={changes} />
       </div>
     </aside>
   )
 }
 
-function Tab({ session }: { session: LiveSession }) {
+function Tab({ session, changes }: { session: LiveSession; changes: AllChanges }) {
   if (shell.tab === 'plan') return <Plan session={session} />
-  if (shell.tab === 'changes') return <ChangesView session={session} />
+  if (shell.tab === 'changes') return <ChangesView session={session} all={changes} />
   if (shell.tab === 'terminals') return <Terminals session={session} />
   return shell.tab === 'raw' ? <RawView session={session} /> : <InfoView session={session} />
 }
@@ -67,12 +70,8 @@ function Terminals({ session }: { session: LiveSession }) {
   return <>{terminals.map((terminal, at) => <TerminalView key={terminal.id} session={session} terminal={terminal} open={at === 0} />)}</>
 }
 
-/** As the thread tells it; the pane itself asks the server. */
-function changedFiles({ state }: LiveSession): number {
-  const paths = new Set<string>()
-  for (const entry of state.entries) {
-    if (entry.type !== 'tool_call' || entry.status !== 'completed') continue
-    for (const item of entry.content) if (item.type === 'diff') paths.add(item.path)
-  }
-  return paths.size
+/** Grows with whatever may have written a file: then the server is asked what was changed. */
+function workDone({ state }: LiveSession): number {
+  const over = (entry: Entry) => entry.type === 'tool_call' && entry.status === 'completed'
+  return state.entries_before + state.entries.filter(over).length + state.turns.filter(({ status }) => isOver(status)).length
 }
