@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from store.stores import Opens, batch, begin, on_disk
 
 from dragoman.errors import StoreError
 from dragoman.store.base import Store
+from dragoman.store.database import Database
 from dragoman.store.records import Hit, Said
-from dragoman.store.search import match_query
+from dragoman.store.search import RANKED, match_query
 
 SEED = 20_240_607
 
@@ -125,6 +128,40 @@ async def test_the_best_come_first_and_no_more_than_asked_for(opens: Opens) -> N
         assert len(found) == 3
         assert found[0].seq == 6
         assert len(await store.search("fox")) == 6
+
+
+async def test_of_many_that_have_a_word_the_newest_are_ranked(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.store.search.RANKED", 10)
+    monkeypatch.setattr("dragoman.store.postgres.search.RANKED", 10)
+    monkeypatch.setattr("dragoman.store.postgres.search.NEWEST", 8)
+    async with opens() as store:
+        texts = ["fox", *("a fox among some other words" for _ in range(30)), "fox fox"]
+        await say(store, *texts)
+        found = [hit.seq for hit in await store.search("fox", limit=5)]
+        assert found == [32, 31, 30, 29, 28]
+        assert len(await store.search("fox", limit=100)) == 32
+        best = [hit.seq for hit in await store.search("fox", limit=100)][:2]
+        assert set(best) == {1, 32}
+
+
+async def test_a_word_that_is_in_every_text_costs_no_more_than_the_ranked_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    original = Database.rows
+
+    def counted(db: Database, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        rows = original(db, statement, values)
+        read.append(len(rows))
+        return rows
+
+    async with on_disk(tmp_path) as store:
+        await say(store, *(f"fox number {number}" for number in range(3 * RANKED)))
+        monkeypatch.setattr(Database, "rows", counted)
+        assert len(await store.search("fox", limit=20)) == 20
+        assert max(read) == RANKED
 
 
 async def test_text_of_any_kind_can_be_stored(opens: Opens) -> None:

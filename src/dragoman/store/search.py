@@ -1,16 +1,30 @@
-"""Full-text search: what a person typed becomes a query that cannot be wrong."""
+"""Full-text search: what a person typed becomes a query that cannot be wrong.
+
+A word may stand in every text. So the newest that have it are found first, and those alone are
+ranked: what a search costs does not grow with what is stored.
+"""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from dragoman.store.database import Database
 from dragoman.store.records import Hit
 
+RANKED = 300
+"""Of the texts that have the words, the newest: so many are compared with each other."""
+
+# In the order of its own ids the index is read no further than that. `rank` would read all of it,
+# to know how rare each word is.
 _FIND = """
-SELECT s.id, t.seq, t.kind, snippet(said_words, 0, char(1), char(2), '…', 16)
-FROM said_words JOIN said t ON t.id = said_words.rowid JOIN sessions s ON s.key = t.session
-WHERE said_words MATCH ? AND NOT s.deleted ORDER BY rank, t.id DESC LIMIT ?
+SELECT s.id, t.seq, t.kind, found.shown, found.passage, length(t.text)
+FROM (
+    SELECT rowid AS id, snippet(said_words, 0, char(1), char(2), '…', 16) AS shown,
+        snippet(said_words, 0, char(1), '', '', 64) AS passage
+    FROM said_words WHERE said_words MATCH ? ORDER BY rowid DESC LIMIT ?
+) AS found JOIN said t ON t.id = found.id JOIN sessions s ON s.key = t.session
+WHERE NOT s.deleted ORDER BY t.id DESC
 """
 _MERGE = "INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)"
 _MERGE_PAGES = 64
@@ -45,5 +59,17 @@ def forget_words(db: Database, *, anew: bool) -> bool:
 
 
 def search(db: Database, text: str, limit: int) -> list[Hit]:
+    """The best of the newest; of equals the newest."""
     query = match_query(text)
-    return [Hit(*row) for row in db.rows(_FIND, (query, limit))] if query else []
+    if not query:
+        return []
+    rows = db.rows(_FIND, (query, max(RANKED, limit)))
+    mean = sum(length for *_, length in rows) / len(rows) if rows else 0.0
+
+    def worth(row: tuple[Any, ...]) -> float:
+        """As BM25 has it, but for how rare the words are: all of these have all of them."""
+        *_, passage, length = row
+        hits = passage.count("\x01")
+        return hits / (hits + 1.2 * (0.25 + 0.75 * length / (mean or 1.0)))
+
+    return [Hit(*row[:4]) for row in sorted(rows, key=worth, reverse=True)[:limit]]

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
 
 from dragoman.store.base import Store
+from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.store import PostgresStore, open_postgres
 
 
@@ -45,3 +51,26 @@ async def alive(store: Store, session_id: str = "s") -> bool:
     owner = await store.owner(session_id)
     assert owner is not None
     return owner.alive
+
+
+class Noting(Database):
+    """Notes what it is asked."""
+
+    def __init__(self, db: Database, address: Address) -> None:
+        super().__init__(db.connection, address)
+        self.asked: list[tuple[str, Sequence[Any]]] = []
+
+    async def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        self.asked.append((statement, values))
+        return await super().rows(statement, values)
+
+    async def ask(
+        self, statement: str, values: Sequence[Any] = ()
+    ) -> psycopg.AsyncCursor[TupleRow]:
+        self.asked.append((statement, values))
+        return await super().ask(statement, values)
+
+
+def rows_read(plan: dict[str, Any]) -> int:
+    """By the step that reads most."""
+    return max([plan["Actual Rows"], *map(rows_read, plan.get("Plans", ()))])

@@ -4,14 +4,12 @@ It is read in pages, each for the cost of one."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from psycopg.rows import TupleRow
-from store.postgres.stores import opened
+from store.postgres.stores import Noting, opened, rows_read
 from store.stores import ME, YOU, batch, begin, body, whole
 from support.postgres import empty_database
 
@@ -114,25 +112,6 @@ INSERT INTO dragoman.events (session, seq, position, body)
 SELECT key, n, row_number() OVER (), 'x'::bytea FROM dragoman.sessions,
     generate_series(1, CASE id WHEN 's1' THEN 30000 ELSE 20 END) n ORDER BY key % 7, n
 """
-
-
-class Noting(Database):
-    """Notes what it is asked."""
-
-    def __init__(self, db: Database, address: Address) -> None:
-        super().__init__(db.connection, address)
-        self.asked: list[tuple[str, Sequence[Any]]] = []
-
-    async def ask(
-        self, statement: str, values: Sequence[Any] = ()
-    ) -> psycopg.AsyncCursor[TupleRow]:
-        self.asked.append((statement, values))
-        return await super().ask(statement, values)
-
-
-def rows_read(plan: dict[str, Any]) -> int:
-    """By the step that reads most."""
-    return max([plan["Actual Rows"], *map(rows_read, plan.get("Plans", ()))])
 
 
 async def test_a_page_of_a_long_session_costs_a_page(tmp_path: Path) -> None:

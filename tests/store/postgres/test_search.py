@@ -6,14 +6,17 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from store.postgres.stores import opened
+from store.postgres.stores import Noting, opened, rows_read
 from store.stores import record
 from support.postgres import empty_database
 
 from dragoman.errors import StoreAway, StoreError
+from dragoman.store.postgres import search
 from dragoman.store.postgres import store as stores
+from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.records import Hit
+from dragoman.store.search import RANKED
 
 
 async def slow(db: Database, text: str, limit: int) -> list[Hit]:
@@ -39,3 +42,31 @@ async def test_nobody_waits_for_a_search_and_it_is_given_up(
             await searching
         assert not isinstance(caught.value, StoreAway)
         assert store.away is None
+
+
+MANY_TEXTS = """
+INSERT INTO dragoman.said (session, seq, kind, text, words)
+SELECT n / 100, n % 100, 'agent', txt, to_tsvector('simple', txt) FROM (
+    SELECT n, 'common ' || CASE WHEN n % 5000 = 0 THEN 'rare ' ELSE '' END || md5(n::text) AS txt
+    FROM generate_series(1, 20000) n
+) AS made
+"""
+
+
+@pytest.mark.parametrize("typed", ["common", "comm", '"common"', "rare"])
+async def test_a_search_reads_no_more_than_it_ranks_and_looks_through_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    monkeypatch.setattr(search, "NEWEST", 1000)
+    address = empty_database()
+    async with opened(address, tmp_path):
+        pass
+    db = Noting(await Database.connect(Address(address)), Address(address))
+    for statement in (MANY_TEXTS, "ANALYZE dragoman.said"):
+        await db.run(statement)
+    await search.search(db, typed, 20)
+    asked = list(db.asked)
+    for statement, values in asked:
+        [([explained],)] = await db.rows(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)
+        assert rows_read(explained["Plan"]) <= 1001 + RANKED
+    await db.close()

@@ -1,21 +1,40 @@
-"""Full-text search: PostgreSQL finds and ranks, the snippets are cut here."""
+"""Full-text search: PostgreSQL finds and ranks, the snippets are cut here.
+
+Only the newest texts that have the words are ranked: a common word stands in most of what there is,
+and ranking reads every text. They are looked for among the newest texts first, which is enough for
+a common word; one that is rare there is found by the index in all the others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.words import query, words
 from dragoman.store.records import Hit
-from dragoman.store.search import pieces
+from dragoman.store.search import RANKED, pieces
 
 # Rank is divided by length (2): a short text about it is better than a long one that names it.
 _FIND = """
-SELECT s.id, t.seq, t.kind, left(t.text, %s)
-FROM said t JOIN sessions s ON s.key = t.session
-WHERE t.words @@ %s::tsquery AND NOT s.deleted
-ORDER BY ts_rank(t.words, %s::tsquery, 2) DESC, s.key DESC, t.seq DESC LIMIT %s
+SELECT t.session, t.seq, t.kind, ts_rank(t.words, %s::tsquery, 2)
+FROM (
+    SELECT * FROM said t WHERE t.words @@ %s::tsquery
+        AND (t.session, t.seq) < (%s, %s) AND (t.session, t.seq) >= (%s, %s)
+    ORDER BY t.session DESC, t.seq DESC LIMIT %s
+) AS t ORDER BY t.session DESC, t.seq DESC
 """
+_PLACE = "SELECT session, seq FROM said ORDER BY session DESC, seq DESC OFFSET %s LIMIT 1"
+_TEXTS = """
+SELECT s.id, t.seq, t.kind, left(t.text, %s)
+FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) WITH ORDINALITY
+    AS best (session, seq, kind, place)
+JOIN said t USING (session, seq, kind) JOIN sessions s ON s.key = t.session
+WHERE NOT s.deleted ORDER BY best.place
+"""
+NEWEST = 20_000
+"""Texts that are looked through first."""
+_BEGIN, _END = (0, 0), (2**62, 0)
 _LOOKED_THROUGH = 100_000
 """Characters of a text in which a snippet is looked for."""
 _SNIPPET_WORDS = 16
@@ -26,8 +45,20 @@ async def search(db: Database, text: str, limit: int) -> list[Hit]:
     wanted = query(text)
     if not wanted:
         return []
-    rows = await db.rows(_FIND, (_LOOKED_THROUGH, wanted, wanted, limit))
+    newest = await _newest(db, wanted, max(RANKED, limit))
+    best = sorted(newest, key=lambda row: row[3], reverse=True)[:limit]
+    columns = [list(column) for column in zip(*best, strict=True)][:3] or [[], [], []]
+    rows = await db.rows(_TEXTS, (_LOOKED_THROUGH, *columns))
     return [Hit(each, seq, kind, snippet(found, text)) for each, seq, kind, found in rows]
+
+
+async def _newest(db: Database, wanted: str, most: int) -> list[tuple[int, int, str, float]]:
+    """Where the words stand and how well they fit there, newest first."""
+    place: Any = await db.row(_PLACE, (NEWEST,)) or _BEGIN
+    found = await db.rows(_FIND, (wanted, wanted, *_END, *place, most))
+    if len(found) < most and place != _BEGIN:
+        found += await db.rows(_FIND, (wanted, wanted, *place, *_BEGIN, most - len(found)))
+    return found
 
 
 def snippet(text: str, typed: str) -> str:
