@@ -322,13 +322,13 @@ def test_the_settings_keep_their_order_and_indentation(
     installing: Installing, server: Served
 ) -> None:
     text = '{\n\t"mcp_servers": [],\n\t"agent_servers": {\n\t\t"mine": {\n\t\t\t"command": "é"\n'
-    text += '\t\t}\n\t},\n\t"other": 1\n}\n'
+    text += '\t\t}\n\t},\n\t"$schema": "x"\n}\n'
     path = installing.dragoman.write_settings(text)
     path.chmod(0o640)
     installing.offer(entry(binary=binary(server, archive(tiny=PROGRAM))))
     assert installing("tiny").code == 0
     after = path.read_text()
-    assert list(json.loads(after)) == ["mcp_servers", "agent_servers", "other"]
+    assert list(json.loads(after)) == ["mcp_servers", "agent_servers", "$schema"]
     assert list(installing.agents) == ["mine", "tiny"]
     assert after.startswith(text[: text.index("\n\t\t}")])
     assert stat.S_IMODE(path.stat().st_mode) == 0o640

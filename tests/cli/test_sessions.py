@@ -358,7 +358,7 @@ def test_deleting_several_is_all_or_nothing(user: Dragoman) -> None:
 def test_a_session_of_an_agent_that_is_gone_is_deleted_here(user: Dragoman) -> None:
     said(user, "--session", "fix", "one")
     user.write_settings({"agent_servers": {}})
-    one_line(user("sessions", "delete", "fix"), 1, "--local deletes it here alone")
+    one_line(user("sessions", "delete", "fix"), 2, "--local deletes it here alone")
     assert user("sessions", "delete", "fix", "--local").code == 0
     assert sessions(user) == []
 
