@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from dragoman.cli.guard import UsageError, tell
-from dragoman.client.mentions import find_mentions
 from dragoman.client.prompts import MAX_ATTACHMENT_BYTES, MAX_JSON_BYTES, check_size
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink, Text
 
@@ -27,12 +26,6 @@ def prompt(options: argparse.Namespace) -> list[Content]:
     said = [Text(_text(options)), *map(attachment, options.attach)]
     check_size(said)  # before an agent is started for it
     return said
-
-
-def with_mentions(said: list[Content], cwd: str) -> list[Content]:
-    """A prompt with what its text mentions, which depends on the folder of its session."""
-    text, *attached = said
-    return [text, *find_mentions(text.text, cwd), *attached]
 
 
 def _text(options: argparse.Namespace) -> str:

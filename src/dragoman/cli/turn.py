@@ -20,12 +20,11 @@ from dragoman.cli.interrupts import Interrupts
 from dragoman.cli.job import Job, for_session
 from dragoman.cli.lists import Lists
 from dragoman.cli.opening import client_for, configure
-from dragoman.cli.prompt import with_mentions
 from dragoman.cli.sign_in import sign_in_needed
 from dragoman.cli.tally import Tally
 from dragoman.cli.terminal import TerminalView
 from dragoman.client.client import Client
-from dragoman.client.mentions import missing_mentions
+from dragoman.client.mentions import find_mentions
 from dragoman.client.turn import Turn
 from dragoman.errors import (
     AuthRequired,
@@ -168,10 +167,11 @@ class Run:
         typed = self._job.prompt
         if typed is None:
             return []
-        if self._job.files_are_here:
-            for sentence in missing_mentions(typed[0].text, self._job.cwd):
-                self._tell(sentence)
-        return with_mentions(typed, self._job.cwd)
+        text, *attached = typed
+        mentions = find_mentions(text.text, self._job.cwd)
+        for sentence in mentions.notices(self._job.cwd if self._job.files_are_here else None):
+            self._tell(sentence)
+        return [text, *mentions.links, *attached]
 
     async def _here(
         self, hub: Hub, meant: Meant, interrupts: Interrupts, queued_as: str = ""

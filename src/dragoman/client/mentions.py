@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
 
 from dragoman.session.content import ResourceLink
 
@@ -23,30 +26,60 @@ _BRACKETS = ("()", "[]", "{}")
 _URL = re.compile(r"https?://[^\s]+\Z", re.IGNORECASE)
 
 
-def find_mentions(text: str, cwd: str) -> list[ResourceLink]:
-    """A link for each thing mentioned, once, in order."""
+MAX_LINKS = 256
+MAX_LOOKED_UP = 4096
+"""Mentions in one text: each costs a look at the file system, and a text has room for millions."""
+_MAX_NAME = 4096
+
+
+class Mentions(msgspec.Struct, frozen=True):
+    """What a text mentions: a link for each thing, once, in order."""
+
+    links: list[ResourceLink]
+    is_whole: bool = True
+    """Whether all of the text was looked at."""
+
+    def notices(self, cwd: str | None) -> list[str]:
+        """A sentence for each file that is not there, whose link is sent all the same, and one for
+        what was not looked up; `cwd` is None where the files are on another machine."""
+        return [*(self._missing(cwd) if cwd is not None else ()), *self._left_out()]
+
+    def _missing(self, cwd: str) -> Iterator[str]:
+        for link in self.links:
+            if not _URL.match(link.uri) and not os.path.exists(_path(link.name, cwd)):
+                yield f"@{link.name}: no such file; sent as a link anyway"
+
+    def _left_out(self) -> Iterator[str]:
+        if not self.is_whole:
+            yield (
+                f"further mentions were not looked up: a prompt has at most {MAX_LINKS} links, and "
+                f"at most {MAX_LOOKED_UP} mentions are read; its text is sent as typed"
+            )
+
+
+def find_mentions(text: str, cwd: str) -> Mentions:
     links: dict[str, ResourceLink] = {}
-    for match in _MENTION.finditer(text):
+    known: set[str] = set()
+    for number, match in enumerate(_MENTION.finditer(text)):
+        if number >= MAX_LOOKED_UP:
+            return Mentions(list(links.values()), is_whole=False)
+        if match[0] in known:
+            continue
+        known.add(match[0])
         link = _link(match["quoted"], match["bare"], cwd)
-        if link is not None:
-            links.setdefault(link.uri, link)
-    return list(links.values())
-
-
-def missing_mentions(text: str, cwd: str) -> list[str]:
-    """A sentence for each file mentioned that is not there; its link is sent all the same."""
-    return [
-        f"@{link.name}: no such file; sent as a link anyway"
-        for link in find_mentions(text, cwd)
-        if not _URL.match(link.uri) and not os.path.exists(_path(link.name, cwd))
-    ]
+        if link is None or link.uri in links:
+            continue
+        if len(links) >= MAX_LINKS:
+            return Mentions(list(links.values()), is_whole=False)
+        links[link.uri] = link
+    return Mentions(list(links.values()))
 
 
 def _link(quoted: str | None, bare: str | None, cwd: str) -> ResourceLink | None:
     name = quoted if quoted is not None else _without_punctuation(bare or "", cwd)
     if _URL.match(name):
         return ResourceLink(name, name, _mime_type(_path_of(name)))
-    if not name:
+    if not name or len(name) > _MAX_NAME:
         return None
     path = _path(name, cwd)
     # `@alice` is a person unless there is such a file; `@src/x` and `@x.py` are paths anyway.
@@ -63,7 +96,13 @@ def _without_punctuation(name: str, cwd: str) -> str:
         if name[end - 1] in surplus:
             surplus[name[end - 1]] -= 1
         end -= 1
-    if not end or end == len(name) or _URL.match(name) or name.endswith(("/.", "/..")):
+    if (
+        not end
+        or end == len(name)
+        or len(name) > _MAX_NAME
+        or _URL.match(name)
+        or name.endswith(("/.", "/.."))
+    ):
         return name[:end]
     return name if os.path.exists(_path(name, cwd)) else name[:end]
 

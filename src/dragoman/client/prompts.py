@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.client.blocks import content_of
 from dragoman.client.capabilities import AgentCapabilities
-from dragoman.client.mentions import find_mentions, missing_mentions
+from dragoman.client.mentions import find_mentions
 from dragoman.errors import PromptTooLarge
 from dragoman.session.content import (
     Audio,
@@ -44,11 +44,13 @@ def prepare(
     for what is no content at all.
     """
     warnings: list[str] = []
-    if files_are_here and isinstance(prompt, str):
-        warnings += missing_mentions(prompt, cwd)
+    parts = _parts(prompt)
+    if isinstance(prompt, str):
+        mentions = find_mentions(prompt, cwd)
+        warnings += mentions.notices(cwd if files_are_here else None)
+        parts += mentions.links
     content: list[Content] = []
     total = 0
-    parts = _parts(prompt, cwd)
     check_size(parts)
     for part in parts:
         why = _unfit(part, agent, total)
@@ -74,9 +76,9 @@ def check_size(content: Sequence[Content]) -> None:
         raise PromptTooLarge(size, MAX_JSON_BYTES)
 
 
-def _parts(prompt: PromptInput, cwd: str) -> list[Content]:
+def _parts(prompt: PromptInput) -> list[Content]:
     if isinstance(prompt, str):
-        return [Text(prompt), *find_mentions(prompt, cwd)]
+        return [Text(prompt)]
     return [_content(part) for part in (prompt if isinstance(prompt, Sequence) else [prompt])]
 
 

@@ -26,7 +26,7 @@ async def prompt_content(server: Server, session_id: str, body: PromptBody) -> s
         parts.append(Text(body.text))
         record = await server.hub.record(session_id)
         if record.cwd and server.hub.hosts.has(record):  # else the files are on another machine
-            parts += find_mentions(body.text, record.cwd)
+            parts += find_mentions(body.text, record.cwd).links
     for number, block in enumerate(body.content):
         parts.append(await _part(server, session_id, number, block))
     check_size(parts)
