@@ -119,6 +119,7 @@ def imported(user: Dragoman, cwd: str) -> str:
     header, _, events = user("sessions", "export", made(user)).out.partition("\n")
     claimed = json.loads(header)
     claimed["session"] |= {"cwd": cwd, "additional_directories": ["/etc"]}
+    assert user("sessions", "delete", "--local", claimed["session"]["id"]).code == 0
     done = user("sessions", "import", "-", stdin=f"{json.dumps(claimed)}\n{events}")
     assert (done.code, done.err) == (0, "")
     return done.out.strip()
@@ -148,7 +149,9 @@ def test_an_imported_session_works_in_the_folder_it_was_given(user: Dragoman, ex
 
 def test_a_folder_is_given_with_the_import(user: Dragoman, extra: Path) -> None:
     file = user.home / "session.jsonl"
-    file.write_text(user("sessions", "export", made(user)).out)
+    mine = made(user)
+    file.write_text(user("sessions", "export", mine).out)
+    assert user("sessions", "delete", "--local", mine).code == 0
     session = user("sessions", "import", str(file), "--cwd", str(extra)).out.strip()
     done = user("--resume", session, "-o", "jsonl", "two")
     assert asked(done, *CONTINUED)["cwd"] == str(extra)

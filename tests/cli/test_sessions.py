@@ -441,7 +441,10 @@ def test_an_export_goes_through_a_pipe(user: Dragoman) -> None:
     assert imported.out.startswith("s-")
     # Where the name is taken it stays with the one that has it.
     new_id = imported.out.strip()
-    assert user("--resume", new_id, "--cwd", ".", "-o", "simple", "two").out == "2. two\n"
+    go_on = ("--resume", new_id, "--cwd", ".", "-o", "simple", "two")
+    # So does the conversation with the agent: a file has none that is somebody else's.
+    one_line(user(*go_on), 4, "belongs to another session here")
+    assert user("--on-reset", "new", *go_on).out == "1. two\n"
     assert sorted(each["name"] or "" for each in sessions(user)) == ["", "fix"]
 
 

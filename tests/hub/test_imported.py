@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from support.hubs import TestLauncher, hub_with, stored
 
-from dragoman.errors import CommandRefused
+from dragoman.errors import CommandRefused, SessionNotContinued, Unsupported
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import this_process
 from dragoman.session import events as e
+from dragoman.session.content import Text
+from dragoman.session.state import UserEntry
 from dragoman.store.archive import Archive, import_session
 from dragoman.store.records import SessionRecord, encode_event
 from dragoman.testing import ScriptedAgent
@@ -91,6 +93,7 @@ async def test_a_fork_works_where_it_is_told_to(tmp_path: Path) -> None:
         await parent.recording.stored()
         record = parent.record
         events = [each.body for each in await hub.store.events(parent.id)]
+        await hub.delete(parent.id, local=True)
         record.cwd = "/"
         await import_session(hub.store, Archive(record, events), "s-1", this_process())
         record.cwd = str(tmp_path)
@@ -98,3 +101,34 @@ async def test_a_fork_works_where_it_is_told_to(tmp_path: Path) -> None:
         assert fork.session.cwd == str(tmp_path)
         assert fork.record.imported == (await hub.record("s-1")).imported
         assert (await hub.record("s-1")).cwd == ""
+
+
+async def test_it_does_not_go_on_with_the_conversation_of_another_session(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("hello")])) as hub:
+        mine = await hub.create("it", str(tmp_path))
+        await (await mine.prompt("go"))
+        await mine.recording.stored()
+        events = [each.body for each in await hub.store.events(mine.id)]
+        await import_session(hub.store, Archive(mine.record, events), "s-1", this_process())
+        await hub.give_folder("s-1", str(tmp_path))
+        with pytest.raises(SessionNotContinued, match="belongs to another session here"):
+            await hub.open("s-1")
+        with pytest.raises(Unsupported):
+            await hub.fork("s-1")
+        theirs = await hub.open("s-1", on_reset="new")
+        assert theirs.session.id != mine.session.id
+
+
+async def test_a_prompt_that_waits_in_the_file_does_not_run(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("hello")])) as hub:
+        record = SessionRecord(id="x", agent="it", cwd="/", created_at=1, updated_at=1)
+        told = [
+            e.SessionOpened("known", "/", "new", seq=1),
+            e.PromptQueued("turn-1", [Text("theirs")], seq=2),
+        ]
+        archive = Archive(record, [encode_event(event) for event in told])
+        await import_session(hub.store, archive, "s-1", this_process(), cwd=str(tmp_path))
+        live = await hub.open("s-1", on_reset="new")
+        await (await live.prompt("mine"))
+        asked = [each for each in live.session.state.entries if isinstance(each, UserEntry)]
+        assert [each.text for each in asked] == ["mine"]

@@ -11,12 +11,14 @@ from store.stores import ME, Opens, batch, begin, body, fill, in_memory, on_disk
 
 from dragoman.errors import ConfigError, UnknownSession
 from dragoman.session.content import Text
-from dragoman.session.events import AgentMessage, TurnStarted
+from dragoman.session.events import AgentMessage, PromptQueued, PromptUnqueued, TurnStarted
+from dragoman.session.reduce import fold
+from dragoman.session.state import SessionState
 from dragoman.store.archive import exported, import_session, read_archive
 from dragoman.store.base import Store
 from dragoman.store.copying import copy_store
 from dragoman.store.lines import header_line, is_header
-from dragoman.store.records import Batch, Imported, Lease, SessionChange, encode_event
+from dragoman.store.records import Batch, Imported, Lease, SessionChange, decode_event, encode_event
 from dragoman.store.recover import recover
 
 
@@ -199,3 +201,32 @@ async def test_control_the_exported_lines_are_what_was_stored(opens: Opens) -> N
         lease = await begin(store)
         await store.append(lease, batch(1, 2))
         assert (await lines_of(store))[1:] == [body(1) + b"\n", body(2) + b"\n"]
+
+
+async def test_prompts_that_wait_in_a_file_are_dropped(opens: Opens) -> None:
+    told = [
+        PromptQueued("done", [Text("one")], seq=1),
+        PromptUnqueued("done", seq=2),
+        PromptQueued("waits", [Text("rm -rf /")], seq=3),
+        PromptQueued("waits too", [Text("and then")], seq=4, at=5.0),
+    ]
+    async with opens() as store:
+        archive = read_archive([HEAD, *map(encode_event, told)])
+        stored = await import_session(store, archive, "t", ME)
+        assert stored.last_seq == 6
+        events = [decode_event(each.body) for each in await whole(store, "t")]
+        assert events[4:] == [
+            PromptUnqueued("waits", dropped=True, seq=5, at=5.0),
+            PromptUnqueued("waits too", dropped=True, seq=6, at=5.0),
+        ]
+        assert fold(SessionState(), events).queue == []
+
+
+async def test_a_conversation_that_another_session_has_is_not_taken(opens: Opens) -> None:
+    async with opens() as store:
+        archive = read_archive([HEAD, body(1)])
+        archive.record.agent_session_id = "theirs"
+        assert (await import_session(store, archive, "t", ME)).agent_session_id == "theirs"
+        assert (await import_session(store, archive, "u", ME)).agent_session_id is None
+        archive.record.agent = "another"
+        assert (await import_session(store, archive, "v", ME)).agent_session_id == "theirs"

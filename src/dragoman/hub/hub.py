@@ -222,10 +222,10 @@ class Hub:
         parent = await self.record(session_id)
         if not self.hosts.has(parent):
             raise SessionElsewhere(parent.id, await self.hosts.name_of(parent.home))
-        if (known := parent.agent_session_id) is None:
-            raise Unsupported("forking a session that was never opened")
-        directories = with_more(parent.additional_directories, more_directories)
         folder = parent.cwd or workspace_of(parent, cwd)
+        if (known := parent.agent_session_id) is None:
+            raise Unsupported("forking a session that has no conversation with an agent")
+        directories = with_more(parent.additional_directories, more_directories)
         record = self._new(parent.agent, folder, None, name, directories)
         record.parent, record.imported = parent.id, parent.imported
         return await self.lives.begin(record.id, lambda: self._opener.fork(known, record, parent))

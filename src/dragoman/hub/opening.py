@@ -258,7 +258,7 @@ class Opener:
         if record is None:
             raise UnknownSession(lease.session_id)
         state = await state_to_go_on(self._store, lease) if record.last_seq else SessionState()
-        if record.parent is None:
+        if record.parent is None and record.imported is None:
             # The owner may have ended before it could write down what the agent calls it.
             record.agent_session_id = record.agent_session_id or state.session_id or None
         if ends := loose_ends(state, reason or why):
@@ -429,7 +429,10 @@ def _continued(agent_session_id: str | None, record: SessionRecord, on_reset: On
         if not record.last_seq:
             return await client.openings.new(place, "new")
         if on_reset == "fail":
-            raise SessionNotContinued(record.id, "no agent was ever told of it")
+            reason = "no agent was ever told of it"
+            if record.imported is not None:
+                reason = "it was imported, and its conversation belongs to another session here"
+            raise SessionNotContinued(record.id, reason)
         return await client.openings.new(place, "reset")
 
     return begin

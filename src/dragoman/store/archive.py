@@ -5,13 +5,15 @@ What comes in is checked line by line before anything is stored.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
 
 import msgspec
 
 from dragoman.errors import ConfigError, DragomanError, NameTaken, UnknownSession
-from dragoman.session.events import Event, FileWritten
+from dragoman.session.events import Event, FileWritten, PromptUnqueued
+from dragoman.session.reduce import fold
+from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.lines import VERSION, Header, event_line, header_line, is_header, read_header
 from dragoman.store.records import (
@@ -19,6 +21,7 @@ from dragoman.store.records import (
     Imported,
     Owner,
     SessionChange,
+    SessionFilter,
     SessionRecord,
     decode_event,
     encode_event,
@@ -74,8 +77,9 @@ async def import_session(
 ) -> SessionRecord:
     """Store it under a new id, all or nothing; without its name where that is taken.
 
-    The folders that the file names are not opened to its agent: it works in `cwd`, and has no
-    workspace until a person gives it one.
+    A file does not choose what an agent does. Prompts that wait in it are dropped. The folders that
+    it names are not opened: it works in `cwd`, and has no workspace until a person gives it one.
+    A conversation with the agent that another session here has is not this one's.
 
     Its events come in one go, and with them the agent's id for it: what is left of an import that
     was killed has neither, and is removed like any session that was never begun.
@@ -93,7 +97,7 @@ async def import_session(
     await _create(store, record)
     lease = await store.acquire(session_id, owner, seconds=_LEASE_SECONDS, gone=lambda who: False)
     try:
-        await store.append(lease, _batch(archive))
+        await store.append(lease, _batch(archive, await _own_conversation(store, archive.record)))
     except BaseException:
         with suppress(DragomanError):
             await store.delete_session(session_id, lease)
@@ -119,15 +123,29 @@ async def _create(store: Store, record: SessionRecord) -> None:
         await store.create_session(msgspec.structs.replace(record, name=None))
 
 
-def _batch(archive: Archive) -> Batch:
+async def _own_conversation(store: Store, record: SessionRecord) -> str | None:
+    """What the agent calls it, unless that is another session that is stored here."""
+    if (theirs := record.agent_session_id) is None:
+        return None
+    wanted = SessionFilter(agent=record.agent, agent_session_id=theirs, limit=1)
+    return None if await store.sessions(wanted) else theirs
+
+
+def _batch(archive: Archive, agent_session_id: str | None) -> Batch:
     texts, record = Texts(), archive.record
     events = [decode_event(body) for body in archive.events]
     said = [each for event in events for each in texts.feed(event)]
-    change = SessionChange(
-        agent_session_id=record.agent_session_id, status=status_at_rest(record.status, events)
-    )
+    status = status_at_rest(record.status, events)
+    change = SessionChange(agent_session_id=agent_session_id, status=status)
     told = [_as_told(*each) for each in zip(archive.events, events, strict=True)]
+    told += map(encode_event, _drops(events))
     return Batch(first_seq=1, events=told, change=change, said=[*said, *texts.rest()])
+
+
+def _drops(events: list[Event]) -> Iterator[Event]:
+    """A prompt that a file has waiting would run before the first one of whoever imports it."""
+    for seq, queued in enumerate(fold(SessionState(), events).queue, len(events) + 1):
+        yield PromptUnqueued(queued.id, dropped=True, seq=seq, at=events[-1].at)
 
 
 def _as_told(body: bytes, event: Event) -> bytes:
