@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 from page.browsing import browsed, new_session, person, prompt
@@ -73,6 +74,30 @@ async def test_an_agent_that_wants_a_sign_in_shows_the_ways(tmp_path: Path) -> N
         await expect(page.locator(".head .facts")).to_contain_text(tmp_path.name)
         await prompt(page, "Hello")
         await expect(page.locator(".said.agent")).to_contain_text("Welcome.")
+
+
+async def test_what_an_agent_asks_while_signing_in_is_answered_there(tmp_path: Path) -> None:
+    program = Path(__file__).parent.parent / "cli" / "programs" / "device_login.py"
+    agent = {"command": sys.executable, "args": [str(program)]}
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"agent_servers": {"device": agent}}))
+    async with (
+        served(tmp_path, "--settings", str(settings)) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await page.evaluate("location.hash = '#/agents'")
+        card = page.locator(".agents .card", has_text="device").first
+        await card.get_by_role("button", name="Sign in").click()
+        await card.get_by_role("button", name="Sign in: Device code").click()
+        question = page.get_by_label("Question from the agent")
+        await expect(question).to_contain_text("Enter the code ABCD-1234")
+        await expect(question.get_by_role("link")).to_have_attribute(
+            "href", "https://example.com/device"
+        )
+        await question.get_by_role("button", name="Done there").click()
+        await expect(page.locator(".toast")).to_have_text("Signed in.")
+        await expect(question).to_have_count(0)
 
 
 async def test_one_signs_out_on_the_agents_screen(tmp_path: Path) -> None:

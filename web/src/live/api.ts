@@ -179,6 +179,8 @@ export interface DoctorReport {
 /** A way to sign in; one of kind `terminal` is a command that a person runs. */
 export interface SignInWay { id: string; name: string; kind: string; description: string | null; command?: string[] | null; env?: string[] }
 export interface SignIns { methods: SignInWay[]; signedIn: boolean; canLogout?: boolean }
+/** What an agent asks outside any session: while it signs in, or opens one. */
+export interface AgentQuestion { id: string; message: string; mode: string; schema: Json | null; url: string | null }
 export interface AgentSession { id: string; cwd: string; title: string | null; updatedAt: string | null; knownAs: string | null }
 
 export const agents = {
@@ -189,6 +191,9 @@ export const agents = {
     call<Summary>('POST', `${agentAt(name)}/sessions`, { sessionId, cwd }),
   signIn: (name: string, methodId?: string) => call<SignIns>('POST', `${agentAt(name)}/auth`, methodId ? { methodId } : {}),
   signOut: (name: string) => call<unknown>('DELETE', `${agentAt(name)}/auth`),
+  questions: (name: string) => call<{ questions: AgentQuestion[] }>('GET', `${agentAt(name)}/questions`),
+  answer: (name: string, id: string, action: string, content?: Json) =>
+    call<unknown>('POST', `${agentAt(name)}/questions/${encodeURIComponent(id)}`, { action, ...(content && { content }) }),
   doctor: (name: string) => call<DoctorReport>('POST', `${agentAt(name)}/doctor`),
 }
 

@@ -15,16 +15,30 @@ import { attemptAnswer } from './shell'
 interface Props { session: LiveSession; pending: PendingElicitation; place: number }
 
 export function ElicitationForm({ session, pending, place }: Props) {
-  const fields = useMemo(() => fieldsOf(pending.schema), [pending.schema])
-  const [values, setValues] = useState<Values>(session.filled.get(pending.id) ?? {})
-  const [sent, setSent] = useState(false)
-  const closed = sent || session.past
   const ready = useReady(session, pending.id, place)
+  const send = (action: string, content?: Json) => sessions.elicit(session.id, pending.id, action, content)
+  return <QuestionForm pending={pending} filled={session.filled} past={session.past} ready={ready} send={send} />
+}
+
+interface QuestionProps {
+  pending: Pick<PendingElicitation, 'id' | 'message' | 'mode' | 'schema' | 'url'>
+  /** What was typed into each question, kept while the page is open. */
+  filled: Map<string, Values>
+  past: boolean
+  ready: boolean
+  send: (action: string, content?: Json) => Promise<unknown>
+}
+
+export function QuestionForm({ pending, filled, past, ready, send }: QuestionProps) {
+  const fields = useMemo(() => fieldsOf(pending.schema), [pending.schema])
+  const [values, setValues] = useState<Values>(filled.get(pending.id) ?? {})
+  const [sent, setSent] = useState(false)
+  const closed = sent || past
   const [problems, setProblems] = useState<ReadonlyMap<string, string>>(new Map())
   const form = useRef<HTMLFormElement>(null)
   const fill = (name: string, value: Values[string]) => {
     const next = { ...values, [name]: value }
-    session.filled.set(pending.id, next)
+    filled.set(pending.id, next)
     setValues(next)
     setProblems(new Map([...problems].filter(([wrong]) => wrong !== name)))
   }
@@ -42,7 +56,7 @@ export function ElicitationForm({ session, pending, place }: Props) {
       reject(wrong)
       return null
     }
-    if ((await attemptAnswer(sessions.elicit(session.id, pending.id, action, content).catch(refused))) === null) setSent(false)
+    if ((await attemptAnswer(send(action, content).catch(refused))) === null) setSent(false)
   }
   const submit = (event: FormEvent) => {
     event.preventDefault()

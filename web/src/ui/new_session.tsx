@@ -6,6 +6,7 @@ import { ago } from '../core/format'
 import { reveal } from '../core/visible'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
+import { AgentQuestions } from './agent_questions'
 import { useAsked } from './asked'
 import { Modal } from './dialog'
 import { Spinner } from './icons'
@@ -82,6 +83,7 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
         <YoloNotice />
         <div className="options"><button type="submit" className="primary" disabled={busy || store.agents.length === 0}>{busy && <Spinner />} {busy ? 'Starting the agent…' : 'Start'}</button></div>
       </form>
+      {busy && <AgentQuestions agent={agent} />}
     </Modal>
   )
 }

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'react'
 import { shellWords } from '../core/visible'
 import { agents as api, type SignIns, type SignInWay } from '../live/api'
 import { store } from '../live/store'
+import { AgentQuestions } from './agent_questions'
 import { copy } from './copy'
 import { Modal } from './dialog'
 import { Icon, Spinner } from './icons'
@@ -49,6 +50,7 @@ export function SignInWays({ agent, done }: { agent: string; done?: () => void }
           {ways.methods.map((way) => <Way key={way.id} way={way} busy={busy} signIn={() => void signIn(way)} />)}
         </ul>
       )}
+      {busy !== '' && <AgentQuestions agent={agent} />}
       <OwnWay agent={agent} />
       {ways.canLogout === true && <button type="button" disabled={busy !== ''} onClick={() => void signOut()}>{busy === 'logout' && <Spinner />} Sign out</button>}
     </div>
