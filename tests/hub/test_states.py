@@ -16,7 +16,7 @@ from dragoman.hub.states import snapshot_of, state_to_go_on, stored_state
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.reduce import reduce
-from dragoman.session.state import SessionState
+from dragoman.session.state import SessionState, ToolCall
 from dragoman.store.base import Store
 from dragoman.store.records import Batch, Lease, Snapshot, StoredEvent, encode_event
 from dragoman.testing import ScriptedAgent
@@ -105,3 +105,31 @@ async def test_what_is_not_durable_is_in_no_state_that_is_shown(tmp_path: Path) 
                 state = await hub.state(live.id)
                 assert state.last_seq <= live.record.last_seq
                 assert len(await store.events(live.id)) >= state.last_seq
+
+
+async def test_integers_beyond_64_bits_do_not_keep_a_session_from_going_on(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store:
+        lease = await begin(store)
+        given = [10**30, -(10**30), 10**300]
+        call = e.ToolCallUpdated("call", title="x", raw_input=given, seq=1)
+        await store.append(lease, Batch(first_seq=1, events=[encode_event(call)]))
+        await talk(store, lease, 1, MANY)
+        state = await state_to_go_on(store, lease)
+        assert await store.snapshot("s") is not None
+        assert await stored_state(store, "s") == state
+        assert [entry.raw_input for entry in state.entries if isinstance(entry, ToolCall)] == [
+            given
+        ]
+
+
+async def test_a_state_that_cannot_be_written_opens_and_runs_without_a_snapshot(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    launcher = TestLauncher({"it": ScriptedAgent()})
+    async with stored(tmp_path) as store, Hub(store, launcher) as hub:
+        live = await hub.create("it", str(tmp_path))
+        live.state.title = "\ud800"  # no text that any encoding has
+        await live.save_snapshot()
+        live.state.title = None
+        assert "goes on without a snapshot" in caplog.text
+        assert await store.snapshot(live.id) is None

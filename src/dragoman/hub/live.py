@@ -30,7 +30,7 @@ from dragoman.host.elicitation import ElicitationAnswer
 from dragoman.hub import commands as c
 from dragoman.hub.agents import Running
 from dragoman.hub.recording import Recording
-from dragoman.hub.states import WORTH_A_SNAPSHOT, snapshot_of
+from dragoman.hub.states import WORTH_A_SNAPSHOT, written_snapshot
 from dragoman.hub.summary import status_of, title_of
 from dragoman.hub.written import read_written
 from dragoman.session import events as e
@@ -123,8 +123,10 @@ class Live:
 
     async def save_snapshot(self) -> None:
         """So that the session opens without folding all of it again."""
-        snapshot = snapshot_of(self.state)
-        self._snapshot_at = snapshot.seq * 5 // 4 + 1
+        self._snapshot_at = self.state.last_seq * 5 // 4 + 1
+        snapshot = written_snapshot(self.id, self.state)
+        if snapshot is None:
+            return
         await self.recording.settled()
         if self.record.last_seq >= snapshot.seq:
             await self._store.save_snapshot(self.recording.lease, snapshot)

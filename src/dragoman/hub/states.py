@@ -28,7 +28,8 @@ _ENTRIES = 200
 _FOLD = f"{__version__}, bounded"
 """Which fold made a snapshot: another one may come to something else."""
 
-_encoder = msgspec.msgpack.Encoder()
+# JSON, as the events are: MessagePack has no integers beyond 64 bits, and agents send some.
+_encoder = msgspec.json.Encoder()
 
 
 class _Saved(msgspec.Struct, array_like=True):
@@ -41,17 +42,17 @@ class _Saved(msgspec.Struct, array_like=True):
 
 
 @cache
-def _decoder() -> msgspec.msgpack.Decoder[SessionState]:
+def _decoder() -> msgspec.json.Decoder[SessionState]:
     """Made when it is first needed: it takes some milliseconds, which a start does not have."""
-    return msgspec.msgpack.Decoder(SessionState)
+    return msgspec.json.Decoder(SessionState)
 
 
 @cache
-def _entries_decoder() -> msgspec.msgpack.Decoder[list[AnyEntry]]:
-    return msgspec.msgpack.Decoder(list[AnyEntry])
+def _entries_decoder() -> msgspec.json.Decoder[list[AnyEntry]]:
+    return msgspec.json.Decoder(list[AnyEntry])
 
 
-_saved = msgspec.msgpack.Decoder(_Saved)
+_saved = msgspec.json.Decoder(_Saved)
 
 
 def snapshot_of(state: SessionState) -> Snapshot:
@@ -76,8 +77,20 @@ async def state_to_go_on(store: Store, lease: Lease) -> SessionState:
     known = state.last_seq
     await _folded(store, lease.session_id, state)
     if state.last_seq - known >= max(WORTH_A_SNAPSHOT, known // 4):
-        await store.save_snapshot(lease, snapshot_of(state))
+        snapshot = written_snapshot(lease.session_id, state)
+        if snapshot is not None:
+            await store.save_snapshot(lease, snapshot)
     return state
+
+
+def written_snapshot(session_id: str, state: SessionState) -> Snapshot | None:
+    """None for a state that cannot be written: it is folded from its events each time, which is no
+    reason to fail."""
+    try:
+        return snapshot_of(state)
+    except Exception:
+        logger.exception("session %s goes on without a snapshot", session_id)
+        return None
 
 
 async def _folded(store: Store, session_id: str, state: SessionState) -> SessionState:
@@ -104,7 +117,7 @@ async def _from_snapshot(store: Store, session_id: str) -> SessionState:
         saved = _saved.decode(snapshot.body)
         if saved.version == _FOLD:
             return await _decoded(saved)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         logger.info("the snapshot of session %s is not readable and was passed over", session_id)
     return SessionState()  # the events have it all
 
