@@ -13,6 +13,7 @@ from .tree import children, kill_tree, send, state
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Callable
 else:
     import _signal as signal
 
@@ -28,6 +29,11 @@ def is_helper(pid: int, session: int) -> bool:
         return session > 1 and os.getsid(pid) == session
     except OSError:
         return False
+
+
+def spared(session: int) -> Callable[[int], bool]:
+    """What to leave alone below a helper: another one may be forked, or come there, at any time."""
+    return lambda pid: is_helper(pid, session)
 
 
 def helpers(session: int) -> list[int]:
@@ -49,10 +55,12 @@ def is_staffed(session: int) -> bool:
 def end_strays(session: int) -> bool:
     """Kill the programs whose keeper is gone, and which came to a helper above it; whether there
     were any."""
-    known = helpers(session)
-    with_strays = [pid for pid in superiors(known) if not set(known).issuperset(children(pid))]
+    spare = spared(session)
+    above = superiors(helpers(session))
+    # A keeper has the zygote's name at first, but no more when it has a child: asked again.
+    with_strays = superiors([pid for pid in above if not all(map(spare, children(pid)))])
     for superior in with_strays:
-        kill_tree(superior, spare=known)
+        kill_tree(superior, spare)
     return bool(with_strays)
 
 
@@ -63,10 +71,9 @@ def superiors(known: list[int]) -> list[int]:
 
 def relieve(session: int) -> None:
     """For each helper that is held: kill everything below it, then let it go on."""
-    known = helpers(session)
-    for helper in known:
+    for helper in helpers(session):
         if is_held(helper):
-            kill_tree(helper, spare=known)
+            kill_tree(helper, spared(session))
             resume(helper, session)
 
 
@@ -79,9 +86,8 @@ def end(keeper: int, session: int) -> None:
 
 def end_all(session: int) -> None:
     """Kill everything below all helpers, and leave the helpers to end by themselves."""
-    known = helpers(session)
-    for helper in known:
-        kill_tree(helper, spare=known)
+    for helper in helpers(session):
+        kill_tree(helper, spared(session))
 
 
 def end_session(program: int, born: bytes) -> None:

@@ -20,7 +20,16 @@ else:
 _FREEZE_ROUNDS = 100
 _LONGEST_PAUSE = 0.1
 
+if TYPE_CHECKING:
+    Spare = Callable[[int], bool]
+"""Whether to leave a process alone with all below it; asked again when it is about to be signalled,
+since a list of processes is out of date as soon as it is made."""
+
 _KERNEL_LISTS_CHILDREN = os.path.exists("/proc/thread-self/children")
+
+
+def nobody(_pid: int) -> bool:
+    return False
 
 
 def children(pid: int) -> list[int]:
@@ -28,8 +37,8 @@ def children(pid: int) -> list[int]:
     return _lookup()(pid)
 
 
-def descendants(root: int, spare: Collection[int] = ()) -> list[int]:
-    """Every process below `root`, parents first; `spare` names subtrees to leave out."""
+def descendants(root: int, spare: Spare = nobody) -> list[int]:
+    """Every process below `root`, parents first, without what is spared."""
     return walk(root, _lookup(), spare)
 
 
@@ -38,12 +47,12 @@ def living(root: int) -> list[int]:
     return [pid for pid in descendants(root) if state(pid).state not in (b"Z", b"X", b"")]
 
 
-def walk(root: int, below: Callable[[int], list[int]], spare: Collection[int] = ()) -> list[int]:
+def walk(root: int, below: Callable[[int], list[int]], spare: Spare = nobody) -> list[int]:
     """Everything under `root` by a function that gives the children of one."""
     found = [root]
-    seen = {root, *spare}
+    seen = {root}
     for parent in found:
-        fresh = [pid for pid in below(parent) if pid not in seen]
+        fresh = [pid for pid in below(parent) if pid not in seen and not spare(pid)]
         seen.update(fresh)
         found += fresh
     return found[1:]
@@ -54,12 +63,12 @@ def by_parents(parents: Mapping[int, int]) -> Callable[[int], list[int]]:
     return lambda pid: [child for child, parent in parents.items() if parent == pid]
 
 
-def signal_tree(root: int, number: int, spare: Collection[int] = ()) -> None:
+def signal_tree(root: int, number: int, spare: Spare = nobody) -> None:
     """Send a signal once to every process below `root`."""
     found = descendants(root, spare)
     family = {root, *found}
     for pid in found:
-        _send(pid, number, family)
+        _send(pid, number, family, spare)
 
 
 class OwnChildren:
@@ -80,7 +89,7 @@ class OwnChildren:
         os.lseek(self._list, 0, os.SEEK_SET)
         return [int(child) for child in _contents(self._list).split()]
 
-    def kill(self, spare: Callable[[int], bool] = lambda _: False) -> None:
+    def kill(self, spare: Spare = nobody) -> None:
         """Kill them, once. What was below them comes to a subreaper as children of its own."""
         for pid in self.pids():
             if not spare(pid):
@@ -98,7 +107,7 @@ def end_tree(own: OwnChildren, nothing_left: Callable[[], bool]) -> None:
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 
-def kill_tree(root: int, spare: Collection[int] = ()) -> None:
+def kill_tree(root: int, spare: Spare = nobody) -> None:
     """Kill everything below `root`, once."""
     _freeze(root, spare)
     signal_tree(root, signal.SIGKILL, spare)
@@ -111,7 +120,7 @@ def _kill_child(pid: int) -> None:
         return  # it came and went, or a set-user-id program
 
 
-def _freeze(root: int, spare: Collection[int]) -> None:
+def _freeze(root: int, spare: Spare) -> None:
     """Stop every process below `root`, so that none can fork away from the kill that follows."""
     stopped: set[int] = set()
     for _ in range(_FREEZE_ROUNDS):
@@ -120,7 +129,7 @@ def _freeze(root: int, spare: Collection[int]) -> None:
         if not fresh:
             return
         for pid in fresh:
-            _send(pid, signal.SIGSTOP, {root, *found})
+            _send(pid, signal.SIGSTOP, {root, *found}, spare)
         stopped.update(fresh)
 
 
@@ -149,8 +158,8 @@ def _deliver(is_ours: Callable[[], bool], deliver: Callable[[], None]) -> None:
         return
 
 
-def _send(pid: int, number: int, family: Collection[int]) -> None:
-    send(pid, number, lambda: state(pid).parent in family)
+def _send(pid: int, number: int, family: Collection[int], spare: Spare) -> None:
+    send(pid, number, lambda: state(pid).parent in family and not spare(pid))
 
 
 class State:

@@ -126,12 +126,11 @@ class Superior:
 
     def _kill_strays(self) -> bool:
         """Kill what came to us from a keeper that could not do its work; whether there was any."""
-        below = self._own.pids()
-        spared = [pid for pid in below if relief.is_helper(pid, self._session)]
-        if len(spared) == len(below):
+        spare = relief.spared(self._session)
+        if all(map(spare, self._own.pids())):
             return False
-        kill_tree(os.getpid(), spare=spared)
-        self._own.kill(spare=lambda pid: relief.is_helper(pid, self._session))
+        kill_tree(os.getpid(), spare)
+        self._own.kill(spare)
         return True
 
 
