@@ -326,6 +326,11 @@ async def test_the_end_of_what_a_tool_call_brought_back_stands_below_it() -> Non
         ("raw", [ContentItem(Text("told"))], "told"),
         (None, [ContentItem(Text("```sh\nls\na b\n```\n"))], "ls\na b"),
         (None, [ContentItem(Text("```\none\n```\nand\n```\ntwo\n```"))], None),
+        (None, [ContentItem(Text("~~~~\n```\na~~~~"))], "```\na"),
+        (None, [ContentItem(Text("```a`b\nx\n```"))], None),
+        (None, [ContentItem(Text("```\n```"))], ""),
+        # Looked at twice, and not once for each mark in it.
+        (None, [ContentItem(Text("`" * 40_000 + "\n" + ("`" * 39_999 + "x") * 10))], None),
         (None, [Diff("x", "new")], ""),
     ],
 )

@@ -212,12 +212,28 @@ def test_a_change_needs_no_patch() -> None:
 
 
 def test_nothing_of_a_patch_is_lost() -> None:
-    first, second = change_of(
+    first, second, rest = change_of(
         v2.DiffModify(path="/w/b"), v2.DiffCopy(old_path="/w/b", path="/w/c"), patch=PATCH
     )
     assert (first.patch, second.patch) == (PATCH, None)
-    (odd,) = change_of(v2.DiffModify(path="/w/b"), patch="@@ words", how="_ours")
+    assert rest == UnknownItem("patch", PATCH)
+    odd, rest = change_of(v2.DiffModify(path="/w/b"), patch="@@ words", how="_ours")
     assert odd.patch == "@@ words"
+    assert rest == UnknownItem("patch", "@@ words")
+
+
+def test_a_part_of_a_patch_about_a_file_that_is_not_named_is_shown_and_never_understood() -> None:
+    hook = "diff --git a/.git/hooks/x b/.git/hooks/x\nnew file mode 100755\nGIT binary patch\n"
+    mine, rest = change_of(
+        v2.DiffModify(path="/w/a"),
+        patch=f"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n{hook}",
+    )
+    assert mine.patch.endswith(hook)
+    assert rest == UnknownItem("patch", hook)
+    (alone,) = change_of(
+        v2.DiffModify(path="/w/src/a"), patch="--- a/src/a\n+++ b/src/a\n@@ -1 +1 @@\n"
+    )
+    assert alone.patch is not None
 
 
 def test_a_change_nobody_knows_is_kept_as_it_came() -> None:

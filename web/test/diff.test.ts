@@ -36,3 +36,12 @@ test('the same content is no change; what is only named is not known to be one',
   expect(diffRows({ type: 'diff', path: 'a', old_text: null, new_text: '' }).unchanged).toBe(false)
   expect(diffRows({ type: 'diff', path: 'a', old_text: '', new_text: '', operation: 'modify' }).unchanged).toBe(false)
 })
+
+test('a patch is seen whole: a second file in it, a mode, a part that is not text', () => {
+  const mine = 'diff --git a/a b/a\nold mode 100644\nnew mode 100755\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n'
+  const hook = 'diff --git a/.git/hooks/x b/.git/hooks/x\nGIT binary patch\nliteral 20\nzcmXX\n--- a/y\n'
+  const file = diffRows({ type: 'diff', path: 'a', new_text: '', operation: 'modify', patch: mine + hook })
+  const shown = file.rows.map((row) => row.text)
+  for (const line of ['new mode 100755', ...hook.trim().split('\n')]) expect(shown).toContain(line)
+  expect([file.added, file.removed]).toEqual([1, 1])
+})

@@ -56,7 +56,9 @@ def _told_change(diff: Diff, operation: str) -> str:
     what = ", ".join(word for word in (operation, diff.file_type) if word)
     # What is no patch is shown as it came: it is all there is to judge.
     rest = diff.patch or f" ({what})\n"
-    return f"--- {old}\n+++ {new}\n" + (f"@@{hunks}" if mark else rest)
+    # Nor may the name of a second file be left out.
+    is_one = mark and f"\n{diff.patch}".count("\ndiff --git ") <= 1
+    return f"--- {old}\n+++ {new}\n" + (f"@@{hunks}" if is_one else rest)
 
 
 def diff_lines(diff: Diff, *, whole: bool = False) -> list[str]:
@@ -72,7 +74,7 @@ def change_key(diff: Diff, lines: list[str]) -> tuple[str, ...]:
     return (os.path.basename(diff.path), *lines[2:])
 
 
-_fenced = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\1\s*\Z", re.DOTALL)
+_fence = re.compile(r"`{3,}|~{3,}")
 
 
 def tool_output(call: ToolCall) -> str:
@@ -81,9 +83,16 @@ def tool_output(call: ToolCall) -> str:
     text = "\n".join(filter(None, (item.text for item in call.content)))
     if not text and isinstance(call.raw_output, str):
         text = call.raw_output
-    if (fenced := _fenced.match(text)) is not None and fenced[1] not in fenced[2]:
-        text = fenced[2]
-    return text
+    return _unfenced(text)
+
+
+def _unfenced(text: str) -> str:
+    first, _, rest = text.strip().partition("\n")
+    fence = _fence.match(first)
+    if fence is None or "`" in first[fence.end() :] or not rest.endswith(fence[0]):
+        return text
+    inside = rest.removesuffix(fence[0])
+    return text if fence[0] in inside else inside.removesuffix("\n")
 
 
 def last_lines(text: str, limit: int | None) -> tuple[int, list[str]]:

@@ -78,21 +78,35 @@ function patched(file: FileDiff, diff: Diff, operation: string): FileDiff {
   return file
 }
 
+// What only repeats the name of the file, before its first hunk.
+const NAMES = /^(?:diff --git |index |--- |\+\+\+ |similarity |rename |copy |$)/
+
+/** The hunks, each with the lines after it that are none of its own: nothing of a patch goes unseen. */
 function hunksOf(patch: string): Hunk[] {
   const hunks: Hunk[] = []
+  const before: string[] = []
+  let inside = false
+  let files = 0
   for (const line of patch.split('\n')) {
     const head = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/.exec(line)
-    if (head) hunks.push({ oldStart: Number(head[1]), newStart: Number(head[2]), lines: [] })
+    if (line.startsWith('diff --git ')) files++
+    if (head) hunks.push({ oldStart: Number(head[1]), newStart: Number(head[2]), lines: [], others: [] })
+    inside = head !== null || (inside && /^[-+ \\]/.test(line))
+    if (head) continue
+    if (!inside) (hunks.at(-1)?.others ?? before).push(line)
     else if (/^[-+ ]/.test(line)) hunks.at(-1)?.lines.push(line)
   }
+  const unseen = files > 1 ? before : before.filter((line) => !NAMES.test(line))
+  if (unseen.length && hunks[0]) hunks.unshift({ oldStart: 0, newStart: 0, lines: [], others: unseen })
   return hunks
 }
 
-interface Hunk { oldStart: number; newStart: number; lines: string[] }
+interface Hunk { oldStart: number; newStart: number; lines: string[]; others?: string[] }
 
 function addHunk(file: FileDiff, hunk: Hunk): void {
   let [old, now] = [hunk.oldStart, hunk.newStart]
-  if (file.rows.length || old > 1) {
+  const others = (hunk.others ?? []).filter((line) => line !== '')
+  if (hunk.lines.length && (file.rows.length || old > 1)) {
     file.rows.push({ sign: '@', text: `line ${now}`, old: null, new: null })
   }
   for (const line of hunk.lines) {
@@ -101,6 +115,7 @@ function addHunk(file: FileDiff, hunk: Hunk): void {
     else if (sign === '-') { file.rows.push({ sign, text, old: old++, new: null }); file.removed++ }
     else if (sign === ' ') file.rows.push({ sign, text, old: old++, new: now++ })
   }
+  for (const text of others) file.rows.push({ sign: ' ', text, old: null, new: null })
 }
 
 function replaced(file: FileDiff, before: string, after: string): FileDiff {

@@ -22,7 +22,8 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 
 
 def diffs(wire: v2.Diff) -> list[ToolContent]:
-    """An item for each change; a patch that belongs to none of them goes to the first.
+    """An item for each change. A patch that belongs to none of them is shown with the first, and
+    is an item more, so that no rule allows what nobody announced.
 
     There is always one: a diff that does not say what is changed is something nobody understands.
     """
@@ -60,6 +61,8 @@ def _diff(
 def _keep_rest(items: list[ToolContent], sections: list[str]) -> None:
     rest = "".join(sections)
     first = next((item for item in items if isinstance(item, Diff)), None)
+    if rest:
+        items.append(UnknownItem("patch", rest))
     if rest and first is not None:
         first.patch = (first.patch or "") + rest
 
@@ -75,7 +78,11 @@ def _sections(patch: v2.DiffPatch | None) -> list[str]:
 def _is_about(section: str, path: str) -> bool:
     head, _, _ = section.partition("\n@@")
     names = [_unquoted(name) for name in _name.findall(head)]
-    return path in names or head.partition("\n")[0].endswith(f" {path}")
+    if path in names or head.partition("\n")[0].endswith(f" {path}"):
+        return True
+    # Git names files from the top of the repository, with a letter before each.
+    short = [name[2:] for name in names if name.startswith(("a/", "b/"))]
+    return any(name and path.endswith(f"/{name}") for name in short)
 
 
 def _unquoted(name: str) -> str:
