@@ -136,7 +136,8 @@ async def test_whoever_loses_by_a_kill_is_named_first(tmp_path: Path) -> None:
     async with (
         served(tmp_path, *scripted(tmp_path, "crowded")) as site,
         browsed() as browser,
-        person(browser, site, refused=409) as page,
+        # Whoever asked to stop is told, at the latest after half a minute, that it does not.
+        person(browser, site, refused=(409, 504)) as page,
     ):
         for _ in range(2):
             await new_session(page)

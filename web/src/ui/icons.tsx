@@ -63,3 +63,13 @@ export function Spinner() {
     </svg>
   )
 }
+
+/** What has not begun, or was begun and is not finished. */
+export function Ring({ begun = false }: { begun?: boolean }) {
+  return (
+    <svg className="icon ring" viewBox="0 0 16 16" aria-hidden="true" focusable="false">
+      <path d="M8 4a4 4 0 1 1 0 8 4 4 0 0 1 0-8z" />
+      {begun && <path className="filled" d="M8 4a4 4 0 0 0 0 8z" />}
+    </svg>
+  )
+}

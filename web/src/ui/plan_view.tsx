@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 import { stepUnderWay, type PlanEntry, type UnderWay } from '../core/state'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
-import { Icon, Spinner } from './icons'
+import { Icon, Ring, Spinner } from './icons'
 import { Markdown } from './markdown'
 import { Plain } from './plain'
 
@@ -45,7 +45,7 @@ function Words({ text }: { text: string }) {
 type Mark = UnderWay | 'done' | 'to do'
 
 const DRAWN: Record<Mark, ReactNode> = {
-  done: <Icon name="check" />, now: <Spinner />, unfinished: <Icon name="half" />, failed: <Icon name="cross" />, 'to do': <span className="dot" />,
+  done: <Icon name="check" />, now: <Spinner />, unfinished: <Ring begun />, failed: <Icon name="cross" />, 'to do': <Ring />,
 }
 const WORDS: Partial<Record<Mark, string>> = { unfinished: 'not finished', failed: 'not finished: the turn failed' }
 

@@ -3,7 +3,7 @@
 import { isOver, type Ending } from '../core/state'
 import type { Status, Summary } from '../live/api'
 import { store } from '../live/store'
-import { Icon, Spinner, type IconName } from './icons'
+import { Icon, Ring, Spinner, type IconName } from './icons'
 
 type Mark = Exclude<Status, 'idle'> | Exclude<Ending, 'interrupted'> | 'new'
 
@@ -22,7 +22,7 @@ export function StatusMark({ session, quiet = false }: { session: Summary; quiet
   const mark = markOf(session)
   return (
     <span className={`status ${CLASSES[mark] ?? mark}`} title={WORDS[mark]} data-mark={mark}>
-      {mark === 'running' ? <Spinner /> : mark === 'new' ? <span className="dot" /> : <Icon name={ICONS[mark]} />}
+      {mark === 'running' ? <Spinner /> : mark === 'new' ? <Ring /> : <Icon name={ICONS[mark]} />}
       <span className={quiet ? 'hidden' : ''}>{WORDS[mark]}</span>
     </span>
   )

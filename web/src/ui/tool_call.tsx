@@ -11,7 +11,7 @@ import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
 import { DiffCounts } from './diff_view'
 import { useFold } from './folds'
-import { Icon, Spinner, type IconName } from './icons'
+import { Icon, Ring, Spinner, type IconName } from './icons'
 import { Plain } from './plain'
 import { StopOne } from './stop_button'
 import { ToolContentView } from './tool_content'
@@ -67,7 +67,7 @@ export function ToolStatus({ status }: { status: string }) {
     waiting: [<Icon key="i" name="alert" />, 'waits for you'],
     completed: [<Icon key="i" name="check" />, 'done'],
     failed: [<Icon key="i" name="cross" />, 'failed'],
-    unfinished: [<Icon key="i" name="half" />, 'not finished'],
+    unfinished: [<Ring key="i" begun />, 'not finished'],
     cancelled: [<Icon key="i" name="stop" />, 'cancelled'],
   }
   const [icon, word] = drawing[status] ?? [<Icon key="i" name="info" />, status]
