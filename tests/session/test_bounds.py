@@ -382,3 +382,19 @@ def _items(items: list[Any]) -> int:
 
 def test_the_limits_are_those_that_the_documentation_states() -> None:
     assert (LIMITS.thread, LIMITS.entry, LIMITS.entries) == (16 << 20, 4 << 20, 10_000)
+
+
+def test_an_integer_that_is_no_number_to_the_page_weighs_its_digits() -> None:
+    assert weigh([10**300, 1]) == weigh([1, 1])
+    long = 10**4299
+    assert weigh(long) > 4299
+    assert fitted([1, long, 2], 1_000) == ([1, 2], weigh([1, 2]))
+
+
+def test_a_tool_call_full_of_long_integers_is_cut() -> None:
+    call = e.ToolCallUpdated("c", title="x", raw_input=[10**4299] * 10, seq=1)
+    state = fold(SessionState(), [call], SMALL)
+    entry = state.entries[0]
+    assert isinstance(entry, ToolCall)
+    assert entry.cut
+    assert entry.raw_input == []

@@ -12,6 +12,7 @@ from support.json_values import nested
 
 from dragoman.wire.messages import (
     MAX_DEPTH,
+    MAX_DIGITS,
     MAX_ID_BYTES,
     MAX_VALUES,
     Malformed,
@@ -19,6 +20,7 @@ from dragoman.wire.messages import (
     Notification,
     Request,
     decode,
+    is_modest,
     is_whole,
 )
 
@@ -89,6 +91,24 @@ def test_a_reply_with_a_longer_id_is_one_that_nobody_waits_for() -> None:
     message = failure(b'{"id":%b,"result":1}' % TOO_LONG)
     assert (message.id, message.code) == (TOO_LONG, -32603)
     assert malformed(b'{"id":%b,"msg":"a line of a log"}' % TOO_LONG).id is None
+
+
+# ── long numbers ──────────────────────────────────────────────────────────────────────────────
+
+_FILLED = b'{"jsonrpc":"2.0","id":5,"method":"x","params":["%b",%%b]}' % (b"x" * 4096)
+
+
+def test_a_message_may_hold_every_number_that_a_double_can_hold_and_strings_of_digits() -> None:
+    assert request(_FILLED % (b"-" + b"9" * MAX_DIGITS)).id == b"5"
+    assert request(_FILLED % (rb'"a\"%b"' % (b"9" * 100_000))).id == b"5"
+
+
+@pytest.mark.parametrize("before", [b"", b'"\\\\",', b'"\\"","%b",' % (b"1" * 1000)])
+def test_a_request_with_a_longer_number_is_to_be_refused(before: bytes) -> None:
+    frame = _FILLED % (before + b"9" * (MAX_DIGITS + 1))
+    message = malformed(frame)
+    assert not is_modest(frame)
+    assert (message.id, message.reason) == (b"5", "made of numbers with more than 309 digits")
 
 
 # ── many values ───────────────────────────────────────────────────────────────────────────────

@@ -27,6 +27,8 @@ PIECE = 1024
 """Characters of one piece of a message, except for its last."""
 ID = 1024
 """Characters of an id by which entries are told apart."""
+_DOUBLE_BITS = 1024
+"""An integer with more of them weighs its digits: any other is a number to the page too."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +75,8 @@ def weigh(value: Any) -> int:
             rest += known.values()
         elif isinstance(each, list):
             rest += cast("list[Any]", each)
+        elif isinstance(each, int) and each.bit_length() > _DOUBLE_BITS:
+            total += each.bit_length() // 3
     return total
 
 

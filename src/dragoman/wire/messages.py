@@ -11,11 +11,15 @@ from typing import Any
 
 import msgspec
 
-from dragoman.wire.text import depth, has_more_values, is_utf8, outline, repair
+from dragoman.wire.text import depth, has_longer_number, has_more_values, is_utf8, outline, repair
 
 MAX_DEPTH = 128
 # Each may take a hundred bytes once it is decoded: a frame full of them would fill the memory.
 MAX_VALUES = 1 << 20
+# Reading and writing an integer costs the square of its digits; no double has more of them.
+MAX_DIGITS = 309
+_MANY_DIGITS = 4 * 1024
+"""Bytes of a frame in which numbers are worth a look."""
 SMALL = 2 * MAX_DEPTH
 """Bytes that cannot hold too much of anything: each level takes two."""
 # Ids are remembered until their requests are answered, thousands of them.
@@ -108,8 +112,17 @@ def decode(frame: bytes, deepest: int = MAX_DEPTH) -> Message:
 
 
 def is_modest(frame: bytes) -> bool:
-    """Whether a frame is surely neither nested too deeply nor made of too many values."""
-    return len(frame) <= MAX_VALUES and frame.count(b"{") + frame.count(b"[") <= MAX_DEPTH
+    """Whether a frame is surely neither nested too deeply nor made of too many or too long
+    values."""
+    return (
+        len(frame) <= MAX_VALUES
+        and frame.count(b"{") + frame.count(b"[") <= MAX_DEPTH
+        and not _has_long_number(frame)
+    )
+
+
+def _has_long_number(frame: bytes) -> bool:
+    return len(frame) > _MANY_DIGITS and has_longer_number(frame, MAX_DIGITS)
 
 
 def is_whole(frame: bytes) -> bool:
@@ -141,6 +154,8 @@ def _excess(frame: bytes, envelope: _Envelope, deepest: int) -> str:
     items = brackets + frame.count(b",") if len(frame) > MAX_VALUES else 0
     if items > MAX_VALUES and has_more_values(frame, MAX_VALUES):
         return _TOO_MANY
+    if _has_long_number(frame):
+        return _LONG_NUMBER
     return _too_deep(deepest) if brackets > deepest and depth(frame) > deepest else ""
 
 
@@ -207,6 +222,7 @@ def _mended(frame: bytes, deepest: int) -> Message:
 
 
 _TOO_MANY = f"made of more than {MAX_VALUES} values"
+_LONG_NUMBER = f"made of numbers with more than {MAX_DIGITS} digits"
 _LONG_ID = f"marked with an id of more than {MAX_ID_BYTES} bytes"
 
 

@@ -21,6 +21,7 @@ _ESCAPES = (
     rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_SAME_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _SLICE = 1 << 16
 # Refused frames are taken apart in Python, at a microsecond and a hundred bytes a token: what is
 # larger than any honest agent gets wrong must neither stall the others nor fill the memory.
@@ -59,6 +60,20 @@ def has_more_values(frame: bytes, most: int) -> bool:
     """Whether the arrays and objects of valid JSON, and their further items, are more than that."""
     found = accumulate(map(len, _outside_strings(frame, b"[{,")))
     return any(count > most for count in found)
+
+
+def has_longer_number(frame: bytes, digits: int) -> bool:
+    """Whether valid JSON has a number with more digits in a row; a string may have as many."""
+    # So many digits in a row show in a sample of the bytes too, which is cheap to look at.
+    if b"0" * 10 not in frame[:: digits // 10].translate(_SAME_DIGITS):
+        return False
+    long, before = b"0" * (digits + 1), b""
+    for part in _outside_strings(frame, b"0123456789,:[]{}"):
+        before += part.translate(_SAME_DIGITS)
+        if long in before:
+            return True
+        before = before[-digits:]
+    return False
 
 
 def _outside_strings(frame: bytes, wanted: bytes) -> Iterator[bytes]:
