@@ -6,15 +6,20 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+from process.survivors import exists
 from support.clients import until
 from support.hubs import hub_with, seen_until, stored_events
+from support.peers import soon
 
-from dragoman import AgentCommand
+from dragoman import AgentCommand, Timeouts
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
 from dragoman.session import events as e
 from dragoman.testing import ScriptedAgent
+
+IMPATIENT = Timeouts(cancel=2.0)
 
 
 def shared_agent(folder: Path, name: str = "shared") -> AgentCommand:
@@ -93,6 +98,45 @@ async def test_only_the_session_ends_where_the_agent_can_close_it(tmp_path: Path
         assert stuck.state.turns[-1].status == "completed"
         opened = [x for x in await stored_events(hub, stuck.id) if isinstance(x, e.SessionOpened)]
         assert [event.continuity for event in opened] == ["new", "continued"]
+
+
+@pytest.mark.parametrize("name", ["shared", "closes"])
+async def test_a_session_that_is_closed_leaves_no_agent_at_work(tmp_path: Path, name: str) -> None:
+    async with hub_with(tmp_path, shared_agent(tmp_path, name), timeouts=IMPATIENT) as hub:
+        idle = await asked(hub, "yes", tmp_path)
+        stuck = await asked(hub, "stubborn", tmp_path)
+        pids = stuck.running.client.pids
+        await soon(hub.send(stuck.id, c.Close()))
+        assert (await hub.record(stuck.id)).status == "closed"
+        await until(lambda: not any(map(exists, pids)))
+        await hub.send(idle.id, c.Prompt("yes"))
+        await until(lambda: idle.idle and len(idle.state.turns) == 2)
+        assert idle.state.turns[-1].status == "completed"
+
+
+async def test_sessions_that_would_lose_by_it_keep_their_process_and_are_its_last(
+    tmp_path: Path,
+) -> None:
+    async with hub_with(tmp_path, shared_agent(tmp_path), timeouts=IMPATIENT) as hub:
+        stuck = await asked(hub, "stubborn", tmp_path)
+        waiting = await asked(hub, "asks", tmp_path)
+        pids = stuck.running.client.pids
+        await soon(hub.send(stuck.id, c.Close()))
+        assert waiting.state.pending
+        assert all(map(exists, pids))
+        later = await asked(hub, "yes", tmp_path)
+        assert later.running is not waiting.running
+        await soon(hub.send(waiting.id, c.Close()))
+        await until(lambda: not any(map(exists, pids)))
+        assert later.running.client.connection_error is None
+
+
+async def test_an_agent_that_stops_is_left_alone_when_its_session_is_closed(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, shared_agent(tmp_path, "closes"), timeouts=IMPATIENT) as hub:
+        for text in ("closable", "asks", "yes"):
+            live = await asked(hub, text, tmp_path)
+            await soon(hub.send(live.id, c.Close()))
+            assert live.running.client.connection_error is None
 
 
 async def test_a_crash_leaves_idle_sessions_as_they_were(tmp_path: Path) -> None:

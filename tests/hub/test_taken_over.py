@@ -35,7 +35,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 @pytest.fixture(autouse=True)
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lives, "_CANCEL_SECONDS", 0.2)
-    monkeypatch.setattr(session, "_CLOSED_SECONDS", 0.1)
+    monkeypatch.setattr(session, "CLOSED_SECONDS", 0.1)
 
 
 def deaf(folder: Path) -> AgentCommand:

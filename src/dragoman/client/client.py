@@ -21,7 +21,7 @@ from dragoman.client.opening import Listener, Openings
 from dragoman.client.options import HostCapabilities, Timeouts
 from dragoman.client.outside import OutsideQuestions
 from dragoman.client.router import Router
-from dragoman.client.session import Session
+from dragoman.client.session import CLOSED_SECONDS, Session
 from dragoman.errors import (
     CancelIgnored,
     ConnectionClosed,
@@ -437,6 +437,7 @@ class Client:
             # An agent that does not know the session, or after all cannot close, has none to close.
             with suppress(MethodNotFound, ResourceNotFound):
                 await self.dialect.close_session(session.id)
+        await session.has_stopped(CLOSED_SECONDS)  # some answer the close before the prompt
 
     async def archive_session(self, session_id: str) -> None:
         """Raises Unsupported where the agent has no archive."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("dragoman.client")
 
-_CLOSED_SECONDS = 1.0
+CLOSED_SECONDS = 1.0
 """How long the turn may go on after the agent says that it has closed the session."""
 
 NOT_OPENED = "the session could not be opened"
@@ -82,6 +82,8 @@ class Session:
         self.loss_is_told = True
         """Whether an agent that is lost while the session is idle leaves a notice; whoever
         continues the session by itself has nothing to say."""
+        self.left_at_work = False
+        """Whether it was closed while the agent had not answered its last prompt."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.meta: Meta = None
         """The `_meta` of the agent's answer that opened it."""
@@ -485,6 +487,7 @@ class Session:
 
         `error` is what a turn that still runs ends with.
         """
+        self.left_at_work = self._prompting is not None and self._prompting[0].sent
         self.begin_closing()
         self.gate.consent.cancel_all(reason)
         if self._turn is not None:
@@ -525,7 +528,7 @@ class Session:
             with suppress(DragomanError, TimeoutError):
                 async with asyncio.timeout(seconds):
                     await client.dialect.close_session(self.id)
-                stopped = await self.has_stopped(_CLOSED_SECONDS)
+                stopped = await self.has_stopped(CLOSED_SECONDS)
         finally:
             self._holding = False
             if stopped:

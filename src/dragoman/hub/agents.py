@@ -102,9 +102,13 @@ class Agents:
         running.users -= 1
         running.idle_since = time.monotonic()
         if spent and running.users == 0:
-            self._shared = {name: one for name, one in self._shared.items() if one is not running}
+            self.retire(running)
         if running.users == 0 and running not in self._shared.values():
             await self._end(running)
+
+    def retire(self, running: Running) -> None:
+        """No new session shares it; it ends when the last that does leaves it."""
+        self._shared = {name: one for name, one in self._shared.items() if one is not running}
 
     async def stop_idle(self, seconds: float) -> None:
         """End shared agents that nobody has used for so long."""

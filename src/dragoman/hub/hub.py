@@ -388,7 +388,21 @@ class Hub:
             await live.running.client.close_session(live.session.id)
         except DragomanError as error:
             logger.warning("closing session %s: %s", live.id, error)
+        if live.session.left_at_work and live.running.client.connection_error is None:
+            await self._end_agent(live)
         await live.recording.seal()
+
+    async def _end_agent(self, live: Live) -> None:
+        """Of a session that was closed and that it does not stop working for: nobody would see what
+        it does. Others that would lose by it keep their process, and are its last."""
+        if others := [each for each in self.lives.beside(live) if each.loses_by_a_kill]:
+            names = ", ".join(each.id for each in others)
+            sentence = "the agent of session %s does not stop; its process ends when %s leave it"
+            logger.warning(sentence, live.id, names)
+            self._agents.retire(live.running)
+        else:
+            logger.warning("the agent of session %s does not stop, and is ended", live.id)
+            await live.running.client.kill("another session's turn could not be stopped")
 
     async def _close_stored(self, session_id: str) -> c.Reply:
         await self.store.change_session(session_id, SessionChange(status="closed"))
