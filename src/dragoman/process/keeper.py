@@ -35,6 +35,7 @@ _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _CLOCK_MONOTONIC = 1
 _CONTINUE_SECONDS = 3
+_EXEC_LOOK_SECONDS = 0.25
 
 # Whoever wants the end of the tree ends the host.
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -173,6 +174,7 @@ class Keeper:
             _become(order, stdio, keeper, report)
         for handed_over in (report, *stdio):
             os.close(handed_over)
+        self._await_exec(pid, failure)
         failed = os.read(failure, 64)
         os.close(failure)
         if failed:
@@ -180,6 +182,22 @@ class Keeper:
         else:
             self._main = pid
             self.report(f"started {pid}")
+
+    def _await_exec(self, pid: int, failure: int) -> None:
+        """Wait until the fork has become the program, or says why not.
+
+        Another program may have stopped it: it goes on. When nobody wants it any more, it ends.
+        """
+        watched = [failure, self._life.fileno(), self._wake]
+        while failure not in (ready := readable(watched, _EXEC_LOOK_SECONDS)):
+            if self._life.fileno() in ready:
+                os.kill(pid, signal.SIGKILL)
+                return
+            if self._wake in ready:
+                clear(self._wake)
+            # Not waitpid(), which would take the news of its end as well.
+            if os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG):
+                os.kill(pid, signal.SIGCONT)
 
     def watch(self) -> None:
         """Serve until the host wants the end, is gone, or nothing is left; or nobody is above us,
