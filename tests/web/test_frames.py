@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from support.cost import Memory
 from support.serving import served
 
 from dragoman.client.blanking import BLANK
@@ -51,6 +52,34 @@ def test_only_so_much_is_kept() -> None:
     assert sum(len(frame.text) for frame in kept.of(None, 0)) <= MAX_BYTES
     assert kept.lost(0)
     assert not kept.lost(kept.last)
+
+
+def test_long_ids_and_methods_are_not_kept_whole() -> None:
+    kept = Frames()
+    told = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"%d%b"}}'
+    asked = b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":{"sessionId":"%b"}}'
+    with Memory() as memory:
+        for number in range(10):
+            kept("received", told % (number, b"z" * 2_000_000))
+            kept("received", asked % (number, b"m" * 2_000_000, b"z" * 2_000_000))
+    assert memory.left < 4 * MAX_BYTES
+
+
+def test_small_frames_count_for_what_they_take() -> None:
+    kept = Frames()
+    with Memory() as memory:
+        for _ in range(30_000):
+            kept("received", b"{}")
+    assert memory.left < 2 * MAX_BYTES
+
+
+def test_a_session_with_a_long_id_shows_its_own_frames() -> None:
+    kept = Frames()
+    name = "z" * 5_000
+    frame = {"jsonrpc": "2.0", "method": "x", "params": {"sessionId": name}}
+    kept("received", json.dumps(frame).encode())
+    assert len(list(kept.of(name, 0))) == 1
+    assert not list(kept.of("other", 0))
 
 
 async def test_a_session_shows_its_own_frames_and_no_others(tmp_path: Path) -> None:

@@ -22,10 +22,12 @@ BLANK = "•••"
 _FORM = "elicitation/create"
 _SECRETIVE = (b'"env"', b'"headers"', b'"mcpServers"')
 _MAX_OPEN = 1024
+MAX_NAME = 1024
+"""Characters of an id or a method that are remembered."""
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """As much of a request as its reply is understood by."""
+    """As much of a request as its reply is understood by; no name longer than `MAX_NAME`."""
 
     method: str
     session_id: str | None = None
@@ -74,7 +76,7 @@ class Requests:
         return found.asked
 
     def _remember(self, direction: Direction, request: Request) -> None:
-        asked = Asked(request.method, session_of(request.params))
+        asked = Asked(request.method[:MAX_NAME], session_of(request.params))
         shared = self._open.get((direction, request.id))
         if shared is not None:
             shared.join(asked)
@@ -92,11 +94,12 @@ _named = msgspec.json.Decoder(_Named)
 
 
 def session_of(json: msgspec.Raw) -> str | None:
-    """The session that params or a result speak of."""
+    """The session that params or a result speak of, as far as its id is remembered."""
     try:
-        return _named.decode(json).session_id
+        named = _named.decode(json).session_id
     except msgspec.DecodeError:
         return None
+    return named and named[:MAX_NAME]
 
 
 # ── blanking ──────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from dragoman.client.blanking import (
+    MAX_NAME,
     Asked,
     Direction,
     Requests,
@@ -23,6 +24,7 @@ from dragoman.wire import messages
 from dragoman.wire.messages import Message, Notification, Reply, Request
 
 MAX_BYTES = 1024 * 1024
+_LEAST_BYTES = 512  # what a frame takes, however small it is
 MAX_FRAME_BYTES = 64 * 1024
 """Of a larger frame, only the beginning is kept, and nothing of one that may hold secrets."""
 
@@ -34,7 +36,7 @@ class Frame(msgspec.Struct, frozen=True):
     size: int
     text: str
     session_id: str | None
-    """The agent's id of the session it speaks of; None for the connection itself."""
+    """The agent's id of the session it speaks of, or how that begins; None for the connection."""
     cut: bool = False
 
 
@@ -60,8 +62,9 @@ class Frames:
 
     def of(self, session_id: str | None, after: int) -> Iterator[Frame]:
         """Those of one session, and those that belong to none."""
+        shown = (None, session_id and session_id[:MAX_NAME])
         for frame in self._kept:
-            if frame.seq > after and frame.session_id in (None, session_id):
+            if frame.seq > after and frame.session_id in shown:
                 yield frame
 
     def lost(self, after: int) -> bool:
@@ -74,9 +77,13 @@ class Frames:
 
     def _keep(self, frame: Frame) -> None:
         self._kept.append(frame)
-        self._size += len(frame.text)
+        self._size += _size(frame)
         while self._size > MAX_BYTES:
-            self._size -= len(self._kept.popleft().text)
+            self._size -= _size(self._kept.popleft())
+
+
+def _size(frame: Frame) -> int:
+    return _LEAST_BYTES + len(frame.text) + len(frame.session_id or "")
 
 
 def _session(message: Message, asked: Asked | None) -> str | None:
