@@ -231,6 +231,62 @@ async def test_a_connection_that_was_used_with_the_token_outlasts_strangers() ->
                 await web.connect(HALF_A_HEAD)
 
 
+class Line(asyncio.Transport):
+    """A connection of which only its end is looked at."""
+
+    is_cut = False
+
+    def abort(self) -> None:
+        self.is_cut = True
+
+
+def crowded() -> Connections:
+    """With all places but a few in use."""
+    connections = Connections(40)
+    for _ in range(38):
+        connections.came(line := Line())
+        assert connections.admit(line)
+    return connections
+
+
+@pytest.mark.parametrize("said", ["nothing", "half", "all"])
+async def test_whoever_has_asked_gets_an_answer_however_many_come_later(said: str) -> None:
+    connections = crowded()
+    connections.came(owner := Line())
+    connections.asked(owner)
+    for _ in range(500):
+        connections.came(line := Line())
+        if said != "nothing":
+            connections.began(line)
+        if said == "all":
+            connections.asked(line)
+            connections.answered(line)
+    assert not owner.is_cut
+    assert connections.admit(owner)
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_half_a_head_is_not_worth_more_than_silence(before: bool) -> None:
+    connections = crowded()
+    for _ in range(100):
+        connections.came(line := Line())
+        if before:
+            connections.began(line)
+    connections.came(owner := Line())
+    for _ in range(10):
+        connections.came(Line())
+    assert not owner.is_cut
+
+
+async def test_strangers_who_ask_are_bounded_too() -> None:
+    connections = crowded()
+    lines = [Line() for _ in range(500)]
+    for line in lines:
+        connections.came(line)
+        connections.asked(line)
+    assert sum(not line.is_cut for line in lines) < 40
+
+
 async def test_too_many_requests_with_the_token_are_refused_in_words() -> None:
     async with house(Connections(4)) as web, client(web.port) as http:
         slow = [await web.connect(web.request("/slow")) for _ in range(4)]

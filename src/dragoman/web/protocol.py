@@ -65,9 +65,12 @@ class Protocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
+            open_now(self.server_state).asked(self.transport)
             self._stop_waiting()
             self._stop_watching()
-        elif self._head_timer is None:
+            return
+        open_now(self.server_state).began(self.transport)
+        if self._head_timer is None:
             self._await_head()  # the next one has begun
 
     def on_response_complete(self) -> None:
