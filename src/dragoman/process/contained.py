@@ -283,7 +283,10 @@ class ContainedProcess(Process):
 
     async def overrule(self) -> None:
         with contextlib.suppress(OSError):  # no descriptor is free; it is tried again
-            await asyncio.to_thread(self._do_the_keepers_work)
+            try:
+                await asyncio.to_thread(self._do_the_keepers_work)
+            except RuntimeError:  # no thread can be had, as when the tree is a fork bomb
+                self._do_the_keepers_work()
 
     def _do_the_keepers_work(self) -> None:
         relief.end(self._keeper, self._session)
@@ -332,17 +335,35 @@ class ContainedProcess(Process):
     def _mourn(self) -> None:
         """The keeper was killed: those above it end what it leaves, and so do we."""
         self._let_go()
-        threading.Thread(target=self._end_orphans, name=f"orphans-{self.pid}", daemon=True).start()
-
-    def _end_orphans(self) -> None:
         deadline = time.monotonic() + _ORPHAN_SECONDS
-        with contextlib.suppress(OSError):  # no descriptor is free: those above the keeper do it
-            while relief.end_strays(self._session) and time.monotonic() < deadline:
-                time.sleep(_RETRY_SECONDS)
-            if not relief.is_staffed(self._session):
-                relief.end_session(self.pid, self._born)
+        name = f"orphans-{self.pid}"
+        try:
+            threading.Thread(
+                target=self._end_orphans, args=(deadline,), name=name, daemon=True
+            ).start()
+        except RuntimeError:  # no thread can be had
+            self._end_orphans_from_the_loop(deadline)
+
+    def _end_orphans(self, deadline: float) -> None:
+        while self._has_orphans(deadline):
+            time.sleep(_RETRY_SECONDS)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know
             self._loop.call_soon_threadsafe(self.release)
+
+    def _end_orphans_from_the_loop(self, deadline: float) -> None:
+        if self._has_orphans(deadline):
+            self._loop.call_later(_RETRY_SECONDS, self._end_orphans_from_the_loop, deadline)
+        else:
+            self.release()
+
+    def _has_orphans(self, deadline: float) -> bool:
+        """Kill them, once; whether to try again."""
+        with contextlib.suppress(OSError):  # no descriptor is free: those above the keeper do it
+            if relief.end_strays(self._session) and time.monotonic() < deadline:
+                return True
+            if not relief.is_staffed(self._session):
+                relief.end_session(self.pid, self._born)
+        return False
 
     def __del__(self) -> None:
         if getattr(self, "_life", -1) >= 0:

@@ -8,6 +8,8 @@ watches over it: a stopped zygote goes on, a dead one is reaped.
 from __future__ import annotations
 
 import array
+import contextlib
+import errno
 import os
 import signal
 import socket
@@ -53,7 +55,11 @@ class Zygote:
             raise
         finally:
             forks.close(theirs.detach())
-        threading.Thread(target=self._watch, name="dragoman-watch", daemon=True).start()
+        try:
+            threading.Thread(target=self._watch, name="dragoman-watch", daemon=True).start()
+        except RuntimeError as error:
+            self._end()
+            raise BlockingIOError(errno.EAGAIN, "no thread can be started") from error
 
     def request(self, descriptors: Sequence[int]) -> None:
         """Hand over one life socket, order, and standard streams.
@@ -97,6 +103,12 @@ class Zygote:
             control, self._control = self._control, -1
         if control >= 0:
             forks.close(control)
+
+    def _end(self) -> None:
+        self.close()
+        relief.kill(self.session, self.session)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.session, 0)
 
     def _watch(self) -> None:
         """Let the warden go on when a program has stopped it; it does so for the others."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -55,7 +56,12 @@ class PortableProcess(Process):
         # Held while signalling and while reaping: until it is reaped, the pid is its own.
         self._lock = threading.Lock()
         self._loop = asyncio.get_running_loop()
-        threading.Thread(target=self._watch, name=f"watch-{child.pid}", daemon=True).start()
+        try:
+            threading.Thread(target=self._watch, name=f"watch-{child.pid}", daemon=True).start()
+        except RuntimeError as error:
+            self.kill()
+            child.wait()
+            raise BlockingIOError(errno.EAGAIN, "no thread can be started") from error
 
     def signal(self, number: int) -> None:
         self._send_all(number)
