@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.clients import gathered, next_of, opened, until
 from support.fake_terminals import FakeTerminals
@@ -200,6 +201,26 @@ async def test_what_answers_lead_to_is_worked_out_once_and_told_in_short(
         assert 1_000 < len(consequences.pop()) < 3_000
         await s.answer("no")
         await soon(asking)
+
+
+async def test_the_names_of_variables_are_in_the_question_and_their_values_are_not(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path, terminals=FakeTerminals()) as s:
+        await s.begin()
+        call = {"command": "make test", "env": {"LD_PRELOAD": "/x.so", "A set; nothing": "1"}}
+        asking = s.ask_permission(question(kind="execute", rawInput=call))
+        pending = await s.waiting()
+        assert pending.env == ["LD_PRELOAD", "A set; nothing"]
+        await s.answer("no")
+        await soon(asking)
+        env = [{"name": f"V{number}", "value": "secret"} for number in range(300)]
+        running = asyncio.create_task(s.run("make", "test", env=env))
+        pending = await s.waiting()
+        assert (pending.env[0], pending.env[255:]) == ("V0", ["V255", "… and 44 more"])
+        assert b"secret" not in msgspec.json.encode(pending)
+        await s.answer("reject")
+        await soon(running)
 
 
 LONG = "ab " * 50_000

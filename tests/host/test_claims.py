@@ -263,6 +263,9 @@ def test_an_environment_is_noticed() -> None:
     assert claim("execute", {"command": "a", "env": {"A": "1"}}).env
     assert claim("execute", {"command": "a", "environment": [{"name": "A"}]}).env
     assert not claim("execute", {"command": "a", "env": {}}).env
+    for env in ({"A": "1", "B": "2"}, [{"name": "A"}, {"name": "B"}], ["A=1", "B=2"]):
+        assert claim("execute", {"command": "a", "env": env}).variables == ("A", "B")
+    assert claim("execute", {"command": "a", "env": 7}).variables == ("(7)",)
 
 
 def test_a_walk_too_deep_or_too_long_is_in_doubt() -> None:

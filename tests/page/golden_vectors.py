@@ -270,6 +270,7 @@ def _permission(dice: random.Random) -> e.Event:
         explanation=dice.choice([None, "to make room"]),
         claimed=dice.random() < 0.5,
         cwd=dice.choice([None, "/w/sub"]),
+        env=["LD_PRELOAD"],
     )
 
 

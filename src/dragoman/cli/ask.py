@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -213,6 +214,7 @@ def request_of(
         always=asked.description,
         explanation=asked.explanation,
         cwd=asked.cwd,
+        env=tuple(asked.env),
     )
 
 
@@ -270,9 +272,13 @@ def _subjects(request: PermissionRequest, style: Style, whole: bool) -> Iterator
     def command(line: str) -> str:
         return style(f"    $ {reveal(both_ends(line, whole=whole))}", CYAN)
 
+    def variable(name: str) -> str:
+        return style(f"    with the variable {reveal(shlex.quote(name))} set", CYAN)
+
     yield from _ends(request.paths, path, style, whole)
     if request.argv is not None:
         yield from _ends(command_line(request.argv).split("\n"), command, style, whole)
+    yield from _ends(request.env, variable, style, whole)
     if request.cwd is not None:
         yield style(f"    in {reveal(request.cwd)}", CYAN)
 

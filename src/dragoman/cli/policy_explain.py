@@ -264,6 +264,7 @@ def _effect(
             cwd=os.path.realpath(asked.cwd or workspace.cwd),
             roots=_roots(workspace),
             env=bool(asked.env),
+            variables=[each.name for each in asked.env],
         ), workspace
     file = codec.decode(request.params, v1.ReadTextFileRequest)
     workspace = _recorded_workspace(options, states.get(file.session_id))

@@ -6,7 +6,7 @@ Pure data. Whoever opens files and starts processes says here what it really is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -51,6 +51,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     hazard: str | None = None
     commands: tuple[Command, ...] = ()
     env: bool = False
+    variables: tuple[str, ...] = ()
+    """The names of what is set for the command: for people, who decide; rules only ask whether."""
     cwd: str | None = None
     roots: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -126,13 +128,16 @@ def terminal_access(
     cwd: str,
     roots: Sequence[str],
     env: bool = False,
+    variables: Iterable[str] = (),
 ) -> Access:
-    """`terminal/create`: without arguments the command is a line, which a shell will run."""
+    """`terminal/create`: without arguments the command is a line, which a shell will run.
+    `variables` are the names of what `env` says is set."""
     return Access(
         operation="execute",
         agent=agent,
         commands=((command, *args) if args else command,),
         env=env,
+        variables=tuple(variables),
         cwd=cwd,
         roots=tuple(roots),
     )

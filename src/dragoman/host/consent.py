@@ -61,6 +61,7 @@ from dragoman.host.wording import (
     requested,
     scope_of,
     shown_argv,
+    shown_names,
     with_consequences,
 )
 from dragoman.host.workspace import Workspace
@@ -330,6 +331,7 @@ class Consent:
             always=None if isinstance(allowing, NoRule) else in_short(allowing),
             explanation=explanation,
             cwd=self._folder(access),
+            env=shown_names(access.variables),
         )
 
     def _folder(self, access: Access) -> str | None:

@@ -255,6 +255,7 @@ class Gate:
             cwd=cwd,
             roots=self._real_roots,
             env=bool(command.env),
+            variables=command.env,
         )
         title = _title(command, None if cwd == real_path(self.workspace.cwd) else cwd)
         shown = msgspec.structs.replace(access, env=bool(command.env.keys() - HARMLESS))

@@ -38,6 +38,8 @@ class PermissionRequest(msgspec.Struct, kw_only=True, frozen=True):
     """What the agent says about it beside the title; it proves as little."""
     cwd: str | None = None
     """The folder a command would run in; None where there is no command."""
+    env: tuple[str, ...] = ()
+    """The names of the variables that are set for a command; their values may be secret."""
     meta: dict[str, Any] | None = None
     """The `_meta` of the agent's request; it proves nothing."""
 

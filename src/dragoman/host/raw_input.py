@@ -66,7 +66,7 @@ class RawInput:
         self.cwds: list[str] = []
         self.hosts: list[str] = []
         self.tools: list[str] = []
-        self.env = False
+        self.variables: list[str] = []
         self.complete = True
         self._values = 0
         self._walk(raw_input, "rawinput", 0)
@@ -94,7 +94,9 @@ class RawInput:
         self.complete &= all(len(name) <= _LONGEST_KEY for name in names)
         self.paths += [name for name in names if "/" in name]
         spelled = list(zip(map(_spelling, names), fields.values(), strict=False))
-        self.env |= any(key in _ENV_KEYS and value for key, value in spelled)
+        for key, value in spelled:
+            if key in _ENV_KEYS and value:
+                self.variables += _variables(value)
         given = [value for key, value in spelled if key in _ARGUMENT_KEYS and value]
         arguments = _arguments(given)
         known = len(self.commands)
@@ -219,6 +221,20 @@ def _document(text: str) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return None
+
+
+def _variables(value: Any) -> list[str]:
+    """The names of the variables that are set; there is one for whatever is not understood."""
+    if _is_object(value):
+        return [str(name) for name in islice(value, _MOST_VALUES)]
+    items = value[:_MOST_VALUES] if _is_list(value) else [value]
+    return [_variable(item) for item in items]
+
+
+def _variable(item: Any) -> str:
+    if _is_object(item) and isinstance(name := item.get("name"), str):
+        return name
+    return item.partition("=")[0] if isinstance(item, str) else f"({item})"
 
 
 def _host_of(url: str) -> str | None:

@@ -32,6 +32,7 @@ OUR_OPTIONS = (
 """What we offer when it is ourselves who ask."""
 
 MOST_WORDS = 2000
+MOST_NAMES = 256
 _FOR_ALWAYS: dict[str, Answer] = {"allow_always": "allow", "reject_always": "deny"}
 _logger = logging.getLogger("dragoman.host")
 
@@ -50,6 +51,7 @@ def requested(request: PermissionRequest) -> e.PermissionRequested:
         explanation=request.explanation,
         claimed=request.claimed,
         cwd=request.cwd,
+        env=list(request.env),
         meta=request.meta,
     )
 
@@ -169,6 +171,13 @@ def shown_argv(access: Access) -> list[str] | None:
     if len(lines) > 1 or isinstance(first, str):
         return ["\n".join(lines)]
     return list(first)
+
+
+def shown_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of variables, in bounds: an agent chooses how many there are and how long."""
+    shown = [name if len(name) <= 200 else f"{name[:200]}…" for name in names[:MOST_NAMES]]
+    more = len(names) - len(shown)
+    return (*shown, *([f"… and {more} more"] if more else []))
 
 
 def refusal(access: Access, reason: str) -> RemoteError:

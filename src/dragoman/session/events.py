@@ -303,6 +303,8 @@ class PermissionRequested(Recorded, tag="permission_requested"):
     """The agent would do it itself: what stands here is its word for it, tool call or not."""
     cwd: str | None = None
     """The folder a command would run in; None where there is no command."""
+    env: list[str] = []
+    """The names of the variables that are set for a command."""
 
     @property
     def text(self) -> str:

@@ -620,6 +620,7 @@ def _permission_requested(
         explanation=event.explanation,
         claimed=event.claimed,
         cwd=event.cwd,
+        env=event.env,
     )
     _turn_waits(state)
 

@@ -248,6 +248,7 @@ class PendingPermission(msgspec.Struct, omit_defaults=True, tag_field="kind", ta
     explanation: str | None = None
     claimed: bool = False
     cwd: str | None = None
+    env: list[str] = []
 
 
 class PendingElicitation(msgspec.Struct, omit_defaults=True, tag_field="kind", tag="elicitation"):

@@ -133,6 +133,7 @@ def _permission(event: e.PermissionRequested) -> Json:
         paths=event.paths or None,
         argv=event.argv,
         cwd=event.cwd,
+        env=event.env or None,
         content=acp_json.tool_content(event.content) or None,
     )
 

@@ -112,6 +112,7 @@ export interface PermissionRequested extends Recorded {
   explanation?: string | null
   claimed?: boolean
   cwd?: string | null
+  env?: string[]
 }
 export interface PermissionSettled extends Recorded {
   type: 'permission_settled'

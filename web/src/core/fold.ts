@@ -279,6 +279,7 @@ class Step {
       explanation: event.explanation ?? null,
       claimed: event.claimed ?? false,
       cwd: event.cwd ?? null,
+      env: event.env ?? [],
     })
     this.askedAbout(event.tool_call_id)
     this.turnWaits()

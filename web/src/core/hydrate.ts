@@ -98,7 +98,7 @@ function stoppedBefore(told: Told, last: Json): Json[] {
 function pendingOf(told: Json): Pending {
   const defaults = told.kind === 'elicitation'
     ? { schema: null, url: null, elicitation_id: null, tool_call_id: null }
-    : { title: '', tool_call_id: null, operation: 'other', paths: [], argv: null, content: [], description: null, explanation: null, claimed: false, cwd: null }
+    : { title: '', tool_call_id: null, operation: 'other', paths: [], argv: null, content: [], description: null, explanation: null, claimed: false, cwd: null, env: [] }
   return { ...defaults, ...told } as unknown as Pending
 }
 

@@ -116,6 +116,8 @@ export interface PendingPermission {
   claimed: boolean
   /** The folder a command would run in; null where there is no command. */
   cwd: string | null
+  /** The names of the variables that are set for a command. */
+  env: string[]
 }
 export interface PendingElicitation {
   kind: 'elicitation'

@@ -98,6 +98,7 @@ function Subject({ pending, cwd }: { pending: PendingPermission; cwd: string }) 
     <>
       {command !== null && <TextEnds className="command" label="The command" text={command} />}
       {pending.cwd !== null && pending.cwd !== cwd && <p className="folder"><Icon name="folder" /> in the folder <code><Plain text={pending.cwd} /></code></p>}
+      {pending.env.length > 0 && <TextEnds className="paths" label="The variables" text={pending.env.map((name) => name.replaceAll('\n', '␊')).join('\n')} line={(name) => <>with the variable <code><Plain text={name} /></code> set</>} />}
       {paths.length > 0 && <TextEnds className="paths" label="The files" text={paths.join('\n')} line={(path) => <><Icon name="file" /> <code><Plain text={path} /></code></>} />}
       <Wording pending={pending} command={command} />
     </>
