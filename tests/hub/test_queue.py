@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from support.clients import until
 from support.hosting import Place
-from support.hubs import TestLauncher
+from support.hubs import TestLauncher, hub_with
 from support.peers import soon
 from support.postgres import empty_database
 
-from dragoman.errors import SessionBusy
+from dragoman.errors import CommandRefused, SessionBusy
 from dragoman.hub import commands as c
+from dragoman.hub import live as live_sessions
 from dragoman.hub.hub import Hub
 from dragoman.hub.states import stored_state
 from dragoman.session.state import SessionState, UserEntry
@@ -87,3 +88,58 @@ async def test_one_that_was_dropped_or_changed_is_not_sent_as_it_was(place: Plac
             await soon(hub.send(session_id, c.Prompt("four")))
             await until(lambda: live.idle)
             assert asked(live.state) == ["one", "changed", "four"]
+
+
+# ── how much may wait ─────────────────────────────────────────────────────────────────────────
+
+
+async def refused(hub: Hub, session_id: str, command: c.Command) -> None:
+    with pytest.raises(CommandRefused, match="the queue is full") as caught:
+        await soon(hub.send(session_id, command))
+    assert caught.value.code == "queue_full"
+
+
+async def test_no_more_prompts_wait_than_there_is_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_sessions, "MAX_QUEUED", 3)
+    async with hub_with(tmp_path, ScriptedAgent(waits)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        for text in ("one", "two", "three", "four"):
+            await soon(hub.send(live.id, c.Prompt(text)))
+        await refused(hub, live.id, c.Prompt("five"))
+        assert waiting(live.state) == ["two", "three", "four"]
+        await soon(hub.send(live.id, c.EditQueued(live.state.queue[1].id, "3")))
+        await soon(hub.send(live.id, c.DropQueued(live.state.queue[0].id)))
+        await soon(hub.send(live.id, c.Prompt("five")))
+        assert waiting(live.state) == ["3", "four", "five"]
+
+
+async def test_no_more_bytes_wait_than_there_is_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_sessions, "MAX_QUEUED_BYTES", 1000)
+    async with hub_with(tmp_path, ScriptedAgent(waits)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        for text in ("one", "two", "x" * 1000):
+            await soon(hub.send(live.id, c.Prompt(text)))
+        await refused(hub, live.id, c.Prompt("four"))
+        two, large = live.state.queue
+        await refused(hub, live.id, c.EditQueued(two.id, "y" * 1000))
+        await soon(hub.send(live.id, c.EditQueued(large.id, "three")))
+        await soon(hub.send(live.id, c.Prompt("four")))
+        assert waiting(live.state) == ["two", "three", "four"]
+
+
+async def test_a_full_queue_that_was_left_behind_is_sent_with_the_next_prompt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_sessions, "MAX_QUEUED", 2)
+    launcher = TestLauncher({"it": ScriptedAgent(waits)})
+    place = Place(tmp_path)
+    async with place.store() as store:
+        session_id = await left_behind(store, launcher, place.cwd)
+        async with Hub(store, launcher, home="here") as hub:
+            await soon(hub.send(session_id, c.Prompt("four")))
+            await until(lambda: hub.live[session_id].idle)
+            assert asked(hub.live[session_id].state) == ["one", "two", "three", "four"]

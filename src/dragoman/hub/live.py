@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
 from contextlib import suppress
+
+import msgspec
 
 from dragoman.client.dialect import Dialect
 from dragoman.client.prompts import PromptInput
@@ -39,6 +42,10 @@ from dragoman.store.base import Store
 from dragoman.store.records import SessionChange
 
 logger = logging.getLogger("dragoman.hub")
+
+MAX_QUEUED = 64
+MAX_QUEUED_BYTES = 64 << 20
+"""No prompt is queued while so many wait, or so much: each is kept, and is part of every answer."""
 
 _CLOSE_SECONDS = 5.0
 _TITLE_SECONDS = 5.0
@@ -251,7 +258,9 @@ class Live:
                 answer = ElicitationAnswer(action, content)
                 await session.answer_elicitation(request_id, answer)
             case c.EditQueued(queue_id, content):
-                session.edit_queued(self._queued(queue_id), content)
+                turn = self._queued(queue_id)
+                self._check_queue(each for each in session.queued if each is not turn)
+                session.edit_queued(turn, content)
             case c.DropQueued(queue_id):
                 session.drop_queued(self._queued(queue_id))
             case _:
@@ -261,13 +270,26 @@ class Live:
         """Send a prompt, or queue it; an agent that was lost is started again first.
 
         Raises SessionNotContinued when it comes back without its memory, ValueError when there is
-        nothing in the prompt.
+        nothing in the prompt, CommandRefused when too many wait already.
         """
         await self._reconnected()
+        if self.session.busy:  # else the first of those that wait is sent now
+            self._check_queue(self.session.queued)
         turn = self.session.prompt(prompt)
         # Its events are read where they are stored: what nobody takes here would only pile up.
         turn.discard()
         return turn
+
+    def _check_queue(self, waiting: Iterable[Turn]) -> None:
+        """Whether one more has room beside these. Raises CommandRefused."""
+        sizes = [len(msgspec.json.encode(turn.content)) for turn in waiting]
+        if len(sizes) < MAX_QUEUED and sum(sizes) < MAX_QUEUED_BYTES:
+            return
+        sentence = (
+            f"the queue is full: {len(sizes)} prompts with {sum(sizes):,} bytes wait, of at most "
+            f"{MAX_QUEUED} prompts or {MAX_QUEUED_BYTES >> 20} MiB; wait, or drop some"
+        )
+        raise CommandRefused(self.id, "queue_full", sentence)
 
     async def go_on_with(self, turn: Turn) -> None:
         """Send what waits from before, up to this one and beyond. Raises as `prompt` does."""
