@@ -47,6 +47,22 @@ def test_a_store_is_checked_and_copied(user: Dragoman, tmp_path: Path) -> None:
     assert here.lines[1:] == checked.lines[1:]
 
 
+def test_old_sessions_are_pruned(user: Dragoman) -> None:
+    assert user("-a", "memo", "--session", "old", "hello").code == 0
+    prune = ("store", "prune", "--older-than")
+    assert user(*prune, "1h").out == "pruned 0 sessions, 0.0 MB\n"
+    foreseen = user(*prune, "0.0000001h", "--project", ".", "--dry-run")
+    assert foreseen.lines[-1] == "would prune 1 session, 0.0 MB"
+    assert "hello" in foreseen.lines[0]
+    assert user(*prune, "0.0000001h", "--project", "/elsewhere").out.startswith("pruned 0 ")
+    assert user(*prune, "0.0000001h", "-a", "another").out.startswith("pruned 0 ")
+    assert user(*prune, "0.0000001h").out == "pruned 1 session, 0.0 MB\n"
+    assert user("sessions", "list", "--json").out.strip() == "[]"
+    for wrong in ("0d", "90", "x", "-3d"):
+        refused = user(*prune[:2], f"--older-than={wrong}")
+        assert (refused.code, "expected an age such as 90d" in refused.err) == (2, True)
+
+
 def test_the_host_of_a_session_is_listed_where_several_machines_look(
     user: Dragoman, tmp_path: Path
 ) -> None:

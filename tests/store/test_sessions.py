@@ -192,6 +192,26 @@ async def test_id_and_name_are_free_after_a_deletion_and_positions_still_grow(
         assert (await store.session("s")) is not None
 
 
+async def test_those_that_nothing_has_happened_in_can_be_listed(opens: Opens) -> None:
+    async with opens() as store:
+        for number in range(1, 5):
+            fields = {"updated_at": number, "cwd": f"/{number}"}
+            await store.create_session(record(f"s{number}", **fields))
+        found = await store.sessions(SessionFilter(unused_since=3))
+        assert [each.id for each in found] == ["s2", "s1"]
+
+
+async def test_a_session_has_a_size(opens: Opens) -> None:
+    async with opens() as store:
+        lease = await begin(store)
+        assert await store.size_of("s") == 0
+        sent = batch(1, 2, said=[Said(1, "user", "fünf")])
+        await store.append(lease, sent)
+        assert await store.size_of("s") == sum(map(len, sent.events)) + 5
+        with pytest.raises(UnknownSession):
+            await store.size_of("another")
+
+
 async def test_a_long_session_is_deleted_whole(opens: Opens) -> None:
     async with opens() as store:
         lease = await begin(store)

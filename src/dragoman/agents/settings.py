@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -69,11 +69,32 @@ NamedServer: TypeAlias = StdioServer | HttpServer | SseServer
 MAX_SETTINGS_BYTES = 4 * 1024 * 1024
 
 
+class Retention(msgspec.Struct, kw_only=True, frozen=True):
+    """For how many days a session is kept that nothing happens in; None is for good."""
+
+    days: float | None = None
+    projects: dict[str, float | None] = {}
+    """By folder; for what is beneath it too, unless that has days of its own."""
+
+    def days_in(self, cwd: str) -> float | None:
+        """For a session in that folder."""
+        for folder in (cwd, *map(str, PurePath(cwd).parents)):
+            if folder in self.projects:
+                return self.projects[folder]
+        return self.days
+
+    @property
+    def shortest(self) -> float | None:
+        """What is younger than this is kept everywhere."""
+        return min((each for each in (self.days, *self.projects.values()) if each), default=None)
+
+
 class Settings(msgspec.Struct, kw_only=True, frozen=True):
     """Agents by name, the first one being the default."""
 
     agents: dict[str, AgentSettings] = {}
     mcp_servers: tuple[NamedServer, ...] = ()
+    retention: Retention = Retention()
 
 
 def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
@@ -107,7 +128,7 @@ class _Reader:
         self._file = file
 
     def settings(self, document: Any) -> Settings:
-        top = self._object(document, "", {"agent_servers", "mcp_servers", "$schema"})
+        top = self._object(document, "", {"agent_servers", "mcp_servers", "retention", "$schema"})
         servers = self._object(top.get("agent_servers", {}), "agent_servers")
         return Settings(
             agents={
@@ -118,7 +139,29 @@ class _Reader:
                 self._mcp(value, f"mcp_servers[{index}]")
                 for index, value in enumerate(self._list(top.get("mcp_servers", []), "mcp_servers"))
             ),
+            retention=self._retention(top.get("retention", {})),
         )
+
+    def _retention(self, value: Any) -> Retention:
+        entry = self._object(value, "retention", {"days", "projects"})
+        projects = self._object(entry.get("projects", {}), "retention.projects")
+        for folder in projects:
+            if not os.path.isabs(folder):
+                self._fail(f"retention.projects.{folder}", "the absolute path of a folder")
+        return Retention(
+            days=self._days(entry.get("days"), "retention.days"),
+            projects={
+                os.path.normpath(folder): self._days(days, f"retention.projects.{folder}")
+                for folder, days in projects.items()
+            },
+        )
+
+    def _days(self, value: Any, place: str) -> float | None:
+        if value is None:
+            return None
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+            return float(value)
+        return self._fail(place, f"a number of days above 0, or null, not {_kind(value)}")
 
     def _agent(self, name: str, value: Any, place: str) -> AgentSettings:
         known = {"command", "args", "env", "url", "headers", "files"}

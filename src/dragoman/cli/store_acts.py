@@ -1,11 +1,18 @@
-"""`dragoman store check` and `copy`."""
+"""`dragoman store check`, `copy` and `prune`."""
 
 from __future__ import annotations
 
+import argparse
+import time
+
+from dragoman.agents.settings import Retention
 from dragoman.cli.guard import Exit
+from dragoman.cli.hubs import opened_hub
 from dragoman.host.home import data_directory, store_address
 from dragoman.hub.hosts import home_of
 from dragoman.hub.owner import this_process
+from dragoman.hub.pruning import in_words, unused, weigh
+from dragoman.hub.pruning import prune as prune_all
 from dragoman.safe_text import reveal
 from dragoman.store import checking
 from dragoman.store.copying import copy_store
@@ -42,6 +49,21 @@ async def copy(to: str) -> int:
     for remark in copied.remarks:
         print(f"  {reveal(remark)}")
     return Exit.FAILED if copied.remarks else Exit.DONE
+
+
+async def prune(options: argparse.Namespace) -> int:
+    """Raises StoreError."""
+    retention = Retention(days=options.older_than)
+    async with opened_hub() as hub:
+        found = await unused(hub.store, retention, project=options.project, agent=options.agent)
+        if options.dry_run:
+            for record in found:
+                day = time.strftime("%Y-%m-%d", time.localtime(record.updated_at))
+                print(f"  {record.id}  {day}  {reveal(record.title or record.cwd)}")
+            print(f"would prune {in_words(await weigh(hub.store, found))}")
+            return Exit.DONE
+        print(f"pruned {in_words(await prune_all(hub, found, retention))}")
+    return Exit.DONE
 
 
 def _count(count: int, word: str) -> str:

@@ -12,6 +12,7 @@ import os
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
+    Callable,
     Sequence,
 )
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -446,6 +447,23 @@ class Hub:
                 return
             local = True  # its agent is where nobody is now
         await asyncio.shield(self.lives.leaves(session_id, self._delete(record, local)))
+
+    async def forget(self, session_id: str, still: Callable[[SessionRecord], bool]) -> int | None:
+        """Delete a session that nobody uses, here alone, if it is `still` so once it is ours; how
+        many bytes it had, None when it stays. Raises StoreError."""
+        if session_id in self.live:
+            return None
+        try:
+            async with self.lives.opening(session_id), self._opener.holding(session_id) as lease:
+                record = await self.store.session(session_id)
+                if record is None or not still(record):
+                    return None
+                size = await self.store.size_of(session_id)
+                await self.store.delete_session(session_id, lease)
+        except (SessionOwned, UnknownSession):
+            return None
+        self.news.tell(session_id)
+        return size
 
     async def _delete(self, record: SessionRecord, local: bool) -> None:
         """To its end, whoever waits: nobody can go on with what its agent has forgotten."""

@@ -84,6 +84,10 @@ class Store(Protocol):
 
     async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]: ...
 
+    async def size_of(self, session_id: str) -> int:
+        """How many bytes its events, texts and snapshot are. Raises UnknownSession."""
+        ...
+
     async def change_session(self, session_id: str, change: SessionChange) -> SessionRecord:
         """Raises UnknownSession, NameTaken."""
         ...
@@ -91,6 +95,11 @@ class Store(Protocol):
     async def delete_session(self, session_id: str, lease: Lease | None = None) -> None:
         """With its events, snapshot, texts, commands, lease and mirror. Raises UnknownSession,
         LeaseLost, and without a lease SessionOwned while another one has not run out."""
+        ...
+
+    async def reclaim(self) -> int:
+        """Give room back to the disk that deleted sessions have left, a little at a time so that
+        nobody waits for it; how many bytes."""
         ...
 
     # ── events ────────────────────────────────────────────────────────────────────────────────

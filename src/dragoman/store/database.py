@@ -29,6 +29,8 @@ BUSY_SECONDS = 10.0
 # By hand, since the types of apsw are not complete.
 _apsw: Any = apsw
 _READ, _WRITE = apsw.SQLITE_OPEN_READONLY, apsw.SQLITE_OPEN_READWRITE
+_INCREMENTAL = 2
+_PAGES_AT_ONCE = 500
 # Deleted content is overwritten: a command that was taken may have held a secret.
 _SETTINGS = """
 PRAGMA synchronous = FULL;
@@ -104,6 +106,16 @@ class Database:
         """The rows that all statements so far have changed."""
         return self._db.total_changes()
 
+    def give_back(self) -> int:
+        """Shorten the file by some of its unused pages; how many bytes. One that was made before
+        this could be done keeps its size, and uses them again."""
+        if self.rows("PRAGMA auto_vacuum")[0][0] != _INCREMENTAL:
+            return 0
+        unused = min(self.rows("PRAGMA freelist_count")[0][0], _PAGES_AT_ONCE)
+        # Each page is a row of the answer: it is done when all are read.
+        self.rows(f"PRAGMA incremental_vacuum({unused})") if unused else None
+        return unused * self.rows("PRAGMA page_size")[0][0]
+
     def data_version(self) -> int:
         """Another one when another connection has committed something."""
         return self.rows("PRAGMA data_version")[0][0]
@@ -117,6 +129,8 @@ class Database:
 
     def _set_up(self) -> None:
         if self.rows("PRAGMA journal_mode")[0][0] != "wal":
+            # Counts for a new file alone, and before anything else is in it.
+            self.run("PRAGMA auto_vacuum = INCREMENTAL")
             self._use_wal()
         self.run(_SETTINGS)
 

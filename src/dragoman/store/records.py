@@ -64,7 +64,8 @@ class SessionChange(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=Tru
 
 
 class SessionFilter(msgspec.Struct, kw_only=True, frozen=True):
-    """Which sessions to list, newest first; `before` is the cursor of the last page."""
+    """Which sessions to list, newest first; `before` is the cursor of the last page, and nothing
+    has happened since `unused_since` in those listed."""
 
     agent: str | None = None
     cwd: str | None = None
@@ -72,6 +73,7 @@ class SessionFilter(msgspec.Struct, kw_only=True, frozen=True):
     agent_session_id: str | None = None
     status: Status | None = None
     archived: bool | None = None
+    unused_since: float | None = None
     limit: int = 100
     before: str | None = None
 

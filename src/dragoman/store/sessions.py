@@ -33,6 +33,11 @@ UPDATE sessions SET last_seq = coalesce(value ->> 1, last_seq), {
 """
 _ID = "SELECT id FROM sessions WHERE key = ?"
 _FILTERED = ("agent", "cwd", "name", "agent_session_id", "status", "archived")
+_SIZE = """
+SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM events WHERE session = ?1)
+    + (SELECT coalesce(sum(octet_length(text)), 0) FROM said WHERE session = ?1)
+    + (SELECT coalesce(sum(octet_length(body)), 0) FROM snapshots WHERE session = ?1)
+"""
 _PARTS = ("snapshots", "leases", "commands")
 # How much of it at once, so that others can write in between.
 _PURGE = {
@@ -95,10 +100,18 @@ def key_of(db: Database, session_id: str) -> int:
     return row[0]
 
 
+def size(db: Database, session_id: str) -> int:
+    """Raises UnknownSession."""
+    return db.rows(_SIZE, (key_of(db, session_id),))[0][0]
+
+
 def listed(db: Database, wanted: SessionFilter) -> list[SessionRecord]:
     given = {name: getattr(wanted, name) for name in _FILTERED}
     given = {name: value for name, value in given.items() if value is not None}
     clauses, values = [f"{name} = ?" for name in given], list(given.values())
+    if wanted.unused_since is not None:
+        clauses.append("updated_at < ?")
+        values.append(wanted.unused_since)
     if wanted.before is not None:
         key_of(db, wanted.before)
         clauses.append("(updated_at, key) < (SELECT updated_at, key FROM sessions WHERE id = ?)")

@@ -116,6 +116,9 @@ class SqliteStore:
     async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]:
         return await self._read(lambda db: sessions.listed(db, wanted))
 
+    async def size_of(self, session_id: str) -> int:
+        return await self._read(lambda db: sessions.size(db, session_id))
+
     async def change_session(self, session_id: str, change: SessionChange) -> SessionRecord:
         job = partial(sessions.change, session_id=session_id, changes=change)
         return await self._write(job, after=self._mirrored(Mirror.touch, session_id))
@@ -141,6 +144,12 @@ class SqliteStore:
                 break
             has_more = await self._write(lambda db: forget_words(db, anew=False))
         await self._write(lambda db: None, wipes=True)
+
+    async def reclaim(self) -> int:
+        freed = 0
+        while some := await self._write(Database.give_back):
+            freed += some
+        return freed
 
     def _delete(self, db: Database, session_id: str, lease: Lease | None) -> None:
         owners.delete(db, session_id, lease)

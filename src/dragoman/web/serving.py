@@ -20,7 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dragoman.agents.listing import list_agents
-from dragoman.agents.settings import Offer, load_settings
+from dragoman.agents.settings import Offer, Retention, load_settings
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.host.home import data_directory, running_directory
 from dragoman.host.matching import Rule
@@ -31,6 +31,7 @@ from dragoman.hub.hosts import home_of
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
 from dragoman.hub.outages import told_of_outages
+from dragoman.hub.pruning import in_words, keep_pruning
 from dragoman.hub.welcome import first_session
 from dragoman.process import descriptors
 from dragoman.store.open import open_when_there
@@ -243,12 +244,29 @@ async def _running(
                 agent=settings.agent,
                 given=given_rules(settings),
             )
-            async with told_of_outages(store, lambda sentence: log(noted(sentence))):
-                yield server, name
+            pruning = asyncio.create_task(_prune(server, launcher, log))
+            try:
+                async with told_of_outages(store, lambda sentence: log(noted(sentence))):
+                    yield server, name
+            finally:
+                pruning.cancel()
+                await asyncio.wait([pruning])
             if cut := sum(live.session.busy for live in hub.live.values()):
                 log(noted(f"{cut} running turn{'s are' if cut > 1 else ' is'} cut off"))
     finally:
         await store.aclose()
+
+
+async def _prune(server: Server, launcher: SettingsLauncher, log: Callable[[str], None]) -> None:
+    """Old sessions, as the settings say, and what was sent for prompts."""
+
+    def retention() -> Retention:
+        server.uploads.clean(time.time())
+        return launcher.settings().retention
+
+    await keep_pruning(
+        server.hub, retention, lambda pruned: log(noted(f"pruned {in_words(pruned)}"))
+    )
 
 
 def given_rules(settings: Settings) -> tuple[Rule, ...]:

@@ -37,6 +37,12 @@ UPDATE sessions SET last_seq = coalesce((given ->> 1)::bigint, last_seq), {
 """
 _BEFORE = "(updated_at, key) < (SELECT updated_at, key FROM sessions WHERE id = %s AND NOT deleted)"
 _FILTERED = ("agent", "cwd", "name", "agent_session_id", "status", "archived")
+_SIZE = """
+SELECT ((SELECT coalesce(sum(octet_length(body)), 0) FROM events WHERE session = s.key)
+    + (SELECT coalesce(sum(octet_length(text)), 0) FROM said WHERE session = s.key)
+    + (SELECT coalesce(sum(octet_length(body)), 0) FROM snapshots WHERE session = s.key))::bigint
+FROM sessions s WHERE s.id = %s AND NOT s.deleted
+"""
 _PARTS = ("snapshots", "leases", "commands")
 # How much of it at once, so that others can write in between.
 _PURGE = {
@@ -82,6 +88,14 @@ async def key_of(db: Database, session_id: str, *, lock: bool = False) -> int:
     return row[0]
 
 
+async def size(db: Database, session_id: str) -> int:
+    """Raises UnknownSession."""
+    row = await db.row(_SIZE, (storable(session_id),))
+    if row is None:
+        raise UnknownSession(session_id)
+    return row[0]
+
+
 async def listed(db: Database, wanted: SessionFilter) -> list[SessionRecord]:
     return await page(db, wanted, await db.rows(*list_query(wanted)))
 
@@ -90,6 +104,9 @@ def list_query(wanted: SessionFilter) -> tuple[str, tuple[Any, ...]]:
     given = {name: getattr(wanted, name) for name in _FILTERED}
     given = {name: storable(value) for name, value in given.items() if value is not None}
     clauses, values = [f"{name} = %s" for name in given], list(given.values())
+    if wanted.unused_since is not None:
+        clauses.append("updated_at < %s")
+        values.append(wanted.unused_since)
     if wanted.before is not None:
         clauses.append(_BEFORE)
         values.append(storable(wanted.before))

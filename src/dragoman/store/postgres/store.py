@@ -134,6 +134,9 @@ class PostgresStore:
     async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]:
         return await self._read(partial(sessions.listed, wanted=wanted))
 
+    async def size_of(self, session_id: str) -> int:
+        return await self._searching.use(partial(sessions.size, session_id=session_id))
+
     async def change_session(self, session_id: str, change: SessionChange) -> SessionRecord:
         job = partial(sessions.change, session_id=session_id, changes=change)
         return await self._writer.write(job)
@@ -142,6 +145,10 @@ class PostgresStore:
         """A long one is removed bit by bit, so that nobody else has to wait for it."""
         await self._writer.write(partial(owners.delete, session_id=session_id, lease=lease))
         await self._purge()
+
+    async def reclaim(self) -> int:
+        """The server does that by itself, and keeps the room for what comes."""
+        return 0
 
     async def _purge(self) -> None:
         while await self._writer.write(sessions.purge, is_long=True):
