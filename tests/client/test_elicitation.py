@@ -13,6 +13,7 @@ from support.raw_agent import Json, RawAgent
 
 from dragoman import Policy, Session, Timeouts
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.questions import MOST_OPEN, NO_ROOM
 from dragoman.session import events as e
 from dragoman.session.state import PendingElicitation
 
@@ -57,6 +58,48 @@ async def test_a_form_is_filled_in_by_whoever_reads_the_turn(tmp_path: Path) -> 
             await session.answer(asked.request_id, "accept")
     assert heard.actions == ["accept"]
     assert "s3cret" not in str(heard.events)
+
+
+async def test_only_so_many_forms_wait_at_a_time(tmp_path: Path) -> None:
+    agent, heard = RawAgent(), Heard()
+    async with opened(agent, tmp_path, listen=heard) as (_, session):
+        session.prompt("hi")
+        prompt = (await agent.expect("session/prompt"))["id"]
+        waiting = [
+            asyncio.create_task(agent.ask("elicitation/create", FORM, f"form {number}"))
+            for number in range(MOST_OPEN)
+        ]
+        await until(lambda: len(session.pending) == MOST_OPEN)
+        refused = await soon(agent.ask("elicitation/create", FORM, "one more"))
+        assert refused["error"] == {"code": -32602, "message": NO_ROOM}
+        assert len(session.pending) == MOST_OPEN
+        await session.answer_elicitation(session.pending[0].id, ElicitationAnswer("decline"))
+        await soon(waiting[0])
+        waiting.append(asyncio.create_task(agent.ask("elicitation/create", FORM, "again")))
+        await until(lambda: len(session.pending) == MOST_OPEN)
+        agent.reply(prompt, {"stopReason": "end_turn"})
+        await soon(asyncio.gather(*waiting))
+
+
+async def test_only_so_many_forms_wait_while_an_agent_signs_in() -> None:
+    agent = RawAgent(welcome=SIGN_IN, authenticate=None)
+    async with started(agent) as client:
+        assert client.pending == []
+        signing_in = asyncio.create_task(client.authenticate("device"))
+        key = (await agent.expect("authenticate"))["id"]
+        form = {"mode": "form", "message": "?", "requestId": key}
+        waiting = [
+            asyncio.create_task(agent.ask("elicitation/create", form, f"form {number}"))
+            for number in range(MOST_OPEN)
+        ]
+        await until(lambda: len(client.pending) == MOST_OPEN)
+        refused = await soon(agent.ask("elicitation/create", form, "one more"))
+        assert refused["error"] == {"code": -32602, "message": NO_ROOM}
+        for request in client.pending:
+            await client.answer_elicitation(request.request_id, ElicitationAnswer("decline"))
+        await soon(asyncio.gather(*waiting))
+        agent.reply(key, {})
+        await soon(signing_in)
 
 
 @pytest.mark.parametrize("content", [None, {}, {"other": 1}])

@@ -19,7 +19,9 @@ from dragoman import Policy, Rule
 from dragoman.host import wording
 from dragoman.host.answers import describe
 from dragoman.host.permissions import PermissionRequest
+from dragoman.host.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
 from dragoman.session import events as e
+from dragoman.session.bounds import weigh_struct
 
 # ── settled exactly once ──────────────────────────────────────────────────────────────────────
 
@@ -159,6 +161,35 @@ async def test_a_question_that_nobody_could_read_is_refused(tmp_path: Path) -> N
         assert answer["error"]["code"] == -32602
         assert "too large" in answer["error"]["message"]
         assert not s.session.state.pending
+
+
+async def test_only_so_many_questions_wait_at_a_time(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        waiting = [s.ask_permission(question()) for _ in range(MOST_OPEN)]
+        await until(lambda: len(s.session.state.pending) == MOST_OPEN)
+        # Refused in the agent's own words, so that it goes on.
+        assert (await soon(s.ask_permission(question())))["result"] == selected("no")
+        refused = [event for event in s.heard if isinstance(event, e.AccessDecided)]
+        assert [event.decision.reason for event in refused] == [NO_ROOM]
+        assert len(s.session.state.pending) == MOST_OPEN
+        await s.session.answer(next(iter(s.session.state.pending)), "once")
+        assert (await soon(waiting[0]))["result"] == selected("once")
+        waiting.append(s.ask_permission(question()))
+        await until(lambda: len(s.session.state.pending) == MOST_OPEN)
+        await by_the_end_of_the_turn(s)
+        await soon(asyncio.gather(*waiting))
+
+
+async def test_questions_that_wait_weigh_only_so_much_together(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        options = [{"optionId": "no", "kind": "reject_once", "name": "x" * 1_000_000}]
+        asking = [s.ask_permission({**question(), "options": options}) for _ in range(40)]
+        await until(lambda: len([x for x in s.heard if isinstance(x, e.AccessDecided)]) == 24)
+        assert weigh_struct(list(s.session.state.pending.values())) <= MOST_WEIGHT
+        await by_the_end_of_the_turn(s)
+        await soon(asyncio.gather(*asking))
 
 
 def notices(s: Scene) -> list[str]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.client.dialect import Place
-from dragoman.errors import MethodNotFound
+from dragoman.errors import InvalidParams, MethodNotFound
 from dragoman.host.elicitation import (
     ElicitationAnswer,
     ElicitationProvider,
     ElicitationRequest,
     check,
 )
-from dragoman.host.questions import Questions
+from dragoman.host.questions import NO_ROOM, Questions, Room
 from dragoman.session import events as e
 
 
@@ -30,6 +30,9 @@ class OutsideQuestions:
         self.pending: dict[str, ElicitationRequest] = {}
         self._places: dict[str, Place | None] = {}
         self._provider = provider
+        self._room = Room()
+        self._told: dict[str, Place] = {}
+        """What was asked while a session is opened takes room until it is open."""
         self._questions: Questions[ElicitationAnswer, ElicitationAnswer] = Questions(
             "elicitation-",
             withdrawn=ElicitationAnswer("cancel"),
@@ -39,11 +42,14 @@ class OutsideQuestions:
     async def ask(self, request: ElicitationRequest, place: Place | None) -> ElicitationAnswer:
         """`place` is that of the session that is being opened, if that is what it is about.
 
-        Raises MethodNotFound where questions are not offered at all.
+        Raises MethodNotFound where questions are not offered at all, InvalidParams where too many
+        were asked.
         """
         if not self._offered:
             raise MethodNotFound("elicitation/create is not offered here")
         request = msgspec.structs.replace(request, request_id=self._questions.new_id())
+        if not self._room.take(request.request_id, request):
+            raise InvalidParams(NO_ROOM)
         if self._provider is None and not self.attended:
             return self._settled(request, place, ElicitationAnswer("decline"))
         self.pending[request.request_id] = request
@@ -58,7 +64,10 @@ class OutsideQuestions:
     ) -> ElicitationAnswer:
         self.pending.pop(request.request_id, None)
         self._places.pop(request.request_id, None)
-        if place is not None:
+        if place is None:
+            self._room.leave(request.request_id)
+        else:
+            self._told[request.request_id] = place
             settled = e.ElicitationSettled(request.request_id, answer.action)
             place.asked += [request.as_event(), settled]
         return answer
@@ -83,3 +92,6 @@ class OutsideQuestions:
         for request_id, tied in list(self._places.items()):
             if tied is place:
                 self._questions.settle(request_id, ElicitationAnswer("cancel"))
+        for request_id in [each for each, told in self._told.items() if told is place]:
+            self._room.leave(request_id)
+            del self._told[request_id]

@@ -44,7 +44,7 @@ from dragoman.host.permissions import (
     Subject,
 )
 from dragoman.host.policy import Decision
-from dragoman.host.questions import Questions
+from dragoman.host.questions import NO_ROOM, Questions, Room
 from dragoman.host.raw_input import whole_file
 from dragoman.host.reach import Reach
 from dragoman.host.rulebook import Policy
@@ -134,6 +134,7 @@ class Consent:
         self._state = state
         self._record = record
         self._lane = Lane()
+        self._room = Room()
         self._permissions: Questions[Settlement, PermissionAnswer] = Questions(
             "permission-",
             withdrawn=Settlement(CANCELLED, "the request was withdrawn"),
@@ -350,9 +351,13 @@ class Consent:
     ) -> PermissionAnswer:
         if self._is_cancelling:
             return self._at_once(request, None, facts.Decision("cancelled", _CANCELLING))
-        self._record(requested(request))
+        question = requested(request)
+        if not self._room.take(request.request_id, question):
+            return self._at_once(request, _refusing(request), facts.Decision("deny", NO_ROOM))
+        self._record(question)
 
         def settled(settlement: Settlement) -> PermissionAnswer:
+            self._room.leave(request.request_id)
             return self._answered(request, access, decision, settlement, places)
 
         if self._nobody_reads(self._asker):
@@ -379,7 +384,7 @@ class Consent:
     ) -> PermissionAnswer:
         option_id, reason = settlement.option_id, settlement.reason
         if settlement.how == REFUSED:
-            option_id = choose_option(plain_options(request.options), "deny")
+            option_id = _refusing(request)
             if option_id is None:
                 reason = f"{reason}; {_NO_WAY_TO_REFUSE}"
         chosen = [option for option in request.options if option.id == option_id]
@@ -460,15 +465,22 @@ class Consent:
         return ElicitationAnswer("cancel")
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
-        """Ask the user something; never answered automatically with anything but a decline."""
+        """Ask the user something; never answered automatically with anything but a decline.
+
+        Raises InvalidParams where too many questions wait already.
+        """
         request = msgspec.structs.replace(
             request,
             request_id=self._elicitations.new_id(),
             session_id=self._workspace.session_id,
         )
-        self._record(request.as_event())
+        question = request.as_event()
+        if not self._room.take(request.request_id, question):
+            raise self._unfit(NO_ROOM)
+        self._record(question)
 
         def settled(answer: ElicitationAnswer) -> ElicitationAnswer:
+            self._room.leave(request.request_id)
             self._record(e.ElicitationSettled(request.request_id, answer.action))
             return answer
 
@@ -554,6 +566,10 @@ async def _asked(asker: PermissionsProvider, request: PermissionRequest) -> Sett
 
 async def _elicited(asker: ElicitationProvider, request: ElicitationRequest) -> ElicitationAnswer:
     return await asker.create_elicitation(request)
+
+
+def _refusing(request: PermissionRequest) -> str | None:
+    return choose_option(plain_options(request.options), "deny")
 
 
 def _allows(option_id: str | None, options: Sequence[PermissionOption]) -> bool:

@@ -15,10 +15,37 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from dragoman.session.bounds import MIB, weigh_struct
+
 Answer = TypeVar("Answer")
 Outcome = TypeVar("Outcome")
 
 logger = logging.getLogger("dragoman.host")
+
+
+MOST_OPEN = 64
+"""Questions that wait at the same time: no person looks through more."""
+MOST_WEIGHT = 16 * MIB
+"""What they weigh together; a single one may weigh more."""
+NO_ROOM = f"{MOST_OPEN} questions, or {MOST_WEIGHT // MIB} MiB of them, wait for an answer already"
+
+
+class Room:
+    """For the questions of one session that wait, whatever they are about."""
+
+    def __init__(self) -> None:
+        self._weights: dict[str, int] = {}
+
+    def take(self, question_id: str, question: msgspec.Struct) -> bool:
+        """Whether there is room for it; then it is taken until it is left."""
+        open_, weight = self._weights, weigh_struct(question)
+        if len(open_) >= MOST_OPEN or (open_ and sum(open_.values()) + weight > MOST_WEIGHT):
+            return False
+        open_[question_id] = weight
+        return True
+
+    def leave(self, question_id: str) -> None:
+        self._weights.pop(question_id, None)
 
 
 class _Question(msgspec.Struct, Generic[Answer, Outcome]):
