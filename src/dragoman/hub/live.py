@@ -286,7 +286,7 @@ class Live:
         if len(sizes) < MAX_QUEUED and sum(sizes) < MAX_QUEUED_BYTES:
             return
         sentence = (
-            f"the queue is full: {len(sizes)} prompts with {sum(sizes):,} bytes wait, and another is "
+            f"the queue is full: {len(sizes)} prompts wait, {sum(sizes):,} bytes; another is "
             f"taken below {MAX_QUEUED} prompts and {MAX_QUEUED_BYTES >> 20} MiB; wait, or drop some"
         )
         raise CommandRefused(self.id, "queue_full", sentence)
