@@ -309,7 +309,8 @@ async def test_a_form_is_refused_with_what_is_wrong_in_each_field(tmp_path: Path
         await web.prompt(session_id)
         [pending] = (await web.until(session_id, "waiting"))["pending"]
         path = f"/api/sessions/{session_id}/elicitations/{pending['id']}"
-        body = {"action": "accept", "content": {"name": "Bad Name!", "parts": []}}
+        parts: list[str] = []
+        body = {"action": "accept", "content": {"name": "Bad Name!", "parts": parts}}
         response = await web.http.post(path, json=body)
         error = response.json()["error"]
         assert (response.status_code, error["code"]) == (400, "invalid")
