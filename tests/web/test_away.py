@@ -14,12 +14,20 @@ from support.postgres import empty_database, own_server
 from support.server_process import ServerProcess, free_port
 from support.serving import STREAM, Served, sent_events, served
 
-from dragoman.errors import StoreAway, StoreError, StoreFull
+from dragoman.errors import CommandRefused, StoreAway, StoreError, StoreFull
 from dragoman.host import home
 from dragoman.store import open as opening
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
 from dragoman.testing.turn import AgentTurn
+from dragoman.web.failures import failure_of
+
+
+def test_a_full_disk_has_one_status_however_it_is_told() -> None:
+    for error in (CommandRefused("s", "store_full", "the disk is full"), StoreFull("x", "y")):
+        failure = failure_of(error)
+        assert failure is not None
+        assert (failure.status, failure.code) == (507, "store_full")
 
 
 def agents() -> dict[str, ScriptedAgent]:

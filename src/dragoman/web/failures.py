@@ -111,6 +111,7 @@ _REFUSALS = {
     "cancel_ignored": 504,
     "no_answer": 504,
     "store_away": 503,
+    "store_full": 507,
 }
 
 
