@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from support.clients import until
-from support.hubs import TestLauncher, hub_with, stored
+from support.hubs import TestLauncher, hub_with, stored, stored_events
 from support.shortage import no_descriptors
 
 from dragoman.errors import CommandRefused, DragomanError, SessionNotContinued, StoreFull
@@ -28,6 +28,7 @@ from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.store.archive import Archive, import_session
 from dragoman.store.base import Store
+from dragoman.store.outbox import Outbox
 from dragoman.store.records import (
     Batch,
     Lease,
@@ -64,7 +65,7 @@ def dead_process() -> Owner:
     return owner
 
 
-async def abandon(store: Store, owner: Owner, session_id: str = "s-1") -> None:
+async def abandon(store: Store, owner: Owner, session_id: str = "s-1") -> Lease:
     now = time.time()
     record = SessionRecord(
         id=session_id, agent="it", cwd="/", created_at=now, updated_at=now, status="running"
@@ -73,6 +74,26 @@ async def abandon(store: Store, owner: Owner, session_id: str = "s-1") -> None:
     lease = await store.acquire(session_id, owner, seconds=60, gone=lambda _: False)
     events = [encode_event(event) for event in left_behind()]
     await store.append(lease, Batch(first_seq=1, events=events))
+    return lease
+
+
+async def test_what_a_killed_process_kept_is_stored_before_its_session_is_taken_over(
+    tmp_path: Path,
+) -> None:
+    async with stored(tmp_path) as store:
+        lease = await abandon(store, dead_process())
+        last = len(left_behind())
+        word = e.AgentMessage(Text("the last word"), seq=last + 1)
+        box = Outbox(tmp_path / "store", "sqlite")
+        box.keep([(lease, Batch(first_seq=last + 1, events=[encode_event(word)]))])
+        box.close()
+        async with Hub(store, TestLauncher({})) as hub:
+            await hub.chores.recover()
+            events = await stored_events(hub, "s-1")
+        assert events[last] == word
+        assert isinstance(events[-1], e.TurnEnded)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert not (tmp_path / "store" / "undelivered").exists()
 
 
 def test_loose_ends_end_everything_that_was_open() -> None:

@@ -119,8 +119,14 @@ class Opener:
             ours = owner.id == self._owner.id and session_id in self.left
             return ours or has_ended(owner)
 
-        taken = self._store.acquire(session_id, self._owner, seconds=LEASE_SECONDS, gone=gone)
-        return asyncio.create_task(taken)
+        async def taken() -> Lease:
+            # What a process kept that was killed: once its session is ours, nobody may store it.
+            await self._store.deliver_left()
+            return await self._store.acquire(
+                session_id, self._owner, seconds=LEASE_SECONDS, gone=gone
+            )
+
+        return asyncio.create_task(taken())
 
     async def _give_back(self, taking: asyncio.Task[Lease]) -> None:
         with suppress(DragomanError):

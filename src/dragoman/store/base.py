@@ -63,6 +63,10 @@ class Store(Protocol):
         """Whether events are on this host's disk that the database does not have yet."""
         ...
 
+    async def deliver_left(self) -> None:
+        """Store what processes kept on this host's disk that have ended since."""
+        ...
+
     async def aclose(self) -> None: ...
 
     async def hold(self) -> None:

@@ -74,7 +74,7 @@ class PostgresStore:
 
     async def prepare(self) -> None:
         """Deliver what was left in the outbox, and finish what was cut short."""
-        await deliver_left(self._outbox, self._writer.deliver)
+        await self.deliver_left()
         if await self._writing.use(sessions.has_deleted):
             await self._purge()
         if await self._writing.use(owners.has_forgettable):
@@ -82,6 +82,9 @@ class PostgresStore:
         if await self._writing.use(inbox.has_left):
             await self._writer.write(inbox.forget_left, is_long=True)
         await self._rules.begin()
+
+    async def deliver_left(self) -> None:
+        await deliver_left(self._outbox, self._writer.deliver)
 
     async def hold(self) -> None:
         """All connections of a host are opened before it is one: opened when first used, one host
