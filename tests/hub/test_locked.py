@@ -19,7 +19,9 @@ from dragoman.hub import recording
 from dragoman.hub.hub import Hub
 from dragoman.hub.outages import BACK, told_of_outages
 from dragoman.session import events as e
+from dragoman.session.content import Text
 from dragoman.store import database, writer
+from dragoman.store.records import Batch, Lease
 from dragoman.testing import AgentTurn, ScriptedAgent
 
 
@@ -151,3 +153,28 @@ async def test_a_session_that_goes_on_all_the_same_is_put_down_with_the_true_rea
         assert ended.error is not None
         assert "the session could not be recorded: more than 200000 bytes of it" in ended.error
         assert (await hub.record(live.id)).status == "interrupted"
+
+
+async def test_what_search_is_to_know_takes_only_so_much_while_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with hub_with(tmp_path, ScriptedAgent()) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await live.recording.settled()
+        batches: list[Batch] = []
+        append = hub.store.append
+
+        async def seen(lease: Lease, batch: Batch) -> int:
+            batches.append(batch)
+            return await append(lease, batch)
+
+        monkeypatch.setattr(hub.store, "append", seen)
+        for number in range(20):
+            live.session.log.record(e.AgentMessage(Text("w" * 1_000_000), message_id=f"{number}"))
+            live.session.log.record(e.InfoChanged(title=f"{number} " + "t" * 1_000_000))
+        await live.recording.settled()
+        assert sum(len(batch.events) for batch in batches) == 40, "all of it is on the record"
+        texts = [said.text for batch in batches for said in batch.said]
+        assert sum(map(len, texts)) <= recording.MAX_SAID
+        titles = [text for text in texts if "t" in text]
+        assert {len(text) for text in titles} == {1_000}

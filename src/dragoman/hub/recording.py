@@ -31,6 +31,9 @@ MAX_WAITING_BYTES = 64 * 1024 * 1024
 """Of events that the store was given and has not stored, and again of those that it was not given
 yet: with more than that the session cannot be recorded. With half of the latter, while the store is
 away, whoever runs the session is to have the turn cancelled."""
+MAX_SAID = 8 * 1024 * 1024
+"""Characters for search that wait with the next batch: what is said beyond them is on the record,
+and not found."""
 _MAX_BATCH_EVENTS = 5_000
 _SLOW_SECONDS = 0.25
 """A store that has not answered by then is not waited for before it is sent more."""
@@ -67,6 +70,7 @@ class Recording:
         self._texts = Texts()
         self._waiting: list[bytes] = []
         self._said: list[Said] = []
+        self._said_size = 0
         self._size = 0
         self._first_seq = record.last_seq + 1
         self._last_seq = record.last_seq
@@ -93,7 +97,8 @@ class Recording:
             self._first_seq = event.seq
         self._last_seq = event.seq
         self._waiting.append(body)
-        self._said += self._texts.feed(event)
+        for said in self._texts.feed(event):
+            self._note_said(said)
         self._size += len(body)
         if self._size > MAX_WAITING_BYTES:
             reason = f"more than {MAX_WAITING_BYTES} bytes of it waited to be stored"
@@ -102,6 +107,11 @@ class Recording:
         if self._size > MAX_WAITING_BYTES // 2 and not self._has_much:
             self._note_much()
         self._begin_writing()
+
+    def _note_said(self, said: Said) -> None:
+        if self._said_size + len(said.text) <= MAX_SAID:
+            self._said_size += len(said.text)
+            self._said.append(said)
 
     def _note_much(self) -> None:
         if self._store.away is not None and self.on_much is not None:
@@ -154,7 +164,7 @@ class Recording:
         batch = Batch(
             first_seq=self._first_seq, events=events, change=self.describe(), said=self._said
         )
-        self._said, self._stale = [], False
+        self._said, self._said_size, self._stale = [], 0, False
         self._first_seq += len(events)
         self._size -= sum(map(len, events))
         return batch
@@ -181,6 +191,7 @@ class Recording:
             return
         self._sealed = True
         self._waiting.clear()
+        self._said.clear()
         self.error = error
         if self.on_failed is not None:
             self.on_failed(error)
@@ -221,7 +232,7 @@ class _Sent:
 
     def __init__(self, batch: Batch, store: Store, lease: Lease) -> None:
         self.batch = batch
-        self.size = sum(map(len, batch.events))
+        self.size = sum(map(len, batch.events)) + sum(len(each.text) for each in batch.said)
         self.append = asyncio.create_task(store.append(lease, batch))
         # When an earlier one fails, nobody asks for this one any more.
         self.append.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -9,6 +9,7 @@ from dragoman.store.records import Said
 
 _MAX_TEXT = 1_000_000
 """Characters of one message that search knows."""
+_MAX_TITLE = 1_000
 _MAX_PIECES = 4_096
 """That are held before they are joined: each costs more than its words."""
 
@@ -38,7 +39,7 @@ class Texts:
 
     def _titled(self, event: e.InfoChanged) -> list[Said]:
         """Agents tell the same title again and again."""
-        title = event.title or ""
+        title = (event.title or "")[:_MAX_TITLE]
         if title == self._title:
             return []
         self._title = title
