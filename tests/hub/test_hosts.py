@@ -30,7 +30,7 @@ from dragoman.session.state import UserEntry
 from dragoman.store.base import Store
 from dragoman.store.records import HostRecord, Lease, Owner, SessionChange, SessionFilter
 from dragoman.testing import ScriptedAgent
-from dragoman.testing.steps import say
+from dragoman.testing.steps import ask, say
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -260,15 +260,37 @@ async def test_an_agent_s_id_that_means_another_session_there_is_not_continued(
 async def test_a_session_does_not_move_while_it_runs_nor_where_its_folder_is_not(
     place: Place,
 ) -> None:
-    async with two_hosts(place, scripted(), scripted()) as (one, two):
+    asking = ScriptedAgent([ask("call", title="May I", kind="delete")])
+    async with two_hosts(place, scripted(), asking) as (one, two):
         live = await two.create("it", place.cwd)
-        with pytest.raises(SessionOwned, match="on two"):
-            await one.elsewhere.move(live.record, await host_of(one), None, "fail")
+        await soon(one.send(live.id, c.Prompt("go")))
+        for hub in (one, two):
+            with pytest.raises(SessionOwned, match="on two"):
+                await soon(hub.elsewhere.move(live.record, await host_of(one), None, "fail"))
+        assert list(two.live) == [live.id]
+        await soon(one.send(live.id, c.Cancel()))
         await at_rest(two, live.id)
         with pytest.raises(CommandRefused, match="there is no folder /nowhere"):
             await one.elsewhere.move(live.record, await host_of(one), "/nowhere", "new")
         record = await one.record(live.id)
         assert (record.home, record.cwd) == ("two", place.cwd)
+
+
+@pytest.mark.parametrize("asked", [0, 1], ids=["of the new host", "of the old one"])
+async def test_an_idle_session_moves_from_a_host_that_is_there(place: Place, asked: int) -> None:
+    memory = scripted()
+    async with two_hosts(place, memory, memory) as hosts:
+        one, two = hosts
+        live = await two.create("it", place.cwd)
+        await said(two, live.id)
+        record, host = await one.record(live.id), await host_of(one)
+        await soon(hosts[asked].elsewhere.move(record, host, None, "fail"))
+        assert (list(one.live), list(two.live)) == ([live.id], [])
+        assert (await two.record(live.id)).home == "one"
+        await said(two, live.id, "again")
+        assert one.live[live.id].session.continuity == "continued"
+        with pytest.raises(SessionOwned):
+            await one.elsewhere.move(record, host, None, "fail")
 
 
 async def test_what_is_asked_of_a_host_that_leaves_is_refused_and_never_done(

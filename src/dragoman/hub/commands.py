@@ -121,6 +121,10 @@ class Open(_Command, frozen=True, tag="open"):
     on_reset: Literal["fail", "new"] = "fail"
 
 
+class Leave(_Command, frozen=True, tag="leave"):
+    """Stop running the session, so that another host may; refused while anything happens in it."""
+
+
 class Delete(_Command, frozen=True, tag="delete"):
     """Forget a session that does not run, by its agent too unless `local`."""
 
@@ -146,6 +150,7 @@ Command: TypeAlias = (
     | Close
     | Kill
     | Open
+    | Leave
     | Delete
 )
 

@@ -17,7 +17,7 @@ from dragoman.hub.hosts import host_of, name_of
 from dragoman.hub.inbox import ask_owner
 from dragoman.hub.opening import OnReset, new_record
 from dragoman.hub.owner import has_ended, is_gone
-from dragoman.store.records import HostRecord, SessionRecord, Standing
+from dragoman.store.records import HostRecord, Owner, SessionRecord, Standing
 
 if TYPE_CHECKING:
     from dragoman.hub.hub import Hub
@@ -50,6 +50,7 @@ class Elsewhere:
         """Start a new session on a host; when that fails there is no trace of it."""
         hub, opened = self._hub, c.Open(host=host.id)
         record.home = host.home
+        record.created_at = record.updated_at = hub.store.now()
         await hub.store.create_session(record)
         try:
             await ask_owner(hub.store, hub.news, record.id, opened, to=host.id)
@@ -79,19 +80,36 @@ class Elsewhere:
     async def move(
         self, record: SessionRecord, host: HostRecord, cwd: str | None, on_reset: OnReset
     ) -> None:
-        """Go on with a session on a host, in a folder there.
+        """Go on with a session on a host, in a folder there; one that is idle on another is put
+        down first.
 
-        Raises SessionOwned while a process runs it, and what opening it raises.
+        Raises SessionOwned while something happens in it, and what opening it raises.
         """
         hub = self._hub
         owner = await hub.store.owner(record.id)
         if owner is not None and not is_gone(owner):
-            raise SessionOwned(record.id, f"process {owner.pid} on {owner.label}")
+            await self._must_leave(record.id, owner, host)
         if host.id == hub.owner.id:
             await hub.open_here(record.id, cwd=cwd, on_reset=on_reset)
             return
         command = c.Open(host=host.id, cwd=cwd, on_reset=on_reset)
         await ask_owner(hub.store, hub.news, record.id, command, to=host.id)
+
+    async def _must_leave(self, session_id: str, owner: Owner, host: HostRecord) -> None:
+        """Have its owner stop running a session, for a host. Raises SessionOwned if it does not."""
+        owned = SessionOwned(session_id, f"process {owner.pid} on {owner.label}")
+        if owner.id == host.id:
+            raise owned
+        hub = self._hub
+        try:
+            if owner.id == hub.owner.id:
+                await hub.send(session_id, c.Leave())
+            else:
+                await ask_owner(hub.store, hub.news, session_id, c.Leave())
+        except CommandRefused as error:
+            # What it refuses it still runs; else it has gone meanwhile.
+            if error.code not in ("owner_gone", "failed"):
+                raise owned from error
 
     async def delete(self, record: SessionRecord, *, local: bool) -> bool:
         """By the host of its workspace, where the agent is that should forget it too; whether it

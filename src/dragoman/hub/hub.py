@@ -349,6 +349,11 @@ class Hub:
                 return {"key": self._key.public}
             case c.Sealed():
                 return await self._do(live, self._opened(live, command), patiently=patiently)
+            case c.Leave():
+                if not live.idle:
+                    raise CommandRefused(live.id, "session_owned", "something happens in it")
+                await self.detach(live)
+                return {}
             case c.Open(host) if host == self.owner.id:
                 return {}
             case c.Open() | c.Delete():

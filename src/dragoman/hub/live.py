@@ -113,7 +113,7 @@ class Live:
         state, record = self.state, self.record
         self.used_at = time.monotonic()
         record.status = status_of(state)
-        record.updated_at = time.time()
+        record.updated_at = self._store.now()
         record.agent_session_id = state.session_id or record.agent_session_id
         if not record.renamed:
             record.title = title_of(state) or record.title

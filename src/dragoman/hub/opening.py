@@ -278,7 +278,7 @@ class Opener:
         for seq, event in enumerate(events, first):
             event.seq, event.at = seq, now
             reduce(state, event)
-        change = SessionChange(status=status_of(state), updated_at=now)
+        change = SessionChange(status=status_of(state), updated_at=self._store.now())
         bodies = [encode_event(event) for event in events]
         await self._store.append(lease, Batch(first_seq=first, events=bodies, change=change))
         self._on_stored(lease.session_id)
@@ -309,6 +309,7 @@ class Opener:
     async def _first(
         self, record: SessionRecord, begin: Begin, parent: SessionRecord | None = None
     ) -> Live:
+        record.created_at = record.updated_at = self._store.now()
         begun = self._store.begin_session(record, self._owner, seconds=LEASE_SECONDS)
         creating = asyncio.create_task(begun)
         try:

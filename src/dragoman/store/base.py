@@ -67,6 +67,11 @@ class Store(Protocol):
         """Store what processes kept on this host's disk that have ended since."""
         ...
 
+    def now(self) -> float:
+        """The time by the clock of the store, which all that have it share; sessions are listed in
+        its order."""
+        ...
+
     async def aclose(self) -> None: ...
 
     async def hold(self) -> None:

@@ -6,6 +6,7 @@ What is in the tables is the business of the modules beside this one; here they 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -82,6 +83,9 @@ class SqliteStore:
         """What a process left in the outbox that is gone."""
         if self._outbox is not None:
             await deliver_left(self._outbox, self._writer.deliver)
+
+    def now(self) -> float:
+        return time.time()
 
     async def aclose(self) -> None:
         await self._writer.aclose()

@@ -40,7 +40,7 @@ SET tcp_keepalives_count = 3;
 SET client_min_messages = warning;
 SELECT set_config('synchronous_commit', 'on', false)
 WHERE current_setting('synchronous_commit') = 'off';
-SELECT pg_backend_pid();
+SELECT pg_backend_pid(), extract(epoch FROM clock_timestamp())::float8;
 """
 
 
@@ -53,6 +53,8 @@ class Database:
         self.connection = connection
         self.pid = 0
         """Of the server's process for it, as the server says."""
+        self.time = 0.0
+        """On the server's clock, when it was connected."""
         self._address = address
         self._is_spoiled = False
         self._bound: float | None = None
@@ -77,7 +79,7 @@ class Database:
         cursor = await self._execute(_SETTINGS, ())
         while cursor.nextset():
             pass
-        [(self.pid,)] = await cursor.fetchall()
+        [(self.pid, self.time)] = await cursor.fetchall()
 
     @property
     def is_spoiled(self) -> bool:

@@ -45,6 +45,7 @@ WHERE l.owner_id = %s AND NOT s.deleted
 _RENEW = """
 UPDATE owners SET expires_at = now() + make_interval(secs => %s), seconds = %s WHERE id = %s
 """
+_CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _RELEASE = """
 UPDATE leases SET owner_id = NULL
 WHERE session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted)
@@ -102,10 +103,16 @@ def there(owner: Owner, seconds: float) -> Statement:
     return THERE, (owner.id, msgspec.json.encode(owner), seconds, seconds)
 
 
-def renew(owner: Owner, seconds: float) -> Plan[set[str]]:
+def renew(owner: Owner, seconds: float) -> Plan[tuple[set[str], float]]:
+    """What it still has, and the time by the database's clock."""
+    statements = [
+        (_RENEW, (seconds, seconds, owner.id)),
+        (_OF_OWNER, (owner.id,)),
+        (_CLOCK, ()),
+    ]
     return Plan(
-        [(_RENEW, (seconds, seconds, owner.id)), (_OF_OWNER, (owner.id,))],
-        lambda answers: ({row[0] for row in answers[1]}, ()),
+        statements,
+        lambda answers: (({row[0] for row in answers[1]}, answers[2][0][0]), ()),
         repeatable=True,
     )
 

@@ -5,6 +5,7 @@ What is in the tables is the business of the modules beside this one; here they 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -69,6 +70,8 @@ class PostgresStore:
         self._news = News(address, lambda pid: pid == self._writing.pid, self._rules.heard)
         self._writer.on_news = self._news.hear_own
         self._writer.on_back = self._renew_first
+        self._clock = db.time, time.monotonic()
+        """What the database's clock said last, and when that was by our watch."""
         self._renewed: tuple[Owner, float] | None = None
         self._outbox = outbox
 
@@ -114,6 +117,11 @@ class PostgresStore:
     @property
     def holds_undelivered(self) -> bool:
         return self._outbox.holds_some
+
+    def now(self) -> float:
+        """Hosts' own clocks may be hours apart."""
+        said, then = self._clock
+        return said + time.monotonic() - then
 
     async def aclose(self) -> None:
         await self._writer.aclose()
@@ -204,7 +212,9 @@ class PostgresStore:
 
     async def renew(self, owner: Owner, *, seconds: float) -> set[str]:
         self._renewed = owner, seconds
-        return await self._writer.write(owners.renew(owner, seconds), tells=None)
+        held, now = await self._writer.write(owners.renew(owner, seconds), tells=None)
+        self._clock = now, time.monotonic()
+        return held
 
     async def _renew_first(self, db: Database) -> None:
         """An owner that was cut off for a while still has what nobody has taken."""
