@@ -276,6 +276,14 @@ def test_of_a_stranger_we_cannot_tell() -> None:
     assert not is_gone(Owner("x", "another machine", 1, "once"))
 
 
+def test_a_process_here_that_is_silent_is_gone_on_a_store_that_others_have_too() -> None:
+    shared, alone = this_process(alone=False), this_process()
+    assert not is_gone(shared)
+    assert is_gone(msgspec.structs.replace(shared, alive=False))
+    # A file needs no word of it: the process is there.
+    assert not is_gone(msgspec.structs.replace(alone, alive=False))
+
+
 async def test_what_is_left_of_an_import_that_was_killed_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,7 +33,10 @@ def this_process(label: str | None = None, *, alone: bool = True) -> Owner:
 def is_gone(owner: Owner) -> bool:
     """Whether nothing can be asked of it: the one rule, for everybody who shows or asks. One that
     cannot be seen from here may still work, cut off from the store; `has_ended` tells."""
-    return _has_stopped(owner) if _is_here(owner) else not owner.alive
+    if not _is_here(owner):
+        return not owner.alive
+    # On a store that other machines have too, one that was paused is as silent as one of theirs.
+    return _has_stopped(owner) or (owner.machine != _machine() and not owner.alive)
 
 
 def has_ended(owner: Owner) -> bool | None:
