@@ -66,7 +66,7 @@ def test_a_form_is_listed_with_its_fields_and_filled_in_from_outside(dragoman: D
         listed = dragoman("sessions", "answer", "fix")
         assert listed.lines[0].endswith(": A few questions, to show a form")
         assert listed.lines[1:] == [
-            "    name  Name (a text)",
+            "    name  Name (a text, at least 1 character)",
             "    colour  Colour (one of red, green, blue; else green)",
             "    count  How many (a whole number; optional)",
             "    gift  It is a gift (yes or no; else no)",
