@@ -68,7 +68,7 @@ def test_a_form_is_listed_with_its_fields_and_filled_in_from_outside(dragoman: D
         assert listed.lines[1:] == [
             "    name  Name (a text, at least 1 character)",
             "    colour  Colour (one of red, green, blue; else green)",
-            "    count  How many (a whole number; optional)",
+            "    count  How many (a whole number, 1 to 10; optional)",
             "    gift  It is a gift (yes or no; else no)",
             "    accept name=… [colour=…] [count=…] [gift=…], decline, or cancel",
         ]
@@ -76,7 +76,7 @@ def test_a_form_is_listed_with_its_fields_and_filled_in_from_outside(dragoman: D
             (("yes",), "a form is answered with accept, decline or cancel, not 'yes'"),
             (("accept",), "the form needs name=…"),
             (("accept", "nome=x"), "the form has no field 'nome'; it has: name, colour, count"),
-            (("accept", "name=x", "count=y"), "count: expected a whole number, not 'y'"),
+            (("accept", "name=x", "count=y"), "count: expected a whole number, 1 to 10, not 'y'"),
             (("accept", "x"), "expected OPTION=VALUE"),
             (("decline", "name=x"), "decline takes no values"),
         ):
