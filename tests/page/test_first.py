@@ -23,7 +23,7 @@ async def test_the_first_page_has_a_finished_turn_and_a_prompt_box(
     site = prepared(tmp_path, "--open")
     await site.start()
     try:
-        address = await _opened(site.home / "open.html")
+        address = await _opened(site.home)
         async with browsed() as browser:
             page = await browser.new_page()
             await page.goto(address)
@@ -39,14 +39,14 @@ async def test_the_first_page_has_a_finished_turn_and_a_prompt_box(
         await site.stop()
 
 
-async def _opened(path: Path) -> str:
+async def _opened(home: Path) -> str:
     """The address that the browser is led to."""
     for _ in range(SECONDS * 10):
-        if found := re.search(r"url=([^\"]+)", _text(path)):
+        if found := re.search(r"url=([^\"]+)", _text(home)):
             return html.unescape(found[1])
         await asyncio.sleep(0.1)
     raise AssertionError("no page was opened")
 
 
-def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
+def _text(home: Path) -> str:
+    return "".join(path.read_text() for path in home.glob("open-*.html"))

@@ -62,7 +62,12 @@ async def test_a_session_the_agent_knows_is_imported(tmp_path: Path) -> None:
 
 
 async def test_a_session_that_only_the_agent_knows_is_taken_over(tmp_path: Path) -> None:
-    async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
+    # The page may be about to ask for the changes of the session that is deleted below it.
+    async with (
+        served(tmp_path) as site,
+        browsed() as browser,
+        person(browser, site, refused=404) as page,
+    ):
         session = await new_session(page)
         await ran(page, "/plan something")
         address = f"{site.url}api/sessions/{session}?local=true"

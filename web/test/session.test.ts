@@ -195,6 +195,22 @@ test('older rows are loaded as far as there is room, and then when somebody look
   expect(session.first).toBe(0)
 })
 
+test('older rows that are asked for twice at a time are there once', async () => {
+  server.tell('s', ...Array.from({ length: 600 }, (_, at) => row(`row ${at}`)))
+  const open: (() => void)[] = []
+  server.before = () => (server.asked.length > 1 ? new Promise((resolve) => { open.push(resolve) }) : undefined)
+  const session = new LiveSession('s')
+  const loading = session.load()
+  await until(() => open.length === 1)
+  const looking = session.lookBack()
+  await until(() => open.length === 2)
+  server.before = () => undefined
+  for (const resolve of open) resolve()
+  await Promise.all([loading, looking])
+  expect(rows(session)).toEqual(Array.from({ length: 600 }, (_, at) => `row ${at}`))
+  expect(session.first).toBe(0)
+})
+
 test('a tab that is left open holds no more of a thread than the server', async () => {
   server.tell('s', row('first'))
   const session = await loaded()

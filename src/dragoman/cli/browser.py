@@ -12,7 +12,11 @@ _OF_TERMINALS = {"www-browser", "links", "links2", "elinks", "lynx", "w3m", "bro
 def opened(address: str) -> bool:
     """Whether there was such a browser to give it to."""
     browser = _found()
-    return browser is not None and browser.open(address)
+    if browser is None:
+        return False
+    # One in the background that has ended at once handed the page to a window that was open, and
+    # `webbrowser` takes that for a failure.
+    return browser.open(address) or isinstance(browser, webbrowser.BackgroundBrowser)
 
 
 def _found() -> webbrowser.BaseBrowser | None:

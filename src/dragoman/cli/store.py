@@ -19,8 +19,9 @@ _PRUNING = """\
   dragoman store prune --older-than 90d --dry-run       what that would be
   dragoman store prune --older-than 2w --project .      this project alone
 
-A session that runs, waits for an answer or is archived is kept. No agent is asked to forget
-anything. `retention` in the settings has `dragoman serve` do the same by itself."""
+A session that runs, waits for an answer or is archived is kept. No agent is
+asked to forget anything. With `retention` in the settings, `dragoman serve`
+does the same by itself."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

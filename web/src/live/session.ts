@@ -104,7 +104,7 @@ export class LiveSession {
     const told = await sessions.state(this.id, OLDER_ENTRIES, this.first).catch(failureOf)
     this.lookingBack = false
     if (told instanceof ApiError || fetching !== this.fetching || told.entries.length === 0) return
-    this.prepend(hydrate({ entries: told.entries }).entries, told.firstEntry)
+    if (!this.prepend(hydrate({ entries: told.entries }).entries, told.firstEntry)) return
     const { entries, size } = this.state
     this.limits = { ...LIMITS, entries: LIMITS.entries + entries.length, thread: LIMITS.thread + size }
   }
@@ -149,12 +149,15 @@ export class LiveSession {
     this.grew = false
   }
 
-  private prepend(older: Entry[], first: number): void {
+  /** False when others came first: the older part is loaded by itself, and when somebody looks back. */
+  private prepend(older: Entry[], first: number): boolean {
     const { state } = this
+    if (first + older.length !== state.entries_before) return false
     state.entries = older.concat(state.entries)
     state.entries_before = first
     index(state)
     this.thread.emit()
+    return true
   }
 
   // ── what happens ─────────────────────────────────────────────────────────────────────────────
