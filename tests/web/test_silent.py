@@ -4,9 +4,10 @@ token gets in however many there are."""
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -209,6 +210,25 @@ async def test_the_oldest_strangers_go_when_there_is_no_room() -> None:
         for oldest in strangers[:140]:
             await oldest.is_cut_off()
         assert not strangers[-1].reader.at_eof()
+
+
+async def test_a_burst_of_strangers_takes_few_descriptors_beyond_the_cap() -> None:
+    async with house(Connections(50)) as web:
+        with ExitStack() as held:
+            for _ in range(300):  # all of them wait before the server hears of the first
+                stranger = held.enter_context(socket.socket())
+                stranger.connect(("127.0.0.1", web.port))
+            before = most = _open_descriptors()
+            owner = await web.connect(web.request("/owned"))
+            heard = asyncio.create_task(owner.hear())
+            while not heard.done():
+                await asyncio.sleep(0)
+                most = max(most, _open_descriptors())
+    assert 50 <= most - before <= 80
+
+
+def _open_descriptors() -> int:
+    return len(os.listdir("/dev/fd"))
 
 
 async def test_strangers_with_whole_heads_hold_no_places() -> None:

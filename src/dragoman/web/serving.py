@@ -50,8 +50,10 @@ logger = logging.getLogger("dragoman.web")
 
 _GRACE_SECONDS = 3
 """For requests that are being answered when the server ends."""
-_ACCEPTED_AT_ONCE = 16
-"""So that whoever came before them is heard in between: asyncio takes it for the backlog too."""
+_ACCEPTED_AT_ONCE = 4
+"""Few, so that earlier connections are heard in between. Asyncio needs about five rounds from
+accepting a connection to closing one that is cut off, and accepts so many in each of them: these
+are open beyond the cap."""
 _BACKLOG = 2048
 _NOT_ACCEPTED = "socket.accept() out of system resource"
 _PONG_SECONDS = 180.0
