@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -44,6 +44,8 @@ OnRequest: TypeAlias = Callable[[str, msgspec.Raw], Coroutine[Any, Any, bytes] |
 Tap: TypeAlias = Callable[[Literal["sent", "received"], bytes], None]
 """Sees every message as the exact bytes of its frame, in wire order, before it is handled."""
 OnReply: TypeAlias = Callable[[msgspec.Raw], None]
+Pace: TypeAlias = Callable[[], Awaitable[None] | None]
+"""Asked after each read; what it returns is awaited before more is read."""
 
 _ODD_LINES_A_TURN = 256
 
@@ -86,6 +88,8 @@ class Peer:
         self.noise = Noise()
         self.usual: Usual[Any] | None = None
         """The notification that has a quick way, which `on_notification` then seldom sees."""
+        self.pace: Pace | None = None
+        """Set by whoever keeps what comes in, and needs time to."""
         self._transport = transport
         self._on_notification = on_notification
         self._on_request = on_request
@@ -202,6 +206,8 @@ class Peer:
         try:
             while self._error is None and (data := await self._transport.receive()):
                 await self._receive_all(data)
+                if self.pace is not None and (relief := self.pace()) is not None:
+                    await relief
             if self._error is None:
                 error = await self._end_of_input()
         except DragomanError as fatal:

@@ -280,3 +280,32 @@ async def test_one_bad_session_does_not_hurt_another(tmp_path: Path) -> None:
         await seen_until(hub.watch(bad.id), e.TurnEnded)
         assert bad.state.turns[-1].error is not None
         assert good.state.turns[-1].stop_reason == "end_turn"
+
+
+async def test_an_agent_that_says_more_than_the_store_takes_waits_for_it(tmp_path: Path) -> None:
+    said, more = "x" * (1 << 20), asyncio.Event()
+
+    async def floods(turn: AgentTurn) -> None:
+        await more.wait()
+        for _ in range(40):
+            turn.say(said)
+            await turn.drain()
+
+    launcher = TestLauncher({"it": ScriptedAgent(floods)})
+    async with stored(tmp_path) as store:
+        faulty: Any = Faulty(store)
+        async with Hub(faulty, launcher) as hub:
+            live = await hub.create("it", str(tmp_path))
+            live.session.prompt("hi")
+            await seen_until(hub.watch(live.id), e.TurnStarted)
+            faulty.go_on.clear()
+            more.set()
+            await until(lambda: live.running.behind)
+            before = live.state.last_seq
+            for _ in range(1_000):  # an agent that were read would be done by then
+                await asyncio.sleep(0)
+            assert live.state.last_seq == before
+            faulty.go_on.set()
+            told = await seen_until(hub.watch(live.id), e.TurnEnded)
+    assert [each.text for each in told if isinstance(each, e.AgentMessage)] == [said] * 40
+    assert live.recording.error is None

@@ -39,7 +39,7 @@ from dragoman.host.permissions import PermissionsProvider
 from dragoman.host.pty import LocalTerminals
 from dragoman.host.rulebook import Policy
 from dragoman.host.terminals import TerminalsProvider
-from dragoman.rpc import Tap
+from dragoman.rpc import Pace, Tap
 from dragoman.transport.base import Side, Transport
 from dragoman.transport.remote import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
@@ -189,6 +189,11 @@ class Client:
     def connection_error(self) -> DragomanError | None:
         """Why the connection ended, once it has."""
         return self._connection.error
+
+    def read_at(self, pace: Pace) -> None:
+        """Wait for what `pace` returns, if anything, before reading more from the agent. Call it
+        before entering the client."""
+        self._connection.pace = pace
 
     def _lost(self, error: DragomanError) -> None:
         for session in self._router.sessions():

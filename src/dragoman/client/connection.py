@@ -13,7 +13,7 @@ from dragoman.client.handshake import Undecided, shake_hands
 from dragoman.client.options import HostCapabilities, Timeouts
 from dragoman.client.v1.serving import WAITS, Serving
 from dragoman.errors import CallTimeout, ConnectionClosed, DragomanError
-from dragoman.rpc import Peer, Tap
+from dragoman.rpc import Pace, Peer, Tap
 from dragoman.transport.base import Transport
 from dragoman.transport.chain import ChainTransport
 from dragoman.transport.remote import RemoteAgent
@@ -50,6 +50,8 @@ class Connection:
         self._serving: Undecided | Serving = Serving(host)
         self._peer: Peer | None = None
         self._dialect: Dialect | None = None
+        self.pace: Pace | None = None
+        """How fast the agent is read; holds from the next start on."""
         self._watching: asyncio.Task[None] | None = None
 
     @property
@@ -97,6 +99,7 @@ class Connection:
             tap=self._tap,
             is_held=self._host.asks_outside,
         )
+        peer.pace = self.pace
         self._host.notify = peer.notify
         return await peer.__aenter__()
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
 from dragoman.errors import DragomanError
+from dragoman.hub.recording import Recording
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -34,13 +35,22 @@ class Launcher(Protocol):
 
 class Running:
     """One agent process and how many sessions use it; `started_again` is to be called when it is
-    another process."""
+    another process. While a recording in `behind` has much to store, the agent is not read."""
 
     def __init__(self, client: Client, started_again: Callable[[], None]) -> None:
         self.client = client
         self.started_again = started_again
+        self.behind: set[Recording] = set()
+        client.read_at(self._pace)
         self.users = 0
         self.idle_since = time.monotonic()
+
+    def _pace(self) -> Awaitable[None] | None:
+        return self._until_stored() if self.behind else None
+
+    async def _until_stored(self) -> None:
+        while self.behind:
+            await next(iter(self.behind)).caught_up()
 
 
 class Agents:
@@ -86,8 +96,8 @@ class Agents:
     async def _start(self, agent: str, cwd: str) -> Running:
         client = self.launcher.client(agent, cwd)
         client.attended = self._attended
-        await client.__aenter__()
         running = Running(client, self._changed)
+        await client.__aenter__()
         self._running.append(running)
         self._changed()
         return running

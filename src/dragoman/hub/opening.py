@@ -332,7 +332,9 @@ class Opener:
     ) -> Live:
         running = await self._agents.use(record.agent, record.cwd)
         last_before = record.last_seq
-        recording = Recording(self._store, record, lease, on_stored=self._on_stored)
+        recording = Recording(
+            self._store, record, lease, on_stored=self._on_stored, behind=running.behind
+        )
         try:
             place = self._place(running, record, recording, history)
             session = await begin(running.client, place)

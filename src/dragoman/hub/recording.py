@@ -2,7 +2,8 @@
 
 While a batch is being committed the next one gathers, so a lone event is stored at once and a flood
 in large batches. A store that takes long is given the next one all the same: it may be away, and
-keep on this disk what it cannot deliver yet.
+keep on this disk what it cannot deliver yet. An agent that says more than a store takes has to wait
+for it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ MAX_WAITING_BYTES = 64 * 1024 * 1024
 """Of events that the store was given and has not stored, and again of those that it was not given
 yet: with more than that the session cannot be recorded. With half of the latter, while the store is
 away, whoever runs the session is to have the turn cancelled."""
+MUCH_BYTES = 16 * 1024 * 1024
+"""An agent with more than that to be stored is not read until there is less, unless the store is
+away: that may last."""
 MAX_SAID = 8 * 1024 * 1024
 """Characters for search that wait with the next batch: what is said beyond them is on the record,
 and not found."""
@@ -43,7 +47,8 @@ SEAL_SECONDS = 20.0
 
 
 class Recording:
-    """`listen` takes the events; `on_stored` is called when there are more for readers.
+    """`listen` takes the events; `on_stored` is called when there are more for readers. A recording
+    that has much to store is `behind`, with others of the same agent.
 
     When the store fails, that is `error`, `on_failed` is called with it, and nothing more is taken.
     """
@@ -55,6 +60,7 @@ class Recording:
         lease: Lease,
         *,
         on_stored: Callable[[str], None],
+        behind: set[Recording] | None = None,
     ) -> None:
         self.record = record
         self.lease = lease
@@ -72,6 +78,8 @@ class Recording:
         self._said: list[Said] = []
         self._said_size = 0
         self._size = 0
+        self._unstored = 0
+        self._behind = set[Recording]() if behind is None else behind
         self._first_seq = record.last_seq + 1
         self._last_seq = record.last_seq
         self._stale = False
@@ -100,6 +108,9 @@ class Recording:
         for said in self._texts.feed(event):
             self._note_said(said)
         self._size += len(body)
+        self._unstored += len(body)
+        if self._unstored > MUCH_BYTES:
+            self._behind.add(self)
         if self._size > MAX_WAITING_BYTES:
             reason = f"more than {MAX_WAITING_BYTES} bytes of it waited to be stored"
             self.fail(StoreError(f"session {self.record.id}", reason))
@@ -171,6 +182,9 @@ class Recording:
 
     def _stored(self, sent: _Sent) -> None:
         batch, last = sent.batch, sent.append.result()
+        self._unstored -= sum(map(len, batch.events))
+        if self._unstored <= MUCH_BYTES:
+            self._behind.discard(self)
         if batch.events:
             self._show(batch, last - len(batch.events) + 1)
         self._tell_written()
@@ -189,7 +203,7 @@ class Recording:
         """Take nothing more: it cannot be stored."""
         if self._sealed:
             return
-        self._sealed = True
+        self._seal()
         self._waiting.clear()
         self._said.clear()
         self.error = error
@@ -224,7 +238,18 @@ class Recording:
             async with asyncio.timeout(SEAL_SECONDS):
                 while self._writing is not None:
                     await self._written.wait()
+        self._seal()
+
+    def _seal(self) -> None:
         self._sealed = True
+        self._behind.discard(self)
+
+    async def caught_up(self) -> None:
+        """Wait while there is much to store, but not for a store that is away."""
+        while self in self._behind and self._store.away is None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._written.wait(), _LOOK_SECONDS)
+        self._behind.discard(self)
 
 
 class _Sent:
