@@ -13,6 +13,7 @@ from dragoman.client.mcp import McpServer
 from dragoman.events import AgentMessage, TurnEnded
 from dragoman.hub import commands
 from dragoman.hub.hub import Hub
+from dragoman.session.facts import Offer
 from dragoman.store.open import open_store
 
 
@@ -20,7 +21,7 @@ class Launcher:
     def __init__(self, command: str, *args: str) -> None:
         self._agent = AgentCommand(command, args)
 
-    def client(self, agent: str, cwd: str) -> Client:
+    def client(self, agent: str, cwd: str, offer: Offer) -> Client:
         return Client.start(self._agent, name=agent)
 
     def is_shared(self, agent: str) -> bool:

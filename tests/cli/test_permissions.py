@@ -126,6 +126,14 @@ def test_files_and_terminals_can_be_switched_off(dragoman: Dragoman) -> None:
     assert error["code"] == -32601
 
 
+def test_a_session_that_began_without_files_goes_on_without_them(dragoman: Dragoman) -> None:
+    words = ("--on-reset", "new", "--session", "s", "-j", "x")
+    began = offers(dragoman("--no-files", *words, agent="quiet"))
+    assert (began.get("fs"), began["terminal"]) == ({}, True)
+    later = offers(dragoman(*words, agent="quiet"))
+    assert (later.get("fs"), later["terminal"]) == ({}, True)
+
+
 def test_elicitation_is_not_advertised_when_nobody_can_be_asked(dragoman: Dragoman) -> None:
     done = dragoman("-j", "x", agent="eliciting")
     assert offers(done).get("elicitation") is None

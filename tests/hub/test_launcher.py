@@ -12,10 +12,11 @@ import pytest
 
 from dragoman import AgentCommand, Policy, RemoteAgent
 from dragoman.agents.known import UnknownAgent, known_command
-from dragoman.agents.settings import Offer, Settings, parse_settings
+from dragoman.agents.settings import Settings, parse_settings
 from dragoman.client.mcp import HttpServer, StdioServer
 from dragoman.errors import Unsupported
 from dragoman.hub.launcher import SettingsLauncher, run_in, started_in
+from dragoman.session.facts import Offer
 
 SETTINGS = """{
   "agent_servers": {

@@ -40,7 +40,7 @@ async def test_a_session_is_begun_in_a_mode_and_with_a_model(tmp_path: Path) -> 
         await expect(page.get_by_label("Mode", exact=True)).to_have_value("build")
         await page.get_by_role("button", name="New session", exact=True).first.click()
         dialog = page.get_by_role("dialog")
-        await dialog.get_by_text("Mode and model").click()
+        await dialog.get_by_text("More options").click()
         # What the agent offered before is there to choose from.
         await dialog.get_by_label("Mode", exact=True).select_option(label="Plan only")
         await dialog.get_by_label("Model", exact=True).select_option(label="Large")
@@ -50,6 +50,29 @@ async def test_a_session_is_begun_in_a_mode_and_with_a_model(tmp_path: Path) -> 
         await expect(page.get_by_label("Mode", exact=True)).to_have_value("plan")
         await expect(page.get_by_label("Model", exact=True)).to_have_value("large")
         await expect(page.locator(".group")).to_have_count(2)
+
+
+async def test_files_and_terminals_are_switched_off_for_a_new_session(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "offered")) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        await prompt(page, "What is there?")
+        await expect(page.locator(".said.agent")).to_have_text("Files: yes. Terminals: yes.")
+        await page.get_by_role("button", name="New session", exact=True).first.click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_text("More options").click()
+        await dialog.get_by_label("Reading and writing files").uncheck()
+        await dialog.get_by_label("Running commands in terminals").uncheck()
+        await expect(dialog).to_contain_text("those are not checked here")
+        await dialog.get_by_role("button", name="Start", exact=True).click()
+        await expect(dialog).to_have_count(0)
+        await prompt(page, "What is there?")
+        await expect(page.locator(".said.agent")).to_have_text("Files: no. Terminals: no.")
+        await page.get_by_role("tab", name="Info").click()
+        await expect(page.locator(".info dl")).to_contain_text("files, terminals")
 
 
 async def test_an_agent_that_wants_a_sign_in_shows_the_ways(tmp_path: Path) -> None:

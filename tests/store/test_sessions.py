@@ -6,6 +6,7 @@ import pytest
 from store.stores import Opens, acquire, batch, begin, fill, record, whole
 
 from dragoman.errors import NameTaken, SessionOwned, StoreError, UnknownSession
+from dragoman.session.facts import Offer
 from dragoman.store.records import Said, SessionChange, SessionFilter, SessionRecord, Snapshot
 
 FULL = SessionRecord(
@@ -22,6 +23,7 @@ FULL = SessionRecord(
     archived=True,
     parent="s0",
     additional_directories=["/a", '/ü "quoted"'],
+    offer=Offer(terminals=False),
 )
 
 

@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 from support.clients import Connectable
 from support.peers import SECONDS
 
-from dragoman import AgentCommand, Client
+from dragoman import AgentCommand, Client, HostCapabilities
 from dragoman.client.mcp import McpServer
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
+from dragoman.session.facts import Offer
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.records import StoredEvent
@@ -36,12 +37,15 @@ class TestLauncher:
         self._own = own or set()
         self._options = options
 
-    def client(self, agent: str, cwd: str) -> Client:
+    def client(self, agent: str, cwd: str, offer: Offer) -> Client:
         self.started.append(agent)
         reached = self._agents[agent]
         if not isinstance(reached, AgentCommand | RemoteAgent):
             reached = reached.connect()
-        return Client.start(reached, name=agent, **self._options)
+        offered = HostCapabilities(
+            read_files=offer.files, write_files=offer.files, terminals=offer.terminals
+        )
+        return Client.start(reached, name=agent, capabilities=offered, **self._options)
 
     def is_shared(self, agent: str) -> bool:
         return agent not in self._own

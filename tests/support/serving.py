@@ -14,11 +14,12 @@ from typing import Any, Literal, Protocol
 import httpx
 from support.peers import tidy_loop
 
-from dragoman import Client, Policy
+from dragoman import Client, HostCapabilities, Policy
 from dragoman.agents.settings import Settings
 from dragoman.hub.hosting import Presence
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
+from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.postgres.store import open_postgres
@@ -52,15 +53,18 @@ class FakeLauncher(SettingsLauncher):
     def default(self) -> str:
         return next(iter(self._agents), "demo")
 
-    def client(self, agent: str, cwd: str) -> Client:
+    def client(self, agent: str, cwd: str, offer: Offer = EVERYTHING) -> Client:
         if agent not in self._agents:
-            return super().client(agent, cwd)
+            return super().client(agent, cwd, offer)
         tap = Frames()
         client = Client.start(
             self._agents[agent].connect(),
             name=agent,
             policy=self._fake_policy,
             protocol=self._protocol,
+            capabilities=HostCapabilities(
+                read_files=offer.files, write_files=offer.files, terminals=offer.terminals
+            ),
             tap=tap,
         )
         self.taps[client] = tap

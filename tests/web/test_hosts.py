@@ -19,12 +19,17 @@ from support.serving import STREAM, Served, also_served, sent_events, served
 
 from dragoman.hub.opening import new_record
 from dragoman.store.records import HostRecord, Owner
-from dragoman.testing import ScriptedAgent
+from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import ask, say
 
 
 def scripted(word: str = "hello") -> dict[str, ScriptedAgent]:
     return {"scripted": ScriptedAgent([say(word), ask("call", title="May I", kind="delete")])}
+
+
+async def _tell_offer(turn: AgentTurn) -> None:
+    files = turn.client.fs
+    turn.say(f"files {bool(files and files.read_text_file)}")
 
 
 @asynccontextmanager
@@ -50,6 +55,23 @@ async def test_hosts_are_listed_with_what_they_have(tmp_path: Path) -> None:
         assert (found["two"]["cwd"], found["two"]["address"]) == (str(tmp_path), None)
         await two.new_session()
         assert [each["sessions"] for each in (await hosts(one)).values()] == [0, 1]
+
+
+async def test_what_a_session_is_offered_goes_with_it_to_another_host(tmp_path: Path) -> None:
+    agents = {"scripted": ScriptedAgent(_tell_offer)}
+    async with (
+        served(tmp_path, agents, on_disk=True, host="one") as one,
+        also_served(tmp_path, agents, on_disk=True, host="two") as two,
+    ):
+        session_id = await one.new_session(host="two", offer={"files": False})
+        assert (await one.done(session_id))["entries"][-1]["pieces"] == ["files False"]
+        assert list(two.server.hub.live) == [session_id]
+        move = {"host": "one", "onReset": "new"}
+        await one.call("POST", f"/api/sessions/{session_id}/move", move)
+        found = await one.done(session_id)
+        assert list(one.server.hub.live) == [session_id]
+        assert found["entries"][-1]["pieces"] == ["files False"]
+        assert found["offer"] == {"files": False, "terminals": True}
 
 
 async def test_a_session_begins_where_it_is_wanted_and_is_steered_from_anywhere(

@@ -13,7 +13,7 @@ from support.serving import Served, served
 from dragoman.schema import v1
 from dragoman.session import events as e
 from dragoman.store.records import Batch, Lease, Owner
-from dragoman.testing import ScriptedAgent
+from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import plan, say, think, usage
 from dragoman.web.api.sessions import show
 from dragoman.web.shapes.sessions import DetailQuery
@@ -49,6 +49,32 @@ async def test_what_was_left_out_is_the_servers_own(tmp_path: Path) -> None:
     async with served(tmp_path, scripted()) as web:
         made = await web.call("POST", "/api/sessions", {})
         assert (made["agent"], made["cwd"]) == ("scripted", str(tmp_path))
+
+
+async def test_files_and_terminals_are_switched_off_for_one_session(tmp_path: Path) -> None:
+    async def tell(turn: AgentTurn) -> None:
+        files = turn.client.fs
+        turn.say(f"{bool(files and files.read_text_file)} {bool(turn.client.terminal)}")
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(tell)}) as web:
+        offers = [
+            None,
+            {"files": False},
+            {"terminals": False},
+            {"files": False, "terminals": False},
+        ]
+        bodies = [{} if offer is None else {"offer": offer} for offer in offers]
+        found = [await web.done(await web.new_session(**body), "tell") for body in bodies]
+        said = [each["entries"][-1]["pieces"] for each in found]
+        assert said == [["True True"], ["False True"], ["True False"], ["False False"]]
+        assert [each["offer"] for each in found] == [
+            {"files": True, "terminals": True},
+            {"files": False, "terminals": True},
+            {"files": True, "terminals": False},
+            {"files": False, "terminals": False},
+        ]
+        wrong = {"cwd": str(tmp_path), "offer": {"shell": False}}
+        assert await web.refused("POST", "/api/sessions", wrong) == (400, "invalid")
 
 
 async def test_a_mode_is_set_before_anything_is_said(tmp_path: Path) -> None:

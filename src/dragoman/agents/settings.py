@@ -19,23 +19,13 @@ from dragoman.errors import ConfigError
 from dragoman.host.home import settings_file
 from dragoman.host.regular_file import read_regular
 from dragoman.host.strict_json import read_strict_json
+from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.transport.base import Side
 from dragoman.transport.remote import RemoteAgent, is_header_value
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.ways import ProxyTarget, check_proxy
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
-
-class Offer(msgspec.Struct, kw_only=True, frozen=True):
-    """What of this machine an agent is offered; what is off is neither advertised nor served."""
-
-    files: bool = True
-    terminals: bool = True
-
-    def without(self, *, files: bool = False, terminals: bool = False) -> Offer:
-        """The same with these switched off as well."""
-        return Offer(files=self.files and not files, terminals=self.terminals and not terminals)
 
 
 class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
@@ -53,7 +43,7 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
     """The newest version of ACP to speak with it, if it agrees."""
     proxies: tuple[ProxyTarget, ...] = ()
     """What stands between us and it, the first being the nearest to us."""
-    offer: Offer = Offer()
+    offer: Offer = EVERYTHING
 
     @property
     def target(self) -> AgentCommand | RemoteAgent:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.cli.guard import UsageError
+from dragoman.cli.setup import offer_of
 from dragoman.cli.sign_in import sign_in
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
@@ -31,6 +32,7 @@ from dragoman.hub.hosts import home_of
 from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
 from dragoman.hub.owner import is_gone
+from dragoman.session.facts import Offer
 from dragoman.session.state import SessionState
 from dragoman.store.open import open_default, open_store
 from dragoman.store.records import SessionFilter, SessionRecord
@@ -46,12 +48,12 @@ _FORGET_SECONDS = 2.0
 class JobLauncher:
     """The one agent of a run."""
 
-    def __init__(self, start: Callable[[], Client], mcp_servers: list[McpServer]) -> None:
+    def __init__(self, start: Callable[[Offer], Client], mcp_servers: list[McpServer]) -> None:
         self._start = start
         self._mcp_servers = mcp_servers
 
-    def client(self, agent: str, cwd: str) -> Client:
-        return self._start()
+    def client(self, agent: str, cwd: str, offer: Offer) -> Client:
+        return self._start(offer)
 
     def is_shared(self, agent: str) -> bool:
         return True
@@ -61,7 +63,7 @@ class JobLauncher:
 
 
 @asynccontextmanager
-async def hub_of(job: Job, start: Callable[[], Client]) -> AsyncGenerator[Hub]:
+async def hub_of(job: Job, start: Callable[[Offer], Client]) -> AsyncGenerator[Hub]:
     """`start` makes the client of the job's agent. Raises StoreError."""
     directory = None if job.options.no_store else data_directory()
     try:
@@ -119,6 +121,13 @@ class Meant(msgspec.Struct):
     state: SessionState = msgspec.field(default_factory=SessionState)
     """What is known of it; the run goes on from there."""
 
+    def offer(self, job: Job) -> Offer:
+        """What its agent is offered, in this run and later: what it began with."""
+        begins = offer_of(job.options)
+        if self.record is None:
+            return begins
+        return self.record.offer if job.options.fork is None else self.record.offer.within(begins)
+
 
 async def meant_by(hub: Hub, job: Job) -> Meant:
     """Raises UsageError when it belongs to another agent."""
@@ -164,7 +173,7 @@ async def open_live(
             live = await _open(hub, job, meant)
         except AuthRequired as error:
             # Which may be another process than before: one way to sign in starts it anew.
-            async with hub.using(job.agent.name, job.cwd) as client:
+            async with hub.using(job.agent.name, job.cwd, meant.offer(job)) as client:
                 await sign_in(client, job, error, asker())
         else:
             _save_id(job, live)
@@ -182,23 +191,38 @@ async def _open(hub: Hub, job: Job, meant: Meant) -> Live:
             return await hub.open(ours, on_reset=options.on_reset, more_directories=more)
         case _, str(known):
             return await hub.adopt(
-                agent, known, job.cwd, on_reset=options.on_reset, additional_directories=more
+                agent,
+                known,
+                job.cwd,
+                on_reset=options.on_reset,
+                additional_directories=more,
+                offer=meant.offer(job),
             )
         case _:
             return await hub.create(
-                agent, job.cwd, name=options.session, additional_directories=more
+                agent,
+                job.cwd,
+                name=options.session,
+                additional_directories=more,
+                offer=meant.offer(job),
             )
 
 
 async def _fork(hub: Hub, job: Job, meant: Meant) -> Live:
     try:
         if meant.record is not None:
-            return await hub.fork(meant.record.id, cwd=job.cwd, more_directories=job.more_folders)
+            return await hub.fork(
+                meant.record.id,
+                cwd=job.cwd,
+                more_directories=job.more_folders,
+                offer=meant.offer(job),
+            )
         return await hub.fork_known(
             job.agent.name,
             meant.known_id or "",
             job.cwd,
             additional_directories=job.more_folders,
+            offer=meant.offer(job),
         )
     except AuthRequired:
         raise

@@ -15,20 +15,23 @@ if TYPE_CHECKING:
     from dragoman.cli.job import Job
     from dragoman.client.session import Session
     from dragoman.rpc import Tap
+    from dragoman.session.facts import Offer
 
 
 def client_for(
     job: Job,
     asker: InOrder | None,
+    offer: Offer,
     *,
     timeout: float | None = None,
     tap: Tap | None = None,
 ) -> Client:
-    """The client of the job's agent, not started yet; without an asker nobody is asked.
+    """The client of the job's agent, not started yet, which offers at most this; without an asker
+    nobody is asked.
 
     Raises UsageError for a recording that cannot be written.
     """
-    offer = job.agent.offer
+    offer = job.agent.offer.within(offer)
     could_write = job.policy.could_allow("write", agent=job.agent.name, person=asker is not None)
     return Client.start(
         job.command,

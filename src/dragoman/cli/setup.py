@@ -24,6 +24,7 @@ from dragoman.cli.rules import StoredRules
 from dragoman.client.mcp import McpServer
 from dragoman.host.home import settings_file
 from dragoman.host.rulebook import Policy
+from dragoman.session.facts import Offer
 from dragoman.transport.base import Side
 from dragoman.transport.remote import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
@@ -56,10 +57,7 @@ def choose_agent(options: argparse.Namespace) -> Choice:
     # Those of this run stand nearest to us.
     proxies = (*map(_proxy, getattr(options, "proxy", ())), *choice.agent.proxies)
     agent = msgspec.structs.replace(choice.agent, proxies=proxies)
-    offer = agent.offer.without(
-        files=getattr(options, "no_files", False), terminals=getattr(options, "no_terminals", False)
-    )
-    agent = msgspec.structs.replace(agent, offer=offer)
+    agent = msgspec.structs.replace(agent, offer=agent.offer.within(offer_of(options)))
     files: Side | None = getattr(options, "files", None)
     if files is not None:
         agent = _on_side(agent, files)
@@ -67,6 +65,14 @@ def choose_agent(options: argparse.Namespace) -> Choice:
     if protocol is not None:
         agent = msgspec.structs.replace(agent, protocol=protocol)
     return msgspec.structs.replace(choice, agent=agent)
+
+
+def offer_of(options: argparse.Namespace) -> Offer:
+    """What the flags leave on."""
+    return Offer(
+        files=not getattr(options, "no_files", False),
+        terminals=not getattr(options, "no_terminals", False),
+    )
 
 
 def _on_side(agent: AgentSettings, files: Side) -> AgentSettings:

@@ -42,6 +42,7 @@ from dragoman.hub.outages import told_of_outages
 from dragoman.rpc import Tap
 from dragoman.session import events as e
 from dragoman.session.content import Content
+from dragoman.session.facts import Offer
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.store.records import SessionRecord
@@ -115,10 +116,11 @@ class Run:
             asker.on_asked = self._console.view.asked
         return asker
 
-    def _client(self) -> Client:
+    def _client(self, offer: Offer) -> Client:
         return client_for(
             self._job,
             self._questions,
+            offer,
             timeout=self._job.options.timeout,
             tap=self._tap(),
         )
@@ -179,7 +181,8 @@ class Run:
         """`queued_as`: where the prompt waits in the session's queue already. None when somebody
         else has sent it meanwhile."""
         self._status.doing(f"starting {self._job.agent.name}")
-        async with hub.using(self._job.agent.name, self._job.cwd) as client:
+        offer = meant.offer(self._job)
+        async with hub.using(self._job.agent.name, self._job.cwd, offer) as client:
             self._lists.of_agent(client)
             if self._job.prompt is None and not self._needs_session:
                 return Exit.DONE

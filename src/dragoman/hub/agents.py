@@ -13,6 +13,7 @@ from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
 from dragoman.errors import DragomanError
 from dragoman.hub.recording import Recording
+from dragoman.session.facts import EVERYTHING, Offer
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -20,12 +21,13 @@ logger = logging.getLogger("dragoman.hub")
 class Launcher(Protocol):
     """How to start an agent by its name."""
 
-    def client(self, agent: str, cwd: str) -> Client:
-        """A client that is not connected yet. Raises ConfigError or UnknownAgent."""
+    def client(self, agent: str, cwd: str, offer: Offer) -> Client:
+        """A client that is not connected yet, and offers at most this. Raises ConfigError or
+        UnknownAgent."""
         ...
 
     def is_shared(self, agent: str) -> bool:
-        """Whether one process serves all sessions of this agent."""
+        """Whether one process serves all sessions of this agent that are offered the same."""
         ...
 
     def mcp_servers(self, agent: str) -> list[McpServer]:
@@ -71,30 +73,32 @@ class Agents:
         self.launcher = launcher
         self._on_change = on_change
         self._running: list[Running] = []
-        self._shared: dict[str, Running] = {}
-        """Of those that run, the one that new sessions of an agent share."""
-        self._starting: dict[str, asyncio.Lock] = {}
+        self._shared: dict[tuple[str, Offer], Running] = {}
+        """Of those that run, the one that new sessions of an agent share. What a process is offered
+        holds for all its sessions: those that are offered something else have another one."""
+        self._starting: dict[tuple[str, Offer], asyncio.Lock] = {}
 
-    async def use(self, agent: str, cwd: str) -> Running:
+    async def use(self, agent: str, cwd: str, offer: Offer = EVERYTHING) -> Running:
         """An agent that is connected; give it back with `leave`.
 
         Raises whatever entering a client raises.
         """
         if not self.launcher.is_shared(agent):
-            return _used(await self._start(agent, cwd))
-        async with self._starting.setdefault(agent, asyncio.Lock()):
-            running = self._shared.get(agent)
+            return _used(await self._start(agent, cwd, offer))
+        key = (agent, offer)
+        async with self._starting.setdefault(key, asyncio.Lock()):
+            running = self._shared.get(key)
             if running is not None and running.client.connection_error is not None:
                 # It has died; those who still use it end it when they leave.
                 if not running.users:
                     await self._end(running)
                 running = None
             if running is None:
-                running = self._shared[agent] = await self._start(agent, cwd)
+                running = self._shared[key] = await self._start(agent, cwd, offer)
             return _used(running)
 
-    async def _start(self, agent: str, cwd: str) -> Running:
-        client = self.launcher.client(agent, cwd)
+    async def _start(self, agent: str, cwd: str, offer: Offer) -> Running:
+        client = self.launcher.client(agent, cwd, offer)
         client.attended = self._attended
         running = Running(client, self._changed)
         await client.__aenter__()
@@ -118,13 +122,13 @@ class Agents:
 
     def retire(self, running: Running) -> None:
         """No new session shares it; it ends when the last that does leaves it."""
-        self._shared = {name: one for name, one in self._shared.items() if one is not running}
+        self._shared = {key: one for key, one in self._shared.items() if one is not running}
 
     async def stop_idle(self, seconds: float) -> None:
         """End shared agents that nobody has used for so long."""
-        for agent, running in list(self._shared.items()):
+        for key, running in list(self._shared.items()):
             if running.users == 0 and time.monotonic() - running.idle_since >= seconds:
-                del self._shared[agent]
+                del self._shared[key]
                 await self._end(running)
 
     async def aclose(self) -> None:

@@ -72,7 +72,9 @@ class Elsewhere:
         if host is None:
             raise _gone(parent, at, "host_gone")
         directories = parent.additional_directories
-        record = new_record(host.home, parent.agent, parent.cwd, None, name, directories)
+        record = new_record(
+            host.home, parent.agent, parent.cwd, None, name, directories, parent.offer
+        )
         record.parent, record.imported = parent.id, parent.imported
         await self.begin(record, host)
         return record.id

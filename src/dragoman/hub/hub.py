@@ -59,6 +59,7 @@ from dragoman.hub.states import stored_state
 from dragoman.hub.summary import status_of
 from dragoman.hub.watching import News, Tail, watch_all, watch_session
 from dragoman.process import descriptors
+from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.session.quota import OutputLimits
 from dragoman.session.state import AnyEntry, SessionState
 from dragoman.store.base import Store
@@ -171,9 +172,11 @@ class Hub:
         session_id: str | None = None,
         name: str | None = None,
         additional_directories: Sequence[str] = (),
+        offer: Offer = EVERYTHING,
     ) -> Live:
-        """A new session. Raises NameTaken, and what starting the agent raises."""
-        record = self._new(agent, cwd, session_id, name, additional_directories)
+        """A new session, whose agent is offered this much of the machine, now and later. Raises
+        NameTaken, and what starting the agent raises."""
+        record = self._new(agent, cwd, session_id, name, additional_directories, offer)
         return await self.lives.begin(record.id, lambda: self._opener.create(record))
 
     async def create_on(
@@ -185,10 +188,11 @@ class Hub:
         session_id: str | None = None,
         name: str | None = None,
         additional_directories: Sequence[str] = (),
+        offer: Offer = EVERYTHING,
     ) -> str:
         """A new session on another host, in a folder there; its id. Raises NameTaken, and
         CommandRefused when the host cannot."""
-        record = self._new(agent, cwd, session_id, name, additional_directories)
+        record = self._new(agent, cwd, session_id, name, additional_directories, offer)
         await self.elsewhere.begin(record, host)
         return record.id
 
@@ -200,9 +204,10 @@ class Hub:
         *,
         on_reset: OnReset = "fail",
         additional_directories: Sequence[str] = (),
+        offer: Offer = EVERYTHING,
     ) -> Live:
         """A session that only the agent knew. Raises SessionNotContinued where it cannot be."""
-        record = self._new(agent, cwd, None, None, additional_directories)
+        record = self._new(agent, cwd, None, None, additional_directories, offer)
         return await self.lives.begin(
             record.id, lambda: self._opener.adopt(agent_session_id, record, on_reset)
         )
@@ -214,10 +219,12 @@ class Hub:
         name: str | None = None,
         cwd: str | None = None,
         more_directories: Sequence[str] = (),
+        offer: Offer = EVERYTHING,
     ) -> Live:
-        """A new session that remembers another, in its folders and `more_directories`; in `cwd`
-        where that one has no folder. Raises UnknownSession, Unsupported, CommandRefused without
-        any folder, and SessionElsewhere: then `elsewhere.fork` does it."""
+        """A new session that remembers another, in its folders and `more_directories`, and is
+        offered no more than that one; in `cwd` where that one has no folder. Raises UnknownSession,
+        Unsupported, CommandRefused without any folder, and SessionElsewhere: then `elsewhere.fork`
+        does it."""
         if (live := self.live.get(session_id)) is not None:
             await live.recording.stored()
         parent = await self.record(session_id)
@@ -227,7 +234,8 @@ class Hub:
         if (known := parent.agent_session_id) is None:
             raise Unsupported("forking a session that has no conversation with an agent")
         directories = with_more(parent.additional_directories, more_directories)
-        record = self._new(parent.agent, folder, None, name, directories)
+        offered = parent.offer.within(offer)
+        record = self._new(parent.agent, folder, None, name, directories, offered)
         record.parent, record.imported = parent.id, parent.imported
         return await self.lives.begin(record.id, lambda: self._opener.fork(known, record, parent))
 
@@ -238,9 +246,10 @@ class Hub:
         cwd: str,
         *,
         additional_directories: Sequence[str] = (),
+        offer: Offer = EVERYTHING,
     ) -> Live:
         """The same for a session that only the agent knows. Raises Unsupported."""
-        record = self._new(agent, cwd, None, None, additional_directories)
+        record = self._new(agent, cwd, None, None, additional_directories, offer)
         return await self.lives.begin(
             record.id, lambda: self._opener.fork(agent_session_id, record, None)
         )
@@ -302,9 +311,11 @@ class Hub:
         return self._agents.clients(agent)
 
     @asynccontextmanager
-    async def using(self, agent: str, cwd: str) -> AsyncGenerator[Client]:
+    async def using(
+        self, agent: str, cwd: str, offer: Offer = EVERYTHING
+    ) -> AsyncGenerator[Client]:
         """The agent itself, started if it does not run; it stays for as long as this lasts."""
-        running = await self._agents.use(agent, cwd)
+        running = await self._agents.use(agent, cwd, offer)
         try:
             yield running.client
         finally:
@@ -480,7 +491,7 @@ class Hub:
         self.news.tell(record.id)
 
     async def _delete_remotely(self, record: SessionRecord) -> None:
-        async with self.using(record.agent, record.cwd) as client:
+        async with self.using(record.agent, record.cwd, record.offer) as client:
             if client.capabilities.delete and record.agent_session_id is not None:
                 # It has forgotten already, or offers what it does not have.
                 with suppress(ResourceNotFound, MethodNotFound):

@@ -12,13 +12,14 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from dragoman.agents.known import UnknownAgent, known_command, known_names
-from dragoman.agents.settings import AgentSettings, Offer, Settings
+from dragoman.agents.settings import AgentSettings, Settings
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
 from dragoman.client.options import HostCapabilities
 from dragoman.errors import Unsupported
 from dragoman.host.rulebook import Policy
 from dragoman.rpc import Tap
+from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
 
@@ -33,9 +34,9 @@ class SettingsLauncher:
         policy: Policy,
         *,
         new_tap: Callable[[], Tap] | None = None,
-        offer: Offer | None = None,
+        offer: Offer = EVERYTHING,
     ) -> None:
-        self._offer = offer or Offer()
+        self._offer = offer
         self.settings = settings
         self.taps: WeakKeyDictionary[Client, Tap] = WeakKeyDictionary()
         self._policy = policy
@@ -46,7 +47,7 @@ class SettingsLauncher:
         """The agent to start when none is named."""
         return next(iter(self.settings().agents), "demo")
 
-    def client(self, agent: str, cwd: str) -> Client:
+    def client(self, agent: str, cwd: str, offer: Offer = EVERYTHING) -> Client:
         """Raises ConfigError and UnknownAgent."""
         tap = None if self._new_tap is None else self._new_tap()
         found = self._agent(agent)
@@ -57,22 +58,12 @@ class SettingsLauncher:
             quirks=found.quirks,
             protocol=found.protocol,
             proxies=[run_in(proxy, cwd) for proxy in found.proxies],
-            capabilities=self._capabilities(found.offer),
+            capabilities=_capabilities(found.offer.within(self._offer).within(offer)),
             tap=tap,
         )
         if tap is not None:
             self.taps[client] = tap
         return client
-
-    def _capabilities(self, offer: Offer) -> HostCapabilities:
-        offer = offer.without(files=not self._offer.files, terminals=not self._offer.terminals)
-        return HostCapabilities(
-            read_files=offer.files,
-            write_files=offer.files,
-            terminals=offer.terminals,
-            # Who is told of such a way is told what to run.
-            terminal_sign_in=True,
-        )
 
     def is_shared(self, agent: str) -> bool:
         return self._agent(agent).process == "shared"
@@ -98,6 +89,16 @@ class SettingsLauncher:
         if name not in known_names():
             raise UnknownAgent(name, tuple(dict.fromkeys((*settings.agents, *known_names()))))
         return AgentSettings(name=name, command=known_command(name))
+
+
+def _capabilities(offer: Offer) -> HostCapabilities:
+    return HostCapabilities(
+        read_files=offer.files,
+        write_files=offer.files,
+        terminals=offer.terminals,
+        # Who is told of such a way is told what to run.
+        terminal_sign_in=True,
+    )
 
 
 def run_in(target: AgentCommand | RemoteAgent, folder: str) -> AgentCommand | RemoteAgent:

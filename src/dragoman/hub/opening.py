@@ -35,6 +35,7 @@ from dragoman.hub.recording import Recording
 from dragoman.hub.recovery import ENDED, FORKED, loose_ends
 from dragoman.hub.states import state_to_go_on
 from dragoman.hub.summary import status_of
+from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.session.quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
@@ -330,7 +331,7 @@ class Opener:
     async def _begin(
         self, record: SessionRecord, lease: Lease, history: SessionState | None, begin: Begin
     ) -> Live:
-        running = await self._agents.use(record.agent, record.cwd)
+        running = await self._agents.use(record.agent, record.cwd, record.offer)
         last_before = record.last_seq
         recording = Recording(
             self._store, record, lease, on_stored=self._on_stored, behind=running.behind
@@ -392,6 +393,7 @@ def new_record(
     session_id: str | None = None,
     name: str | None = None,
     additional_directories: Sequence[str] = (),
+    offer: Offer = EVERYTHING,
 ) -> SessionRecord:
     """Of a session that begins now."""
     now = time.time()
@@ -404,6 +406,7 @@ def new_record(
         name=name,
         additional_directories=list(additional_directories),
         home=home,
+        offer=offer,
     )
 
 

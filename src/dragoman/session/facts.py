@@ -1,4 +1,5 @@
-"""What an agent tells about a session beside its messages: modes, options, commands, usage.
+"""What is known of a session beside its messages: what its agent is offered, and what that tells of
+modes, options, commands and usage.
 
 The names are kept where ACP's own are good; the shapes are neutral between its versions.
 """
@@ -10,6 +11,20 @@ from typing import Any, TypeAlias
 import msgspec
 
 from dragoman.session.content import Meta
+
+
+class Offer(msgspec.Struct, kw_only=True, frozen=True):
+    """What of this machine an agent is offered; what is off is neither advertised nor served."""
+
+    files: bool = True
+    terminals: bool = True
+
+    def within(self, other: Offer) -> Offer:
+        """What both of them offer."""
+        return Offer(files=self.files and other.files, terminals=self.terminals and other.terminals)
+
+
+EVERYTHING = Offer()
 
 
 class Fact(msgspec.Struct, kw_only=True, omit_defaults=True):

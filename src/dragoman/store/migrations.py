@@ -115,7 +115,11 @@ _IMPORTS = """
 ALTER TABLE sessions ADD COLUMN imported TEXT;
 """
 
-STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS, _IMPORTS)
+_OFFERS = """
+ALTER TABLE sessions ADD COLUMN offer TEXT;
+"""
+
+STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS, _IMPORTS, _OFFERS)
 
 
 def migrate(db: Database, before_first: Callable[[], None] | None = None) -> None:

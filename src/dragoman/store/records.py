@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman.session.events import Event
+from dragoman.session.facts import EVERYTHING, Offer
 
 Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted", "closed"]
 """What a session does now: `waiting` is for a person, `interrupted` was cut by a crash."""
@@ -46,6 +47,8 @@ class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Where its workspace and its agent's memory are: the `home` of a host. None while every
     process that has the store has those too."""
     imported: Imported | None = None
+    offer: Offer = EVERYTHING
+    """What its agent is offered, wherever it runs; settings and flags there may offer less."""
 
 
 class SessionChange(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):

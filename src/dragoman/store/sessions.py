@@ -9,16 +9,17 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import NameTaken, StoreError, UnknownSession
+from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.database import Database
 from dragoman.store.failures import Duplicate
 from dragoman.store.records import Imported, SessionChange, SessionFilter, SessionRecord
 
 _COLUMNS = (
     "id, agent, cwd, created_at, updated_at, name, agent_session_id, title, renamed, status, "
-    "archived, parent, home, additional_directories, imported, last_seq"
+    "archived, parent, home, additional_directories, imported, offer, last_seq"
 )
 _NAMES = _COLUMNS.split(", ")
-_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 15}0)"
+_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 16}0)"
 _READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND NOT deleted"
 _CHANGED = SessionChange.__struct_fields__
 # A field that is absent stays, one that is null is cleared.
@@ -48,6 +49,7 @@ _PURGE = {
 
 _directories = msgspec.json.Decoder(list[str])
 _imported = msgspec.json.Decoder(Imported)
+_offer = msgspec.json.Decoder(Offer)
 _id = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -56,11 +58,16 @@ def is_id(text: str) -> bool:
     return _id.fullmatch(text) is not None
 
 
-def as_json(record: SessionRecord) -> tuple[str, str | None]:
-    """What is no single value: the additional directories, and where it was imported from."""
+def as_json(record: SessionRecord) -> tuple[str, str | None, str | None]:
+    """What is no single value: the additional directories, where it was imported from, and what its
+    agent is offered, unless that is everything."""
     directories = msgspec.json.encode(record.additional_directories).decode()
-    imported = record.imported
-    return directories, None if imported is None else msgspec.json.encode(imported).decode()
+    offer = None if record.offer == EVERYTHING else record.offer
+    return directories, _text(record.imported), _text(offer)
+
+
+def _text(value: Imported | Offer | None) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
 
 
 def from_json(fields: dict[str, Any]) -> None:
@@ -68,12 +75,14 @@ def from_json(fields: dict[str, Any]) -> None:
     fields["additional_directories"] = _directories.decode(fields["additional_directories"])
     if fields["imported"] is not None:
         fields["imported"] = _imported.decode(fields["imported"])
+    offer = fields["offer"]
+    fields["offer"] = EVERYTHING if offer is None else _offer.decode(offer)
 
 
 def create(db: Database, record: SessionRecord) -> None:
     if not is_id(record.id):
         raise StoreError(db.place, f"{record.id!r} cannot be the id of a session")
-    fields = [getattr(record, name) for name in _NAMES[:-3]]
+    fields = [getattr(record, name) for name in _NAMES[:-4]]
     try:
         db.run(_CREATE, (*fields, *as_json(record)))
     except Duplicate as error:

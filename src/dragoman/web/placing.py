@@ -11,6 +11,7 @@ import os
 import msgspec
 
 from dragoman.errors import CommandRefused
+from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.records import HostRecord
 from dragoman.web.failures import Failure
 from dragoman.web.server import Server
@@ -28,6 +29,7 @@ class Wanted(msgspec.Struct, kw_only=True, frozen=True):
     session_id: str | None = None
     name: str | None = None
     additional_directories: list[str] = []
+    offer: Offer = EVERYTHING
 
 
 async def begin(server: Server, wanted: Wanted) -> str:
@@ -69,6 +71,7 @@ async def _begin_on(server: Server, host: HostRecord, agent: str, wanted: Wanted
         session_id=wanted.session_id,
         name=wanted.name,
         additional_directories=[plain(path) for path in wanted.additional_directories],
+        offer=wanted.offer,
     )
 
 
@@ -79,6 +82,7 @@ async def _begin_here(server: Server, agent: str, wanted: Wanted) -> str:
         session_id=wanted.session_id,
         name=wanted.name,
         additional_directories=[folder(path) for path in wanted.additional_directories],
+        offer=wanted.offer,
     )
     # With what its agent said about it.
     await live.recording.stored()

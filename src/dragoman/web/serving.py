@@ -20,7 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dragoman.agents.listing import list_agents
-from dragoman.agents.settings import Offer, Retention, load_settings
+from dragoman.agents.settings import Retention, load_settings
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.host.home import data_directory, running_directory
 from dragoman.host.matching import Rule
@@ -34,6 +34,7 @@ from dragoman.hub.outages import told_of_outages
 from dragoman.hub.pruning import in_words, keep_pruning
 from dragoman.hub.welcome import first_session
 from dragoman.process import descriptors
+from dragoman.session.facts import Offer
 from dragoman.store.open import open_when_there
 from dragoman.web.app import make_app
 from dragoman.web.connections import IDLE_SECONDS, Connections

@@ -15,6 +15,7 @@ from dragoman.client.mcp import McpServer
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.session.events import ElicitationRequested
+from dragoman.session.facts import Offer
 from dragoman.store.open import open_store
 from dragoman.testing import ScriptedAgent
 
@@ -25,7 +26,7 @@ AGENT = ScriptedAgent.command(
 
 
 class Launcher:
-    def client(self, agent: str, cwd: str) -> Client:
+    def client(self, agent: str, cwd: str, offer: Offer) -> Client:
         return Client.start(AGENT, name=agent)
 
     def is_shared(self, agent: str) -> bool:

@@ -67,6 +67,17 @@ def demands() -> ScriptedAgent:
     return ScriptedAgent(_demands)
 
 
+async def _offered(turn: AgentTurn) -> None:
+    files = turn.client.fs
+    has = {"Files": bool(files and files.read_text_file), "Terminals": bool(turn.client.terminal)}
+    turn.say(" ".join(f"{name}: {'yes' if there else 'no'}." for name, there in has.items()))
+
+
+def offered() -> ScriptedAgent:
+    """Says what of the machine it is offered."""
+    return ScriptedAgent(_offered)
+
+
 async def _offers(turn: AgentTurn) -> None:
     reply = await turn.elicit("How shall it be done?", _DESCRIBED)
     turn.say(f"{reply['action']}: {reply.get('content')}")

@@ -77,7 +77,10 @@ const query = (fields: Record<string, string | number | undefined>) => {
   return text && `?${text}`
 }
 
-export interface NewSession { agent: string; host?: string; cwd?: string; mode?: string; config?: Record<string, string | boolean> }
+/** What of its host an agent is offered. */
+export interface Offered { files: boolean; terminals: boolean }
+
+export interface NewSession { agent: string; host?: string; cwd?: string; mode?: string; config?: Record<string, string | boolean>; offer?: Offered }
 
 export const sessions = {
   list: (before?: string) =>
@@ -128,6 +131,7 @@ export type Detail = Summary & Json & {
   firstEntry: number
   entryCount: number
   runningAgent?: RunningAgent | null
+  offer?: Offered
   /** Hosts that have its agent, when its own is not there. */
   resumeOn?: string[]
 }

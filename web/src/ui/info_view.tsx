@@ -2,7 +2,7 @@
 // what was decided.
 
 import { count, moment } from '../core/format'
-import { sessions } from '../live/api'
+import { sessions, type Detail, type Offered } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
@@ -21,6 +21,7 @@ export function InfoView({ session }: { session: LiveSession }) {
   const { state } = session
   const summary = store.summaries.get(session.id)
   const usage = state.turns.at(-1)?.usage
+  const detail = useAsked(session.id, state.turns.length, () => sessions.state(session.id, 0)).value
   return (
     <div className="info">
       {state.usage && <Meter usage={state.usage} />}
@@ -29,6 +30,7 @@ export function InfoView({ session }: { session: LiveSession }) {
         <Fact name="Agent" value={state.agent || (summary?.agent ?? '')} />
         <Fact name="Folder" value={state.cwd} />
         {state.additional_directories.map((folder) => <Fact key={folder} name="Also" value={folder} />)}
+        <Fact name="Not offered" value={withheld(detail?.offer)} />
         <Fact name="Session" value={session.id} />
         <Fact name="Agent’s id" value={state.session_id} />
         <Fact name="Continuity" value={state.continuity} />
@@ -41,7 +43,7 @@ export function InfoView({ session }: { session: LiveSession }) {
         <Fact name="Tokens" value={usage ? `${count(usage.input)} in, ${count(usage.output)} out, as the agent counts them` : 'unknown'} />
         {!state.usage && <Fact name="Context" value="unknown" />}
       </dl>
-      <Capabilities session={session} version={state.turns.length} />
+      <Capabilities session={session} agent={detail?.runningAgent} />
       <Decisions session={session} />
       <div className="options">
         <a className="button" href={paths.replay(session.id)}><Icon name="play" /> Replay</a>
@@ -51,9 +53,13 @@ export function InfoView({ session }: { session: LiveSession }) {
   )
 }
 
+/** What was switched off when the session began. */
+function withheld(offer?: Offered): string {
+  return [offer?.files === false && 'files', offer?.terminals === false && 'terminals'].filter(Boolean).join(', ')
+}
+
 /** What the agent that runs it says it can do. */
-function Capabilities({ session, version }: { session: LiveSession; version: number }) {
-  const agent = useAsked(session.id, version, () => sessions.state(session.id, 0)).value?.runningAgent
+function Capabilities({ session, agent }: { session: LiveSession; agent: Detail['runningAgent'] }) {
   if (agent == null) return null
   const { raw, ...named } = agent.capabilities
   const words = Object.keys(named).filter((name) => named[name] === true).map((name) => name.replaceAll('_', ' '))

@@ -1,7 +1,7 @@
-// A new session: which agent, in which folder, in which mode, with which model.
+// A new session: which agent, in which folder, in which mode, with which model, and what it is offered.
 
 import { useState, type FormEvent } from 'react'
-import { ApiError, agents as api, hosts as listHosts, sessions, type AgentSession } from '../live/api'
+import { ApiError, agents as api, hosts as listHosts, sessions, type AgentSession, type Offered } from '../live/api'
 import { ago } from '../core/format'
 import { reveal } from '../core/visible'
 import { useSignal } from '../live/signal'
@@ -17,7 +17,7 @@ import { attemptSignedIn, shell } from './shell'
 import { YoloNotice } from './yolo'
 
 // What was chosen for a session that could not begin, because of a sign-in for example.
-let unfinished: { agent: string; folder: string; mode: string; model: string; host: string } | null = null
+let unfinished: { agent: string; folder: string; mode: string; model: string; host: string; offer: Offered } | null = null
 
 export function NewSession({ cwd }: { cwd: string | undefined }) {
   const [agent, setAgent] = useAgent(unfinished?.agent)
@@ -31,6 +31,7 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
   const project = currentFolder()
   const own = hosts.length > 1 ? hosts.find((each) => each.name === host)?.cwd : hosts[0]?.cwd
   const folder = typed ?? project ?? own ?? ''
+  const [offered, setOffered] = useState<Offered>(unfinished?.offer ?? EVERYTHING)
   const offer = offerOf(agent)
   const choose = (name: string) => {
     setAgent(name)
@@ -42,14 +43,14 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
     setBusy(true)
     setWrong('')
     const config = model.trim() ? { config: { [offer?.modelOption ?? 'model']: model.trim() } } : {}
-    const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config }
+    const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config, offer: offered }
     const session = await attemptSignedIn(agent, sessions.create(wish).catch((error: unknown) => {
       if (!isAbout(error, folder.trim())) throw error
       setWrong(error.message)
       return null
     }))
     setBusy(false)
-    unfinished = session === null ? { agent, folder, mode, model, host } : null
+    unfinished = session === null ? { agent, folder, mode, model, host, offer: offered } : null
     if (session === null) return
     shell.set({ dialog: null, drawer: false, writing: session.id })
     store.add(session)
@@ -75,16 +76,32 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
             </select>
           </label>
         )}
-        <details className="more" open={Boolean(mode || model)}>
-          <summary>Mode and model</summary>
+        <details className="more" open={Boolean(mode || model) || offered !== EVERYTHING}>
+          <summary>More options</summary>
           <Chosen label="Mode" choices={offer?.modes ?? []} value={mode} onChange={setMode} />
           <Chosen label="Model" choices={offer?.models ?? []} value={model} onChange={setModel} />
+          <OfferSwitches value={offered} onChange={setOffered} />
         </details>
         <YoloNotice />
         <div className="options"><button type="submit" className="primary" disabled={busy || store.agents.length === 0}>{busy && <Spinner />} {busy ? 'Starting the agent…' : 'Start'}</button></div>
       </form>
       {busy && <AgentQuestions agent={agent} />}
     </Modal>
+  )
+}
+
+const EVERYTHING: Offered = { files: true, terminals: true }
+
+/** What is off is not served: the agent is told so before it begins. */
+function OfferSwitches({ value, onChange }: { value: Offered; onChange: (value: Offered) => void }) {
+  const off = !value.files || !value.terminals
+  return (
+    <fieldset className="field">
+      <legend className="label">Offered to the agent</legend>
+      <label className="check"><input type="checkbox" checked={value.files} onChange={(e) => onChange({ ...value, files: e.target.checked })} /> Reading and writing files</label>
+      <label className="check"><input type="checkbox" checked={value.terminals} onChange={(e) => onChange({ ...value, terminals: e.target.checked })} /> Running commands in terminals</label>
+      <small>{off ? 'It may have tools of its own for what is off; those are not checked here.' : 'Every use is checked by your rules.'}</small>
+    </fieldset>
   )
 }
 

@@ -30,6 +30,7 @@ from dragoman.cli.in_order import InOrder
 from dragoman.cli.interrupts import Interrupts
 from dragoman.cli.job import for_session, prepare
 from dragoman.cli.opening import client_for, configure
+from dragoman.cli.setup import offer_of
 from dragoman.cli.status import Status
 from dragoman.cli.style import BOLD, DIM, RED, Style, can_draw, wants_colour
 from dragoman.cli.terminal import TerminalView
@@ -49,6 +50,7 @@ from dragoman.hub.live import Live
 from dragoman.hub.outages import told_of_outages
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session import events as e
+from dragoman.session.facts import Offer
 from dragoman.session.state import SessionState
 
 _TWICE_SECONDS = 2.0
@@ -135,8 +137,8 @@ class Conversation:
                 return False
         return True
 
-    def _start(self) -> Client:
-        return client_for(self._job, self._questions if self._job.asks else None)
+    def _start(self, offer: Offer) -> Client:
+        return client_for(self._job, self._questions if self._job.asks else None, offer)
 
     async def _open(self, hub: Hub, stack: AsyncExitStack, status: Status) -> None:
         # The prompt is not there yet: a way to sign in is chosen at the bare terminal.
@@ -150,7 +152,7 @@ class Conversation:
                 without = ", without this proxy" if self._job.options.proxy else ""
                 hint = f"`dragoman watch {record.id}` follows it"
                 raise UsageError(f"another process runs session {record.id}{without}; {hint}")
-        using = hub.using(self._job.agent.name, self._job.cwd)
+        using = hub.using(self._job.agent.name, self._job.cwd, meant.offer(self._job))
         await stack.enter_async_context(using)
         live = await open_live(hub, self._job, meant, asker)
         self._enter(live, meant.state)
@@ -261,7 +263,10 @@ class Conversation:
         assert self._hub is not None
         job, before = self._job, self._live
         live = await self._hub.create(
-            job.agent.name, job.cwd, additional_directories=job.more_folders
+            job.agent.name,
+            job.cwd,
+            additional_directories=job.more_folders,
+            offer=offer_of(job.options) if before is None else before.record.offer,
         )
         try:
             await configure(live.session, job)

@@ -58,7 +58,7 @@ def create(place: str, record: SessionRecord) -> Plan[int]:
     if not is_id(record.id):
         raise StoreError(place, f"{record.id!r} cannot be the id of a session")
     fields = {name: storable(getattr(record, name)) for name in _NAMES}
-    fields["additional_directories"], fields["imported"] = as_json(record)
+    (fields["additional_directories"], fields["imported"], fields["offer"]) = as_json(record)
     fields["last_seq"] = 0
 
     def made(answers: list[Rows]) -> tuple[int, tuple[()]]:

@@ -113,7 +113,11 @@ _IMPORTS = """
 ALTER TABLE sessions ADD COLUMN imported text;
 """
 
-STEPS = (_FIRST, _IMPORTS)
+_OFFERS = """
+ALTER TABLE sessions ADD COLUMN offer text;
+"""
+
+STEPS = (_FIRST, _IMPORTS, _OFFERS)
 
 # Whoever waits here waits for the steps of another, which may take long.
 _LOCK = """

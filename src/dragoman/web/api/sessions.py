@@ -13,6 +13,7 @@ from dragoman.hub.live import Live
 from dragoman.hub.owner import is_gone
 from dragoman.session.bounds import ROW
 from dragoman.session.content import Content
+from dragoman.session.facts import Offer
 from dragoman.session.state import (
     AgentEntry,
     AnyEntry,
@@ -142,6 +143,7 @@ async def create(server: Server, body: NewSession) -> Summary:
         host=body.host,
         name=body.name,
         additional_directories=body.additional_directories,
+        offer=Offer(files=body.offer.files, terminals=body.offer.terminals),
     )
     session_id = await begin(server, wanted)
     try:
@@ -182,6 +184,7 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
         resume_on=where.offered(record, host),
         running_agent=_running_agent(server.hub.live.get(session_id)),
         additional_directories=record.additional_directories,
+        offer=record.offer,
         continuity=state.continuity,
         pending=list(state.pending.values()),
         turn=state.turn,

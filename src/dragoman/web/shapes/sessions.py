@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.session.events import Continuity
-from dragoman.session.facts import Command, ConfigOption, ContextUsage, Modes
+from dragoman.session.facts import Command, ConfigOption, ContextUsage, Modes, Offer
 from dragoman.session.state import (
     AnyEntry,
     Ending,
@@ -76,6 +76,8 @@ class Detail(Summary):
     resume_on: list[str]
     """Hosts that have its agent, when its own is not there: `move` takes it to one."""
     additional_directories: list[str]
+    offer: Offer
+    """What its agent is offered; settings and flags where it runs may offer less."""
     continuity: Continuity
     pending: list[Pending]
     turn: TurnState | None
@@ -121,9 +123,16 @@ class ListQuery(Shape):
     before: str | None = None
 
 
+class OfferShape(Shape, forbid_unknown_fields=True):
+    """What of its host a session's agent is offered; settings and flags there may offer less."""
+
+    files: bool = True
+    terminals: bool = True
+
+
 class NewSession(Shape):
     """Without an agent or a folder, the server's own; without a host, the least busy one that has
-    both."""
+    both. The session keeps its `offer`, wherever it goes on."""
 
     agent: str | None = None
     cwd: str | None = None
@@ -132,6 +141,7 @@ class NewSession(Shape):
     mode: str | None = None
     config: dict[str, str | bool] = msgspec.field(default_factory=dict[str, str | bool])
     additional_directories: list[str] = msgspec.field(default_factory=list[str])
+    offer: OfferShape = msgspec.field(default_factory=OfferShape)
 
 
 class DetailQuery(Shape):

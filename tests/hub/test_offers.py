@@ -1,0 +1,71 @@
+"""What of the machine a session's agent is offered: advertised, and kept with the session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from support.clients import until
+from support.hubs import TestLauncher, stored
+
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.hub.live import Live
+from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.testing import AgentTurn, ScriptedAgent
+
+NO_FILES = Offer(files=False)
+NO_TERMINALS = Offer(terminals=False)
+
+
+async def _tell(turn: AgentTurn) -> None:
+    files = turn.client.fs
+    turn.say(f"files {bool(files and files.read_text_file)} terminals {bool(turn.client.terminal)}")
+
+
+def launcher() -> TestLauncher:
+    return TestLauncher({"it": ScriptedAgent(_tell)})
+
+
+async def told(hub: Hub, live: Live) -> str:
+    before = len(live.state.turns)
+    await hub.send(live.id, c.Prompt("what do you have?"))
+    await until(lambda: live.idle and len(live.state.turns) > before)
+    said: Any = live.state.entries[-1]
+    return said.text
+
+
+async def test_a_process_serves_only_sessions_that_are_offered_the_same(tmp_path: Path) -> None:
+    agents = launcher()
+    async with stored(tmp_path) as store, Hub(store, agents) as hub:
+        offers = [EVERYTHING, NO_FILES, NO_TERMINALS, Offer(files=False), EVERYTHING]
+        lives = [await hub.create("it", str(tmp_path), offer=offer) for offer in offers]
+        assert [await told(hub, live) for live in lives] == [
+            "files True terminals True",
+            "files False terminals True",
+            "files True terminals False",
+            "files False terminals True",
+            "files True terminals True",
+        ]
+        assert len(agents.started) == 3
+        assert lives[1].running is lives[3].running
+
+
+async def test_a_session_keeps_its_offer_when_another_process_goes_on_with_it(
+    tmp_path: Path,
+) -> None:
+    async with stored(tmp_path) as store, Hub(store, launcher()) as hub:
+        begun = (await hub.create("it", str(tmp_path), offer=NO_FILES)).id
+    async with stored(tmp_path) as store, Hub(store, launcher()) as hub:
+        live = await hub.open(begun, on_reset="new")
+        assert live.record.offer == NO_FILES
+        assert await told(hub, live) == "files False terminals True"
+
+
+async def test_a_fork_is_offered_no_more_than_its_parent(tmp_path: Path) -> None:
+    async with stored(tmp_path) as store, Hub(store, launcher()) as hub:
+        parent = await hub.create("it", str(tmp_path), offer=NO_FILES)
+        same = await hub.fork(parent.id)
+        less = await hub.fork(parent.id, offer=NO_TERMINALS)
+        assert await told(hub, same) == "files False terminals True"
+        assert await told(hub, less) == "files False terminals False"
