@@ -23,11 +23,13 @@ endif
 serve:
 	@$(MAKE) --no-print-directory run ARGS='serve --open'
 
-# Most tests wait for processes: three at a time keep two cores busy.
+# Most tests wait for processes: four at a time keep two cores busy. They come in the order of
+# tests/conftest.py, and what Python compiles for them is kept for the next run.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) $(SCHEMA) $(PAGE) $(COMPILED)
 	@sh scripts/system_packages.sh
 	@if test -d web/node_modules; then npm --prefix web test --silent; fi
-	$(BIN)/pytest -q -n 3 --dist loadfile
+	$(BIN)/pytest -q -n 4 --dist loadfile --no-loadscope-reorder
 
 check: $(READY)
 	$(BIN)/ruff check .

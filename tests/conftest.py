@@ -1,5 +1,5 @@
 """Runs `async def` tests, each on a loop of its own and within a bound, and programs that can be
-interrupted."""
+interrupted. The folders that take longest come first."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import asyncio
 import signal
 import tempfile
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from support.bounded import bounded
+
+_TESTS = Path(__file__).parent
 
 # What a shell starts in the background ignores these, and so would all that a test interrupts.
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
@@ -24,6 +27,19 @@ def empty_home() -> Generator[None]:
     with tempfile.TemporaryDirectory(prefix="home-") as home, pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", home)
         yield
+
+
+_LONGEST = ("page", "cli", "web", "store", "hub", "ui_stream", "client")
+"""A file goes to a worker as a whole: a long one at the end would leave the others without work."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    folder = item.path.relative_to(_TESTS).parts[0]
+    return _LONGEST.index(folder) if folder in _LONGEST else len(_LONGEST)
 
 
 @pytest.hookimpl(tryfirst=True)
