@@ -17,7 +17,7 @@ from dragoman.errors import Unreachable
 from dragoman.transport.remote import RemoteAgent
 from dragoman.transport.route import Route
 
-SECONDS = 30
+SECONDS = 60
 
 
 def test_why_no_agent_was_started_stands_beside_the_requests(tmp_path: Path) -> None:

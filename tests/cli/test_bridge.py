@@ -13,7 +13,7 @@ import pytest
 from support.command import COMMAND, Dragoman
 from support.unread import fill, unread_fifo
 
-SECONDS = 30
+SECONDS = 60
 
 
 @pytest.mark.parametrize("scheme", ["ws", "http"])

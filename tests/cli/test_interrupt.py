@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.command import Dragoman
 
-SECONDS = 20
+SECONDS = 60
 
 
 @contextmanager

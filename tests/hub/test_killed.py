@@ -87,7 +87,6 @@ async def go_on(store: Store, folder: Path, session_id: str) -> None:
         await seen_until(hub.watch(session_id, after), e.TurnEnded)
 
 
-@pytest.mark.within(120)
 async def test_the_owner_is_killed_in_mid_turn(tmp_path: Path) -> None:
     await check_many(tmp_path, 4)
 

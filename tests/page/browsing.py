@@ -24,7 +24,10 @@ from playwright.async_api import (
 
 from dragoman.session.state import OVER_TURNS
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# The headless shell is the same engine without the window around it, which takes longer to make
+# than the page in it.
+_PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")
+CHROMIUM = next(filter(None, map(shutil.which, _PROGRAMS)), None)
 _FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -33,8 +36,8 @@ _FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-WAIT = 20_000
-"""Milliseconds for anything to happen, on a busy machine."""
+WAIT = 60_000
+"""Milliseconds for anything to happen: long, because only a failure takes that long."""
 expect.set_options(timeout=WAIT)
 
 

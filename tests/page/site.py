@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-START_SECONDS = 30
+START_SECONDS = 120
 PROGRAMS = Path(__file__).parent / "programs" / "agents.py"
 
 

@@ -14,7 +14,6 @@ AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min
 _SCREENS = ("inbox", "agents", "policies", "grid", "search/demo", "")
 
 
-@pytest.mark.within(120)
 async def test_no_screen_has_a_serious_issue(tmp_path: Path) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: run npm ci in the folder web")
@@ -61,7 +60,6 @@ async def _look_around(browser: Browser, site: Site, scheme: Scheme, width: int)
             await page.locator("dialog").wait_for(state="detached")
 
 
-@pytest.mark.within(120)
 async def test_no_dialog_and_no_form_has_a_serious_issue(gallery: Site) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: run npm ci in the folder web")

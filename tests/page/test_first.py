@@ -13,7 +13,7 @@ from page.browsing import browsed, finished, prompt
 from page.site import prepared
 from playwright.async_api import expect
 
-SECONDS = 40
+SECONDS = 120
 
 
 async def test_the_first_page_has_a_finished_turn_and_a_prompt_box(

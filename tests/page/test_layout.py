@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from page.browsing import browsed, person, settled
 from page.screenshots import DIALOGS, PANES, SCREENS, WIDTHS, show
 from page.site import Site
@@ -53,7 +52,6 @@ _HEAD = """() => {
 }"""
 
 
-@pytest.mark.within(120)
 async def test_everything_lies_within_the_window(gallery: Site) -> None:
     async with browsed() as browser:
         for size in WIDTHS.values():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from page.browsing import answer, browsed, finished, new_session, person, prompt, ready
 from page.site import scripted, served
 from playwright.async_api import expect
@@ -115,7 +114,6 @@ async def test_each_turn_that_was_stopped_says_so(tmp_path: Path) -> None:
             await page.reload()
 
 
-@pytest.mark.within(90)
 async def test_an_agent_that_does_not_stop_can_be_killed(tmp_path: Path) -> None:
     async with (
         served(tmp_path, *scripted(tmp_path, "stubborn")) as site,
@@ -131,7 +129,6 @@ async def test_an_agent_that_does_not_stop_can_be_killed(tmp_path: Path) -> None
         await expect(page.get_by_role("button", name="Kill agent")).to_have_count(0)
 
 
-@pytest.mark.within(90)
 async def test_whoever_loses_by_a_kill_is_named_first(tmp_path: Path) -> None:
     async with (
         served(tmp_path, *scripted(tmp_path, "crowded")) as site,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from page.browsing import browsed, new_session, person, prompt, ran, ready, watch
 from page.site import served
 from playwright.async_api import expect
@@ -12,7 +11,6 @@ from playwright.async_api import expect
 TABS = 10
 
 
-@pytest.mark.within(120)
 async def test_ten_tabs_see_a_turn(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
         session = await new_session(page)

@@ -39,7 +39,7 @@ def note(number):
 def done(call, result=b'"done"'):
     return b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (call["id"], result)
 """
-SECONDS = 20
+SECONDS = 60
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-SECONDS = 30.0
+SECONDS = 120.0
 COMMAND = Path(sys.executable).parent / "dragoman"
 PROGRAMS = Path(__file__).parents[1] / "cli" / "programs"
 AGENTS = PROGRAMS / "agents.py"

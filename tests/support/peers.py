@@ -20,7 +20,7 @@ from dragoman.errors import MethodNotFound
 from dragoman.rpc import Limits, OnNotification, OnRequest, Peer, Tap
 from dragoman.wire.framing import Framer
 
-SECONDS = 5
+SECONDS = 60
 
 Result = TypeVar("Result")
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import httpx
 
 COMMAND = Path(sys.executable).parent / "dragoman"
 AGENTS = Path(__file__).parents[1] / "web" / "programs" / "agents.py"
-SECONDS = 30.0
+SECONDS = 120.0
 
 
 class ServerProcess:

@@ -32,7 +32,7 @@ from dragoman.web.serving import Uvicorn
 from dragoman.web.uploads import Uploads
 
 TOKEN = "a-token-for-tests-of-256-bits-or-thereabouts"
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class Connectable(Protocol):

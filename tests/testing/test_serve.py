@@ -26,7 +26,7 @@ from dragoman.transport.stdio import StdioTransport
 
 AGENTS = Path(__file__).parent / "programs" / "agents.py"
 INITIALIZE = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
-SECONDS = 30
+SECONDS = 60
 
 
 def command(name: str) -> AgentCommand:

@@ -15,7 +15,7 @@ from support.server_process import COMMAND, ServerProcess, server_process
 
 from dragoman.process.tree import children
 
-SECONDS = 30.0
+SECONDS = 60.0
 
 
 def _refused(home: Path, *words: str) -> tuple[int, str]:
