@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli.form import fields_of
 from dragoman.host.demands import FormError, demands, unmet, wrong_fields
 from dragoman.host.elicitation import ElicitationAnswer, check
+from dragoman.host.patterns import MOST_WORK, Work
 
 PICKED = {"type": "array", "minItems": 1, "maxItems": 2, "items": {"enum": ["a", "b", "c"]}}
 
@@ -29,11 +31,15 @@ PICKED = {"type": "array", "minItems": 1, "maxItems": 2, "items": {"enum": ["a",
         ({"type": "integer"}, True, "expected a whole number"),
         ({"type": "number", "minimum": 0.5, "maximum": 2}, 3, "expected 0.5 to 2"),
         ({"type": "number", "minimum": 0.5}, 1, None),
+        ({"type": "integer", "minimum": 10**400}, 5, "expected at least inf"),
+        ({"type": "integer", "minimum": -(10**400)}, 5, None),
+        ({"type": "integer", "maximum": 10**400}, 10**300, None),
         ({"type": "boolean"}, "yes", "expected true or false"),
         (PICKED, [], "expected 1 to 2 items"),
         (PICKED, ["a", "b", "c"], "expected 1 to 2 items"),
         (PICKED, ["d"], "expected any of a, b, c"),
         (PICKED, ["a", "c"], None),
+        (PICKED, [["a"]], "expected any of a, b, c"),
         ({"minLength": "3", "pattern": 7, "type": ["string"]}, "x", None),
         ("no schema", "x", None),
     ],
@@ -53,6 +59,65 @@ def test_all_that_is_wrong_is_said_at_once_by_field() -> None:
     check(schema, ElicitationAnswer("decline"))
     check(None, ElicitationAnswer("accept", {"any": 1}))
     assert wrong_fields(schema, {"other": 1}) == {}
+
+
+SLOW = "(?:[" + "".join(chr(0x4E00 + at) for at in range(450)) + "]?){660}Z$"
+
+
+@pytest.mark.parametrize(
+    "pattern", [SLOW, "((((){2000}){2000}){2000}){2000}", "a" * 500, "(" * 500]
+)
+def test_the_patterns_of_a_form_cost_no_more_together_than_one(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = 0
+    spend = Work.spend
+
+    def counted(work: Work, steps: int = 1) -> None:
+        nonlocal spent
+        spent += steps
+        # Beyond the budget each pattern asks once, for its length.
+        assert spent <= MOST_WORK + 1_000 * 500
+        spend(work, steps)
+
+    monkeypatch.setattr(Work, "spend", counted)
+    fields: dict[str, Any] = {
+        f"f{at}": {"type": "string", "pattern": pattern} for at in range(1_000)
+    }
+    fields |= {
+        "unjudged": {"type": "string", "pattern": "^a$"},
+        "judged": {"type": "string", "pattern": "^a$", "maxLength": 1},
+    }
+    wrong = wrong_fields({"properties": fields}, dict.fromkeys(fields, "x" * 95))
+    assert "unjudged" not in wrong
+    assert wrong["judged"] == "expected at most 1 character"
+
+
+class _Counted(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    looks = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Counted.looks += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_many_choices_and_many_fields_are_compared_once_each() -> None:
+    names = [_Counted(at) for at in range(2_000)]
+    picked = {"type": "array", "items": {"enum": names}}
+    _Counted.looks = 0
+    assert unmet(picked, [str(name) for name in names]) is None
+    schema: dict[str, Any] = {
+        "required": [*names, ["no name"]],
+        "properties": {str(name): {} for name in names},
+    }
+    check(schema, ElicitationAnswer("accept", {str(name): 1 for name in names}))
+    assert len(fields_of(schema)) == len(names)
+    assert _Counted.looks < 10 * len(names)
 
 
 def test_a_demand_in_words() -> None:

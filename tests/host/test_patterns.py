@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.host import patterns
-from dragoman.host.patterns import fits
+from dragoman.host.patterns import MOST_WORK, Work
+
+
+def fits(pattern: str, text: str) -> bool | None:
+    return patterns.fits(pattern, text, Work())
+
 
 KNOWN = [
     *(
@@ -72,21 +78,57 @@ def test_what_is_not_known_is_not_judged(pattern: str) -> None:
     assert fits(pattern, "x") is None
 
 
-@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a*)*(a*)*$", "(a|a)*b", "(a{0,20}){0,40}b$"])
-def test_a_pattern_cannot_be_made_to_run_for_long(
-    pattern: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = 0
-    takes = patterns._takes  # pyright: ignore[reportPrivateUsage]
-
-    def counted(step: object, char: str) -> bool:
-        nonlocal looks
-        looks += 1
-        return takes(step, char)  # pyright: ignore[reportArgumentType]
-
-    monkeypatch.setattr(patterns, "_takes", counted)
-    assert fits(pattern, "a" * 100 + "!") is False
-    assert looks <= 200_000
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a*)*(a*)*$", "(a|a)*b", "(a{0,20}){0,20}b$"])
+def test_a_pattern_cannot_be_made_to_run_for_long(pattern: str) -> None:
+    assert fits(pattern, "a" * 20 + "!") is False
     assert fits(pattern, "a" * 1_000_000) is None
-    assert fits("a" * 501, "a") is None
-    assert fits("((a{2000}){2000}){2000}", "a") is None
+
+
+LETTERS = "".join(chr(0x4E00 + at) for at in range(450))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("a" * 501, "a"),
+        ("((a{2000}){2000}){2000}", "a"),
+        ("((((){2000}){2000}){2000}){2000}", "a"),
+        ("((((a{0}){0,2000}){0,2000}){0,2000}){2000}", "a"),
+        ("(((^|$){2000}){2000}){2000}", "a"),
+        (f"(?:[{LETTERS}]?){{660}}Z$", "x" * 99),
+        (f"(?:[^{LETTERS}]?){{660}}Z$", "x" * 99),
+        ("^a", "b" * 1_000_000),
+    ],
+)
+def test_what_would_cost_too_much_is_not_judged(
+    pattern: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = _counted_steps(monkeypatch)
+    work = Work()
+    assert patterns.fits(pattern, text, work) is None
+    assert len(steps) <= MOST_WORK + 1
+
+
+def _counted_steps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One for each thing that is done, told by those who do it and not by the budget."""
+    steps: list[None] = []
+
+    def counting(name: str) -> None:
+        real = getattr(patterns, name)
+
+        def counted(*args: object) -> object:
+            steps.append(None)
+            return real(*args)
+
+        monkeypatch.setattr(patterns, name, counted)
+
+    for name in ("_emit", "_holds"):
+        counting(name)
+    takes = patterns._Class.__call__  # pyright: ignore[reportPrivateUsage]
+
+    def call(self: Any, char: str) -> bool:
+        steps.extend([None] * len(self.parts))
+        return takes(self, char)
+
+    monkeypatch.setattr(patterns._Class, "__call__", call)  # pyright: ignore[reportPrivateUsage]
+    return steps

@@ -73,7 +73,7 @@ def as_typed(value: Any) -> str:
 def fields_of(schema: dict[str, Any] | None) -> list[Field]:
     match schema:
         case {"properties": {**properties}}:
-            required = _strings(schema.get("required"))
+            required = set(_strings(schema.get("required")))
             return [_field(name, field, name in required) for name, field in properties.items()]
         case _:
             return []

@@ -5,10 +5,11 @@ The schema is whatever the agent sent; what is not understood demands nothing. P
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dragoman.host.patterns import fits
+from dragoman.host.patterns import Work, fits
 
 _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "string": ((str,), "a text"),
@@ -29,34 +30,36 @@ class FormError(ValueError):
 
 
 def wrong_fields(schema: Mapping[str, Any] | None, content: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with each value that does not fit its field."""
+    """What is wrong with each value that does not fit its field. All patterns are judged on one
+    budget: an agent that spends it has its other patterns to judge itself."""
     match schema:
         case {"properties": {**properties}}:
+            work = Work()
             given = {name: field for name, field in properties.items() if name in content}
-            found = ((name, unmet(field, content[name])) for name, field in given.items())
+            found = ((name, unmet(field, content[name], work)) for name, field in given.items())
             return {name: words for name, words in found if words is not None}
         case _:
             return {}
 
 
-def unmet(field: Any, value: Any) -> str | None:
+def unmet(field: Any, value: Any, work: Work | None = None) -> str | None:
     """What is expected instead of the value, if that does not fit."""
     described = _object(field)
     kind = described.get("type")
     types, words = _TYPES.get(kind, ((), "")) if isinstance(kind, str) else ((), "")
     if types and (not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean")):
         return f"expected {words}"
-    return next(_unmet(described, value), None)
+    return next(_unmet(described, value, work or Work()), None)
 
 
-def _unmet(field: dict[str, Any], value: Any) -> Iterator[str]:
+def _unmet(field: dict[str, Any], value: Any, work: Work) -> Iterator[str]:
     choices = _choices(field)
     match value:
         case str() if choices and value not in choices:
             yield f"expected one of {', '.join(choices)}"
         case str():
             yield from _outside(len(value), field, ("minLength", "maxLength"), "character")
-            if _misses(field.get("pattern"), value):
+            if _misses(field.get("pattern"), value, work):
                 yield f"expected to match {field['pattern']}"
         case bool():
             return
@@ -64,8 +67,8 @@ def _unmet(field: dict[str, Any], value: Any) -> Iterator[str]:
             yield from _outside(value, field, ("minimum", "maximum"), "")
         case [*items]:
             yield from _outside(len(items), field, ("minItems", "maxItems"), "item")
-            among = _choices(_object(field.get("items")))
-            if among and any(item not in among for item in items):
+            among = dict.fromkeys(_choices(_object(field.get("items"))))
+            if among and not all(isinstance(item, str) and item in among for item in items):
                 yield f"expected any of {', '.join(among)}"
         case _:
             return
@@ -104,12 +107,16 @@ def _range(field: Mapping[str, Any], names: tuple[str, str], unit: str) -> str:
 
 
 def _bound(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond all doubles, as the page reads it too
+        return math.inf if value > 0 else -math.inf
 
 
-def _misses(pattern: Any, text: str) -> bool:
-    return isinstance(pattern, str) and fits(pattern, text) is False
+def _misses(pattern: Any, text: str, work: Work) -> bool:
+    return isinstance(pattern, str) and fits(pattern, text, work) is False
 
 
 def _choices(field: Mapping[str, Any]) -> list[str]:

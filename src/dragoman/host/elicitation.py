@@ -58,7 +58,8 @@ def check(schema: dict[str, Any] | None, answer: ElicitationAnswer) -> None:
 def _required(schema: dict[str, Any] | None) -> list[str]:
     match schema:
         case {"required": [*names], "properties": {**fields}}:
-            return [name for name in fields if name in names]
+            needed = {name for name in names if isinstance(name, str)}
+            return [name for name in fields if name in needed]
         case _:
             return []
 

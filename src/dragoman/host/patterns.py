@@ -1,22 +1,21 @@
 """Whether a text fits a regular expression that an agent wrote, in bounded time.
 
 An engine that goes back over the text can be made to run for years by a short pattern. This one
-follows all ways at once, so that its work is at most the length of the text times that of the
-pattern. It reads the usual part of what JSON Schema means by a pattern (ECMA 262); what it does not
-know, or what is too long, is not judged. Pure.
+follows all ways at once, and every step it takes, in reading a pattern as in trying it on a text,
+is paid from a budget. It reads the usual part of what JSON Schema means by a pattern (ECMA 262);
+what it does not know, or cannot pay for, is not judged. Pure.
 """
 
 from __future__ import annotations
 
-import functools
 import string
 from collections.abc import Callable
 from typing import TypeAlias
 
 _LONGEST_PATTERN = 500
 _MOST_STEPS = 2_000
-_MOST_WORK = 200_000
-"""Steps times characters: about a tenth of a second."""
+MOST_WORK = 50_000
+"""Steps, of a microsecond or a few each."""
 
 _Fits: TypeAlias = Callable[[str], bool]
 _Assertion: TypeAlias = str
@@ -36,6 +35,16 @@ class _Repeat:
         self.node, self.least, self.most = node, least, most
 
 
+class _Class:
+    """One character of these, or of all others."""
+
+    def __init__(self, parts: list[_Fits], is_negated: bool) -> None:
+        self.parts, self._is_negated = parts, is_negated
+
+    def __call__(self, char: str) -> bool:
+        return any(part(char) for part in self.parts) != self._is_negated
+
+
 _Node: TypeAlias = "_Fits | _Assertion | _Sequence | _Choice | _Repeat"
 
 
@@ -51,39 +60,55 @@ class _Unknown(Exception):
     """The pattern says something that is not read here."""
 
 
-def fits(pattern: str, text: str) -> bool | None:
+class Work:
+    """The budget of all patterns that are judged together: once it is spent, none is judged."""
+
+    def __init__(self, most: int = MOST_WORK) -> None:
+        self.left = most
+
+    def spend(self, steps: int = 1) -> None:
+        """Raises _Unknown where so much is not left."""
+        self.left -= steps
+        if self.left < 0:
+            raise _Unknown
+
+
+def fits(pattern: str, text: str, work: Work) -> bool | None:
     """Whether the pattern is found in the text; None where that is not judged."""
     if len(pattern) > _LONGEST_PATTERN:
         return None
-    program = _compiled(pattern)
-    if program is None or len(program) * (len(text) + 1) > _MOST_WORK:
+    try:
+        return _found(_compiled(pattern, work), text, work)
+    except (_Unknown, ValueError, RecursionError):
         return None
-    return _found(program, text)
 
 
 # ── following all ways at once ────────────────────────────────────────────────────────────────
 
 
-def _found(program: list[_Step], text: str) -> bool:
+def _found(program: list[_Step], text: str, work: Work) -> bool:
     here: set[int] = set()
     for at in range(len(text) + 1):
-        here = _reached(program, {*here, 0}, text, at)
+        here = _reached(program, {*here, 0}, text, at, work)
         if len(program) - 1 in here:
             return True
         char = text[at : at + 1]
-        here = {place + 1 for place in here if char and _takes(program[place], char)}
+        here = {place + 1 for place in here if char and _takes(program[place], char, work)}
     return False
 
 
-def _takes(step: _Step, char: str) -> bool:
+def _takes(step: _Step, char: str, work: Work) -> bool:
+    if isinstance(step, _Class):
+        work.spend(len(step.parts))
     return callable(step) and step(char)
 
 
-def _reached(program: list[_Step], places: set[int], text: str, at: int) -> set[int]:
+def _reached(program: list[_Step], places: set[int], text: str, at: int, work: Work) -> set[int]:
     """All places one comes to without taking a character."""
     seen: set[int] = set()
     open_ = list(places)
     while open_:
+        work.spend()
         place = open_.pop()
         if place in seen:
             continue
@@ -109,40 +134,38 @@ def _holds(assertion: _Assertion, text: str, at: int) -> bool:
 # ── reading a pattern ─────────────────────────────────────────────────────────────────────────
 
 
-@functools.lru_cache(maxsize=64)
-def _compiled(pattern: str) -> list[_Step] | None:
+def _compiled(pattern: str, work: Work) -> list[_Step]:
+    work.spend(len(pattern))
     program: list[_Step] = []
-    try:
-        _emit(_Reader(pattern).whole(), program)
-    except (_Unknown, ValueError, RecursionError):
-        return None
+    _emit(_Reader(pattern).whole(), program, work)
     program.append(None)
     return program
 
 
-def _emit(node: _Node, program: list[_Step]) -> None:
+def _emit(node: _Node, program: list[_Step], work: Work) -> None:
+    work.spend()  # also for what adds no step: it may be repeated
     if len(program) > _MOST_STEPS:
         raise _Unknown
     match node:
         case _Sequence():
             for each in node:
-                _emit(each, program)
+                _emit(each, program, work)
         case _Choice():
-            _emit_choice(node, program)
+            _emit_choice(node, program, work)
         case _Repeat():
-            _emit_repeat(node, program)
+            _emit_repeat(node, program, work)
         case _:
             program.append(node)
 
 
-def _emit_choice(choice: _Choice, program: list[_Step]) -> None:
+def _emit_choice(choice: _Choice, program: list[_Step], work: Work) -> None:
     split = len(program)
     program.append(None)
     starts: list[int] = []
     ends: list[int] = []
     for each in choice:
         starts.append(len(program))
-        _emit(each, program)
+        _emit(each, program, work)
         ends.append(len(program))
         program.append(None)
     program[split] = _Split(starts)
@@ -150,13 +173,13 @@ def _emit_choice(choice: _Choice, program: list[_Step]) -> None:
         program[end] = _Split((len(program),))
 
 
-def _emit_repeat(repeat: _Repeat, program: list[_Step]) -> None:
+def _emit_repeat(repeat: _Repeat, program: list[_Step], work: Work) -> None:
     for _ in range(repeat.least):
-        _emit(repeat.node, program)
+        _emit(repeat.node, program, work)
     if repeat.most is None:
         start = len(program)
         program.append(None)
-        _emit(repeat.node, program)
+        _emit(repeat.node, program, work)
         program.append(_Split((start,)))
         program[start] = _Split((start + 1, len(program)))
         return
@@ -164,7 +187,7 @@ def _emit_repeat(repeat: _Repeat, program: list[_Step]) -> None:
     for _ in range(repeat.most - repeat.least):
         skips.append(len(program))
         program.append(None)
-        _emit(repeat.node, program)
+        _emit(repeat.node, program, work)
     for skip in skips:
         program[skip] = _Split((skip + 1, len(program)))
 
@@ -310,7 +333,7 @@ class _Reader:
         parts: list[_Fits] = []
         while not self._skip("]"):
             parts.append(self._class_part())
-        return lambda one: any(part(one) for part in parts) != is_negated
+        return _Class(parts, is_negated)
 
     def _class_part(self) -> _Fits:
         first = self._class_atom()
