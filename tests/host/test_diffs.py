@@ -116,3 +116,17 @@ def test_without_lines_to_hold_on_to_the_work_is_bounded_all_the_same() -> None:
     old, new = alternating(3_000, "x", times=2), alternating(3_000, "y", times=2)
     assert calls(lambda: unified_diff(old, new, "a", "b")) < diffs.MAX_WORK
     assert applied(unified_diff(old, new, "a", "b"), old) == new
+
+
+def test_a_diff_has_a_bound_of_characters_too() -> None:
+    for old in ("", "y" * 3_000_000, "y\n" * 900):
+        diff = unified_diff(old, "x" * 3_000_000 + "\n", "a", "b")
+        assert len(diff) < diffs.MAX_CHARACTERS + 200
+        assert diff.endswith("The rest is not shown: more than 1048576 characters differ\n")
+    assert len(unified_diff("", "x" * 3_000_000, "a", "b", most=None)) > 3_000_000
+
+
+def test_texts_of_too_many_lines_are_not_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diffs, "_lines", lambda text: pytest.fail("it was"))  # pyright: ignore
+    diff = unified_diff("a\n" * 300_000, "b\n" * 300_000, "a", "b")
+    assert diff == "--- a\n+++ b\n\\ Not shown: more than 500000 lines\n"

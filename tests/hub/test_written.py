@@ -10,6 +10,7 @@ from support.hubs import hub_with, stored_events
 
 from dragoman import Policy
 from dragoman.errors import StoreAway
+from dragoman.host.changes import MAX_KEPT_BYTES
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import this_process
@@ -153,3 +154,54 @@ def test_what_is_written_between_turns_belongs_to_none() -> None:
     [change] = written.changes("t")
     assert (change.before, change.after) == (b"0", b"1")
     assert [each.turn for each in written.to_undo()] == ["t", None]
+
+
+def kept_bytes(written: Written) -> int:
+    return sum(change.size for change in written.to_undo())
+
+
+def test_contents_are_kept_within_a_bound_the_newest_of_them() -> None:
+    written = Written(max_kept_bytes=1_000)
+    for number in range(100):
+        written.feed(e.FileWritten(f"/{number}", "x" * 300, created=True))
+        assert kept_bytes(written) <= 1_000
+    assert len(written.changes(None)) == 100
+    assert [each.path for each in written.changes(None) if each.is_kept] == ["/97", "/98", "/99"]
+    written.feed(e.FileReverted("/99"))
+    written.feed(e.FileWritten("/last", "x" * 300, created=True))
+    assert [each.path for each in written.changes(None) if each.is_kept] == ["/97", "/98", "/last"]
+    written.feed(e.FileWritten("/large", "x" * 1_001, created=True))
+    assert kept_bytes(written) == 0
+
+
+def test_the_writes_of_a_turn_to_one_file_are_one_change() -> None:
+    written = fed(*(e.FileWritten("/a", f"{n + 1}" * 100, f"{n}" * 100) for n in range(9)))
+    [change] = written.to_undo()
+    assert (change.before, change.after) == (b"0" * 100, b"9" * 100)
+    assert not change.is_disturbed
+
+
+def test_without_a_word_about_it_no_more_than_the_bound_is_kept() -> None:
+    written = Written()
+    for number in range(MAX_KEPT_BYTES // (4 << 20) + 4):
+        written.feed(e.FileWritten(f"/{number}", "x" * (4 << 20), created=True))
+    assert kept_bytes(written) <= MAX_KEPT_BYTES
+
+
+def test_what_comes_behind_the_most_changes_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.hub.written.MAX_CHANGES", 3)
+    written = fed(*(e.FileWritten(f"/{number}", "1", "0") for number in range(3)))
+    assert written.complete
+    written.feed(e.FileWritten("/3", "1", "0"))
+    assert not written.complete
+    written.feed(e.TurnStarted("t", []))
+    written.feed(e.FileWritten("/0", "2", "1"))
+    # What a file is now is not told wrongly, nor put back to something else.
+    assert [(each.path, each.is_kept) for each in written.changes(None)] == [
+        ("/0", False),
+        ("/1", True),
+        ("/2", True),
+    ]
+    written.feed(e.FileReverted("/1"))
+    written.feed(e.FileWritten("/5", "1", "0"))
+    assert [each.path for each in written.to_undo()] == ["/0", "/2", "/5"]

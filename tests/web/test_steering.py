@@ -430,6 +430,38 @@ async def test_changes_are_compared_off_the_loop_and_share_one_bound(
     assert sum(work or MAX_WORK for _, work in spent) <= 20_000_000 < 20 * MAX_WORK
 
 
+async def test_an_answer_with_changes_is_bounded(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        for number in range(24):
+            await turn.write_text_file(str(tmp_path / f"{number}"), "x" * 900_000)
+
+    agents = {"scripted": ScriptedAgent(script)}
+    async with served(tmp_path, agents, policy=Policy(write=True)) as web:
+        session_id = await web.new_session()
+        await web.done(session_id, "go")
+        told = await web.http.get(f"/api/sessions/{session_id}/changes")
+        assert len(told.content) < 9 * 2**20
+        answer = told.json()
+        assert (len(answer["changes"]), answer["complete"]) == (24, True)
+        first, last = answer["changes"][0], answer["changes"][-1]
+        assert len(first["after"]) == 900_000 < len(first["diff"])
+        assert (last["after"], last["before"]) == (None, None)
+        assert last["diff"].startswith("Not shown: there is too much for one answer")
+
+
+async def test_files_that_have_no_room_in_an_answer_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.web.api.files._LARGEST_ANSWER", 4_000)
+    agent = ScriptedAgent([write_file(str(tmp_path / str(each)), "new\n") for each in range(20)])
+    async with served(tmp_path, {"scripted": agent}, policy=Policy(write=True)) as web:
+        session_id = await web.new_session()
+        await web.done(session_id, "go")
+        answer = await web.call("GET", f"/api/sessions/{session_id}/changes")
+    assert 0 < len(answer["changes"]) < 20
+    assert not answer["complete"]
+
+
 async def test_changes_are_known_from_the_record_when_nothing_runs(tmp_path: Path) -> None:
     agent = ScriptedAgent([write_file(str(tmp_path / "b.txt"), "new\n")])
     async with served(tmp_path, {"scripted": agent}) as web:

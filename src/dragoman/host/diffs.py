@@ -8,13 +8,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import TypeAlias
 
 CONTEXT = 3
 # With more pairs of lines to look at than this a matcher may take seconds: show one big change.
 MAX_WORK = 2_000_000
 MAX_LINES = 20_000
+MAX_CHARACTERS = 1 << 20
+# Each line of a text costs far more than its characters: longer ones are not compared.
+MAX_COMPARED = 500_000
 
 _Row: TypeAlias = "tuple[tuple[int, int], _Row | None]"
 # A tag, then where it begins and ends in the old lines and in the new ones.
@@ -32,15 +34,27 @@ def unified_diff(
     most: int | None = MAX_LINES,
     work: int | None = None,
 ) -> str:
-    """What to change in `old` to get `new`, in at most so many lines; empty when they are the
-    same. More `work` than that is not spent on a diff that is as small as can be."""
+    """What to change in `old` to get `new`, in at most so many lines and `MAX_CHARACTERS`, or
+    without a limit for None; empty when they are the same. More `work` than that is not spent on a
+    diff that is as small as can be."""
     if old == new:
         return ""
+    names = f"--- {old_name}\n+++ {new_name}\n"
+    if most is not None and old.count("\n") + new.count("\n") > MAX_COMPARED:
+        return f"{names}\\ Not shown: more than {MAX_COMPARED} lines\n"
     lines = _hunks(_lines(old), _lines(new), MAX_WORK if work is None else work)
-    shown = list(islice(lines, most))
-    if next(lines, None) is not None:
-        shown.append(f"\\ The rest is not shown: more than {most} lines differ\n")
-    return "".join((f"--- {old_name}\n", f"+++ {new_name}\n", *shown))
+    return names + "".join(lines if most is None else _first(lines, most))
+
+
+def _first(lines: Iterable[str], most: int) -> Iterator[str]:
+    room = MAX_CHARACTERS
+    for number, line in enumerate(lines):
+        room -= len(line)
+        if number == most or room < 0:
+            what = f"{most} lines" if number == most else f"{MAX_CHARACTERS} characters"
+            yield f"\\ The rest is not shown: more than {what} differ\n"
+            return
+        yield line
 
 
 def _hunks(old: Sequence[str], new: Sequence[str], work: int) -> Iterator[str]:

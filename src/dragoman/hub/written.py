@@ -4,6 +4,7 @@ without what was undone since."""
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import AsyncIterable
 from contextlib import suppress
 from typing import TypeAlias
@@ -25,18 +26,33 @@ from dragoman.store.records import SessionRecord
 
 Found: TypeAlias = dict[tuple[bool, str], Change]
 """By whether an import tells of it, and the path."""
+MAX_PATH = 4096
+"""Characters: no file has a longer name."""
 _TYPES = ("session_opened", "turn_started", "turn_ended", "file_written", "file_reverted")
 
 
 class Written:
     """Fed with the events of a session in order. With `opened_as`, only what came behind the first
-    opening under that id: a fork begins with what another session did."""
+    opening under that id: a fork begins with what another session did.
 
-    def __init__(self, opened_as: str | None = None) -> None:
+    Of more than `max_kept_bytes` the oldest contents are let go of, and of more than `MAX_CHANGES`
+    changes the newest are left out: then it is not `complete`.
+    """
+
+    def __init__(
+        self, opened_as: str | None = None, *, max_kept_bytes: int = MAX_KEPT_BYTES
+    ) -> None:
+        self.complete = True
         self._opened_as = opened_as
         self._is_own = opened_as is None
         self._turn: str | None = None
-        self._writes: list[tuple[str | None, FileWritten]] = []
+        self._room = max_kept_bytes
+        self._count = 0
+        self._sequence = 0
+        self._files: dict[tuple[bool, str], list[Change]] = {}
+        """What became of each file, in order: one change for all writes of a turn."""
+        self._kept: deque[tuple[bool, str]] = deque()
+        """The file of each change, the oldest first: as often as it has contents that are kept."""
         self._ever: set[tuple[str | None, str]] = set()
 
     def feed(self, event: object) -> None:
@@ -48,24 +64,57 @@ class Written:
             case TurnEnded():
                 self._turn = None
             case FileWritten() if self._is_own:
-                self._ever.add((self._turn, event.path))
-                self._writes.append((self._turn, event))
+                self._note(event)
             case FileReverted():
                 self._undo(event)
             case _:
                 pass
 
+    def _note(self, write: FileWritten) -> None:
+        if len(write.path) > MAX_PATH:
+            return
+        if len(self._ever) < MAX_CHANGES:
+            self._ever.add((self._turn, write.path))
+        key = (write.imported, write.path)
+        changes = self._files.get(key, [])
+        if changes and changes[-1].turn == self._turn:
+            self._set(changes, -1, changes[-1].then(_change(self._turn, write)))
+        elif self._count < MAX_CHANGES:
+            self._add(key, _change(self._turn, write))
+        else:
+            self.complete = False
+            if changes:  # what it became is not known
+                self._set(changes, -1, changes[-1].without_contents())
+        while self._room < 0:
+            self._let_go_of_oldest()
+
+    def _add(self, key: tuple[bool, str], change: Change) -> None:
+        self._count += 1
+        self._sequence += 1
+        self._room -= change.size
+        self._kept.append(key)
+        change = msgspec.structs.replace(change, sequence=self._sequence)
+        self._files.setdefault(key, []).append(change)
+
+    def _set(self, changes: list[Change], at: int, change: Change) -> None:
+        self._room += changes[at].size - change.size
+        changes[at] = change
+
+    def _let_go_of_oldest(self) -> None:
+        changes = self._files.get(self._kept.popleft(), [])
+        kept = (at for at, change in enumerate(changes) if change.is_kept)
+        if (oldest := next(kept, None)) is not None:
+            self._set(changes, oldest, changes[oldest].without_contents())
+
     def _undo(self, event: FileReverted) -> None:
         """Nothing that came behind it is a change any more either."""
-        numbers = [
-            number
-            for number, (turn, write) in enumerate(self._writes)
-            if write.path == event.path and event.turn_id in (None, turn)
-        ]
-        if numbers:
-            first, *_ = numbers
-            rest = [each for each in self._writes[first:] if each[1].path != event.path]
-            self._writes[first:] = rest
+        for is_imported in (False, True):
+            changes = self._files.get((is_imported, event.path), [])
+            turns = (at for at, each in enumerate(changes) if event.turn_id in (None, each.turn))
+            if (first := next(turns, None)) is not None:
+                self._room += sum(change.size for change in changes[first:])
+                self._count -= len(changes) - first
+                del changes[first:]
 
     def has(self, turn_id: str | None, path: str) -> bool:
         """Whether we wrote this file in that turn, whatever became of it."""
@@ -75,15 +124,19 @@ class Written:
         """One for each file that is different now: of one turn, or of all. What an import tells
         of a file stands for itself."""
         found: Found = {}
-        for turn, write in self._writes:
-            if turn_id in (None, turn):
-                note(found, _change(turn, write))
+        for change in self._in_order():
+            if turn_id in (None, change.turn):
+                note(found, change)
         return [change for change in found.values() if change.is_change]
 
     def to_undo(self) -> list[Change]:
-        """Each write, in order; what an import tells is not known to have happened."""
-        changes = (_change(turn, write) for turn, write in self._writes)
+        """Each change, in order; what an import tells is not known to have happened."""
+        changes = self._in_order()
         return [each.without_contents() if each.is_imported else each for each in changes]
+
+    def _in_order(self) -> list[Change]:
+        changes = (change for file in self._files.values() for change in file)
+        return sorted(changes, key=lambda change: change.sequence)
 
 
 async def read_written(
@@ -114,7 +167,9 @@ async def told_changes(
             continue
         for diff in call.diffs if turn_id in (None, call.turn_id) else ():
             path = _absolute(cwd, diff.path)
-            if not written.has(call.turn_id, path) and len(found) < MAX_CHANGES:
+            if len(path) > MAX_PATH or len(found) >= MAX_CHANGES:
+                continue
+            if not written.has(call.turn_id, path):
                 by_file = call.seq <= imported
                 change = as_change(path, diff.old_text, diff.new_text, imported=by_file)
                 room -= change.size

@@ -115,7 +115,7 @@ export const sessions = {
   editQueued: (id: string, queueId: string, prompt: Prompt) => call<Json>('POST', `${at(id)}/queue`, { id: queueId, ...prompt }),
   dropQueued: (id: string, queueId: string) => call<Json>('DELETE', `${at(id)}/queue${query({ id: queueId })}`),
   changes: (id: string, turnId?: string) =>
-    call<{ changes: FileChange[] }>('GET', `${at(id)}/changes${query({ turnId })}`),
+    call<FileChanges>('GET', `${at(id)}/changes${query({ turnId })}`),
   revert: (id: string, what: { turnId?: string; paths?: string[]; force?: boolean }) =>
     call<{ paths: string[] }>('POST', `${at(id)}/revert`, what),
   frames: (id: string, after: number) =>
@@ -152,6 +152,8 @@ export interface FileChange {
   before: string | null
   after: string | null
 }
+/** `complete`: no file was left out for want of room. */
+export interface FileChanges { changes: FileChange[]; complete: boolean }
 export interface FoundFile { path: string; kind: 'file' | 'folder' }
 export interface RawFrame { seq: number; at: string; direction: 'sent' | 'received'; size: number; text: string; cut: boolean }
 

@@ -8,7 +8,7 @@ import type { DiffRow } from '../core/diff'
 import { plural, within } from '../core/format'
 import { entryText } from '../core/state'
 import { reveal } from '../core/visible'
-import { ApiError, sessions, type FileChange } from '../live/api'
+import { ApiError, sessions, type FileChange, type FileChanges } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
 import { useAsked, type Asked } from './asked'
@@ -19,7 +19,7 @@ import { useKept } from './kept'
 import { Plain } from './plain'
 import { shell } from './shell'
 
-export type AllChanges = Asked<{ changes: FileChange[] }>
+export type AllChanges = Asked<FileChanges>
 
 /** `all` is what the whole session changed, which the tab counts. */
 export function ChangesView({ session, all }: { session: LiveSession; all: AllChanges }) {
@@ -50,6 +50,7 @@ export function ChangesView({ session, all }: { session: LiveSession; all: AllCh
       {changes?.map((change) => (
         <Change key={`${change.source}:${change.path}`} session={session} change={change} undo={() => undo({ ...(turn && { turnId: turn }), paths: [change.path], words: within(change.path, session.state.cwd) })} />
       ))}
+      {asked.value?.complete === false && <p className="quiet">More files were changed than can be listed here.</p>}
     </div>
   )
 }

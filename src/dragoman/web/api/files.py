@@ -9,7 +9,7 @@ from typing import Literal
 
 from starlette.requests import Request
 
-from dragoman.host.changes import Change
+from dragoman.host.changes import MAX_CHANGES, Change
 from dragoman.host.diffs import MAX_WORK
 from dragoman.hub.written import read_written, told_changes
 from dragoman.web.failures import Failure
@@ -32,6 +32,11 @@ from dragoman.web.shapes.files import (
 )
 
 _LARGEST_TEXT = 1024 * 1024
+_LARGEST_ANSWER = 8 * 1024 * 1024
+"""Characters of all changes in one answer."""
+_ROW = 256
+"""What a file counts for in it, beside what is told of it."""
+_TOO_MUCH = "Not shown: there is too much for one answer; ask for one turn\n"
 _MOST_WORK = 20_000_000
 """Pairs of lines that are compared for one answer: seconds."""
 _OCTETS = "application/octet-stream"
@@ -75,26 +80,45 @@ async def changes(server: Server, session_id: str, query: ChangesQuery) -> FileC
         told = await told_changes(record, thread, cwd, query.turn_id, written)
     rest = [each for each in told if (each.is_imported, each.path) not in known]
     # An agent chooses how much there is to compare.
-    return await asyncio.to_thread(_shapes, ours, rest, record.cwd)
+    shown = await asyncio.to_thread(_shapes, ours, rest, record.cwd)
+    shown.complete = shown.complete and written.complete and len(told) < MAX_CHANGES
+    return shown
 
 
 def _shapes(ours: Sequence[Change], told: Sequence[Change], root: str) -> FileChanges:
+    """As many as have room in an answer; the contents and the diff of a file only if they do."""
     work = min(MAX_WORK, _MOST_WORK // max(len(ours) + len(told), 1))
-    shapes = [_shape(change, "host", root, work) for change in ours]
-    return FileChanges(changes=[*shapes, *(_shape(each, "agent", root, work) for each in told)])
+    shapes: list[FileChange] = []
+    room = _LARGEST_ANSWER
+    for change in (*ours, *told):
+        room -= _ROW + len(change.path)
+        if room < 0:
+            return FileChanges(changes=shapes, complete=False)
+        shape = _shape(change, "host" if len(shapes) < len(ours) else "agent", root, work, room)
+        room -= _size(shape)
+        shapes.append(shape)
+    return FileChanges(changes=shapes)
 
 
-def _shape(change: Change, source: Literal["host", "agent"], root: str, work: int) -> FileChange:
-    before, after = _text(change.before), _text(change.after)
-    small = change.is_kept and change.size <= _LARGEST_TEXT
-    return FileChange(
+def _shape(
+    change: Change, source: Literal["host", "agent"], root: str, work: int, room: int
+) -> FileChange:
+    shape = FileChange(
         path=str(change.path),  # what was opened is a kind of text that JSON does not know
         source="imported" if change.is_imported else source,
         existed=change.existed,
-        diff=change.diff(root, work=work),
-        before=before if small else None,
-        after=after if small else None,
+        diff=_TOO_MUCH,
     )
+    if change.is_kept and change.size <= min(_LARGEST_TEXT, room):
+        shape.before, shape.after = _text(change.before), _text(change.after)
+    diff = change.diff(root, work=work)
+    if len(diff) + _size(shape) <= room:
+        shape.diff = diff
+    return shape
+
+
+def _size(shape: FileChange) -> int:
+    return len(shape.diff) + len(shape.before or "") + len(shape.after or "")
 
 
 def _text(data: bytes | None) -> str | None:

@@ -47,7 +47,10 @@ class FileChange(Shape):
 
 
 class FileChanges(Shape):
+    """`complete` says that no file was left out for want of room."""
+
     changes: list[FileChange]
+    complete: bool = True
 
 
 class FramesQuery(Shape):
