@@ -57,7 +57,7 @@ Data is in attributes; the sentence for people is `str(error)`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 
@@ -413,11 +413,15 @@ class SessionElsewhere(SessionError):
 
 
 class CommandRefused(SessionError):
-    """A session could not do what was asked: `code` is a word for why, for programs."""
+    """A session could not do what was asked: `code` is a word for why, for programs, and `detail`
+    says more, such as what is wrong with each field of a form."""
 
-    def __init__(self, session_id: str, code: str, sentence: str) -> None:
+    def __init__(
+        self, session_id: str, code: str, sentence: str, detail: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(session_id, sentence)
         self.code = code
+        self.detail = dict(detail or {})
 
 
 class StoreError(DragomanError):

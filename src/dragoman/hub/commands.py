@@ -157,11 +157,12 @@ Command: TypeAlias = (
 Reply: TypeAlias = dict[str, Any]
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a command was not done."""
 
     code: str
     sentence: str
+    detail: dict[str, Any] = {}
 
 
 class _Result(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -206,5 +207,6 @@ def decode_result(session_id: str, body: bytes) -> Reply:
     """Raises CommandRefused where that is the result."""
     result = msgspec.json.decode(body, type=_Result)
     if result.refusal is not None:
-        raise CommandRefused(session_id, result.refusal.code, result.refusal.sentence)
+        refusal = result.refusal
+        raise CommandRefused(session_id, refusal.code, refusal.sentence, refusal.detail)
     return result.reply

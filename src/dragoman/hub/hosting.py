@@ -212,7 +212,7 @@ _CODES: dict[type[Exception], str] = {
 
 def _refusal(error: Exception) -> c.Refusal:
     if isinstance(error, CommandRefused):
-        return c.Refusal(error.code, str(error))
+        return c.Refusal(error.code, str(error), error.detail)
     if isinstance(error, msgspec.DecodeError):
         return c.Refusal("unsupported", "the host runs another version of dragoman")
     code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "failed")

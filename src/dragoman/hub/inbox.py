@@ -134,7 +134,7 @@ class Inbox:
             else:
                 result = await self._serve(command.session_id, asked)
         except CommandRefused as error:
-            result = c.Refusal(error.code, str(error))
+            result = c.Refusal(error.code, str(error), error.detail)
         except SessionError as error:
             result = c.Refusal("failed", str(error))
         except msgspec.DecodeError:

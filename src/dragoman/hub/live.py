@@ -29,6 +29,7 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.host.changes import Change
+from dragoman.host.demands import FormError
 from dragoman.host.elicitation import ElicitationAnswer
 from dragoman.hub import commands as c
 from dragoman.hub.agents import Running
@@ -174,7 +175,8 @@ class Live:
             sentence = f"{error.args[0]} is unknown, or was settled before"
             raise CommandRefused(self.id, "settled", sentence) from error
         except ValueError as error:
-            raise CommandRefused(self.id, "invalid", str(error)) from error
+            detail = {"fields": error.fields} if isinstance(error, FormError) else None
+            raise CommandRefused(self.id, "invalid", str(error), detail) from error
         if patiently:
             await self.recording.settled()
         elif not await self.recording.stored():
@@ -392,4 +394,5 @@ def _unknown(session_id: str, kind: str, wanted: str) -> CommandRefused:
 def _refused(session_id: str, error: DragomanError) -> CommandRefused:
     if isinstance(error, CommandRefused):
         return error
-    return CommandRefused(session_id, _CODES.get(type(error), "failed"), str(error))
+    detail = {"reasons": error.reasons} if isinstance(error, RevertConflict) else None
+    return CommandRefused(session_id, _CODES.get(type(error), "failed"), str(error), detail)

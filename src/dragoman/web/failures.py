@@ -121,7 +121,7 @@ def failure_of(error: Exception) -> Failure | None:
         return error
     if isinstance(error, errors.CommandRefused):
         status = _REFUSALS.get(error.code, 502)
-        return Failure(status, error.code, str(error), _detail(error.__cause__))
+        return Failure(status, error.code, str(error), error.detail or _detail(error.__cause__))
     for kind, status, code in _STATUSES:
         if isinstance(error, kind):
             return Failure(status, code, str(error), _detail(error))
