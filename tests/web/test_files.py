@@ -7,15 +7,17 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
-from support.serving import served
+from support.serving import Served, served
 
 from dragoman.session.content import Audio, Image, Resource, ResourceLink
 from dragoman.testing import ScriptedAgent
+from dragoman.testing.steps import say
 from dragoman.web.failures import Failure
 from dragoman.web.mentions import Search, rank_of
-from dragoman.web.uploads import KEPT_SECONDS, MAX_BYTES, Uploads
+from dragoman.web.uploads import KEPT_SECONDS, MAX_BYTES, Uploads, delete_with_sessions
 
 # ── for mentions ──────────────────────────────────────────────────────────────────────────────
 
@@ -121,9 +123,9 @@ def test_an_upload_becomes_the_content_that_fits(tmp_path: Path) -> None:
         ("application/zip", b"x", ResourceLink),
     ]:
         uri = uploads.keep(data, "name", mime_type).path.as_uri()
-        assert isinstance(uploads.content(uri), kind)
+        assert isinstance(uploads.content(uri, "s"), kind)
     sound = uploads.keep(b"x", "a.wav", "audio/wav").path.as_uri()
-    assert isinstance(uploads.content(sound, audio=False), ResourceLink)
+    assert isinstance(uploads.content(sound, "s", audio=False), ResourceLink)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_nothing_but_uploads_is_read(uri: str, tmp_path: Path) -> None:
         for name in ("secret", ".secret.type", "z", ".z.type"):
             (place / name).write_text("text/plain")
     with pytest.raises(Failure):
-        Uploads(folder).content(uri.format(folder=folder.as_uri()))
+        Uploads(folder).content(uri.format(folder=folder.as_uri()), "s")
 
 
 def test_old_uploads_are_deleted(tmp_path: Path) -> None:
@@ -170,6 +172,54 @@ def test_the_oldest_uploads_are_deleted_when_there_are_too_many(
         os.utime(path.parent, (1000.0 + age, 1000.0 + age))
     uploads.clean(1000.0)
     assert [path.exists() for path in kept] == [False, True, True]
+
+
+async def sent_upload(web: Served, session_id: str, name: str) -> Path:
+    """Uploaded, and sent in a prompt of the session; where it is kept."""
+    headers = {"Content-Type": "application/zip"}
+    response = await web.http.post(f"/api/uploads?name={name}", content=b"PK", headers=headers)
+    uri: str = response.json()["uri"]
+    content = [{"type": "upload", "uri": uri}]
+    await web.call("POST", f"/api/sessions/{session_id}/prompt", {"content": content})
+    await web.until(session_id, "idle")
+    return Path(unquote(urlsplit(uri).path))
+
+
+async def test_uploads_are_deleted_with_their_session(tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("hello")])}) as web:
+        session_id, other = await web.new_session(), await web.new_session()
+        ours = await sent_upload(web, session_id, "ours.zip")
+        theirs = await sent_upload(web, other, "theirs.zip")
+        unsent = web.server.uploads.keep(b"PK", "unsent.zip", "application/zip").path
+        await web.call("DELETE", f"/api/sessions/{session_id}")
+        assert not ours.parent.exists()
+        assert (theirs.exists(), unsent.exists()) == (True, True)
+
+
+async def test_uploads_go_with_a_session_that_was_pruned(tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("hello")])}) as web:
+        hub, uploads = web.server.hub, web.server.uploads
+        session_id = await web.new_session()
+        path = await sent_upload(web, session_id, "a.zip")
+        await delete_with_sessions(uploads, hub.store)
+        assert path.exists()
+        await hub.detach(hub.live[session_id])
+        assert await hub.forget(session_id, lambda record: True) is not None
+        await delete_with_sessions(uploads, hub.store)
+        assert not path.parent.exists()
+
+
+async def test_uploads_stay_as_long_as_a_fork_of_their_session(tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("hello")])}) as web:
+        first = await web.new_session()
+        path = await sent_upload(web, first, "a.zip")
+        second = (await web.call("POST", f"/api/sessions/{first}/fork", {}))["id"]
+        await web.call("DELETE", f"/api/sessions/{first}")
+        third = (await web.call("POST", f"/api/sessions/{second}/fork", {}))["id"]
+        await web.call("DELETE", f"/api/sessions/{second}")
+        assert path.exists()
+        await web.call("DELETE", f"/api/sessions/{third}")
+        assert not path.exists()
 
 
 async def test_an_upload_has_a_limit(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from dragoman.agents.listing import list_agents
 from dragoman.agents.settings import Retention, load_settings
-from dragoman.errors import ConfigError, DragomanError
+from dragoman.errors import ConfigError, DragomanError, StoreAway
 from dragoman.host.home import data_directory, running_directory
 from dragoman.host.matching import Rule
 from dragoman.host.policy import flag_rules
@@ -44,7 +44,7 @@ from dragoman.web.hosts import Hosts, in_brackets, is_loopback
 from dragoman.web.protocol import Protocol, State
 from dragoman.web.server import Server
 from dragoman.web.token import kept_token, new_token
-from dragoman.web.uploads import Uploads
+from dragoman.web.uploads import CLEAN_SECONDS, Uploads, delete_with_sessions
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
 logger = logging.getLogger("dragoman.web")
@@ -229,7 +229,6 @@ async def _running(
             store, launcher, notes=running_directory(), home=home, label=settings.name
         ) as hub:
             uploads = Uploads(data_directory() / "uploads")
-            uploads.clean(time.time())
             name = await hub.be_host(
                 Presence(
                     name=settings.name or socket.gethostname(),
@@ -247,13 +246,17 @@ async def _running(
                 agent=settings.agent,
                 given=given_rules(settings),
             )
-            pruning = asyncio.create_task(_prune(server, launcher, log))
+            tidying = [
+                asyncio.create_task(_prune(server, launcher, log)),
+                asyncio.create_task(_keep_clean(server)),
+            ]
             try:
                 async with told_of_outages(store, lambda sentence: log(noted(sentence))):
                     yield server, name
             finally:
-                pruning.cancel()
-                await asyncio.wait([pruning])
+                for task in tidying:
+                    task.cancel()
+                await asyncio.wait(tidying)
             if cut := sum(live.session.busy for live in hub.live.values()):
                 log(noted(f"{cut} running turn{'s are' if cut > 1 else ' is'} cut off"))
     finally:
@@ -261,15 +264,27 @@ async def _running(
 
 
 async def _prune(server: Server, launcher: SettingsLauncher, log: Callable[[str], None]) -> None:
-    """Old sessions, as the settings say, and what was sent for prompts."""
+    """Old sessions, as the settings say."""
 
     def retention() -> Retention:
-        server.uploads.clean(time.time())
         return launcher.settings().retention
 
     await keep_pruning(
         server.hub, retention, lambda pruned: log(noted(f"pruned {in_words(pruned)}"))
     )
+
+
+async def _keep_clean(server: Server) -> None:
+    """What was uploaded for prompts: what is old, and what sessions that are gone leave behind."""
+    while True:
+        try:
+            await asyncio.to_thread(server.uploads.clean, time.time())
+            await delete_with_sessions(server.uploads, server.hub.store)
+        except StoreAway:
+            pass  # said once, by the store
+        except (DragomanError, OSError) as error:
+            logger.warning("uploads could not be cleaned up: %s", error)
+        await asyncio.sleep(CLEAN_SECONDS)
 
 
 def given_rules(settings: Settings) -> tuple[Rule, ...]:

@@ -1,17 +1,20 @@
 """Files that were sent for a prompt, in a private folder of the data directory.
 
-Each has a folder of its own, so that it keeps its name. A week later it is deleted, and the oldest
-are deleted sooner when all of them together become too large.
+Each has a folder of its own, so that it keeps its name; there it is noted in which sessions it was
+sent. It is deleted with the last of them, and after a week in any case; the oldest are deleted
+sooner when all of them together become too large.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import errno
 import os
 import re
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -19,12 +22,19 @@ from urllib.parse import unquote, urlsplit
 from dragoman.host.home import make_private
 from dragoman.host.regular_file import read_regular
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink
+from dragoman.store.base import Store
+from dragoman.store.records import SessionFilter
 from dragoman.web.failures import Failure
 
 MAX_BYTES = 10 * 1024 * 1024
 MAX_TOTAL_BYTES = 1024 * 1024 * 1024
 KEPT_SECONDS = 7 * 24 * 3600.0
+CLEAN_SECONDS = 600.0
+"""How soon uploads follow a session that another process deleted."""
 
+_SESSIONS = ".sessions"
+_LONGEST_NOTE = 1024 * 1024
+_PAGE = 500
 _UNSAFE = re.compile(r"[^\w.\- ]+")
 _LONGEST_NAME = 100
 _LONGEST_TYPE = 64 * 1024
@@ -69,14 +79,16 @@ class Uploads:
     def _write(self, path: Path, data: bytes, mime_type: str) -> None:
         make_private(self.folder)
         make_private(path.parent)
-        for name, content in ((path, data), (_type_of(path), mime_type.encode())):
+        # The note is there from the start: how old a folder is does not change when it is sent.
+        note, kind = (path.parent / _SESSIONS, b""), (_type_of(path), mime_type.encode())
+        for name, content in ((path, data), kind, note):
             descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with open(descriptor, "wb") as file:
                 file.write(content)
 
-    def content(self, uri: str, *, audio: bool = True) -> Content:
-        """An upload as the best there is for a prompt; agents that do not take it get a link, also
-        for sounds where `audio` says that this one does not.
+    def content(self, uri: str, session_id: str, *, audio: bool = True) -> Content:
+        """An upload as the best there is for a prompt of a session; agents that do not take it get
+        a link, also for sounds where `audio` says that this one does not.
 
         Raises Failure for what was never uploaded, or is gone.
         """
@@ -88,6 +100,7 @@ class Uploads:
             raise Failure(
                 400, "unknown_upload", "there is no such upload, or not any more"
             ) from None
+        self.note(path.parent, session_id)
         if mime_type.startswith("audio/") and not audio:
             return ResourceLink(uri, path.name, mime_type, size=len(data))
         return _content(data, mime_type, uri, path.name)
@@ -100,6 +113,27 @@ class Uploads:
             raise Failure(400, "unknown_upload", "this is not the address of an upload")
         return path
 
+    def note(self, folder: Path, session_id: str) -> None:
+        """That what is in the folder was sent in a prompt of the session."""
+        with suppress(OSError), open(folder / _SESSIONS, "a", opener=_private) as file:
+            file.write(f"{session_id}\n")
+
+    def sent(self) -> dict[Path, set[str]]:
+        """The folders of uploads that were sent, and the sessions."""
+        found: dict[Path, set[str]] = {}
+        for folder in self.folder.iterdir() if self.folder.is_dir() else ():
+            with suppress(OSError):
+                noted = read_regular(folder / _SESSIONS, _LONGEST_NOTE).decode().split()
+                found |= {folder: set(noted)} if noted else {}
+        return found
+
+    def leave(self, folder: Path, sessions: set[str]) -> None:
+        """To these sessions; without any it is deleted."""
+        if not sessions:
+            shutil.rmtree(folder, ignore_errors=True)
+        for session_id in sessions:
+            self.note(folder, session_id)
+
     def clean(self, now: float) -> None:
         """Delete what is old, and the oldest of what is too much."""
         if not self.folder.is_dir():
@@ -109,6 +143,35 @@ class Uploads:
             room -= _size(folder)
             if room < 0 or now - _changed_at(folder) > KEPT_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+async def delete_with_sessions(uploads: Uploads, store: Store) -> None:
+    """Delete what was sent only in sessions that are gone; a fork has what its parent had. Raises
+    StoreError."""
+    sent = await asyncio.to_thread(uploads.sent)
+    named = {each for sessions in sent.values() for each in sessions}
+    gone = {each for each in named if await store.session(each) is None}
+    left = {folder: sessions for folder, sessions in sent.items() if sessions <= gone}
+    forks = await _forks(store, gone) if left else {}
+    for folder, sessions in left.items():
+        heirs = {fork for each in sessions for fork in forks.get(each, ())}
+        await asyncio.to_thread(uploads.leave, folder, heirs)
+
+
+async def _forks(store: Store, parents: set[str]) -> dict[str, set[str]]:
+    """The sessions that were forked from these."""
+    forks: dict[str, set[str]] = {}
+    before: str | None = None
+    while page := await store.sessions(SessionFilter(limit=_PAGE, before=before)):
+        for record in page:
+            if record.parent in parents:
+                forks.setdefault(record.parent, set()).add(record.id)
+        before = page[-1].id
+    return forks
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def _type_of(path: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -42,6 +43,7 @@ from dragoman.web.shapes.sessions import (
     Summary,
     summary_fields,
 )
+from dragoman.web.uploads import delete_with_sessions
 
 _TERMINAL_TAIL = 64 * 1024
 _TERMINAL_TAILS = 2 * 1024 * 1024
@@ -301,6 +303,8 @@ async def _rename(server: Server, session_id: str, title: str) -> None:
 
 async def delete(server: Server, session_id: str, query: DeleteQuery) -> None:
     await server.hub.delete(session_id, local=query.local)
+    with suppress(DragomanError, OSError):  # the server tries again
+        await delete_with_sessions(server.uploads, server.hub.store)
 
 
 async def fork(server: Server, session_id: str, body: ForkBody) -> Summary:
