@@ -258,6 +258,75 @@ def test_help_on_a_narrow_terminal_breaks_no_word(dragoman: Dragoman) -> None:
 
 
 @needs_tmux
+def test_a_paste_that_is_higher_than_the_window_stands_there_once_and_whole(
+    dragoman: Dragoman,
+) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.paste("\n".join(f"pasted {number}." for number in range(150)))
+        terminal.wait_for("pasted 149.")
+        terminal.press("Enter")
+        drawn = terminal.wait_for("in code")
+        typed = drawn.partition("heard '")[0]
+        expected = ["› pasted 0.", *(f"  pasted {number}." for number in range(1, 150))]
+        assert typed.rstrip().split("\n")[-150:] == expected
+        assert typed.count("pasted") == 150
+
+
+@needs_tmux
+def test_nothing_stands_twice_when_the_window_is_made_narrower(dragoman: Dragoman) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("a long line")
+        terminal.wait_for("is not over before")
+        terminal.type("a draft that is also too long for a narrow one")
+        terminal.wait_for("a narrow one")
+        for times, width in enumerate((50, 30), 1):
+            terminal.resize(width)
+            # What is typed after it is drawn after it.
+            terminal.type("!")
+            terminal.wait_for(re.compile(rf"› a draft[^›]*(?:!\s*){{{times}}}"))
+        (dragoman.workspace / "told").touch()
+        drawn = " ".join(terminal.wait_for("somebody says so").split())
+        assert drawn.count("a line that is as long as") == 1
+        assert drawn.count("› a draft that is") == 1
+
+
+@needs_tmux
+def test_a_narrow_window_shows_what_goes_on(dragoman: Dragoman) -> None:
+    with with_partner(dragoman, width=40) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.enter("wait")
+        terminal.enter("second")
+        terminal.wait_for(re.compile(r"^working · \d+ s · 1 queued · ", re.MULTILINE))
+        terminal.press("Escape")
+        terminal.wait_for("heard 'second'")
+        terminal.enter("ask")
+        terminal.wait_for(re.compile(r"^waiting for your answer · ", re.MULTILINE))
+
+
+@needs_tmux
+def test_an_empty_prompt_leaves_no_trace(dragoman: Dragoman) -> None:
+    with with_partner(dragoman) as terminal:
+        terminal.wait_for("A Partner 1 in ")
+        terminal.press("Enter")
+        terminal.enter("begin a line")
+        terminal.wait_for("half a line")
+        terminal.press("C-d")
+        assert terminal.exit_code() == 0
+        assert re.findall(r"^›.*", terminal.text(), re.MULTILINE) == ["› begin a line"]
+
+
+@needs_tmux
+def test_what_was_said_last_is_painted_as_it_was(dragoman: Dragoman) -> None:
+    assert dragoman("--session", "s", "please begin").code == 5
+    with chat(dragoman, "--session", "s") as terminal:
+        drawn = terminal.wait_for("/help says")
+        assert "  What I did\n" in drawn
+        assert "so dragoman-demo.txt is as it was." in drawn  # without its backticks
+
+
+@needs_tmux
 def test_what_was_typed_before_can_be_looked_for(dragoman: Dragoman) -> None:
     with with_partner(dragoman) as terminal:
         terminal.wait_for("A Partner 1 in ")
@@ -412,7 +481,7 @@ def test_a_chat_is_recorded_and_goes_on_where_it_was(user: Dragoman) -> None:
         terminal.wait_for("1. another")
         terminal.press("C-d")
         assert terminal.exit_code() == 0
-        again = re.search(r"to go on with this session: dragoman (.*)", terminal.text())
+        again = re.search(r"to go on with this session:\n  dragoman (.*)", terminal.text())
     assert kept is not None
     assert again is not None
     named, second = kept[1], again[1].split()

@@ -45,6 +45,14 @@ class Screen:
         self.type(text)
         self.press("Enter")
 
+    def paste(self, text: str) -> None:
+        """As a terminal does it that tells a program what is pasted."""
+        self._run("load-buffer", "-", stdin=text)
+        self._run("paste-buffer", "-p")
+
+    def resize(self, width: int, height: int = 40) -> None:
+        self._run("resize-window", "-x", str(width), "-y", str(height))
+
     def text(self, *, painted: bool = False) -> str:
         """All of it, what scrolled away too."""
         return self._run("capture-pane", "-p", "-S", "-5000", *(["-e"] if painted else []))
@@ -87,10 +95,11 @@ class Screen:
     def close(self) -> None:
         subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)
 
-    def _run(self, *words: str) -> str:
+    def _run(self, *words: str, stdin: str | None = None) -> str:
         done = subprocess.run(
             [*self._tmux, *words],
             env=os.environ | _LOCALE,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=SECONDS,

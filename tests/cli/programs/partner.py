@@ -36,6 +36,10 @@ async def converse(turn: AgentTurn) -> None:
             turn.say(f"filled in: {await turn.elicit('Which one?', FORM)}\n")
         case "ask":
             await ask(turn)
+        case "a long line":
+            turn.say("a line that is as long as a wide window and is not over before ")
+            await told(turn)
+            turn.say("somebody says so\n")
         case "ask when told":
             turn.say("half a line, then ")
             await told(turn)

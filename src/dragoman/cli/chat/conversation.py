@@ -32,6 +32,7 @@ from dragoman.cli.job import for_session, prepare
 from dragoman.cli.opening import client_for, configure
 from dragoman.cli.setup import offer_of
 from dragoman.cli.status import Status
+from dragoman.cli.streams import terminal_width
 from dragoman.cli.style import BOLD, DIM, RED, Style, can_draw, wants_colour
 from dragoman.cli.terminal import TerminalView
 from dragoman.cli.wrap import folded
@@ -113,7 +114,7 @@ class Conversation:
     def _say_how_to_go_on(self) -> None:
         if self._live is not None and self._live.state.turns and not self._job.options.no_store:
             how = f"dragoman chat --resume {self._live.id}"
-            print(self.style(f"to go on with this session: {how}", DIM))
+            print(self.style(f"to go on with this session:\n  {how}", DIM))
 
     async def _begin(self, stack: AsyncExitStack) -> bool:
         """Start the agent and open a session; False when Ctrl-C was pressed meanwhile."""
@@ -186,8 +187,8 @@ class Conversation:
             title = single_line(self._live.record.title or "", 60)
             count = f"{turns} turn{'' if turns == 1 else 's'} so far"
             self.say(f"session {self._live.id} goes on, {count}: {title}", DIM)
-            for line in recap(self._live.state):
-                self.show(self.style(line, DIM))
+            for line in recap(self._live.state, self.style):
+                self.show(line)
             if waiting := len(self._live.state.queue):
                 some = "a prompt waits" if waiting == 1 else f"{waiting} prompts wait"
                 self.say(f"{some} from before, to be sent ahead of what you type next", DIM)
@@ -397,20 +398,21 @@ class Conversation:
         self.say(f"dragoman: {sanitise(sentence)}", RED)
 
     def _toolbar(self) -> str:
+        """What goes on first: a narrow window has no room for the rest."""
         if self._live is None:
             return ""
         state = self._live.state
         asking = self._prompt.is_asking
         model = option_of(state.config_options, "model")
         parts = [
+            "waiting for your answer" if asking else self._status.words,
+            f"{len(state.queue)} queued" if state.queue else "",
             self._client.name,
             "" if state.mode is None else state.mode.name,
             "" if model is None else str(model.value),
             _context(state),
-            "waiting for your answer" if asking else self._status.words,
-            f"{len(state.queue)} queued" if state.queue else "",
         ]
-        return single_line(" · ".join(filter(None, parts)), 200)
+        return single_line(" · ".join(filter(None, parts)), terminal_width() - 1)
 
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────
 

@@ -18,11 +18,14 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.styles import Style as Colours
 
 from dragoman.cli.chat.completion import Completions
+from dragoman.cli.chat.drawing import draw_without_trace
 from dragoman.cli.chat.questions import READING_SECONDS, PromptTty
 from dragoman.cli.chat.screen import Screen
 from dragoman.cli.guard import sentence, tell
 from dragoman.cli.style import BOLD, CYAN, Style
+from dragoman.cli.wrap import folded
 from dragoman.host.home import data_directory, make_private
+from dragoman.safe_text import sanitise
 
 _TAKEN_AWAY = "\0"
 _LOOK = Colours.from_dict(
@@ -57,6 +60,7 @@ class Prompt:
             refresh_interval=0.5,
             style=_LOOK,
             enable_suspend=True,
+            erase_when_done=True,  # what was typed may be higher than the window
         )
         self._answers: PromptSession[str] = PromptSession(
             history=InMemoryHistory(),
@@ -69,6 +73,7 @@ class Prompt:
             # Esc is felt at once, where it cannot be the beginning of something.
             session.app.ttimeoutlen = 0.1
             session.app.timeoutlen = 0.5
+            draw_without_trace(session.app)
 
     @property
     def input(self) -> Input:
@@ -96,11 +101,21 @@ class Prompt:
         text = await self._main.prompt_async(
             self._message, default=self._draft, set_exception_handler=False, handle_sigint=False
         )
-        self._main.app.erase_when_done = False
         if text is _TAKEN_AWAY:
             return None
         self._draft = ""
+        await self._leave(text)
         return text
+
+    async def _leave(self, text: str) -> None:
+        """Have what was typed stand above the prompt, whole and once."""
+        if not text.strip():
+            return
+        typed = sanitise(text.rstrip()).split("\n")
+        first, *others = (fitting for line in typed for fitting in folded(line, "  "))
+        for line in (self._mark + first[2:], *others):
+            self._screen.line(line)
+        await self._screen.settle()
 
     async def answer(self) -> None:
         """Read a line for the open question, once all of it can be seen."""
@@ -140,8 +155,12 @@ class Prompt:
         return text.startswith(("/", ":")) or "@" in text
 
     def _message(self) -> ANSI:
-        tail = "" if self._main.app.is_done else self._screen.tail
-        return ANSI(f"{tail}\n" * bool(tail) + self._style("› ", BOLD, CYAN))
+        tail = self._screen.tail
+        return ANSI(f"{tail}\n" * bool(tail) + self._mark)
+
+    @property
+    def _mark(self) -> str:
+        return self._style("› ", BOLD, CYAN)
 
 
 def _history() -> History:
