@@ -122,6 +122,14 @@ def single_line(text: str, width: int) -> str:
     return _cut(revealed, width - 1) + "…"
 
 
+def decomposed(text: str) -> str:
+    """The text in plain letters and marks on them (NFKD), the marks in the order they came in: to
+    sort a run of them takes quadratic time."""
+    if text.isascii():
+        return text
+    return "".join(unicodedata.normalize("NFKD", char) for char in text)
+
+
 class Sanitiser:
     """`sanitise` for text that comes in pieces, cut anywhere, in the middle of a sequence too.
 

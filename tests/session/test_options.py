@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.normalising import Normalised
 
 from dragoman.session.facts import PermissionOption
 from dragoman.session.options import as_shown, contradiction, in_order
@@ -161,3 +162,15 @@ def test_a_label_that_contradicts_its_kind_is_found(
     label: str, kind: str, meaning: str | None
 ) -> None:
     assert contradiction(label, kind) == meaning
+
+
+@pytest.mark.parametrize("marks", ["\u0345\u0301\u0316", "\u0f73\u0301", "\uff9e\u0301"])
+def test_labels_of_marks_are_read_once_each_and_never_sorted(
+    marks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    normalised = Normalised(monkeypatch)
+    names = [f"Reject {at}{marks * 2_000}" for at in range(32)]
+    shown = as_shown([option(name, "allow_always") for name in names])
+    assert all(each.warns for each in shown)
+    assert normalised.longest_run <= 2
+    assert normalised.chars <= len(names) * 2_000

@@ -10,13 +10,13 @@ says so. What is sent back to the agent, and what is recorded, stays as it came.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
-from dragoman.safe_text import reveal
+from dragoman.safe_text import decomposed, reveal
 from dragoman.session.facts import PermissionOption
 
 _WORDS = {
@@ -125,6 +125,7 @@ def _warning(option: PermissionOption, *, clear: bool) -> str:
 
 
 _LONGEST = 240
+_MOST_READ = 2_000
 _BLANKS = " \t\r\n"
 
 
@@ -199,8 +200,7 @@ def contradiction(label: str, kind: str) -> str | None:
     """
     if kind not in _WORDS:
         return None
-    readings = list(_readings(label))
-    senses = frozenset[str]().union(*map(_senses, readings))
+    senses = frozenset[str]().union(*map(_senses, _readings(label)))
     allows = kind.startswith("allow")
     if ("no" if allows else "yes") in senses:
         return "it allows" if allows else "it rejects"
@@ -214,11 +214,16 @@ def contradiction(label: str, kind: str) -> str | None:
     return "it is meant for once" if lasting else None
 
 
-def _readings(label: str) -> Iterator[Sequence[str]]:
+def _readings(label: str) -> tuple[Sequence[str], ...]:
     """The label as words: as it is written, and with `allowOnce` taken for two."""
-    text = unicodedata.normalize("NFKD", label[:2000]).translate(_LOOKALIKES)
-    yield _words(_spelt_out.sub(r"\1", _separators.sub(" ", text)))
-    yield _words(_humps.sub(" ", text))
+    return _read(label[:_MOST_READ])
+
+
+@lru_cache(maxsize=64)
+def _read(label: str) -> tuple[Sequence[str], ...]:
+    text = decomposed(label).translate(_LOOKALIKES)
+    spelt_out = _spelt_out.sub(r"\1", _separators.sub(" ", text))
+    return _words(spelt_out), _words(_humps.sub(" ", text))
 
 
 def _words(text: str) -> Sequence[str]:

@@ -83,4 +83,6 @@ def test_a_word_of_many_marks_is_normalised_a_few_at_a_time(
 ) -> None:
     normalised = Normalised(monkeypatch)
     assert vector("e\u0301" + "\u0301\u0316" * 100_000 + "te") == "'e':1 'te':2"
+    # A letter that is nothing but a mark joins the marks around it.
+    assert vector("\uff9e\u0301" * 100_000 + "te") == "'te':1"
     assert normalised.longest_run <= 8

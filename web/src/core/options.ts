@@ -155,8 +155,9 @@ export function contradiction(label: string, kind: string): string | null {
 
 /** The label as words: as it is written, and with `allowOnce` taken for two. */
 function readings(label: string): string[][] {
-  const start = [...label].slice(0, 2000).join('')
-  const text = [...start.normalize('NFKD')].map((char) => LOOKALIKES.get(char) ?? char).join('')
+  // Each by itself: to sort a run of marks takes quadratic time.
+  const letters = [...label].slice(0, 2000).flatMap((char) => [...char.normalize('NFKD')])
+  const text = letters.map((char) => LOOKALIKES.get(char) ?? char).join('')
   return [
     wordsOf(text.replace(SEPARATORS, ' ').replace(/\b([a-zA-Z]) (?=[a-zA-Z]\b)/g, '$1')),
     wordsOf(text.replace(/([a-z])(?=[A-Z])/g, '$1 ')),

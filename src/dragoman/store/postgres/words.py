@@ -7,10 +7,10 @@ are made here and not by PostgreSQL, whose parser knows addresses and files but 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
+from dragoman.safe_text import decomposed
 from dragoman.store.search import pieces
 
 _MAX_POSITION = 16_383
@@ -18,8 +18,7 @@ _MAX_POSITION = 16_383
 _MAX_BYTES = 600_000
 """Of different words in one text; PostgreSQL takes a megabyte with all it adds to them."""
 _MAX_WORD = 200
-# An accent may be a character of its own. Of many in a row the rest is skipped: to normalise a run
-# of them takes quadratic time.
+# An accent may be a character of its own; of many in a row the rest is skipped.
 _word = re.compile("(?:[^\\W_][\u0300-\u036f]{0,8})+")
 
 
@@ -38,7 +37,7 @@ def words(text: str) -> Iterator[tuple[str, int, int]]:
 def _plain(word: str) -> str:
     if word.isascii():
         return word.lower()[:_MAX_WORD]
-    parts = unicodedata.normalize("NFKD", word.casefold())
+    parts = decomposed(word.casefold())
     return "".join(part for part in parts if part.isalnum())[:_MAX_WORD]
 
 
