@@ -22,6 +22,8 @@ from dragoman.host.permissions import PermissionRequest
 from dragoman.host.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
 from dragoman.session import events as e
 from dragoman.session.bounds import weigh_struct
+from dragoman.session.content import Diff
+from dragoman.session.state import PendingPermission
 
 # ── settled exactly once ──────────────────────────────────────────────────────────────────────
 
@@ -634,6 +636,115 @@ async def test_of_two_ways_to_say_yes_to_an_action_the_first_is_taken(
             chosen = "no"
         answer = await soon(asking)
         assert answer["result"]["outcome"] == {"outcome": "selected", "optionId": chosen}
+
+
+def edits(path: str, call_id: str = "e", **more: Any) -> Json:
+    """As OpenHands tells of its editor."""
+    raw = {"command": "create", "path": path, "file_text": "AAA", "kind": "FileEditorAction"}
+    call = {"toolCallId": call_id, "title": f"Editing {path}", "kind": "edit", "rawInput": raw}
+    return call | {"status": "in_progress", "locations": [{"path": path}]} | more
+
+
+RUNS: Json = {
+    "toolCallId": "r",
+    "title": "$ make",
+    "kind": "execute",
+    "status": "in_progress",
+    "rawInput": {"command": "make", "is_input": False},
+}
+CONFIRM: Json = {"title": "Confirm Agent Actions", "kind": "other", "status": "pending"}
+
+
+@pytest.mark.parametrize(
+    ("calls", "flags", "chosen"),
+    [
+        ([edits("a.txt")], {"write": True}, "yes"),
+        ([edits("a.txt"), edits("b.txt", "e2")], {"write": True}, "yes"),
+        ([edits("a.txt", status="completed"), edits("b.txt", "e2")], {"write": True}, "yes"),
+        ([edits("a.txt", rawInput={"command": "rm a.txt"})], {"write": True}, "no"),
+        ([edits("a.txt"), RUNS], {"write": True}, "no"),
+        ([edits("a.txt"), RUNS], {"write": True, "execute": True}, "no"),
+        ([edits("a.txt"), RUNS], {"yolo": True}, "yes"),
+        ([edits("a.txt"), edits("/etc/x", "e2")], {"yolo": True}, "no"),
+        ([RUNS], {"write": True}, "no"),
+        ([RUNS], {"execute": True}, "yes"),
+        ([], {"write": True}, "no"),
+    ],
+)
+async def test_a_request_for_all_that_is_pending_is_about_just_that(
+    tmp_path: Path, calls: list[Json], flags: dict[str, Any], chosen: str
+) -> None:
+    """OpenHands asks once for all its pending actions, and its request names none of them."""
+    agent = RawAgent(welcome=OPENHANDS)
+    async with opened(agent, tmp_path, policy=Policy(**flags)) as (_, session):
+        session.prompt("go")
+        await agent.expect("session/prompt")
+        for call in calls:
+            agent.update("tool_call", **call)
+        params = {"toolCall": {"toolCallId": "confirmation-s1", **CONFIRM}, "options": TWO_WAYS}
+        asking = agent.ask("session/request_permission", {"sessionId": "s1", **params})
+        answer = asyncio.create_task(asking)
+        await until(lambda: answer.done() or session.state.pending)
+        if session.state.pending:
+            await session.answer(next(iter(session.state.pending)), "no")
+        assert (await soon(answer))["result"] == selected(chosen)
+
+
+async def test_whoever_is_asked_for_all_that_is_pending_sees_what_that_is(tmp_path: Path) -> None:
+    agent = RawAgent(welcome=OPENHANDS)
+    async with opened(agent, tmp_path) as (_, session):
+        session.prompt("go")
+        await agent.expect("session/prompt")
+        diff = {"type": "diff", "path": "a.txt", "newText": "AAA"}
+        for call in (edits("a.txt", content=[diff]), RUNS):
+            agent.update("tool_call", **call)
+        params = {"toolCall": {"toolCallId": "confirmation-s1", **CONFIRM}, "options": TWO_WAYS}
+        asking = agent.ask("session/request_permission", {"sessionId": "s1", **params})
+        answer = asyncio.create_task(asking)
+        await until(lambda: session.state.pending)
+        [pending] = session.state.pending.values()
+        assert isinstance(pending, PendingPermission)
+        assert pending.title == "Editing a.txt; $ make"
+        assert [item.new_text for item in pending.content if isinstance(item, Diff)] == ["AAA"]
+        await session.answer(pending.id, "no")
+        await soon(answer)
+
+
+CLINE = {"agentInfo": {"name": "cline", "version": "3.0.65"}}
+
+
+def patch(*lines: str, title: str = "apply_patch: {...") -> Json:
+    """As Cline asks for it."""
+    text = "\n".join(("*** Begin Patch", *lines, "*** End Patch", ""))
+    return question(title=title, kind="other", rawInput={"input": text})
+
+
+@pytest.mark.parametrize(
+    ("params", "welcome", "chosen"),
+    [
+        (patch("*** Add File: a.txt", "+AAA"), CLINE, "once"),
+        (patch("*** Update File: a.txt", "*** Move to: b.txt", "@@", "-x"), CLINE, "once"),
+        (patch("*** Add File: a.txt", "+A", "*** Add File: /etc/x", "+B"), CLINE, "no"),
+        (patch("*** Update File: a.txt", "*** Move to: ../x"), CLINE, "no"),
+        (patch("*** Delete File: .git/config"), CLINE, "no"),
+        (patch("+AAA"), CLINE, "no"),
+        (patch("*** Add File: a.txt", title="other_tool: {"), CLINE, "no"),
+        (patch("*** Add File: a.txt"), None, "no"),
+    ],
+)
+async def test_write_allows_the_patches_of_cline_inside_the_workspace(
+    tmp_path: Path, params: Json, welcome: Json | None, chosen: str
+) -> None:
+    """With most models it edits by a tool that it calls `other`."""
+    agent = RawAgent(welcome=welcome)
+    async with opened(agent, tmp_path, policy=Policy(write=True)) as (_, session):
+        session.prompt("go")
+        await agent.expect("session/prompt")
+        answer = asyncio.create_task(agent.ask("session/request_permission", params))
+        await until(lambda: answer.done() or session.state.pending)
+        if session.state.pending:
+            await session.answer(next(iter(session.state.pending)), "no")
+        assert (await soon(answer))["result"] == selected(chosen)
 
 
 async def test_only_always_on_offer_is_asked_even_under_yolo(tmp_path: Path) -> None:

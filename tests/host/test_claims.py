@@ -7,7 +7,7 @@ import pytest
 from support.normalising import Normalised
 
 from dragoman.host.access import Access, Sighting, normalise
-from dragoman.host.claims import read_claim
+from dragoman.host.claims import read_claim, together
 from dragoman.host.raw_input import whole_file
 
 
@@ -318,3 +318,80 @@ def test_a_key_that_nobody_knows_is_not_normalised_and_leaves_doubt(
     assert normalised.longest_run <= 256
     assert claim("execute", {"\uff43ommand": "ls"}).commands == ("ls",)
     assert not claim("read", {"path": "a", "command" + "x" * 300: "rm"}).complete
+
+
+# ── known habits ──────────────────────────────────────────────────────────────────────────────
+
+PATCH = """*** Begin Patch
+*** Add File: a.txt
++AAA
+*** Update File: /more/b
+*** Move to: c
+@@
+-x
++y
+*** Delete File: d
+*** End of File
+*** End Patch
+"""
+
+
+def test_an_edit_that_is_nothing_but_a_patch_names_the_files_of_the_patch() -> None:
+    access = claim("edit", {"input": PATCH})
+    assert (access.operation, access.complete) == ("write", True)
+    assert access.paths == ("/ws/a.txt", "/more/b", "/ws/c", "/ws/d")
+    assert claim("other", {"input": PATCH}).operation == "other"
+
+
+def test_a_patch_in_the_text_of_a_file_names_nothing() -> None:
+    access = claim("edit", {"path": "a.md", "content": f"***\n{PATCH}"})
+    assert (access.paths, access.complete) == (("/ws/a.md",), True)
+
+
+@pytest.mark.parametrize("line", ["*** Rename File: x", "***Add File: /etc/x", "*** Add File:"])
+def test_no_rule_allows_a_patch_with_a_header_that_is_not_understood(line: str) -> None:
+    assert not claim("edit", {"input": f"{PATCH}{line}\n"}).complete
+
+
+VERBS = ("view", "create")
+
+
+def test_the_verbs_of_an_editor_are_no_commands_to_it() -> None:
+    made = claim("edit", {"command": "create", "path": "a"}, verbs=VERBS)
+    assert (made.operation, made.paths, made.commands) == ("write", ("/ws/a",), ())
+    assert claim("read", {"command": "view", "path": "a"}, verbs=VERBS).operation == "read"
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw"),
+    [
+        ("execute", {"command": "create", "path": "a"}),
+        ("other", {"command": "create", "path": "a"}),
+        ("edit", {"command": "create x", "path": "a"}),
+        ("edit", {"command": "create", "args": ["x"], "path": "a"}),
+        ("edit", {"command": ["create"], "path": "a"}),
+    ],
+)
+def test_anything_else_under_that_key_is_a_command(kind: str, raw: Any) -> None:
+    assert claim(kind, raw, verbs=VERBS).operation == "execute"
+
+
+def test_several_claims_of_one_kind_are_one_of_all_their_paths() -> None:
+    access = together([claim("edit", {"path": "a"}), claim("delete", {"path": "b"})])
+    assert (access.operation, access.paths, access.complete) == ("write", ("/ws/a", "/ws/b"), True)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [claim("execute", {"command": "make"})],
+        [claim("edit")],
+        [claim("read", {"path": "b"})],
+        [claim("edit", {"path": "b"}), claim("fetch", {"url": "https://example.org"})],
+    ],
+)
+def test_several_claims_that_are_not_alike_are_covered_by_no_rule(others: list[Access]) -> None:
+    first = claim("edit", {"path": "a"})
+    access = together([first, *others])
+    assert not access.complete
+    assert {"write", *(each.operation for each in others)} <= {*access.operations}

@@ -229,6 +229,8 @@ _KNOWN = (
         seen="3.0.65",
         notes=(
             "It offers load; not list, resume, fork, close or delete.",
+            "It edits files and runs commands by itself, so there is nothing to revert. A write that "
+            "is refused may be made all the same: it was seen to.",
             "It leaves a daemon running outside its process group; that is ended with it.",
         ),
     ),

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
+from dragoman.host.claims import Habits
 
 
-class Quirks(msgspec.Struct, frozen=True, kw_only=True):
+class Quirks(Habits, frozen=True, kw_only=True):
     """How to treat an agent that needs treating differently."""
 
     missing_file: Literal["error", "empty"] = "error"
     """What reading a file that is not there answers: an error, or an empty text."""
-    permission_titles: tuple[str, ...] = ()
-    """The titles of requests that are for permission although they name no action, so that rules
-    may answer them."""
 
 
 _BY_AGENT_NAME = {
     # Reads a file before it creates it and gives up on any error, whatever its code.
     "gemini-cli": Quirks(missing_file="empty"),
     "gemini": Quirks(missing_file="empty"),
-    # Asks for all pending actions at once and names none of them, with two ways to say yes once.
-    "openhands cli acp agent": Quirks(permission_titles=("Confirm Agent Actions",)),
+    # Calls the tool by which it edits with most models `other`, and says its name in the title.
+    "cline": Quirks(edit_titles=("apply_patch: ",)),
+    # Asks for all pending actions at once and names none of them, with two ways to say yes once;
+    # its editor is told by a command what to do.
+    "openhands cli acp agent": Quirks(
+        permission_titles=("Confirm Agent Actions",),
+        edit_verbs=("view", "create", "str_replace", "insert", "undo_edit"),
+    ),
 }
 
 

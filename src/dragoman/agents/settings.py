@@ -233,7 +233,7 @@ class _Reader:
             return None
         try:
             return msgspec.convert(
-                self._object(value, place, {"missing_file", "permission_titles"}), Quirks
+                self._object(value, place, set(Quirks.__struct_fields__)), Quirks
             )
         except msgspec.ValidationError as error:
             raise ConfigError(self._file, place, f"known quirks ({error})") from error

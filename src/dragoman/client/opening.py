@@ -274,7 +274,7 @@ class Openings:
             elicitation=self._providers.elicitation,
             state=log.state,
             record=log.record_work,
-            permission_titles=frozenset(quirks.permission_titles),
+            habits=quirks,
         )
         return Gate(
             workspace,

@@ -2,15 +2,15 @@
 
 A command anywhere in the raw input makes it execute; a diff, or a kind that changes files, makes it
 write; a read or search whose every path is inside the workspace is read; anything else is other.
-Titles are not even looked at, and a name can only refuse. Pure: who may look at the disk passes
-`look`.
+Titles are not looked at, unless the habits of an agent are known, and a name can only refuse.
+Pure: who may look at the disk passes `look`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -18,6 +18,8 @@ import msgspec
 from dragoman.host.access import Access, Operation, Sighting, normalise
 from dragoman.host.globs import LONGEST_PATH, MOST_COMPONENTS, is_within
 from dragoman.host.raw_input import RawInput, looks_like_a_path
+
+T = TypeVar("T")
 
 _WRITING = frozenset({"edit", "delete", "move"})
 _READING = frozenset({"read", "search"})
@@ -28,7 +30,27 @@ _ASKING = frozenset({"switch_mode"})
 # Each is looked up on disk by who passes `look`. What has more is a question for a person.
 MOST_PATHS = 256
 MOST_LETTERS = 32 << 10
+MOST_CALLS = 64
+"""That one request can be about; more are a question for a person."""
 _scheme = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+class Habits(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent means by its requests where they do not say it: it is known by experience."""
+
+    permission_titles: tuple[str, ...] = ()
+    """The titles of requests that are for permission although they name no action: they are about
+    all tool calls of the turn that are not over yet."""
+    edit_titles: tuple[str, ...] = ()
+    """How the titles of tool calls begin that edit files, though their kind is `other`."""
+    edit_verbs: tuple[str, ...] = ()
+    """What a call that reads or edits files may have as its `command`, which is none to run."""
+
+    def kind_of(self, kind: str, title: str) -> str:
+        return "edit" if kind == "other" and title.startswith(self.edit_titles) else kind
+
+
+NO_HABITS = Habits()
 
 
 def read_claim(
@@ -43,16 +65,20 @@ def read_claim(
     locations: Sequence[str] = (),
     look: Callable[[str], Sighting | None] = lambda path: Sighting(normalise(path)),
     name: str | None = None,
+    verbs: Collection[str] = (),
 ) -> Access:
     """What the host would be asked to do if the agent did as it claims, with the tool of that name.
 
     `roots` are the real ones. `look` says what an absolute path is on the disk, None where that
-    cannot be told; without it links are taken at their word.
+    cannot be told; without it links are taken at their word. `verbs` are no commands where files
+    are read or changed.
     """
-    found = RawInput(raw_input)
+    found = RawInput(raw_input, verbs=verbs if kind in _WRITING | _READING else ())
     names = _Names(cwd, home, look)
     writes = bool(diff_paths) or kind in _WRITING
-    paths = names.of([*diff_paths, *locations, *_named(found, kind, writes)])
+    told = [*diff_paths, *locations, *_named(found, kind, writes)]
+    patched = writes and not told
+    paths = names.of(found.patched if patched else told)
     aliases, hazard = tuple(dict.fromkeys(names.aliases)), names.hazard
     tools = tuple(dict.fromkeys(found.tools))
     cwds = names.of(found.cwds + (found.folders if found.commands else []))
@@ -76,11 +102,51 @@ def read_claim(
         or kind == "fetch"
         or bool(found.commands or found.hosts or tools or found.paths or locations),
         question=kind in _ASKING or names.too_many,
-        complete=found.complete and names.complete and len(tools) < 2,
+        complete=found.complete
+        and names.complete
+        and len(tools) < 2
+        and (found.patch_is_clear or not patched),
     )
     operation = _operation(facts, kind, writes)
     also = tuple(each for each in _claimed(facts, kind, writes) if each != operation)
     return msgspec.structs.replace(facts, operation=operation, also=also)
+
+
+def together(claims: Sequence[Access]) -> Access:
+    """One claim for several: what would allow each of them allows it, what would deny one denies
+    it. Where they are not alike, no rule can tell that it covers all of them but --yolo."""
+    first, *others = claims
+    if not others:
+        return first
+    kinds = _all(claim.operations for claim in claims)
+    alike = first.operation != "other" and all(
+        (claim.operation, bool(claim.paths)) == (first.operation, bool(first.paths))
+        for claim in others
+    )
+    operation: Operation = first.operation if alike else "other"
+    return Access(
+        operation=operation,
+        agent=first.agent,
+        also=tuple(kind for kind in kinds if kind != operation),
+        paths=_all(claim.paths for claim in claims),
+        aliases=_all(claim.aliases for claim in claims),
+        hazard=next(filter(None, (claim.hazard for claim in claims)), None),
+        commands=_all(claim.commands for claim in claims),
+        env=any(claim.env for claim in claims),
+        variables=_all(claim.variables for claim in claims),
+        cwd=_hardest([claim.cwd for claim in claims if claim.cwd is not None], first.roots),
+        roots=first.roots,
+        hosts=_all(claim.hosts for claim in claims),
+        names=_all(claim.names for claim in claims),
+        claimed=True,
+        action=any(claim.action for claim in claims),
+        question=any(claim.question for claim in claims),
+        complete=alike and all(claim.complete and claim.tool is None for claim in claims),
+    )
+
+
+def _all(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(item for group in groups for item in group))
 
 
 def claimed_path(

@@ -23,7 +23,15 @@ from dragoman.host.answers import (
     choose_option,
     is_question,
 )
-from dragoman.host.claims import MOST_PATHS, claimed_path, read_claim
+from dragoman.host.claims import (
+    MOST_CALLS,
+    MOST_PATHS,
+    NO_HABITS,
+    Habits,
+    claimed_path,
+    read_claim,
+    together,
+)
 from dragoman.host.elicitation import (
     ElicitationAnswer,
     ElicitationProvider,
@@ -69,7 +77,13 @@ from dragoman.session import events as e
 from dragoman.session import facts
 from dragoman.session.content import UNREAD, Diff, ToolContent, UnknownItem
 from dragoman.session.facts import PermissionOption
-from dragoman.session.state import PendingElicitation, PendingPermission, SessionState, ToolCall
+from dragoman.session.state import (
+    OPEN_STATUSES,
+    PendingElicitation,
+    PendingPermission,
+    SessionState,
+    ToolCall,
+)
 
 Asked = TypeVar("Asked")
 Granted: TypeAlias = Callable[[Grants], bool]
@@ -117,7 +131,7 @@ class Consent:
         elicitation: ElicitationProvider | None,
         state: SessionState,
         record: Callable[[e.Event], None],
-        permission_titles: frozenset[str] = frozenset(),
+        habits: Habits = NO_HABITS,
     ) -> None:
         self.turn: Audience | None = None
         self.grants = Grants()
@@ -128,7 +142,7 @@ class Consent:
         self._workspace = workspace
         self._agent = agent
         self._policy = policy
-        self._permission_titles = permission_titles
+        self._habits = habits
         self._asker = permissions
         self._elicitation = elicitation
         self._state = state
@@ -199,10 +213,15 @@ class Consent:
             self._record(tool_call)
             call_id = tool_call.tool_call_id
         known = None if call_id is None else self._state.tool_call(call_id)
-        # As they are now: the call may change while the claim is read.
-        title = subject.title or ("" if known is None else known.title)
-        content = () if known is None else _shown(known)
-        access, places = await self._claim(known, options, subject, content)
+        # As they are now: the calls may change while the claim is read.
+        for_several, calls = self._is_for_several(known), self._meant(known)
+        titles = filter(None, (call.title for call in calls[:MOST_CALLS]))
+        title = subject.title or "; ".join(titles)
+        content = tuple(item for call in calls[:MOST_CALLS] for item in _shown(call))
+        access, places = await self._claim(calls, subject, content)
+        if for_several:
+            access = msgspec.structs.replace(access, action=True)
+        access = _as_asked(access, calls, options, subject)
         if is_too_long(access.commands):
             raise self._unfit(TOO_LONG)
         decision = self._policy.decide(access, self._workspace)
@@ -229,39 +248,49 @@ class Consent:
         )
         return InvalidParams(reason)
 
+    def _meant(self, call: ToolCall | None) -> list[ToolCall]:
+        """What a request is about: its own call, or all of the turn that are not over yet, where an
+        agent is known to ask for them together."""
+        if call is None:
+            return []
+        if not self._is_for_several(call):
+            return [call]
+        turn = None if self.turn is None else self.turn.id
+        calls = self._state.tool_calls.values()
+        mine = [each for each in calls if each.turn_id == turn and each.status in OPEN_STATUSES]
+        return [each for each in mine if each.id != call.id] or [call]
+
+    def _is_for_several(self, call: ToolCall | None) -> bool:
+        return call is not None and call.title in self._habits.permission_titles
+
     async def _claim(
         self,
-        call: ToolCall | None,
-        options: Sequence[PermissionOption],
+        calls: Sequence[ToolCall],
         subject: Subject,
         content: Sequence[ToolContent],
     ) -> tuple[Access, Places]:
         # An agent chooses how much there is to read and to look up.
-        reading = self._reading(call, subject)
-        access, places = await self._lane.run(lambda: (reading(), self._places(content)))
-        return self._as_asked(access, call, options, subject), places
+        reading = self._reading(calls, subject)
+        return await self._lane.run(lambda: (reading(), self._places(content)))
 
-    def _as_asked(
-        self,
-        access: Access,
-        call: ToolCall | None,
-        options: Sequence[PermissionOption],
-        subject: Subject,
-    ) -> Access:
-        if call is not None and call.title in self._permission_titles:
-            access = msgspec.structs.replace(access, action=True)
-        plain = plain_options(options)
-        if _is_understood(call, subject) and not is_question(plain, names_action=access.action):
+    def _reading(self, calls: Sequence[ToolCall], subject: Subject) -> Callable[[], Access]:
+        """What is left to do about a claim, with the calls as they are now."""
+        asked: Sequence[ToolCall | None] = calls[:MOST_CALLS] or (None,)
+        readings = [self._reading_one(call, subject) for call in asked]
+
+        def job() -> Access:
+            access = together([reading() for reading in readings])
+            _ = access.protection  # may be long too; it is kept
             return access
-        return msgspec.structs.replace(access, question=True)
 
-    def _reading(self, call: ToolCall | None, subject: Subject) -> Callable[[], Access]:
-        """What is left to do about a claim, with the call as it is now."""
+        return job
+
+    def _reading_one(self, call: ToolCall | None, subject: Subject) -> Callable[[], Access]:
         home = os.path.expanduser("~")
         roots = self._real_roots
-        reading = functools.partial(
+        return functools.partial(
             read_claim,
-            None if call is None else call.kind,
+            None if call is None else self._habits.kind_of(call.kind, call.title),
             _raw_input(call, subject),
             agent=self._agent,
             cwd=self._workspace.cwd,
@@ -271,14 +300,8 @@ class Consent:
             locations=[] if call is None else [place.path for place in call.locations],
             look=Reach((*roots, home)).look,
             name=None if call is None else call.name,
+            verbs=self._habits.edit_verbs,
         )
-
-        def job() -> Access:
-            access = reading()
-            _ = access.protection  # may be long too; it is kept
-            return access
-
-        return job
 
     def _decided(
         self, request: PermissionRequest, decision: Decision, option_id: str | None
@@ -590,12 +613,25 @@ def _shown(call: ToolCall) -> tuple[ToolContent, ...]:
     return (*shown, UnknownItem(UNREAD, f"{call.cut} characters more: too much to be shown"))
 
 
-def _is_understood(call: ToolCall | None, subject: Subject) -> bool:
+def _as_asked(
+    access: Access,
+    calls: Sequence[ToolCall],
+    options: Sequence[PermissionOption],
+    subject: Subject,
+) -> Access:
+    plain = plain_options(options)
+    understood = _is_understood(calls, subject) and len(calls) <= MOST_CALLS
+    if understood and not is_question(plain, names_action=access.action):
+        return access
+    return msgspec.structs.replace(access, question=True)
+
+
+def _is_understood(calls: Sequence[ToolCall], subject: Subject) -> bool:
     """Whether it is known what is asked for. No rule may allow something with a part that nobody
     here can read, whatever the rest of it says."""
-    if call is not None and (call.cut or any(isinstance(i, UnknownItem) for i in call.content)):
+    if any(call.cut or any(isinstance(i, UnknownItem) for i in call.content) for call in calls):
         return False
-    return call is not None if subject.command is None else bool(subject.command.strip())
+    return bool(calls) if subject.command is None else bool(subject.command.strip())
 
 
 def _raw_input(call: ToolCall | None, subject: Subject) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection
 from itertools import islice
 from typing import Any, TypeGuard
 from urllib.parse import urlsplit
@@ -47,6 +48,11 @@ _MOST_COMMANDS = 64
 _LONGEST_KEY = 256
 _url = re.compile(r"(?:https?|wss?|ftp)://\S*\Z", re.IGNORECASE)
 _path_like = re.compile(r"/|~(?:/|\Z)|\.\.?/|file:|(?:.*/)?\.\.(?:/|\Z)", re.IGNORECASE)
+_PATCH = "*** Begin Patch"
+_patch_header = re.compile(
+    r"\*\*\* (?:(?:Begin Patch|End Patch|End of File)|"
+    r"(?:(?:Add|Update|Delete) File|Move to): (?P<path>.+))\Z"
+)
 _not_alphanumeric = re.compile(r"[^a-z0-9]")
 
 
@@ -54,13 +60,16 @@ class RawInput:
     """The findings of one walk. `complete` is off when something could not be read to its end.
 
     `paths` stand under keys that name paths; `strays` only look like paths; `ends` are the two
-    ends of a move, if it is one.
+    ends of a move, if it is one; `patched` are the files that a patch is for. `verbs` stand where
+    a command would and are none.
     """
 
-    def __init__(self, raw_input: Any) -> None:
+    def __init__(self, raw_input: Any, *, verbs: Collection[str] = ()) -> None:
+        self._verbs = verbs
         self.commands: list[Command] = []
         self.paths: list[str] = []
         self.strays: list[str] = []
+        self.patched: list[str] = []
         self.ends: list[str] = []
         self.folders: list[str] = []
         self.cwds: list[str] = []
@@ -68,6 +77,7 @@ class RawInput:
         self.tools: list[str] = []
         self.variables: list[str] = []
         self.complete = True
+        self.patch_is_clear = True
         self._values = 0
         self._walk(raw_input, "rawinput", 0)
 
@@ -117,6 +127,8 @@ class RawInput:
         if not self._may_go_on(depth):
             return
         words = _words(value)
+        if isinstance(value, str) and value in self._verbs and not arguments:
+            return
         if isinstance(value, str):
             self._add(*([_with_arguments(value, arguments)] if value.strip() else []))
         elif words and key in _LINE_LIST_KEYS:
@@ -139,6 +151,8 @@ class RawInput:
     def _text(self, text: str, key: str, depth: int) -> None:
         if key in _TOOL_KEYS:
             self.tools.append(text)
+        if _PATCH in text:
+            self._patch(text)
         if key in _DOCUMENT_KEYS and (document := _document(text)) is not None:
             self._walk(document, key, depth)
         elif _url.match(text):
@@ -153,6 +167,14 @@ class RawInput:
             self.ends.append(text)
         elif looks_like_a_path(text):
             self.strays.append(text)
+
+    def _patch(self, text: str) -> None:
+        """Each header names a file; one that is not understood may name any."""
+        for line in map(str.strip, text.splitlines()):
+            if header := _patch_header.match(line):
+                self.patched += filter(None, [header["path"]])
+            elif line.startswith("***"):
+                self.patch_is_clear = False
 
     def _host(self, url: str) -> None:
         host = _host_of(url)
