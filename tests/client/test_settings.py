@@ -12,6 +12,7 @@ from support.raw_agent import RawAgent
 from dragoman.client.choices import with_own
 from dragoman.errors import SessionGone, Unsupported
 from dragoman.session import events as e
+from dragoman.session.bounds import LIMITS, weigh_struct
 from dragoman.session.facts import ConfigChoice, ConfigOption, Mode
 
 MODES = {
@@ -202,3 +203,16 @@ def test_an_option_we_made_up_gives_way_to_the_agents_own() -> None:
     assert with_own([other], [own]) == [other, own]
     assert with_own([real], [own]) == [real]
     assert with_own([own], [own]) == [own]
+
+
+async def test_an_option_of_ours_is_small_and_no_agent_can_tell_of_it(tmp_path: Path) -> None:
+    models = [{"modelId": f"{number}", "name": "x" * 100} for number in range(5_000)]
+    told = {"currentModelId": "1", "availableModels": models}
+    agent = RawAgent(session__new={"sessionId": "s1", "models": told})
+    async with opened(agent, tmp_path) as (_, session):
+        [own] = session.state.config_options
+        assert 0 < weigh_struct(own) < 2 * LIMITS.fact
+        agent.update("config_option_update", configOptions=[{**BOOLEAN, "id": "dragoman.x"}])
+        agent.update("config_option_update", configOptions=[BOOLEAN])
+        await until(lambda: session.state.config_options[0].id == "fast")
+        assert [option.id for option in session.state.config_options] == ["fast", own.id]

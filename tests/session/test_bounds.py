@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.cost import Memory
+from support.cost import Memory, calls
 from support.examples import EXAMPLES
 from support.folding import a_speech, any_events, copied
 
@@ -156,6 +156,59 @@ def test_the_whole_is_bounded_when_an_agent_sends_everything() -> None:
     for make in FLOODS.values():
         fold(state, numbered(flood(make)), SMALL)
     assert len(msgspec.msgpack.encode(state)) < KEPT
+
+
+MOMENTARY: dict[str, e.Event] = {
+    "words": e.AgentMessage(Text("a")),
+    "words of a message": e.AgentMessage(Text("a"), "m"),
+    "what the user said": e.UserMessage(Text("a")),
+    "more content": tool(0, more=[item("a")]),
+    "what could not be read": tool(0, more=[UnknownItem(UNREAD, "a")]),
+    "a title": tool(0, title="a", status="pending"),
+    "metadata": tool(0, meta={"a": 1}),
+    "a location": tool(1, locations=[Location("a")]),
+    "raw output": tool(1, raw_output="a"),
+    "a plan": e.PlanUpdated([f.PlanStep("a")]),
+    "a summary": e.CompactionSummary("c", Text("a")),
+    "a message between sessions": e.PeerMessageChunk("p", Text("a")),
+    "a subagent": e.SubagentUpdated("s", "a"),
+    "commands": e.CommandsChanged([f.Command("a")]),
+    "a mode": e.ModeChanged("a"),
+    "an option": e.ConfigChanged([f.ConfigOption("a", "a", "v")]),
+    "usage": e.UsageChanged(1, 1),
+    "output": e.TerminalOutput("t", "a"),
+    "a terminal": e.TerminalStarted("t", ["a"]),
+    "activity": e.ActivityChanged("idle", []),
+}
+
+
+def crowded() -> SessionState:
+    """Much of everything, in the midst of a turn."""
+    items = [item("a") for _ in range(3_000)]
+    events: list[e.Event] = [
+        e.TurnStarted("turn", [Text("a") for _ in range(1_000)]),
+        tool(0, content=items, meta={f"key {n}": n for n in range(3_000)}),
+        tool(1, locations=[Location("a")] * 3_000, raw_output=["a"] * 3_000),
+        *(tool(n, title="a") for n in range(2, 3_000)),
+        *(e.AgentMessage(Image("a", "image/png"), "m") for _ in range(3_000)),
+        *(e.CompactionSummary("c", Text("a")) for _ in range(3_000)),
+        *(e.PeerMessageChunk("p", Text("a")) for _ in range(3_000)),
+        e.PlanUpdated([f.PlanStep("a")] * 3_000),
+        e.CommandsChanged([f.Command("a")] * 3_000),
+        e.ConfigChanged([f.ConfigOption("a", "a", "v")] * 1_000),
+        e.ActivityChanged("running", [{"sessionId": "a"}] * 3_000),
+        *(e.TerminalOutput(f"t{n}", "a") for n in range(200)),
+        *(e.SubagentUpdated(f"s{n}", "a") for n in range(200)),
+    ]
+    return fold(SessionState(), numbered(iter(events)))
+
+
+@pytest.mark.parametrize("kind", MOMENTARY)
+def test_a_small_event_is_little_work_however_much_there_is(kind: str) -> None:
+    state = crowded()
+    event = MOMENTARY[kind]
+    reduce(state, event)  # what is replaced by it was paid for when it came
+    assert calls(lambda: reduce(state, event)) < 300
 
 
 # ── what is cut is counted ────────────────────────────────────────────────────────────────────

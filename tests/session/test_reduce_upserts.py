@@ -82,12 +82,13 @@ def test_more_content_stands_behind_what_is_there_until_it_is_replaced() -> None
     assert call_of({"more": [item("a")]}, {"content": None}).content == []
 
 
-def test_what_could_not_be_read_stands_in_a_call_once_as_it_was_told_last() -> None:
+def test_of_a_row_of_what_could_not_be_read_a_call_has_the_last() -> None:
     one, two, three = (UnknownItem(UNREAD, str(number)) for number in range(3))
     other = UnknownItem("novelty", "{}")
     call = call_of({"content": [item("a"), other]}, {"more": [one]}, {"more": [two, item("b")]})
     assert call.content == [item("a"), other, two, item("b")]
     assert call_of({"more": [one, two]}, {"more": [three]}).content == [three]
+    assert call_of({"more": [one, item("b")]}, {"more": [two]}).content == [one, item("b"), two]
 
 
 def test_whether_a_call_can_be_stopped_is_kept_until_it_changes() -> None:

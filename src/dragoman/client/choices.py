@@ -41,6 +41,11 @@ def unknown_option(kind: str, raw: bytes, key: str) -> ConfigOption | None:
     )
 
 
+def is_told(option: ConfigOption) -> bool:
+    """Whether an agent may tell of it; what is ours it cannot, or it would stay for good."""
+    return not option.id.startswith(OWN_OPTION)
+
+
 def _shown(value: Any) -> str | bool:
     if value is None:
         return ""

@@ -409,10 +409,9 @@ def _tool_call(state: SessionState, event: e.ToolCallUpdated, limits: Limits) ->
 
 def _put_more(state: SessionState, call: ToolCall, more: list[ToolContent], limits: Limits) -> None:
     for item in more:
-        if _is_unread(item):  # each is a whole update, and an agent may send them without end
-            old = [known for known in call.content if _is_unread(known)]
-            call.content = [known for known in call.content if not _is_unread(known)]
-            _grow(state, call, -_items_weight(old))
+        # Each is a whole update, and an agent may send them without end: of a row the last stays.
+        if _is_unread(item) and call.content and _is_unread(call.content[-1]):
+            _grow(state, call, -weigh_struct(call.content.pop()))
         kept, weight = fitting([item], limits.entry - call.size)
         call.content += kept
         _grow(state, call, weight)

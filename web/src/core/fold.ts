@@ -443,12 +443,10 @@ class Step {
   }
 
   private more(call: ToolCall, item: ToolContent): void {
-    if (isUnread(item)) {
-      this.grow(call, -weightOf(call.content.filter(isUnread)))
-      call.content = call.content.filter((known) => !isUnread(known))
-    }
+    const last = isUnread(item) ? call.content.slice(-1).filter(isUnread) : []
+    this.grow(call, -weightOf(last))
     const { kept, weight, cut } = fitting([item], this.limits.entry - call.size)
-    call.content = [...call.content, ...kept]
+    call.content = [...call.content.slice(0, call.content.length - last.length), ...kept]
     this.grow(call, weight)
     call.cut += cut
   }
@@ -763,7 +761,7 @@ function isEmpty(value: unknown): boolean {
   return !value
 }
 
-/** Stands for a whole update of which something could not be read; a tool call shows the last one. */
+/** Stands for a whole update of which something could not be read; of several in a row a tool call shows the last. */
 const isUnread = (item: ToolContent) => item.type === 'unknown' && item.kind === 'unread'
 
 function pieceOf(content: Content): string | Content {

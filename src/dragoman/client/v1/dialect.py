@@ -20,6 +20,7 @@ from dragoman.errors import InvalidMessage, RequestCancelled, Unsupported
 from dragoman.rpc import Peer
 from dragoman.schema import codec, v1
 from dragoman.schema.base import Unknown
+from dragoman.session.bounds import ID, LIMITS, fitting
 from dragoman.session.content import Text
 from dragoman.session.events import ConfigChanged, Event
 from dragoman.session.facts import ConfigChoice, ConfigOption
@@ -339,9 +340,10 @@ def _old_model_options(raw: bytes | msgspec.Raw) -> list[ConfigOption]:
         ConfigChoice(m.model_id, m.name or m.model_id, m.description)
         for m in models.available_models
     ]
-    return [
-        ConfigOption(OLD_MODEL_OPTION, "Model", models.current_model_id, choices, category="model")
-    ]
+    # It is told again beside every option that the agent tells: it must be small.
+    few, _ = fitting(choices, LIMITS.fact)
+    current = models.current_model_id[:ID]
+    return [ConfigOption(OLD_MODEL_OPTION, "Model", current, few, category="model")]
 
 
 def _capabilities(wire: v1.AgentCapabilities, raw: msgspec.Raw) -> AgentCapabilities:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman.agents.extensions import TOOL_NAME, TOOL_OUTPUT, said
-from dragoman.client.choices import unknown_option
+from dragoman.client.choices import is_told, unknown_option
 from dragoman.errors import InvalidMessage
 from dragoman.schema import codec, v1
 from dragoman.schema.base import Unknown
@@ -327,7 +327,7 @@ def config_options(wire: list[v1.SessionConfigOption]) -> list[ConfigOption]:
         else _config_option(option)
         for option in wire
     )
-    return [option for option in options if option is not None]
+    return [option for option in options if option is not None and is_told(option)]
 
 
 def _config_option(wire: v1.SessionConfigSelect | v1.SessionConfigBoolean) -> ConfigOption:
