@@ -305,15 +305,15 @@ def test_a_flushed_sanitiser_is_as_new() -> None:
 
 def test_long_plain_text_is_quick() -> None:
     text = "some plain text, and a line\n" * 400_000
-    start = time.perf_counter()
+    start = time.process_time()
     assert sanitise(text) == text
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_revealing_a_long_hostile_text_takes_linear_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert reveal("\u202e" * 200_000).count("U+202E") == 200_000
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_without_newlines_everything_is_on_one_line() -> None:

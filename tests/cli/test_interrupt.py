@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support import command
 from support.command import Dragoman
 
 SECONDS = 60
@@ -98,19 +100,32 @@ def test_the_agent_is_told_with_session_cancel(dragoman: Dragoman) -> None:
     assert process.returncode == 130
 
 
-def test_a_second_ctrl_c_ends_an_agent_that_will_not_stop_at_once(dragoman: Dragoman) -> None:
+_PATIENT = f"""#!{sys.executable}
+import sys
+from dragoman.cli.main import main
+from dragoman.transport.stdio import StdioTransport
+StdioTransport.aclose.__kwdefaults__.update(exit_within=3600.0, term_within=3600.0)
+sys.exit(main())
+"""
+
+
+def test_a_second_ctrl_c_ends_an_agent_that_will_not_stop_at_once(
+    dragoman: Dragoman, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It ignores TERM and stays when its input ends: in order, this would take two hours.
+    program = tmp_path / "dragoman"
+    program.write_text(_PATIENT)
+    program.chmod(0o755)
+    monkeypatch.setattr(command, "COMMAND", program)
     with in_a_turn(dragoman, "stubborn") as process:
         below = descendants(process.pid)
         assert below
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert b"cancelling" in process.stderr.readline()
-        before = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS) == 130
-        # It ignores TERM and stays when its input ends: in order, this would take five seconds.
-        assert time.monotonic() - before < 2
-        assert gone_within(below, 2)
+        assert gone_within(below, SECONDS)
         assert process.stderr.read() == b""
 
 

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment nee
 
 PROGRAMS = Path(__file__).parent / "programs"
 SEED = 20
+SECONDS = 60.0
+"""How long anything is waited for: long, because only a failure takes that long."""
 
 
 def agent(folder: Path) -> TestLauncher:
@@ -56,7 +58,6 @@ def run_and_kill(folder: Path, after: int) -> tuple[str, int, set[int]]:
 
 async def check(folder: Path, after: int) -> None:
     session_id, seen, below = run_and_kill(folder, after)
-    killed = time.monotonic()
     async with stored(folder) as store:
         stored_then = await store.events(session_id, limit=100_000)
         assert [event.seq for event in stored_then] == list(range(1, len(stored_then) + 1))
@@ -69,17 +70,18 @@ async def check(folder: Path, after: int) -> None:
         assert ended == started
     effects = (folder / "effects.txt").read_text().splitlines()
     assert len(effects) == len(set(effects))
+    deadline = time.monotonic() + SECONDS
     while left := {pid for pid in below if lingers(pid)}:
-        assert time.monotonic() < killed + 5, left
+        assert time.monotonic() < deadline, left
         await asyncio.sleep(0.02)
 
 
 async def go_on(store: Store, folder: Path, session_id: str) -> None:
     """What the next process does: put it right, and continue."""
-    began = time.monotonic()
+    began = time.process_time()  # which goes on while we ask, whatever else the machine does
     async with Hub(store, agent(folder)) as hub:
         while (state := await stored_state(store, session_id)).turn is not None:
-            assert time.monotonic() < began + 2
+            assert time.process_time() < began + 2
         for prompt in state.queue:
             await hub.send(session_id, c.DropQueued(prompt.id))
         after = (await hub.record(session_id)).last_seq
