@@ -15,11 +15,13 @@ import tracemalloc
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from dragoman.errors import InternalError, InvalidParams, RemoteError, ResourceNotFound
 from dragoman.host import atomic
+from dragoman.host import files as host_files
 from dragoman.host.atomic import read_up_to
 from dragoman.host.files import INLINE_BYTES, MAX_BYTES, FilesProvider, LocalFiles
 from dragoman.host.workspace import Workspace
@@ -111,6 +113,60 @@ async def test_windows_put_together_are_the_file(root: Path, workspace: Workspac
         for line in range(1, 6)
     ]
     assert "".join(windows) == TEXT
+
+
+def _lines(text: str) -> list[str]:
+    return [f"{line}\n" for line in text.split("\n")]
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 4_096])
+async def test_a_window_is_the_same_however_the_lines_lie_in_blocks(
+    root: Path, workspace: Workspace, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_files, "_BLOCK", block)
+    files = LocalFiles()
+    for text in ("", "\n", "a", "\n\n\n", "ab\n\ncde\nf", "ab\ncd\n"):
+        (root / "file").write_text(text)
+        for line, limit in product(range(1, 8), range(8)):
+            wanted = "".join(_lines(text)[line - 1 :][:limit])
+            given = await files.read_text_file(workspace, f"{root}/file", line=line, limit=limit)
+            assert given == (wanted if line - 1 + limit < len(_lines(text)) else wanted[:-1])
+
+
+class _Searched(str):
+    """Text that counts how often it is searched."""
+
+    __slots__ = ()
+    searches = 0
+
+    def find(self, *where: Any) -> int:
+        _Searched.searches += 1
+        return str.find(self, *where)
+
+    def count(self, *where: Any) -> int:
+        _Searched.searches += 1
+        return str.count(self, *where)
+
+
+async def test_millions_of_lines_are_counted_by_the_block_and_off_the_loop(
+    root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: set[int] = set()
+    window = host_files._window  # pyright: ignore[reportPrivateUsage]
+
+    def counted(text: str, line: int | None, limit: int | None) -> str:
+        threads.add(threading.get_ident())
+        return window(_Searched(text), line, limit)
+
+    monkeypatch.setattr(host_files, "_window", counted)
+    monkeypatch.setattr(_Searched, "searches", 0)
+    (root / "file").write_text("\n" * MAX_BYTES)
+    files = LocalFiles()
+    given = await files.read_text_file(workspace, f"{root}/file", line=MAX_BYTES - 5, limit=3)
+    assert given == "\n" * 3
+    assert _Searched.searches < 10_000
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize(("line", "limit"), [(0, None), (-1, None), (0, 5), (None, -1)])

@@ -27,6 +27,7 @@ from dragoman.host.workspace import Workspace
 MAX_BYTES = 10 << 20
 # Reading this much takes less time than handing it to another thread and back.
 INLINE_BYTES = 256 << 10
+_BLOCK = 4_096
 # A session has one workspace, and another for each folder outside that it was let into.
 MAX_DESKS = 32
 
@@ -113,11 +114,10 @@ class LocalFiles:
         limit, whatever part of it is asked for."""
         try:
             _check_window(path, line, limit)
-            text = await self._read(self._desk(workspace), path)
+            return await self._read(self._desk(workspace), path, line, limit)
         except RemoteError as error:
             _logger.debug("read refused: %r", error.message)
             raise
-        return _window(text, line, limit)
 
     async def write_text_file(
         self,
@@ -201,16 +201,16 @@ class LocalFiles:
             session.desks[workspace] = desk
         return desk
 
-    async def _read(self, desk: _Desk, path: str) -> str:
+    async def _read(self, desk: _Desk, path: str, line: int | None, limit: int | None) -> str:
         # Behind a write that is still under way, so that it is seen.
         if not desk.lane.is_busy:
             descriptor = desk.readable.open_file(path)
             try:
                 if os.fstat(descriptor).st_size <= INLINE_BYTES:
-                    return self._text(descriptor, path)
+                    return _window(self._text(descriptor, path), line, limit)
             finally:
                 os.close(descriptor)
-        return await desk.lane.run(lambda: self._read_now(desk, path))
+        return await desk.lane.run(lambda: _window(self._read_now(desk, path), line, limit))
 
     def _read_now(self, desk: _Desk, path: str) -> str:
         descriptor = desk.readable.open_file(path)
@@ -290,8 +290,18 @@ def _window(text: str, line: int | None, limit: int | None) -> str:
 
 
 def _after_lines(text: str, position: int, count: int) -> int:
+    """Where so many more lines have ended. Lines are counted by the block, and only those of the
+    last block one by one: there may be millions."""
+    while count > 0 and position < len(text):
+        lines = text.count("\n", position, position + _BLOCK)
+        if lines >= count:
+            return _after_few_lines(text, position, count)
+        count -= lines
+        position += _BLOCK
+    return min(position, len(text))
+
+
+def _after_few_lines(text: str, position: int, count: int) -> int:
     for _ in range(count):
         position = text.find("\n", position) + 1
-        if position == 0:
-            return len(text)
     return position
