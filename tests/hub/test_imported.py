@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.hubs import TestLauncher, hub_with, stored
+from support.hubs import TestLauncher, dead_process, hub_with, stored
 
 from dragoman.errors import CommandRefused, SessionNotContinued, Unsupported
 from dragoman.hub import commands as c
@@ -13,7 +13,7 @@ from dragoman.hub.hub import Hub
 from dragoman.hub.owner import this_process
 from dragoman.session import events as e
 from dragoman.session.content import Text
-from dragoman.session.state import UserEntry
+from dragoman.session.state import AgentEntry, UserEntry
 from dragoman.store.archive import Archive, import_session
 from dragoman.store.records import SessionRecord, encode_event
 from dragoman.testing import ScriptedAgent
@@ -132,3 +132,38 @@ async def test_a_prompt_that_waits_in_the_file_does_not_run(tmp_path: Path) -> N
         await (await live.prompt("mine"))
         asked = [each for each in live.session.state.entries if isinstance(each, UserEntry)]
         assert [each.text for each in asked] == ["mine"]
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+async def test_its_history_stays_when_whoever_goes_on_with_it_is_killed(
+    tmp_path: Path, turns: int
+) -> None:
+    record = SessionRecord(
+        id="theirs", agent="it", cwd="/", created_at=1, updated_at=1, parent="s-parent"
+    )
+    told: list[e.Event] = [e.AgentMessage(Text("hello"), replay=True, seq=1)]
+    if turns:
+        told.append(e.TurnStarted("t", [Text("go")], seq=2))
+    archive = Archive(record, [encode_event(event) for event in told])
+    async with hub_with(tmp_path, ScriptedAgent([say("hello")])) as hub:
+        await import_session(hub.store, archive, "s-1", this_process())
+        await hub.give_folder("s-1", str(tmp_path))
+        await hub.store.acquire("s-1", dead_process(), seconds=60, gone=lambda _: False)
+        await hub.chores.recover()
+        assert isinstance((await hub.state("s-1")).entries[0], AgentEntry)
+        opened = await hub.open("s-1", on_reset="new")
+        assert isinstance(opened.session.state.entries[0], AgentEntry)
+
+
+async def test_it_is_no_fork_of_a_session_here(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, ScriptedAgent([say("a secret")])) as hub:
+        mine = await hub.create("it", str(tmp_path))
+        await (await mine.prompt("go"))
+        await mine.recording.stored()
+        record = SessionRecord(
+            id="theirs", agent="it", cwd="/", created_at=1, updated_at=1, parent=mine.id
+        )
+        await import_session(hub.store, Archive(record, []), "s-1", this_process())
+        await hub.give_folder("s-1", str(tmp_path))
+        theirs = await hub.open("s-1")
+        assert (theirs.record.parent, theirs.session.state.entries) == (None, [])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 from support.clients import until
-from support.hubs import TestLauncher, hub_with, stored, stored_events
+from support.hubs import TestLauncher, dead_process, hub_with, stored, stored_events
 from support.shortage import no_descriptors
 
 from dragoman.errors import CommandRefused, DragomanError, SessionNotContinued, StoreFull
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.opening import Opener
-from dragoman.hub.owner import has_ended, is_gone, started, this_process
+from dragoman.hub.owner import has_ended, is_gone, this_process
 from dragoman.hub.recovery import ENDED, loose_ends
 from dragoman.hub.states import stored_state
 from dragoman.session import events as e
@@ -53,16 +52,6 @@ def left_behind() -> list[e.Event]:
     for seq, event in enumerate(events, 1):
         event.seq = seq
     return events
-
-
-def dead_process() -> Owner:
-    """An owner that was there and is no more."""
-    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
-    here = this_process()
-    owner = Owner("dead", here.machine, process.pid, started(process.pid))
-    assert not is_gone(owner)
-    process.communicate()
-    return owner
 
 
 async def abandon(store: Store, owner: Owner, session_id: str = "s-1") -> Lease:

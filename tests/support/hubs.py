@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,11 +15,12 @@ from support.peers import SECONDS
 from dragoman import AgentCommand, Client, HostCapabilities
 from dragoman.client.mcp import McpServer
 from dragoman.hub.hub import Hub
+from dragoman.hub.owner import is_gone, started, this_process
 from dragoman.session import events as e
 from dragoman.session.facts import Offer
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
-from dragoman.store.records import StoredEvent
+from dragoman.store.records import Owner, StoredEvent
 from dragoman.transport.remote import RemoteAgent
 
 Agent: TypeAlias = Connectable | AgentCommand | RemoteAgent
@@ -90,3 +92,13 @@ async def seen_until(
             if times <= 0:
                 return seen
     raise AssertionError("the events ended")
+
+
+def dead_process() -> Owner:
+    """An owner that was there and is no more."""
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    here = this_process()
+    owner = Owner("dead", here.machine, process.pid, started(process.pid))
+    assert not is_gone(owner)
+    process.communicate()
+    return owner

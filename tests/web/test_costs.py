@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from page.seeding import Teller, told_session
 
+from dragoman.hub.owner import this_process
 from dragoman.session.content import Text
 from dragoman.session.events import AgentMessage, Event, UsageChanged
 from dragoman.session.facts import Cost
+from dragoman.store.archive import Archive, import_session
 from dragoman.store.open import open_store
+from dragoman.store.records import SessionRecord, encode_event
 from dragoman.web.costs import Costs
 
 HOUR = 3600.0
@@ -63,6 +66,23 @@ async def test_a_fork_does_not_pay_for_its_parent(tmp_path: Path) -> None:
         await _told(teller, _paid(2.0), hours_ago=0.01)
         await _told(teller, _paid(2.25))
     assert await _since(tmp_path, 1) == pytest.approx({"USD": 2.25})
+
+
+async def test_nor_does_one_that_was_imported(tmp_path: Path) -> None:
+    now = time.time()
+    record = SessionRecord(
+        id="theirs", agent="it", cwd="/", created_at=now - 1, updated_at=now, parent="gone"
+    )
+    told = [(_paid(2.0), now - 2), (_paid(2.25), now)]
+    for seq, (event, at) in enumerate(told, 1):
+        event.seq, event.at = seq, at
+    store = await open_store(tmp_path)
+    try:
+        archive = Archive(record, [encode_event(event) for event, _ in told])
+        await import_session(store, archive, "s-1", this_process())
+        assert await Costs(store).since(now - HOUR) == pytest.approx({"USD": 0.25})
+    finally:
+        await store.aclose()
 
 
 async def test_each_event_counts_once_however_often_one_asks(tmp_path: Path) -> None:

@@ -290,8 +290,7 @@ class Opener:
             record, state = await self.put_right(lease)
             # What it was asked for, it did not do; and nobody else should.
             await self._say(c.Refusal("owner_gone", ENDED), await self._store.take([lease]))
-            if record.agent_session_id is None and (record.parent or not state.turns):
-                # It ended while it made the session: nothing had come of it yet.
+            if _is_nothing_yet(record, state):
                 await self._store.delete_session(session_id, lease)
 
     async def refuse(self, session_id: str, refusal: c.Refusal) -> None:
@@ -418,6 +417,16 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
 def _is_new_fork(record: SessionRecord) -> bool:
     """A fork of which nothing is there yet but its record."""
     return record.parent is not None and record.agent_session_id is None and not record.last_seq
+
+
+def _is_nothing_yet(record: SessionRecord, state: SessionState) -> bool:
+    """Whether its owner ended while it made the session. One that was imported has its history,
+    whatever became of an attempt to go on with it."""
+    if record.agent_session_id is not None:
+        return False
+    if record.imported is not None and record.parent is None:
+        return not record.last_seq
+    return record.parent is not None or not state.turns
 
 
 def _as_fork(agent_session_id: str) -> Begin:

@@ -79,7 +79,8 @@ async def import_session(
 
     A file does not choose what an agent does. Prompts that wait in it are dropped. The folders that
     it names are not opened: it works in `cwd`, and has no workspace until a person gives it one.
-    A conversation with the agent that another session here has is not this one's.
+    A conversation with the agent that another session here has is not this one's, and it is no fork
+    of a session here.
 
     Its events come in one go, and with them the agent's id for it: what is left of an import that
     was killed has neither, and is removed like any session that was never begun.
@@ -90,6 +91,7 @@ async def import_session(
         archived=False,
         home=None,
         agent_session_id=None,
+        parent=None,
         cwd=cwd,
         additional_directories=[],
         imported=_origin(archive),

@@ -89,9 +89,10 @@ class Costs:
         return tally.grown
 
     async def _begun(self, record: SessionRecord) -> _Tally:
-        # What a fork remembers of its parent was paid for there.
-        moment = max(self._since, record.created_at) if record.parent else self._since
-        if record.created_at >= moment and not record.parent:
+        # What a fork remembers of its parent was paid for there; an import may be one.
+        is_fork = record.parent is not None or record.imported is not None
+        moment = max(self._since, record.created_at) if is_fork else self._since
+        if record.created_at >= moment and not is_fork:
             return _Tally(0)
         seq = await self._last_before(record, moment)
         return _Tally(seq, await self._told_before(record.id, seq))
