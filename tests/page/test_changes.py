@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from page.browsing import answer, browsed, finished, new_session, person, prompt
+from page.browsing import answer, browsed, finished, new_session, person, prompt, ran
 from page.site import prepared, scripted, served
 from playwright.async_api import Dialog, Page, expect
 
 from dragoman.hub.owner import this_process
 from dragoman.session import events as e
 from dragoman.session.content import Text
-from dragoman.store.archive import Archive, import_session
+from dragoman.store.archive import Archive, exported, import_session, read_archive
 from dragoman.store.open import open_store
 from dragoman.store.records import SessionRecord, encode_event
 
@@ -103,6 +103,32 @@ async def test_what_someone_else_changed_is_put_back_only_when_one_insists(tmp_p
         await revert.click()
         await expect(page.locator(".toast")).to_have_text("1 file put back.")
     assert not (site.workspace / "one.txt").exists()
+
+
+async def test_an_import_whose_conversation_another_session_has_goes_on_without_it(
+    tmp_path: Path,
+) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "offered")) as site,
+        browsed() as browser,
+        person(browser, site, refused=409) as page,
+    ):
+        original = await new_session(page)
+        await ran(page, "Hello")
+        store = await open_store(site.home)
+        lines = [line async for line in exported(store, original)]
+        archive, folder = read_archive(lines), str(site.workspace)
+        await import_session(store, archive, "s-1", this_process(), cwd=folder)
+        await store.aclose()
+        await page.goto(f"{site.url}#/s/s-1")
+        await prompt(page, "And now?")
+        notice = page.get_by_role("alert").filter(has_text="does not remember")
+        await expect(notice).to_contain_text("its conversation belongs to another session here")
+        await expect(page.locator("#composer")).to_have_value("And now?")
+        await notice.get_by_role("button", name="Send without its memory").click()
+        await expect(page.locator(".said.agent")).to_have_count(2)
+        await expect(notice).to_have_count(0)
+        await expect(page.locator("#composer")).to_have_value("")
 
 
 async def test_an_imported_session_is_given_a_folder_and_its_claims_are_marked(

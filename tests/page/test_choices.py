@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from page.browsing import browsed, new_session, person, prompt
+from page.browsing import browsed, new_session, person, prompt, ran
 from page.site import scripted, served
 from playwright.async_api import expect
 
@@ -120,6 +120,32 @@ async def test_what_an_agent_asks_while_signing_in_is_answered_there(tmp_path: P
         )
         await question.get_by_role("button", name="Done there").click()
         await expect(page.locator(".toast")).to_have_text("Signed in.")
+        await expect(question).to_have_count(0)
+
+
+async def test_what_an_agent_asks_before_it_goes_on_is_answered_in_the_session(
+    tmp_path: Path,
+) -> None:
+    program = Path(__file__).parent / "programs" / "asks_at_load.py"
+    agent = {"command": sys.executable, "args": [str(program)]}
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"agent_servers": {"careful": agent}}))
+    async with (
+        served(tmp_path, "--settings", str(settings)) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await new_session(page)
+        await ran(page, "Hello")
+        await site.stop()
+        await site.start()
+        await page.reload()
+        await prompt(page, "Are you there?")
+        question = page.get_by_label("Question from the agent")
+        await expect(question).to_contain_text("Which code?")
+        await question.get_by_label("Code").fill("1234")
+        await question.get_by_role("button", name="Send").click()
+        await expect(page.locator(".said.agent")).to_have_count(2)
         await expect(question).to_have_count(0)
 
 

@@ -66,7 +66,7 @@ async def test_what_a_session_is_offered_goes_with_it_to_another_host(tmp_path: 
         session_id = await one.new_session(host="two", offer={"files": False})
         assert (await one.done(session_id))["entries"][-1]["pieces"] == ["files False"]
         assert list(two.server.hub.live) == [session_id]
-        move = {"host": "one", "onReset": "new"}
+        move = {"host": "one", "reset": True}
         await one.call("POST", f"/api/sessions/{session_id}/move", move)
         found = await one.done(session_id)
         assert list(one.server.hub.live) == [session_id]

@@ -11,10 +11,11 @@ from dragoman import Policy
 from dragoman.hub.owner import this_process
 from dragoman.session import events as e
 from dragoman.session.content import Diff, Text
-from dragoman.store.archive import Archive, import_session
+from dragoman.store.archive import Archive, import_session, read_archive
 from dragoman.store.records import SessionRecord, encode_event
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.agent import AgentTurn
+from dragoman.testing.steps import say
 
 
 async def writes(turn: AgentTurn) -> None:
@@ -67,6 +68,25 @@ async def test_a_session_from_a_file_waits_for_a_folder(tmp_path: Path) -> None:
         given = await web.call("PATCH", path, {"cwd": str(web.cwd)})
         assert (given["cwd"], given["importedFrom"]) == (str(web.cwd), "/")
         assert await web.refused("PATCH", path, {"cwd": "/"}) == (409, "conflict")
+
+
+async def test_an_import_whose_conversation_another_session_has_goes_on_without_it(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("hello")])}) as web:
+        original = await web.new_session()
+        await web.done(original)
+        lines = (await web.http.get(f"/api/sessions/{original}/export")).content.splitlines()
+        store = web.server.hub.store
+        await import_session(store, read_archive(lines), "s-1", this_process(), cwd=str(web.cwd))
+        path = "/api/sessions/s-1/prompt"
+        assert await web.refused("POST", path, {"text": "go"}) == (409, "not_continued")
+        assert await web.refused("POST", path, {"text": "go", "onReset": "x"}) == (400, "invalid")
+        await web.call("POST", path, {"text": "go", "onReset": "new"})
+        found = await web.until("s-1", "idle")
+        assert found["continuity"] == "reset"
+        assert found["entries"][-1]["pieces"] == ["hello"]
+        assert found["agentSessionId"] != (await web.detail(original))["agentSessionId"]
 
 
 async def test_what_a_file_claims_is_marked_and_not_reverted(tmp_path: Path) -> None:

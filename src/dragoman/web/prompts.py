@@ -8,6 +8,9 @@ from typing import Any
 from dragoman.client.blocks import content_of
 from dragoman.client.mentions import find_mentions
 from dragoman.client.prompts import check_size
+from dragoman.errors import CommandRefused, SessionNotContinued
+from dragoman.hub import commands as c
+from dragoman.hub.opening import OnReset
 from dragoman.session.content import Content, Text
 from dragoman.web.failures import Failure
 from dragoman.web.server import Server
@@ -31,6 +34,23 @@ async def prompt_content(server: Server, session_id: str, body: PromptBody) -> s
         parts.append(await _part(server, session_id, number, block))
     check_size(parts)
     return parts
+
+
+async def start_again(
+    server: Server,
+    session_id: str,
+    error: SessionNotContinued | CommandRefused,
+    on_reset: OnReset,
+) -> None:
+    """Have a session that its agent has forgotten go on without that memory, if that is wanted;
+    else, and for any other `error`, raises it. Where another process runs it, that is not ours to
+    do: raises SessionOwned, SessionElsewhere."""
+    is_forgotten = isinstance(error, SessionNotContinued) or error.code == "not_continued"
+    if on_reset != "new" or not is_forgotten:
+        raise error
+    if session_id in server.hub.live:
+        await server.hub.send(session_id, c.Close())
+    await server.hub.open(session_id, on_reset="new")
 
 
 async def _part(server: Server, session_id: str, number: int, block: dict[str, Any]) -> Content:

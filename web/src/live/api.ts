@@ -96,7 +96,7 @@ export const sessions = {
   create: (session: NewSession) => call<Summary>('POST', '/api/sessions', session),
   change: (id: string, change: { title?: string; archived?: boolean; cwd?: string }) => call<Summary>('PATCH', at(id), change),
   remove: (id: string) => call<unknown>('DELETE', at(id)),
-  prompt: (id: string, prompt: Prompt) => call<{ turn: string; queued: boolean; delayed?: string }>('POST', `${at(id)}/prompt`, prompt),
+  prompt: (id: string, prompt: Prompt) => call<Accepted>('POST', `${at(id)}/prompt`, prompt),
   cancel: (id: string) => call<Json>('POST', `${at(id)}/cancel`),
   cancelToolCall: (id: string, toolCall: string) => call<Json>('POST', `${at(id)}/cancel`, { toolCallId: toolCall }),
   cancelTerminal: (id: string, terminal: string) => call<Json>('POST', `${at(id)}/cancel`, { terminalId: terminal }),
@@ -139,8 +139,11 @@ export type Detail = Summary & Json & {
 /** A session that shares its agent's process with another. */
 export interface Sharer { id: string; title: string | null; name: string | null; status: string }
 
-/** Text whose mentions become links, and blocks as ACP has them. */
-export interface Prompt { text?: string; content?: Json[] }
+export interface Accepted { turn: string; queued: boolean; delayed?: string }
+
+/** Text whose mentions become links, and blocks as ACP has them; with `onReset` also to an agent that
+ * does not remember the session. */
+export interface Prompt { text?: string; content?: Json[]; onReset?: 'new' }
 
 /** What the `host` wrote is certain; what an `agent` wrote by itself is as it told us; what is
  * `imported` stands in the file that told of the session. */

@@ -39,6 +39,10 @@ export class LiveSession {
   readonly arrivals = new Map<string, number>()
   /** What was filled in of a question and not sent. It is kept here alone: it may be a secret. */
   readonly filled = new Map<string, Values>()
+  /** Prompts on their way to the server: it may start the agent first. */
+  sending = 0
+  /** Why the agent cannot go on with what was said; until the next prompt. */
+  forgotten = ''
   /** Changes of queued prompts that were not saved. */
   readonly edits = new Map<string, QueueEdit>()
   private readonly rows = new Map<Entry | Terminal, Set<() => void>>()

@@ -3,14 +3,17 @@
 import { useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from 'react'
 import { completed, completingAt, type Completing } from '../core/completion'
 import { runningTurn } from '../core/state'
-import { sessions, type Prompt } from '../live/api'
+import { ApiError, sessions, type Accepted, type Prompt } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'
+import { store } from '../live/store'
+import { AgentQuestions } from './agent_questions'
 import { AttachmentList, useAttachments, type Attachments } from './attachments'
 import { CompletionList, useSuggestions, type Suggestion } from './completion_list'
 import { draft, giveBack, keepDraft } from './drafts'
 import { Icon } from './icons'
 import { Pickers } from './pickers'
+import { Plain } from './plain'
 import { QueueView } from './queue_view'
 import { attemptSignedIn, shell } from './shell'
 import { StopButton } from './stop_button'
@@ -31,16 +34,17 @@ export function Composer({ session, main = false }: { session: LiveSession; main
     field.current?.focus()
     shell.set({ writing: null })
   }, [main, session.id])
+  const agent = session.state.agent || (store.summaries.get(session.id)?.agent ?? '')
   const busy = runningTurn(session.state) !== null
   const ready = (text.trim() !== '' || attachments.items.length > 0) && !attachments.busy
 
-  const send = async () => {
+  const send = async (onReset?: 'new') => {
     if (!ready) return
-    const prompt = promptOf(text, attachments)
+    const prompt = { ...promptOf(text, attachments), ...(onReset && { onReset }) }
     const { items: sent } = attachments
     setText('')
     attachments.clear()
-    const accepted = await attemptSignedIn(session.state.agent, sessions.prompt(session.id, prompt))
+    const accepted = await attemptSignedIn(agent, delivered(session, prompt))
     if (accepted?.delayed) shell.say(accepted.delayed)
     if (accepted !== null) return
     giveBack(session.id, text)
@@ -82,6 +86,10 @@ export function Composer({ session, main = false }: { session: LiveSession; main
     setChosen(0)
   }
   return (
+    <>
+    {/* A prompt may start the agent, which may ask before the session goes on. */}
+    {session.sending > 0 && <div className="beforehand"><AgentQuestions agent={agent} /></div>}
+    {session.forgotten && <Forgotten session={session} ready={ready} send={() => void send('new')} />}
     <form className="composer" aria-label="Prompt" onSubmit={(e) => { e.preventDefault(); void send() }}>
       <QueueView session={session} />
       <div className="box">
@@ -116,6 +124,41 @@ export function Composer({ session, main = false }: { session: LiveSession; main
         </div>
       </div>
     </form>
+    </>
+  )
+}
+
+/** Null when the agent does not remember the session: what to do then is asked in its place. */
+async function delivered(session: LiveSession, prompt: Prompt): Promise<Accepted | null> {
+  const count = (change: 1 | -1, forgotten: string) => {
+    session.sending += change
+    session.forgotten = forgotten
+    session.facts.emit()
+  }
+  count(1, '')
+  let forgotten = ''
+  try {
+    return await sessions.prompt(session.id, prompt)
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'not_continued') throw error
+    forgotten = error.message
+    return null
+  } finally {
+    count(-1, forgotten)
+  }
+}
+
+interface ForgottenProps { session: LiveSession; ready: boolean; send: () => void }
+
+/** The agent has nothing of what was said: whether to go on all the same is for a person to say. */
+function Forgotten({ session, ready, send }: ForgottenProps) {
+  return (
+    <div className="notice warning stranded" role="alert">
+      <Icon name="alert" />
+      <span><strong>The agent does not remember this session.</strong> <Plain text={session.forgotten} /></span>
+      <button type="button" className="primary" disabled={!ready} onClick={send}>Send without its memory</button>
+      <button type="button" onClick={() => shell.open({ name: 'new', cwd: session.state.cwd })}><Icon name="plus" /> New session here</button>
+    </div>
   )
 }
 

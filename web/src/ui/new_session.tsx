@@ -198,6 +198,7 @@ export function ImportSession() {
         <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={(name) => { setAgent(name); setFound(null) }} /></label>
         <div className="options"><button type="submit" className="primary" disabled={busy !== ''}>{busy === 'list' && <Spinner />} Ask for its sessions</button></div>
       </form>
+      {busy !== '' && <AgentQuestions agent={agent} />}
       {found?.length === 0 && <p className="empty">The agent knows no sessions.</p>}
       <ul className="hits">
         {found?.map((session) => (

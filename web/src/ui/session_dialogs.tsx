@@ -5,6 +5,7 @@ import { plural } from '../core/format'
 import { titleOf } from '../core/listing'
 import { sessions, type Sharer, type Summary } from '../live/api'
 import { store } from '../live/store'
+import { AgentQuestions } from './agent_questions'
 import { Modal } from './dialog'
 import { giveBack } from './drafts'
 import { Spinner } from './icons'
@@ -56,6 +57,7 @@ export function Fork({ session }: { session: Summary }) {
         <div className="suggestions">{FIRST_PROMPTS.map((prompt) => <button key={prompt} type="button" className="ghost" onClick={() => setText(prompt)}>{prompt}</button>)}</div>
         <div className="options"><button type="submit" className="primary" disabled={busy}>{busy && <Spinner />} Fork</button></div>
       </form>
+      {busy && <AgentQuestions agent={session.agent} />}
     </Modal>
   )
 }

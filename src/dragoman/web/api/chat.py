@@ -30,6 +30,7 @@ from dragoman.ui_stream.messages import History
 from dragoman.web.chat_stream import ChatStream, active_settlements
 from dragoman.web.failures import Failure
 from dragoman.web.placing import Wanted, begin
+from dragoman.web.prompts import start_again
 from dragoman.web.server import Server
 from dragoman.web.shapes.chats import ChatQuery, Messages, MessagesQuery
 from dragoman.web.shapes.steering import Cancelled
@@ -76,9 +77,7 @@ async def _prompted(server: Server, request: ChatRequest, query: ChatQuery) -> S
     try:
         turn, after = await _sent(server, request)
     except (SessionNotContinued, CommandRefused) as error:
-        if request.acp.on_reset != "new" or not _is_forgotten(error):
-            raise
-        await _start_again(server, request.chat_id)
+        await start_again(server, request.chat_id, error, request.acp.on_reset)
         turn, after = await _sent(server, request)
     return ChatStream(server, request.chat_id, query.sdk).of_turn(turn, after)
 
@@ -89,18 +88,6 @@ async def _sent(server: Server, request: ChatRequest) -> tuple[str, int]:
     after = (await server.hub.record(request.chat_id)).last_seq
     reply = await server.hub.send(request.chat_id, c.Prompt(content))
     return reply["turn"], after
-
-
-def _is_forgotten(error: SessionNotContinued | CommandRefused) -> bool:
-    return isinstance(error, SessionNotContinued) or error.code == "not_continued"
-
-
-async def _start_again(server: Server, chat_id: str) -> None:
-    """The agent has forgotten the session: it goes on without that memory, as the page asked. Where
-    another process runs it, that is not ours to do."""
-    if chat_id in server.hub.live:
-        await server.hub.send(chat_id, c.Close())
-    await server.hub.open(chat_id, on_reset="new")
 
 
 async def _content(server: Server, request: ChatRequest) -> list[Content]:

@@ -7,11 +7,11 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.errors import CommandRefused
+from dragoman.errors import CommandRefused, SessionNotContinued
 from dragoman.hub import commands as c
 from dragoman.store.by_type import events_of_types
 from dragoman.web.failures import Failure
-from dragoman.web.prompts import prompt_content
+from dragoman.web.prompts import prompt_content, start_again
 from dragoman.web.server import Server
 from dragoman.web.shapes.base import IdQuery
 from dragoman.web.shapes.steering import (
@@ -34,7 +34,11 @@ from dragoman.web.shapes.steering import (
 
 async def prompt(server: Server, session_id: str, body: PromptBody) -> Accepted:
     content = await prompt_content(server, session_id, body)
-    reply = await server.hub.send(session_id, c.Prompt(content))
+    try:
+        reply = await server.hub.send(session_id, c.Prompt(content))
+    except (SessionNotContinued, CommandRefused) as error:
+        await start_again(server, session_id, error, body.on_reset)
+        reply = await server.hub.send(session_id, c.Prompt(content))
     return Accepted(turn=reply["turn"], queued=reply["queued"], delayed=reply.get("delayed"))
 
 

@@ -13,10 +13,12 @@ from dragoman.web.shapes.base import Shape
 
 
 class PromptBody(Shape):
-    """`text`, whose mentions become links, or blocks of `content` as in ACP, or both."""
+    """`text`, whose mentions become links, or blocks of `content` as in ACP, or both. With
+    `on_reset` new, a session that its agent does not remember goes on without that memory."""
 
     text: str | None = None
     content: list[dict[str, Any]] = msgspec.field(default_factory=list[dict[str, Any]])
+    on_reset: Literal["fail", "new"] = "fail"
 
 
 class Accepted(Shape, omit_defaults=True):
