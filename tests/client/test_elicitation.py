@@ -288,12 +288,12 @@ async def test_a_question_in_session_new_is_on_the_record_and_does_not_time_out(
     agent, heard = RawAgent(), Heard()
     question = {"mode": "form", "message": "Trust this folder?", "requestedSchema": SCHEMA}
     told = agent.asks_before("session/new", question, {"sessionId": "s1"})
-    short = Timeouts(initialize=0.05)
+    short = Timeouts(initialize=1)
     async with started(agent, listen=heard, timeouts=short) as client:
         assert client.pending == []
         opening = asyncio.create_task(client.new_session(tmp_path))
         await until(lambda: client.pending)
-        await asyncio.wait([opening], timeout=0.2)  # longer than a call without a question may take
+        await asyncio.wait([opening], timeout=2)  # longer than a call without a question may take
         assert not opening.done()
         answer = ElicitationAnswer("accept", {"name": "yes"})
         await client.answer_elicitation(client.pending[0].request_id, answer)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 import tarfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,18 +15,19 @@ import pytest
 CACHE = Path(__file__).parent.parent.parent / ".cache"
 PYTHON_SDK = "agent-client-protocol==0.12.1"
 TYPESCRIPT_SDK = "@agentclientprotocol/sdk@1.9.0"
+_PIP = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
+_QUIET = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
 
 
 def python_example(name: str) -> Path:
     """A program of the Python SDK's; its examples are in the source archive alone."""
     folder = CACHE / "py-sdk-0.12.1"
     program = folder / "agent_client_protocol-0.12.1" / "examples" / name
-    if not program.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
-        _fetch([*pip, "-d", str(folder), PYTHON_SDK], "the Python SDK's examples")
-        with tarfile.open(folder / "agent_client_protocol-0.12.1.tar.gz") as archive:
-            archive.extractall(folder, filter="data")
+    with _alone(folder):
+        if not program.exists():
+            _fetch([*_PIP, "-d", str(folder), PYTHON_SDK], "the Python SDK's examples")
+            with tarfile.open(folder / "agent_client_protocol-0.12.1.tar.gz") as archive:
+                archive.extractall(folder, filter="data")
     return program
 
 
@@ -31,12 +35,20 @@ def typescript_example(name: str) -> Path:
     """A program of the TypeScript SDK's."""
     folder = CACHE / "ts-sdk-1.9.0"
     program = folder / "node_modules/@agentclientprotocol/sdk/dist/examples" / name
-    if not program.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-        npm = ["npm", "install", "--prefix", str(folder), *quiet]
-        _fetch([*npm, TYPESCRIPT_SDK], "the TypeScript SDK's examples")
+    with _alone(folder):
+        if not program.exists():
+            npm = ["npm", "install", "--prefix", str(folder), *_QUIET]
+            _fetch([*npm, TYPESCRIPT_SDK], "the TypeScript SDK's examples")
     return program
+
+
+@contextmanager
+def _alone(folder: Path) -> Generator[None]:
+    """Tests that run beside this one wait until it has fetched what they want, too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _fetch(command: list[str], what: str) -> None:
