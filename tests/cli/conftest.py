@@ -10,20 +10,14 @@ from support.command import Dragoman, agents_server
 
 
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where compiled Python is kept for all runs, so that only the first pays for it."""
-    return str(tmp_path_factory.mktemp("pycache"))
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, compiled: str) -> Generator[str]:
-    with agents_server(tmp_path_factory.mktemp("server"), compiled) as path:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    with agents_server(tmp_path_factory.mktemp("server")) as path:
         yield path
 
 
 @pytest.fixture
-def dragoman(tmp_path_factory: pytest.TempPathFactory, compiled: str, server: str) -> Dragoman:
-    return Dragoman(tmp_path_factory.mktemp("home"), compiled, server)
+def dragoman(tmp_path_factory: pytest.TempPathFactory, server: str) -> Dragoman:
+    return Dragoman(tmp_path_factory.mktemp("home"), server)
 
 
 @pytest.fixture

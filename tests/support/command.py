@@ -55,14 +55,14 @@ def refused(done: Done, *words: str, code: int = 2) -> None:
 class Dragoman:
     """A user with a home, a workspace, and settings that name agents of `programs/agents.py`."""
 
-    def __init__(self, home: Path, compiled: str, server: str) -> None:
+    def __init__(self, home: Path, server: str) -> None:
         self.home = home
         self._server = server
         self.state = home / "state"
         self.settings = home / "config" / "dragoman" / "settings.json"
         self.workspace = home / "workspace"
         self.workspace.mkdir()
-        self.env = _environment(home, compiled)
+        self.env = _environment(home)
 
     def write_settings(self, settings: object) -> Path:
         self.settings.parent.mkdir(parents=True, exist_ok=True)
@@ -132,12 +132,11 @@ class Dragoman:
 
 
 @contextmanager
-def agents_server(folder: Path, compiled: str) -> Generator[str]:
+def agents_server(folder: Path) -> Generator[str]:
     """All agents in one process, while this lasts; the socket they are reached by."""
     path = str(folder / "agents")
     server = subprocess.Popen(
         [sys.executable, str(PROGRAMS / "server.py"), path],
-        env=os.environ | {"PYTHONPYCACHEPREFIX": compiled},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -152,12 +151,11 @@ def agents_server(folder: Path, compiled: str) -> Generator[str]:
             server.stdout.close()
 
 
-def _environment(home: Path, compiled: str) -> dict[str, str]:
+def _environment(home: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
     return kept | {
         "HOME": str(home),
         "XDG_CONFIG_HOME": str(home / "config"),
         "XDG_DATA_HOME": str(home / "data"),
         "DRAGOMAN_HOME": str(home / "state"),
-        "PYTHONPYCACHEPREFIX": compiled,
     }
