@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.clients import opened, until
@@ -17,6 +18,7 @@ from support.scene import scene
 from dragoman import Policy, Rule
 from dragoman.errors import ResourceNotFound, Unsupported
 from dragoman.host.access import file_access
+from dragoman.host.consent import Consent
 from dragoman.host.files import MAX_BYTES
 from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalWatcher
 from dragoman.host.workspace import Workspace
@@ -51,6 +53,15 @@ class Shelf:
 
     async def write_text_file(self, workspace: Workspace, path: str, content: str) -> None:
         self.files[path] = content
+
+
+class Passing(Shelf):
+    """Files on the disk, written by someone else."""
+
+    async def write_text_file(self, workspace: Workspace, path: str, content: str) -> None:
+        await asyncio.sleep(0)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.close(os.open(path, os.O_CREAT, 0o644))
 
 
 async def test_a_command_that_is_over_at_once_started_all_the_same(tmp_path: Path) -> None:
@@ -154,7 +165,7 @@ async def test_a_file_that_changed_while_the_question_waited_is_asked_about_agai
         (change,) = s.session.changes()
         assert change.before == b"by a person"
         (notice,) = [event for event in s.heard if isinstance(event, e.Notice)]
-        assert notice.text == f"{path} was changed while the question waited: it is asked again"
+        assert notice.text == f"{path} was changed while the question waited: it is judged again"
 
 
 @pytest.mark.parametrize("found", [b"\xff binary", None, b"text"], ids=["binary", "none", "text"])
@@ -211,6 +222,101 @@ async def test_what_a_rule_allows_is_written_whatever_is_there(tmp_path: Path) -
         told = [await agent.answer_to(number) for number in range(20)]
     assert all("result" in each for each in told)
     assert (tmp_path / "a.txt").read_text() == "19"
+
+
+@pytest.mark.parametrize("of_another_kind", [False, True])
+async def test_writes_at_once_do_not_make_a_repository_that_nobody_was_asked_about(
+    tmp_path: Path, of_another_kind: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is judged before the other is on the disk."""
+    docs = tmp_path / "docs"
+    (docs / "refs").mkdir(parents=True)
+    judged, both = 0, asyncio.Event()
+    permit = Consent.permit
+
+    async def together(consent: Consent, *args: Any, **named: Any) -> bool:
+        nonlocal judged
+        was_asked = await permit(consent, *args, **named)
+        judged += 1
+        if judged == 2:
+            both.set()
+        await both.wait()
+        return was_asked
+
+    monkeypatch.setattr(Consent, "permit", together)
+    kind = {"files": Passing()} if of_another_kind else {}
+    async with scene(tmp_path, attended=False, policy=Policy(write=True), **kind) as s:
+        writes = [
+            s.ask(
+                "fs/write_text_file",
+                {"sessionId": "s1", "path": str(docs / name), "content": "x"},
+            )
+            for name in ("HEAD", "objects/x")
+        ]
+        told = [await soon(write) for write in writes]
+        assert sum("error" in each for each in told) >= 1
+        refused = next(each["error"]["message"] for each in told if "error" in each)
+        assert "there is nobody to ask" in refused
+        assert not ((docs / "HEAD").exists() and (docs / "objects").exists())
+        notices = [event.text for event in s.heard if isinstance(event, e.Notice)]
+        assert notices
+        assert all("a folder that other writes changed" in text for text in notices)
+
+
+@pytest.mark.parametrize("way", ["link", "folder", "link above"])
+async def test_what_is_allowed_outside_is_done_in_the_folder_that_was_judged(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ws, judged, other = tmp_path / "ws", tmp_path / "up" / "judged", tmp_path / "other"
+    for folder in (ws, judged, other, other / "judged"):
+        folder.mkdir(parents=True)
+        (folder / "note.txt").write_text(f"of {folder}")
+
+    def swap() -> None:
+        swapped = judged.parent if way == "link above" else judged
+        swapped.rename(tmp_path / "moved")
+        if way == "folder":
+            (other / "judged").rename(judged)
+        else:
+            swapped.symlink_to(other)
+
+    def swap_back() -> None:
+        swapped = judged.parent if way == "link above" else judged
+        if way == "folder":
+            judged.rename(other / "judged")
+        else:
+            swapped.unlink()
+        (tmp_path / "moved").rename(swapped)
+
+    permit = Consent.permit
+
+    async def then_swapped(consent: Consent, *args: Any, **named: Any) -> bool:
+        was_asked = await permit(consent, *args, **named)
+        swap()
+        return was_asked
+
+    monkeypatch.setattr(Consent, "permit", then_swapped)
+    async with scene(ws, policy=Policy(yolo=True)) as s:
+        where = {"sessionId": "s1", "path": str(judged / "note.txt")}
+        told = await s.result("fs/read_text_file", where)
+        assert "was moved or replaced" in told["error"]["message"]
+        swap_back()
+        told = await s.run("touch", "ran", cwd=str(judged))
+        assert "was moved or replaced" in told["error"]["message"]
+        swap_back()
+
+
+async def test_a_yes_outside_the_workspace_is_kept(tmp_path: Path) -> None:
+    ws, link, folder = tmp_path / "ws", tmp_path / "link", tmp_path / "folder"
+    for each in (ws, folder):
+        each.mkdir()
+    (folder / "note.txt").write_text("kept")
+    link.symlink_to(folder)
+    async with scene(ws) as s:
+        await s.begin()
+        asking = s.ask("fs/read_text_file", {"sessionId": "s1", "path": str(link / "note.txt")})
+        await s.answer("allow")
+        assert (await soon(asking))["result"] == {"content": "kept"}
 
 
 async def test_so_it_has_with_files_of_another_kind(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from dragoman import Policy, Rule
 from dragoman.host.access import Sighting, file_access
 from dragoman.host.claims import read_claim
 from dragoman.host.policy import decide, flag_rules
-from dragoman.host.reach import Reach
+from dragoman.host.reach import Reach, being_written
 
 # A protected name, the link in it, where that leads; the real file that is written.
 LAYOUTS = [
@@ -153,6 +153,18 @@ def test_a_worktree_has_its_repository_elsewhere(ws: Path) -> None:
     assert hazard(ws, "meta/commondir")
     (ws / "meta" / "commondir").write_text("../common\n")
     assert hazard(ws, "meta/hooks/post-checkout")
+
+
+def test_what_is_being_written_is_there_for_whoever_looks(ws: Path) -> None:
+    """In another session, or in the same one: a repository is not made by writes at once."""
+    bare(ws / "docs", but="HEAD")
+    (ws / "docs" / "objects").rmdir()
+    assert hazard(ws, "docs/HEAD") is None
+    with being_written(f"{ws}/docs/objects/x"), being_written(f"{ws}/docs/objects/y"):
+        assert hazard(ws, "docs/HEAD")
+        assert hazard(ws, "docs/Head")
+        assert hazard(ws, "HEAD") is None
+    assert hazard(ws, "docs/HEAD") is None
 
 
 def hazard(ws: Path, name: str) -> str | None:

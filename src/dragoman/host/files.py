@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Protocol
 
 import msgspec
@@ -51,7 +51,7 @@ class FilesProvider(Protocol):
 
 
 class Changed(Exception):
-    """The file is not what it was when somebody looked at it."""
+    """The file, or what is around it, is not what it was when somebody looked at it; says how."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -127,9 +127,12 @@ class LocalFiles:
         *,
         written: Callable[[str | None, bool], None] | None = None,
         expected: Found | None = None,
+        within: AbstractContextManager[None] | None = None,
     ) -> None:
         """Replace the file as a whole or not at all; writes of a session happen in the order
         in which they are asked for. Raises Changed if it is not what is expected.
+
+        What happens on the disk happens `within` this, when the writes before it are done.
 
         `written` is told the text that was replaced, if there was any, and whether the file is
         new, once it has happened: also when the caller has given up by then.
@@ -140,7 +143,8 @@ class LocalFiles:
             loop = asyncio.get_running_loop()
 
             def job() -> int:
-                change = self._write(desk, path, content, turn, expected)
+                with within or nullcontext():
+                    change = self._write(desk, path, content, turn, expected)
                 if written is not None:
                     before, created = self._replaced(change), not change.existed
                     with suppress(RuntimeError):  # the loop is closed: nobody is left to tell
@@ -251,7 +255,7 @@ class LocalFiles:
             # was written here before is read whole, so that it is recognised.
             old = existing(target, max(desk.changes.room, self._max_bytes))
             if expected is not None and not expected.is_still(old):
-                raise Changed
+                raise Changed("was changed while the question waited")
             replace(target, after, old)
             before = None if old is None else old.content
             change = Change(target.path, before, after, existed=old is not None, turn=turn)

@@ -10,7 +10,7 @@ import logging
 import os
 import shlex
 from collections.abc import Callable, Collection, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Literal
 
 import msgspec
@@ -37,10 +37,10 @@ from dragoman.host.consent import Consent
 from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
 from dragoman.host.files import Changed, FilesProvider, Found, LocalFiles
 from dragoman.host.grants import HARMLESS
-from dragoman.host.jail import check_roots, real_file, real_path, real_roots
+from dragoman.host.jail import Resolved, at, check_roots, real_file, real_path, real_roots
 from dragoman.host.lane import Lane
 from dragoman.host.permissions import PermissionsProvider
-from dragoman.host.reach import Reach
+from dragoman.host.reach import Reach, being_written
 from dragoman.host.refusal import refusal
 from dragoman.host.terminals import (
     TerminalCommand,
@@ -106,9 +106,9 @@ class Gate:
         check_roots(self.workspace)
         real = real_file(path)
         access = self._file_access("read", real)
-        await self.consent.permit(access, f"Read {path}")
-        # What was allowed outside the roots is opened beneath its own folder.
+        # What is allowed outside the roots is opened beneath its own folder.
         workspace = self._widened(os.path.dirname(real), outside=access.place == "outside")
+        await self.consent.permit(access, f"Read {path}")
         try:
             with self._blaming("files"):
                 return await self._providers.files.read_text_file(
@@ -128,10 +128,11 @@ class Gate:
             found = await self._found(real)
             seen = await self._lane.run(lambda: self._reach.sighting(path, real, met))
             was_asked = await self._permit_write(path, seen, content, found)
+            as_judged = self._as_judged(path, seen, met)
             try:
-                return await self._write(real, content, found if was_asked else None)
-            except Changed:
-                text = f"{real} was changed while the question waited: it is asked again"
+                return await self._write(real, content, found if was_asked else None, as_judged)
+            except Changed as change:
+                text = f"{real} {change}: it is judged again"
                 self._record(e.Notice(text, "warning", source="client"))
         raise refusal(InternalError, real, "it was changed each time somebody was asked")
 
@@ -144,7 +145,22 @@ class Gate:
             content=(Diff(str(seen.path), content, found.text, replaces=_unseen(found.unseen)),),
         )
 
-    async def _write(self, path: str, content: str, expected: Found | None) -> None:
+    @contextmanager
+    def _as_judged(self, path: str, seen: Sighting, met: Sequence[str]) -> Generator[None]:
+        """To write within: other writes since it was judged may have made the file a part of
+        something else. Raises Changed then."""
+        with being_written(seen.path):
+            if self._reach.sighting(path, Resolved(seen.path), met) != seen:
+                raise Changed("is in a folder that other writes changed")
+            yield
+
+    async def _write(
+        self,
+        path: str,
+        content: str,
+        expected: Found | None,
+        as_judged: AbstractContextManager[None],
+    ) -> None:
         """Record what was really replaced. Raises Changed where it is not what is expected: much
         may have happened while someone was asked."""
 
@@ -157,13 +173,18 @@ class Gate:
             files.changes(self.workspace).turn = None if turn is None else turn.id
             with self._blaming("files"):
                 await files.write_text_file(
-                    self.workspace, path, content, written=written, expected=expected
+                    self.workspace,
+                    path,
+                    content,
+                    written=written,
+                    expected=expected,
+                    within=as_judged,
                 )
             return
         found = await self._found(path)
         if expected not in (None, found):
-            raise Changed
-        with self._blaming("files"):
+            raise Changed("was changed while the question waited")
+        with as_judged, self._blaming("files"):
             await files.write_text_file(self.workspace, path, content)
         written(found.text, created=found.text is None and not found.unseen)
 
@@ -196,10 +217,13 @@ class Gate:
         return real_roots(self.workspace)
 
     def _widened(self, folder: str, *, outside: bool) -> Workspace:
+        """With a folder without links in its name, as it is now: not whatever that name leads to
+        by the time it is allowed."""
         if not outside:
             return self.workspace
         more = (*self.workspace.additional_directories, folder)
-        return msgspec.structs.replace(self.workspace, additional_directories=more)
+        found = (*self.workspace.found, at(folder))
+        return msgspec.structs.replace(self.workspace, additional_directories=more, found=found)
 
     def changes(self, turn_id: str | None) -> tuple[Change, ...]:
         """What was written, as far as the files provider keeps it. Raises Unsupported."""
@@ -259,8 +283,8 @@ class Gate:
         )
         title = _title(command, None if cwd == real_path(self.workspace.cwd) else cwd)
         shown = msgspec.structs.replace(access, env=bool(command.env.keys() - HARMLESS))
-        await self.consent.permit(access, title, lambda grants: grants.take_command(shown))
         workspace = self._widened(cwd, outside=access.place_of_cwd == "outside")
+        await self.consent.permit(access, title, lambda grants: grants.take_command(shown))
         command = msgspec.structs.replace(command, cwd=cwd)
         with self._blaming("terminals"):
             terminal_id = await self._providers.terminals.create(workspace, command, self)

@@ -220,11 +220,15 @@ def recognise(forbidden: Sequence[str]) -> tuple[set[tuple[int, int]], list[str]
 
 def find(path: str) -> Root:
     """The folder of that name as it is now."""
-    real = resolve(path)
+    return msgspec.structs.replace(at(resolve(path)), path=path)
+
+
+def at(real: str) -> Root:
+    """The folder at a path without links, as it is now; no link in it is followed, also later."""
     try:
-        return Root(path, real, _identity(os.lstat(real)))
+        return Root(real, real, _identity(os.lstat(real)))
     except OSError:
-        return Root(path, real)
+        return Root(real, real)
 
 
 def found(workspace: Workspace) -> Workspace:

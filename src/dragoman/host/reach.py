@@ -8,7 +8,10 @@ path is opened may be something else, and the jail sees to that.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import threading
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 
 from dragoman.host.access import Sighting, normalise
@@ -19,6 +22,28 @@ from dragoman.host.protected import usual_places
 _GIT = frozenset(
     ("head", "objects", "refs", "commondir", "config", "config.worktree", "hooks", "info")
 )
+
+
+_being_written: Counter[str] = Counter()
+"""Names of git's that this process writes just now: they count as if they were there."""
+_counting = threading.Lock()
+
+
+@contextmanager
+def being_written(real: str) -> Generator[None]:
+    """While this lasts, others that look at the folder know what the write adds to it: of writes at
+    the same time that make a repository together, none takes another for not there."""
+    names = list(_git_names(real))
+    with _counting:
+        _being_written.update(names)
+    try:
+        yield
+    finally:
+        with _counting:
+            _being_written.subtract(names)
+            for name in names:
+                if not _being_written[name]:
+                    del _being_written[name]
 
 
 class Reach:
@@ -86,16 +111,27 @@ def _present(home: str) -> Iterator[str]:
 
 def _repository(real: str) -> str | None:
     """The folder that is a bare repository, or would be one with this file in it."""
-    parts = real.split("/")
-    for at, part in enumerate(parts):
-        if part.casefold() in _GIT and _is_git(folder := "/".join(parts[:at]), part.casefold()):
+    for name in _git_names(real):
+        folder, _, given = name.rpartition("/")
+        if _is_git(folder, given):
             return folder
     return None
 
 
+def _git_names(real: str) -> Iterator[str]:
+    """Every part of the path that is called like a part of a repository, in lower case, with the
+    folder it is in."""
+    parts = real.split("/")
+    for at, part in enumerate(parts):
+        if part.casefold() in _GIT:
+            yield "/".join((*parts[:at], part.casefold()))
+
+
 def _is_git(folder: str, given: str) -> bool:
     def has(name: str) -> bool:
-        return name.casefold() == given or os.path.lexists(f"{folder}/{name}")
+        if name.casefold() == given or f"{folder}/{name.casefold()}" in _being_written:
+            return True
+        return os.path.lexists(f"{folder}/{name}")
 
     return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
 
