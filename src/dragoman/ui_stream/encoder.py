@@ -17,7 +17,7 @@ from typing import Any, Final
 from dragoman.session import events as e
 from dragoman.session.bounds import ID
 from dragoman.session.content import Text
-from dragoman.session.state import CompactionEntry, PeerMessageEntry, ToolCall
+from dragoman.session.state import ToolCall
 from dragoman.ui_stream import acp_json, told
 from dragoman.ui_stream.acp_json import given
 from dragoman.ui_stream.chunks import (
@@ -133,7 +133,7 @@ class Encoder:
     def tick(self, at: float) -> list[Chunk]:
         """What was held back and may be shown by now."""
         if self.open:
-            self._parts.show_terminals(at)
+            self._parts.show(at)
         return self._taken()
 
     def close(self, ending: Finish | Abort | Error | None = None) -> list[Chunk]:
@@ -159,7 +159,7 @@ class Encoder:
                 self._parts.merge(event)
             self._steps[type(event)](event)
             if self.open:
-                self._parts.show_terminals(event.at)
+                self._parts.show(event.at)
 
     def _each_step(self) -> dict[type[Any], Callable[[Any], None]]:
         return {
@@ -272,7 +272,7 @@ class Encoder:
             self._parts.say(kind, event.message_id, content.text, event.meta)
 
     def _tool_call(self, event: e.ToolCallUpdated) -> None:
-        self._parts.show_call(self._parts.call(event.tool_call_id[:ID]))
+        self._parts.change_call(self._parts.call(event.tool_call_id[:ID]))
 
     def _plan(self, event: e.PlanUpdated) -> None:
         self._parts.put(Data("data-acp-plan", acp_json.plan(event), id=event.plan_id or "plan"))
@@ -292,22 +292,19 @@ class Encoder:
         self._parts.append(told.notice(event))
 
     def _compaction(self, event: e.CompactionUpdated | e.CompactionSummary) -> None:
-        entry = self._parts.merged("compaction", event.compaction_id, CompactionEntry)
-        self._parts.put(told.compaction(entry))
+        self._parts.throttle.hold(f"compaction:{event.compaction_id[:ID]}")
 
     def _peer_message(self, event: e.PeerMessageUpdated | e.PeerMessageChunk) -> None:
-        entry = self._parts.merged("peer", event.message_id, PeerMessageEntry)
-        self._parts.put(told.peer_message(entry))
+        self._parts.throttle.hold(f"peer:{event.message_id[:ID]}")
 
     def _subagent(self, event: e.SubagentUpdated) -> None:
-        self._parts.put(told.subagent(self._parts.state.subagents[event.session_id[:ID]]))
+        self._parts.throttle.hold(f"subagent:{event.session_id[:ID]}")
 
     def _terminal_changed(self, event: e.TerminalStarted | e.TerminalOutput) -> None:
-        self._parts.throttle.hold(event.terminal_id)
+        self._parts.throttle.hold(f"terminal:{event.terminal_id[:ID]}")
 
     def _terminal_exited(self, event: e.TerminalExited) -> None:
-        self._parts.throttle.hold(event.terminal_id)
-        self._parts.show_terminals(event.at, all_of_them=True)
+        self._parts.end_terminal(event.terminal_id[:ID])
 
     def _ignored(self, event: e.Event) -> None:
         """Known to the page already, or a record that no message shows."""
@@ -328,6 +325,7 @@ class Encoder:
     def _ask(self, event: e.PermissionRequested) -> ToolPart:
         """On the tool call's own part where that can be asked, else on one for the request."""
         part = None if event.tool_call_id is None else self._parts.part(event.tool_call_id)
+        self._parts.show(event.at, all_of_it=True)  # nothing is told of it while it is asked about
         if part is None or not part.can_be_asked(self._parts.step):
             part = self._parts.own_call(_call_for(event))
         self._parts.emit(*part.ask(event.request_id))

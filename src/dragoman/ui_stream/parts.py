@@ -6,7 +6,7 @@ Collects the chunks that change it. What the events mean is for the encoder to s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -17,10 +17,8 @@ from dragoman.session.state import CompactionEntry, PeerMessageEntry, SessionSta
 from dragoman.ui_stream import acp_json, told
 from dragoman.ui_stream.chunks import Chunk, Data, FinishStep, StartStep
 from dragoman.ui_stream.spoken import Kind, OpenText
-from dragoman.ui_stream.terminals import Throttle
-from dragoman.ui_stream.tools import ToolPart, provider_metadata
-
-Merged = TypeVar("Merged", CompactionEntry, PeerMessageEntry)
+from dragoman.ui_stream.terminals import INTERVAL, SMALL, Throttle
+from dragoman.ui_stream.tools import FINAL_STATUSES, ToolPart, provider_metadata
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -52,6 +50,7 @@ class Parts:
     def _forget(self) -> None:
         gone = [key for key in self._tools if self._known(key) is None]
         for key in gone:
+            self.throttle.wake(f"tool:{key}")
             self.emit(*self._tools.pop(key).close(ToolCall(id=key), None))
             self._data.pop(("data-acp-tool", key), None)
         for key in list(self._data)[: -2 * self._limits.entries]:
@@ -88,34 +87,38 @@ class Parts:
             self.emit(self._text.start(kind, message_id, provider_metadata(meta)))
         self.emit(self._text.delta(text))
 
-    def put(self, data: Data, *, beside: bool = False) -> None:
-        """A data part with an id, in place of the one before.
+    def put(self, data: Data, *, beside: bool = False) -> int:
+        """A data part with an id, in place of the one before; how much it says.
 
         `beside` is for what belongs to another part: text goes on, and no step begins, in which a
         tool of the step before could no longer be asked about.
         """
         assert data.id is not None
-        key, said = (data.type, data.id), hash(_encode(data.data))
+        encoded = _encode(data.data)
+        key, said = (data.type, data.id), hash(encoded)
         if self._data.get(key) == said:
-            return
+            return len(encoded)
         if key not in self._data and not beside:
             self._begin()
         self._data[key] = said
         self.emit(data)
+        return len(encoded)
 
     def has(self, data_type: str, data_id: str) -> bool:
         return (data_type, data_id) in self._data
-
-    def merged(self, index: str, key: str, kind: type[Merged]) -> Merged:
-        """What the fold has made of all that was told about this id."""
-        entry = self.state.placed(f"{index}:{key[:ID]}")
-        assert isinstance(entry, kind)
-        return entry
 
     # ── tools ─────────────────────────────────────────────────────────────────────────────────
 
     def part(self, tool_call_id: str) -> ToolPart | None:
         return self._tools.get(tool_call_id)
+
+    def change_call(self, call: ToolCall) -> None:
+        """Something is new about it; that it has ended is shown at once, the first time."""
+        key, part = f"tool:{call.id}", self._tools.get(call.id)
+        if call.status in FINAL_STATUSES and part is not None and not part.has_ended:
+            part.has_ended = True
+            self.throttle.wake(key)
+        self.throttle.hold(key)
 
     def show_call(self, call: ToolCall) -> ToolPart:
         """Bring the page's part to what the call says now."""
@@ -168,7 +171,7 @@ class Parts:
         self._finish_step()
 
     def _flush(self, at: float) -> None:
-        self.show_terminals(at, all_of_them=True)
+        self.show(at, all_of_it=True)
         self.end_text()
 
     def _finish_step(self) -> None:
@@ -176,10 +179,45 @@ class Parts:
             self._in_step = False
             self.emit(FinishStep())
 
-    def show_terminals(self, at: float, *, all_of_them: bool = False) -> None:
-        for key in self.throttle.release(at, all_of_it=all_of_them):
-            if (terminal := self.state.terminals.get(key[:ID])) is None:
-                self.throttle.forget(key)
-                continue
-            data = acp_json.terminal(terminal)
-            self.put(Data("data-acp-terminal", data, id=key), beside=True)
+    # ── what is told as a whole ───────────────────────────────────────────────────────────────
+
+    def end_terminal(self, terminal_id: str) -> None:
+        """Its last words are shown at once if they are few."""
+        key, terminal = f"terminal:{terminal_id}", self.state.terminals.get(terminal_id)
+        if terminal is not None and terminal.size <= SMALL:
+            self.throttle.wake(key)
+        self.throttle.hold(key)
+
+    def show(self, at: float, *, all_of_it: bool = False) -> None:
+        """Tell of what has changed, unless it was told a moment ago: then it is held back."""
+        for key in self.throttle.release(at, all_of_it=all_of_it):
+            kind, _, part_id = key.partition(":")
+            least = INTERVAL if kind == "terminal" else 0.0
+            self.throttle.rest(key, at, self._show(kind, part_id), least)
+
+    def _show(self, kind: str, part_id: str) -> int:
+        """How much it says: nothing if it is not known any more."""
+        if kind == "tool":
+            call = self._known(part_id)
+            return 0 if call is None else self.show_call(call) and call.size
+        data = self._merged(kind, part_id)
+        return 0 if data is None else self.put(data, beside=kind == "terminal")
+
+    def _merged(self, kind: str, part_id: str) -> Data | None:
+        """What the fold has made of all that was told about this id."""
+        match kind:
+            case "terminal":
+                terminal = self.state.terminals.get(part_id[:ID])
+                data = None if terminal is None else acp_json.terminal(terminal)
+                return None if data is None else Data("data-acp-terminal", data, id=part_id)
+            case "subagent":
+                child = self.state.subagents.get(part_id)
+                return None if child is None else told.subagent(child)
+            case _:
+                match self.state.placed(f"{kind}:{part_id}"):
+                    case CompactionEntry() as entry:
+                        return told.compaction(entry)
+                    case PeerMessageEntry() as entry:
+                        return told.peer_message(entry)
+                    case _:
+                        return None

@@ -51,6 +51,8 @@ class ToolPart:
         """The page has not answered it."""
         self.refused = False
         self.approved = False
+        self.has_ended = False
+        """The agent has said so once."""
         self._head: Head | None = None
         self._result: Result | None = None
 

@@ -7,7 +7,7 @@ an answer they are encoded once more, and only what comes behind the question is
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -17,6 +17,7 @@ from dragoman.store.by_type import events_of_types
 from dragoman.ui_stream import DONE, HEADERS, KEEP_ALIVE, Chunk, Encoder, encode
 from dragoman.ui_stream.chunks import Abort, Error, Sdk
 from dragoman.web.server import Server
+from dragoman.web.sse import PIECE_BYTES
 from dragoman.web.stream import BEAT_SECONDS, Stream, with_beats
 
 _SOONEST_BEAT = 0.02
@@ -85,8 +86,8 @@ class ChatStream:
         """What was told `before`, and then what comes."""
         async with aclosing(before):
             async for chunks in before:
-                if chunks:
-                    yield _encoded(chunks)
+                for piece in _pieces_of(chunks):
+                    yield piece
         watched = self._server.hub.watch(self._chat_id, after)
         beating = with_beats(watched, self._server.closing, self._beat)
         try:
@@ -98,7 +99,8 @@ class ChatStream:
                     yield _encoded(self._encoder.tick(time.time())) or KEEP_ALIVE
                 else:
                     chunks = self._fed(turn_id, [stored.decode() for stored in batch])
-                    yield _encoded(chunks)
+                    for piece in _pieces_of(chunks):
+                        yield piece
         finally:
             await beating.aclose()
         yield DONE
@@ -146,6 +148,20 @@ _END = _End()
 
 def _encoded(chunks: Sequence[Chunk]) -> bytes:
     return b"".join(map(encode, chunks))
+
+
+def _pieces_of(chunks: Sequence[Chunk]) -> Iterator[bytes]:
+    """One is made when the reader has taken the one before."""
+    piece: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        piece.append(encode(chunk))
+        size += len(piece[-1])
+        if size >= PIECE_BYTES:
+            yield b"".join(piece)
+            piece, size = [], 0
+    if piece:
+        yield b"".join(piece)
 
 
 # ── the events of a turn ──────────────────────────────────────────────────────────────────────
