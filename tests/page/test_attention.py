@@ -121,7 +121,7 @@ async def test_the_first_screen_says_what_needs_one_and_what_was_done_lately(
         needed = page.get_by_role("region", name="Needs you")
         await expect(needed).to_contain_text("Tag the release")
         await expect(page.locator(".session .badge")).to_contain_text("2")
-        lately = page.get_by_role("region", name="Lately")
+        lately = page.get_by_role("region", name="Recent")
         await expect(lately.get_by_role("link")).to_have_count(2)
         await lately.get_by_role("link", name="Fix the parser").click()
         await expect(page.locator(".head h1")).to_contain_text("Fix the parser")

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from page.browsing import browsed, person, settled
 from page.screenshots import DIALOGS, PANES, SCREENS, WIDTHS, show
-from page.site import Site
+from page.seeding import told_session
+from page.site import Site, prepared
+from playwright.async_api import expect
+
+from dragoman.session import events as e
+from dragoman.session.content import Text
+from dragoman.session.facts import PermissionOption
 
 # Boxes that can be scrolled sideways hold what is wider than they are.
 _OUTSIDE = """() => [...document.querySelectorAll('button, a, input, select, textarea, h1, h2')]
@@ -50,6 +58,43 @@ _HEAD = """() => {
     const told = boxes('.head .facts > *, .head h1')
     return told.some((one) => tools.some((tool) => meets(one, tool)))
 }"""
+
+
+# A button is as wide as its words, and what stands beside it begins behind it.
+_SPILLED = """() => [...document.querySelectorAll('.answers li')]
+    .filter((row) => {
+        const [button, words] = row.children
+        const left = words.getBoundingClientRect().left
+        const beneath = words.getBoundingClientRect().top >= button.getBoundingClientRect().bottom
+        return button.scrollWidth > button.clientWidth + 1
+            || (!beneath && left < button.getBoundingClientRect().right)
+    })
+    .map((row) => row.textContent)"""
+
+
+async def test_answers_and_filters_have_room_for_their_words(tmp_path: Path) -> None:
+    site = prepared(tmp_path)
+    names = {"allow_once": "Allow once", "allow_always": "Allow for this session"}
+    options = [PermissionOption(kind, name, kind, "what it does") for kind, name in names.items()]
+    async with told_session(site.home, "asks", tmp_path) as teller:
+        asked = e.PermissionRequested("p", options, title="Edit", operation="write", paths=["/a"])
+        opened = e.SessionOpened("one", str(tmp_path), "new", agent="demo")
+        await teller.tell([opened, e.TurnStarted("t", [Text("go")]), asked], status="waiting")
+    await site.start()
+    try:
+        async with browsed() as browser:
+            for size in ((1440, 900), (820, 1180), (390, 844)):
+                async with person(browser, site, size=size) as page:
+                    await page.evaluate("location.hash = '#/s/asks'")
+                    await expect(page.locator(".answers")).to_contain_text("Allow for this session")
+                    await settled(page)
+                    assert await page.evaluate(_SPILLED) == [], size
+                    if size[0] > 600:
+                        filters = await page.locator(".filters").bounding_box()
+                        assert filters is not None
+                        assert filters["height"] < 2 * 24, size
+    finally:
+        await site.stop()
 
 
 async def test_everything_lies_within_the_window(gallery: Site) -> None:

@@ -26,7 +26,7 @@ def send(**message: Any) -> None:
 loading = None
 for line in sys.stdin:
     message = json.loads(line)
-    params = message.get("params") or {}
+    params: dict[str, Any] = message.get("params") or {}
     match message.get("method"):
         case "initialize":
             send(id=message["id"], result=WELCOME)

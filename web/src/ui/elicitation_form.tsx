@@ -106,7 +106,7 @@ function FormField({ field, value, problem, onChange }: FieldProps) {
   const group = useId()
   const wrong = problem !== null && <small className="wrong" id={`${group}-wrong`} role="alert"><Icon name="alert" /> <Plain text={problem} /></small>
   const said = problem === null ? {} : { 'aria-invalid': true, 'aria-describedby': `${group}-wrong` }
-  const label = <span className="label"><Plain text={field.label} />{field.required && <span className="quiet"> (needed)</span>}</span>
+  const label = <span className="label"><Plain text={field.label} />{field.required && <span className="quiet"> (required)</span>}</span>
   const note = field.description && <small><Plain text={field.description} lines /></small>
   if (field.kind === 'many') {
     const chosen = value as string[]

@@ -54,7 +54,7 @@ function Overview() {
       <header><h1>{waiting.length ? `${plural(waiting.length, 'session')} ${waiting.length === 1 ? 'needs' : 'need'} you` : running.length ? 'All is under way' : 'All is quiet'}</h1><Beginnings /></header>
       <Shelf name="Needs you" sessions={waiting} note={(session) => wordsOf(asked.get(session.id))} more={<a href="#/inbox">Answer in the inbox</a>} />
       <Shelf name="Running" sessions={running} note={doing} more={<a href="#/grid">Side by side</a>} />
-      <Shelf name="Lately" sessions={rest} />
+      <Shelf name="Recent" sessions={rest} />
     </main>
   )
 }

@@ -49,7 +49,7 @@ export function PermissionCard({ session, pending, cwd, place }: Props) {
     <section ref={card} className="card permission" tabIndex={0} aria-label={`Permission: ${what}`} data-request={pending.id} data-ready={ready ? '' : undefined} onKeyDown={onKey} onPointerDown={() => { byKey.current = false }}>
       <header>
         <Icon name="shield" /> <strong>Permission: {what.toLowerCase()}</strong>
-        <span className="quiet">{pending.tool_call_id === null && !pending.claimed ? 'done by Dragoman if you allow it' : 'as the agent tells it'}</span>
+        <span className="quiet">{pending.tool_call_id === null && !pending.claimed ? 'done by Dragoman if you allow it' : 'as reported by the agent'}</span>
       </header>
       <Subject pending={pending} cwd={cwd} />
       {pending.content.map((item, at) => item.type === 'diff'

@@ -53,7 +53,7 @@ export function Fork({ session }: { session: Summary }) {
     <Modal title="Fork session">
       <form className="stack" onSubmit={(event) => void fork(event)}>
         <p>A new session that remembers this one; the original stays as it is.</p>
-        <label className="field"><span className="label">First prompt <span className="quiet">(if you like)</span></span><textarea rows={3} value={text} data-first="" onChange={(e) => setText(e.target.value)} /></label>
+        <label className="field"><span className="label">First prompt <span className="quiet">(optional)</span></span><textarea rows={3} value={text} data-first="" onChange={(e) => setText(e.target.value)} /></label>
         <div className="suggestions">{FIRST_PROMPTS.map((prompt) => <button key={prompt} type="button" className="ghost" onClick={() => setText(prompt)}>{prompt}</button>)}</div>
         <div className="options"><button type="submit" className="primary" disabled={busy}>{busy && <Spinner />} Fork</button></div>
       </form>

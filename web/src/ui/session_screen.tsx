@@ -139,7 +139,7 @@ function Hints({ session }: { session: LiveSession }) {
   const commands = session.state.commands.slice(0, 4)
   return (
     <div className="hints">
-      <h2>What shall it do?</h2>
+      <h2>What should it do?</h2>
       <p>The agent works in <code><Plain text={session.state.cwd} /></code>. <WhatItMay /></p>
       <ul>
         <li>Mention a file with <kbd>@</kbd>, attach one by dropping it here.</li>

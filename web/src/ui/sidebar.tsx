@@ -31,7 +31,7 @@ export function Sidebar() {
       </div>
       <form className="sidesearch" role="search" onSubmit={(event) => { event.preventDefault(); if (query.trim()) go(paths.search(query.trim())) }}>
         <Icon name="search" />
-        <input id="search" type="search" aria-label="Search sessions" placeholder="Filter; Enter searches all text" value={query} onChange={(e) => setQuery(e.target.value)} />
+        <input id="search" type="search" aria-label="Search sessions" placeholder="Filter or search" title="Enter searches the text of all sessions" value={query} onChange={(e) => setQuery(e.target.value)} />
       </form>
       <div className="filters" role="group" aria-label="Filter">
         {FILTERS.map((name) => (
