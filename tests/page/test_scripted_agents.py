@@ -167,7 +167,9 @@ async def test_a_running_command_is_seen_as_it_prints(tmp_path: Path) -> None:
         await expect(terminal).to_contain_text("line 1")
         await expect(terminal).to_contain_text("running")
         await terminal.get_by_role("button", name="Open").click()
-        await expect(terminal.locator(".xterm-rows")).to_contain_text("line 6")
+        await expect(terminal.locator(".xterm-rows")).to_contain_text("line 1")
+        (site.workspace / "go-on").touch()
+        await expect(terminal.locator(".xterm-rows")).to_contain_text("line 2")
         await expect(terminal).to_contain_text("exit 3")
         await finished(page)
 

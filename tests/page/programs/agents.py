@@ -183,10 +183,10 @@ def crowded() -> ScriptedAgent:
 
 
 async def _runs(turn: AgentTurn) -> None:
-    script = "for n in 1 2 3 4 5 6; do echo line $n; sleep 0.2; done; exit 3"
+    script = "echo line 1; until test -e go-on; do sleep 0.05; done; echo line 2; exit 3"
     terminal = await turn.create_terminal("sh", "-c", script)
     content = [{"type": "terminal", "terminalId": terminal}]
-    turn.tool_call("run", "Count to six", kind="execute", status="in_progress", content=content)
+    turn.tool_call("run", "Count to two", kind="execute", status="in_progress", content=content)
     await turn.terminal("wait_for_exit", terminal)
     turn.tool_call_update("run", status="failed")
     await turn.terminal("release", terminal)
