@@ -18,7 +18,7 @@ HEAD = """\
 
 Made from the command's own help by `scripts/gen_cli_docs.py`; `dragoman COMMAND --help` says the
 same. How permissions work is in [permissions.md](permissions.md), how agents are set up in
-[agents-setup.md](agents-setup.md).
+[agents-setup.md](agents-setup.md), what scripts can rely on in [scripting.md](scripting.md).
 """
 
 

@@ -141,7 +141,7 @@ def test_a_question_takes_the_prompt_over_and_gives_back_what_was_typed(
         terminal.wait_for("› my draft")
         (dragoman.workspace / "told").touch()
         drawn = terminal.wait_for("choose 1-3:")
-        assert re.search(r"\? python\S* says it wants to run:\n    \$ make\n", drawn)
+        assert re.search(r"\? relay.py says it wants to run:\n    \$ make\n", drawn)
         terminal.wait_until_gone("› my draft")
         time.sleep(READING_SECONDS)  # what is typed sooner is not taken for an answer
         terminal.enter("3")
@@ -208,6 +208,9 @@ def test_commands_of_ours_never_hide_the_agents(dragoman: Dragoman) -> None:
         assert re.search(r"  /help\s+what can be typed here", drawn)
         assert re.search(r"  /review\s+look at it", drawn)
         assert re.search(r"  //help\s+the agent's own help", drawn)
+        # What they do begins in one column, however long a name is.
+        rows = re.findall(r"^  (?:/review|/look-at-it-closely) +", drawn, re.MULTILINE)
+        assert [len(row) for row in rows] == [len("  /look-at-it-closely ")] * 2
         terminal.enter("//help")
         terminal.wait_for("heard '/help' in code")
         terminal.enter("/quit")

@@ -82,7 +82,7 @@ def completions(tmp_path: Path) -> Completions:
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        ("/re", ["/review", "/revert"]),
+        ("/re", ["/revert", "/review"]),
         ("/n", ["/new"]),
         (":re", [":revert"]),
         ("/mode a", ["ask", "auto"]),
@@ -106,7 +106,7 @@ def test_what_is_offered(completions: Completions, typed: str, expected: list[st
 
 def test_a_completion_replaces_what_was_typed(completions: Completions) -> None:
     for typed, result in (
-        ("/rev", "/review"),
+        ("/revi", "/review"),
         ("@src/a", "@src/app.py"),
         ('@"a f', '@"a file.txt"'),
     ):

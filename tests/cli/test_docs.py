@@ -11,7 +11,7 @@ import pytest
 from support.command import COMMAND, Dragoman
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("permissions.md", "agents-setup.md", "sessions.md", "proxies.md")
+PAGES = ("permissions.md", "agents-setup.md", "sessions.md", "proxies.md", "scripting.md")
 _block = re.compile(
     r"^```(?P<kind>\w+)(?: file=(?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import subprocess
 from pathlib import Path
 
 import pytest
 from support.command import Dragoman
+
+from dragoman.cli.setup import from_command
 
 
 def test_an_unknown_agent_lists_the_names_and_says_where_they_come_from(
@@ -56,7 +58,7 @@ def test_an_agent_that_crashes_in_a_turn(dragoman: Dragoman) -> None:
     done = dragoman("x", agent="crashing")
     assert done.code == 1
     assert done.out == "last words\n"
-    assert f"dragoman: the agent {sys.executable!r} exited with code 7" in done.err
+    assert "dragoman: the agent 'dragoman.testing.serve' exited with code 7" in done.err
 
 
 def test_an_agent_that_answers_with_an_error(dragoman: Dragoman) -> None:
@@ -235,3 +237,110 @@ def test_a_session_without_a_name_is_none(dragoman: Dragoman) -> None:
     done = dragoman("--session", " ", "x")
     assert (done.code, done.out) == (2, "")
     assert "--session: expected a name, not nothing" in done.err
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("no-such-agent --acp", "arguments go into args, one string each"),
+        ("$HOME/no-such-agent", "variables are not expanded, only a leading ~"),
+    ],
+)
+def test_a_command_that_is_written_wrong_says_how_it_is_written(
+    dragoman: Dragoman, command: str, hint: str
+) -> None:
+    dragoman.write_settings({"agent_servers": {"mine": {"command": command}}})
+    done = dragoman("x")
+    assert done.code == 1
+    assert done.err.endswith(f"; {hint}\n")
+
+
+def test_a_command_may_begin_in_the_home_of_the_user(dragoman: Dragoman) -> None:
+    dragoman.write_settings({"agent_servers": {"mine": {"command": "~/no-such-agent"}}})
+    done = dragoman("x")
+    assert f"could not start '{dragoman.home}/no-such-agent': no such file" in done.err
+
+
+def test_a_program_that_is_no_agent_is_taken_for_none(dragoman: Dragoman) -> None:
+    done = dragoman("--agent-command", "cat", "x")
+    assert done.code == 1
+    assert "is this an ACP agent?" in done.err
+
+
+@pytest.mark.parametrize("words", [("x",), ("sessions", "list")])
+def test_a_data_directory_that_cannot_be_used_says_what_to_do(
+    dragoman: Dragoman, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").touch()
+    done = dragoman(*words, env={"DRAGOMAN_HOME": str(tmp_path / "file")})
+    assert done.code == 1
+    assert "; $DRAGOMAN_HOME can name another directory, --no-store keeps no record" in done.err
+
+
+def test_a_data_directory_is_the_same_in_every_folder(dragoman: Dragoman) -> None:
+    done = dragoman("x", env={"DRAGOMAN_HOME": "here"})
+    assert done.code == 2
+    assert done.err == "dragoman: $DRAGOMAN_HOME: expected an absolute path, not 'here'\n"
+    assert not (dragoman.workspace / "here").exists()
+
+
+def test_what_is_wrong_with_an_action_points_at_its_own_help(dragoman: Dragoman) -> None:
+    done = dragoman("sessions", "export", "fix", "--format", "md")
+    assert done.code == 2
+    assert done.err == (
+        "dragoman: there is no option --format; see dragoman sessions export --help\n"
+    )
+
+
+def test_a_version_that_cannot_be_written_is_a_failure(dragoman: Dragoman) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            dragoman.command("--version"), env=dragoman.env, stdout=full, check=False, timeout=60
+        )
+    assert done.returncode == 1
+
+
+def test_a_file_that_is_no_text_is_no_prompt(dragoman: Dragoman, tmp_path: Path) -> None:
+    (tmp_path / "picture").write_bytes(b"\x89PNG\0\xff")
+    done = dragoman("-f", str(tmp_path / "picture"), agent="telling")
+    assert done.code == 2
+    assert "picture is not text; --attach FILE sends a file as it is" in done.err
+    (tmp_path / "latin").write_bytes(b"caf\xe9")
+    done = dragoman("-f", str(tmp_path / "latin"), agent="telling")
+    assert done.code == 0
+    assert "latin is not all UTF-8; what cannot be read is sent as \ufffd" in done.err
+
+
+def test_a_dash_is_standard_input(dragoman: Dragoman) -> None:
+    done = dragoman("-", agent="telling", stdin="piped in")
+    assert "text='piped in'" in done.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "hint"),
+    [
+        ((), "see --write, --exec, --yolo and --policy"),
+        (("--write",), "--write did not cover it; --yolo allows it, and so does a rule (--policy)"),
+    ],
+)
+def test_a_refusal_says_which_flag_did_not_count(
+    dragoman: Dragoman, flags: tuple[str, ...], hint: str
+) -> None:
+    done = dragoman(*flags, "x", agent="asking")
+    assert done.code == 5
+    assert done.err.endswith(f"was refused; {hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("python3 /opt/agent.py --acp", "agent.py"),
+        ("/usr/bin/python3.12 -u -m some.agent", "some.agent"),
+        ("node dist/index.js", "index.js"),
+        ("sh -c 'exec agent'", "sh"),
+        ("python3 -c 'print(1)'", "python3"),
+        ("goose acp", "goose"),
+    ],
+)
+def test_an_agent_is_called_by_its_script_not_by_its_interpreter(command: str, name: str) -> None:
+    assert from_command(command).name == name

@@ -27,7 +27,7 @@ def test_a_write_without_a_flag_is_refused_and_said_so(dragoman: Dragoman) -> No
     assert "could not: " in done.out
     assert not (dragoman.workspace / "notes.txt").exists()
     assert f"dragoman: refused to write {dragoman.workspace}/notes.txt: " in done.err
-    assert "see --write, --exec and --policy" in done.err
+    assert "see --write, --exec, --yolo and --policy" in done.err
 
 
 @pytest.mark.parametrize("flag", ["--write", "--yolo"])

@@ -389,6 +389,25 @@ async def test_a_plan_is_shown_whole_and_then_by_what_changed() -> None:
     assert second.removeprefix(first) == "plan 1/2\n  ✓ step 0\n"
 
 
+async def test_in_a_pipe_a_plan_is_told_by_what_changed_and_a_call_by_its_ends() -> None:
+    def plan(*statuses: str) -> e.PlanUpdated:
+        return e.PlanUpdated(
+            [f.PlanStep(content=f"step {i}", status=s) for i, s in enumerate(statuses)]
+        )
+
+    view = Shown("plain")
+    view.show(plan("in_progress", "pending"))
+    view.show(plan("in_progress", "pending"))
+    out = view.show(plan("completed", "pending"))
+    assert out == (
+        "[plan] 0/2\n[plan]   [>] step 0\n[plan]   [ ] step 1\n[plan] 1/2\n[plan]   [x] step 0\n"
+    )
+    view = Shown("plain")
+    for status in ("pending", "in_progress", "pending", "in_progress", "completed"):
+        out = view.show(e.ToolCallUpdated("c", title="Read it", status=status))
+    assert out == "[tool] Read it (pending)\n[tool] Read it (completed)\n"
+
+
 async def test_code_in_a_plan_is_painted_and_not_marked() -> None:
     view = Shown("terminal")
     out = view.show(e.PlanUpdated([f.PlanStep(content="run `make` now", status="pending")]))

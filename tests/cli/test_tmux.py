@@ -196,6 +196,23 @@ def test_progress_is_shown_on_the_terminal_when_the_answer_goes_to_a_file(
     assert (dragoman.workspace / "answer.txt").read_text() == "Hello world, all is said.\n"
 
 
+def test_a_question_is_asked_while_the_answer_goes_to_a_file(dragoman: Dragoman) -> None:
+    asking = dragoman.command("-o", "simple", "go", agent="asking")
+    command = ["sh", "-c", '"$@" > answer.txt', "sh", *asking]
+    with on_screen(command, env=dragoman.env, cwd=dragoman.workspace) as shown:
+        shown.wait_for("choose 1-3:")
+        shown.enter("1")
+        shown.wait_for("exit code 0")
+    assert (dragoman.workspace / "answer.txt").read_text() == "chosen=allow\n"
+
+
+def test_a_message_on_a_terminal_breaks_no_word(dragoman: Dragoman) -> None:
+    with screen(dragoman, "asking", "--on-ask", "reject", width=40) as shown:
+        ended = shown.wait_for("exit code 5")
+    message = ended.partition("all that needed")[2].partition("exit code")[0]
+    assert {"permission", "--write,", "--policy"} <= set(message.split())
+
+
 def test_what_was_typed_before_the_question_is_no_answer(dragoman: Dragoman) -> None:
     with screen(dragoman, "late_asking") as shown:
         shown.wait_for("not yet")

@@ -188,7 +188,7 @@ class _Reader:
             headers = self._headers(entry.get("headers", {}), f"{place}.headers")
             return files, RemoteAgent(url, headers, files)
         command = AgentCommand(
-            self._word(entry["command"], f"{place}.command"),
+            os.path.expanduser(self._word(entry["command"], f"{place}.command")),
             self._strings(entry.get("args", []), f"{place}.args"),
             self._variables(self._object(entry.get("env", {}), f"{place}.env"), f"{place}.env"),
             files=files or "here",

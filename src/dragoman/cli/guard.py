@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from dragoman.errors import (
     AuthRequired,
@@ -20,6 +21,9 @@ from dragoman.errors import (
     SessionNotContinued,
     UnknownSession,
 )
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
 
 _TAIL_LINES = 10
 
@@ -67,11 +71,16 @@ def guarded(work: Callable[[], int], *, debug: bool) -> int:
 
 
 def tell(words: str) -> None:
-    """A line on standard error, if anyone listens there."""
+    """A sentence on standard error, if anyone listens there; on a terminal no word is broken."""
     from dragoman.safe_text import sanitise
 
+    text = f"dragoman: {sanitise(words)}"
     with suppress(OSError):
-        print(f"dragoman: {sanitise(words)}", file=sys.stderr, flush=True)
+        if sys.stderr.isatty():
+            from dragoman.cli.wrap import folded
+
+            text = "\n".join(line for each in text.split("\n") for line in folded(each, ""))
+        print(text, file=sys.stderr, flush=True)
 
 
 def exit_code(error: BaseException) -> Exit:
@@ -104,9 +113,25 @@ def sentence(error: BaseException) -> str:
             return _shortened(str(error))
         case OSError(strerror=str(reason)):
             where = f"{error.filename}: " if error.filename else ""
-            return f"{where}{reason[:1].lower()}{reason[1:]}"
+            return f"{where}{reason[:1].lower()}{reason[1:]}{_home_hint(error.filename)}"
         case _:
             return f"internal error: {type(error).__name__}: {error} (--debug shows where)"
+
+
+def _home_hint(path: object) -> str:
+    """What to do when it is our own directory, or one above it, that cannot be used."""
+    from pathlib import Path
+
+    from dragoman.host.home import data_directory
+
+    home = data_directory()
+    if not isinstance(path, str) or not _is_in_line(Path(path), home):
+        return ""
+    return "; $DRAGOMAN_HOME can name another directory, --no-store keeps no record of a run"
+
+
+def _is_in_line(path: PurePath, home: PurePath) -> bool:
+    return path.is_relative_to(home) or home.is_relative_to(path)
 
 
 def _shortened(text: str) -> str:

@@ -56,10 +56,16 @@ class Job(msgspec.Struct, kw_only=True):
         return all(each.files == "here" for each in (self.command, *self.proxies))
 
     def with_hint(self, error: CommandNotFound) -> CommandNotFound:
-        """The same error, and how to get the agent if we know that."""
-        if self.known is None or not self.known.install:
+        """The same error, and what to do about it if we know that."""
+        if self.known is not None and self.known.install:
+            hint = f"to install: {self.known.install}"
+        elif "$" in error.command:
+            hint = "variables are not expanded, only a leading ~"
+        elif " " in error.command:
+            hint = "arguments go into args, one string each"
+        else:
             return error
-        return CommandNotFound(error.command, f"{error.reason}; to install: {self.known.install}")
+        return CommandNotFound(error.command, f"{error.reason}; {hint}")
 
 
 def prepare(
@@ -121,10 +127,11 @@ def prepare_turn(options: argparse.Namespace) -> Job:
 
 
 def _asks(options: argparse.Namespace) -> bool:
-    """On a terminal someone can be asked, unless we are told not to."""
+    """On a terminal someone can be asked, unless we are told not to; also while the answer goes
+    into a file."""
     if options.on_ask is not None:
         return options.on_ask == "prompt"
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    return sys.stdin.isatty() and (sys.stdout.isatty() or sys.stderr.isatty())
 
 
 def for_session(job: Job, record: SessionRecord) -> Job:

@@ -201,7 +201,7 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
         "prompt",
         metavar="PROMPT",
         nargs="?",
-        help="what to say, before what is piped in, if anything",
+        help="what to say, before what is piped in, if anything; - is standard input alone",
     )
     prompt = parser.add_argument_group("prompt and output")
     prompt.add_argument(
@@ -221,8 +221,8 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
         metavar="MODE",
         choices=("text", "simple", "jsonl", "json"),
         default="text",
-        help="text: everything, for people; simple: the answer alone; jsonl (or json): the raw "
-        "frames of both directions (default: text)",
+        help="text: everything, for people; simple: the answer alone; jsonl (or json, the same): "
+        "the frames of both directions, a line each (default: text)",
     )
     prompt.add_argument(
         "-j",

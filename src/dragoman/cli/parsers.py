@@ -65,6 +65,8 @@ def parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
     parser = parser_for(command)
     arguments, unexpected = parser.parse_known_args(words)
     if unexpected:
+        if action := getattr(arguments, "action", None):
+            parser.prog += f" {action}"
         parser.error(_complaint(unexpected[0], command, getattr(arguments, "prompt", None)))
     return arguments
 

@@ -6,6 +6,7 @@ from dragoman.cli.view import Writer
 from dragoman.cli.words import (
     Permissions,
     change_key,
+    changed_steps,
     command_line,
     diff_lines,
     ending_words,
@@ -18,6 +19,7 @@ from dragoman.cli.words import (
 from dragoman.safe_text import Sanitiser, reveal, sanitise, single_line
 from dragoman.session import events as e
 from dragoman.session.content import Diff
+from dragoman.session.facts import PlanStep
 from dragoman.session.state import OPEN_STATUSES, SessionState, ToolCall
 
 _TITLE_COLUMNS = 200
@@ -75,6 +77,7 @@ class PlainView:
         self._at_start = True
         self._waiting: dict[str, str] = {}
         self._calls: dict[str, str] = {}
+        self._steps: dict[str, list[PlanStep]] = {}
         self._diffs: set[tuple[str, ...]] = set()
 
     def show(self, event: e.Event, state: SessionState) -> None:
@@ -168,8 +171,11 @@ class PlainView:
             return
         done = sum(step.status == "completed" for step in event.steps)
         marks = {"completed": "x", "in_progress": ">"}
-        self._line("[plan]", f"{done}/{len(event.steps)}")
-        for step in event.steps:
+        changed = changed_steps(self._steps.get(event.plan_id, []), event.steps)
+        self._steps[event.plan_id] = event.steps
+        if changed:
+            self._line("[plan]", f"{done}/{len(event.steps)}")
+        for step in changed:
             self._line("[plan]", f"  [{marks.get(step.status, ' ')}] {step.content}")
 
     def _tool_call(self, event: e.ToolCallUpdated, state: SessionState) -> None:
@@ -178,10 +184,12 @@ class PlainView:
             return
         title = call.title or call.name or call.id
         line = f"{single_line(title, _TITLE_COLUMNS)} ({sanitise(call.status, newlines=False)})"
-        if self._calls.get(call.id) != line:
-            self._calls[call.id] = line
+        is_open = call.status in OPEN_STATUSES
+        # Once when it begins and once when it is over, whatever it is called in between.
+        if self._calls.get(call.id) != ("" if is_open else line):
+            self._calls[call.id] = "" if is_open else line
             self._line("[tool]", line)
-            if call.status not in OPEN_STATUSES:
+            if not is_open:
                 self._output(call)
         for diff in call.diffs:
             self._diff(diff)

@@ -31,7 +31,7 @@ def prompt(options: argparse.Namespace) -> list[Content]:
 def _text(options: argparse.Namespace) -> str:
     if options.prompt is not None and options.file not in (None, "-"):
         raise UsageError("give the prompt as an argument or with --file, not both")
-    if options.prompt is not None:
+    if options.prompt not in (None, "-"):
         # What the shell passed on may hold bytes that are not text; the wire carries text only.
         text = os.fsencode(options.prompt).decode("utf-8", "replace")
         text = _joined(text, _piped(patient=options.file == "-"))
@@ -83,13 +83,21 @@ def _from_standard_input() -> str:
 
 
 def _decoded(data: bytes, source: str) -> str:
-    """Of a file without an end not more is read than can be sent."""
+    """Of a file without an end not more is read than can be sent. Raises UsageError."""
     if len(data) > MAX_JSON_BYTES:
         raise UsageError(
             f"{source} has more than {MAX_JSON_BYTES >> 20} MiB, the most that a prompt may have; "
             "mention a large file in the prompt (@PATH) for the agent to read"
         )
-    return data.decode("utf-8", "replace")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        if b"\0" in data:
+            raise UsageError(
+                f"{source} is not text; --attach FILE sends a file as it is"
+            ) from error
+        tell(f"{source} is not all UTF-8; what cannot be read is sent as \ufffd")
+        return data.decode("utf-8", "replace")
 
 
 def attachment(path: str) -> Content:

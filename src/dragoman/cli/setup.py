@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 from typing import Literal
 
@@ -29,6 +30,8 @@ from dragoman.transport.base import Side
 from dragoman.transport.remote import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.ways import ProxyTarget, check_proxy
+
+_INTERPRETER = re.compile(r"python[\d.]*|node|ruby|perl|(?:ba|da|z)?sh")
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -106,7 +109,17 @@ def from_command(line: str) -> AgentSettings:
     target = _target("--agent-command", line)
     if isinstance(target, RemoteAgent):
         return AgentSettings(name=target.name, url=target.url)
-    return AgentSettings(name=os.path.basename(target.command), command=target)
+    return AgentSettings(name=_called(target), command=target)
+
+
+def _called(command: AgentCommand) -> str:
+    """By its program; where that is an interpreter, by the script or module that it runs: rules
+    for one script must not hold for all."""
+    program = os.path.basename(command.command)
+    if not _INTERPRETER.fullmatch(program) or {"-c", "-e"} & set(command.args):
+        return program
+    script = next((word for word in command.args if not word.startswith("-")), program)
+    return os.path.basename(script) or program
 
 
 def _proxy(line: str) -> ProxyTarget:

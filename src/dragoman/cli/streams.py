@@ -28,12 +28,17 @@ def _occupy(descriptor: int) -> None:
 
 
 def settle() -> None:
-    """Flush; what nobody takes any more must not fail once again when Python exits."""
+    """Flush; what nobody takes any more must not fail once again when Python exits. What has no
+    room ends the process with code 1."""
+    is_lost = False
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            is_lost = is_lost or not isinstance(error, BrokenPipeError)
+    if is_lost:
+        raise SystemExit(1)
 
 
 def terminal_width() -> int:

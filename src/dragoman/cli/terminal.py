@@ -25,6 +25,7 @@ from dragoman.cli.words import (
     Asides,
     Permissions,
     change_key,
+    changed_steps,
     command_line,
     diff_lines,
     ending_words,
@@ -196,13 +197,7 @@ class TerminalView:
             return
         before = self._steps.get(event.plan_id, [])
         self._steps[event.plan_id] = event.steps
-        is_new = [step.content for step in before] != [step.content for step in event.steps]
-        changed = [
-            step
-            for index, step in enumerate(event.steps)
-            if is_new or before[index].status != step.status
-        ]
-        if changed:
+        if changed := changed_steps(before, event.steps):
             done = sum(step.status == "completed" for step in event.steps)
             self._line(self._style(f"plan {done}/{len(event.steps)}", BOLD))
             for step in changed:

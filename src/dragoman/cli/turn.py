@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import sys
@@ -396,9 +397,21 @@ class Run:
     def _refused(self, error: RemoteError | None) -> int:
         if error is not None:
             self._console.tell(str(error))
-        hint = "; see --write, --exec and --policy" if self._asker is None else ""
+        hint = _hint(self._job.options) if self._asker is None else ""
         self._console.tell(f"all that needed permission was refused{hint}")
         return Exit.REFUSED
+
+
+def _hint(options: argparse.Namespace) -> str:
+    """What would have allowed it. A flag that was given did not count for this: agents do not
+    always say that something is a write or a command."""
+    given = [f"--{name}" for name in ("write", "exec") if getattr(options, name)]
+    if options.yolo:
+        return ""  # it covers what can be allowed
+    if not given:
+        return "; see --write, --exec, --yolo and --policy"
+    flags = " and ".join(given)
+    return f"; {flags} did not cover it; --yolo allows it, and so does a rule (--policy)"
 
 
 async def _end_of(turn: Turn) -> DragomanError | None:

@@ -17,7 +17,7 @@ from dragoman.session.content import (
     ResourceLink,
     UnknownContent,
 )
-from dragoman.session.facts import Cost, Decision, PermissionOption, TokenUsage
+from dragoman.session.facts import Cost, Decision, PermissionOption, PlanStep, TokenUsage
 from dragoman.session.options import as_shown
 from dragoman.session.state import ToolCall
 
@@ -72,6 +72,13 @@ def change_key(diff: Diff, lines: list[str]) -> tuple[str, ...]:
     """The same for a change the agent tells and for that change written by us, whose path is the
     real one."""
     return (os.path.basename(diff.path), *lines[2:])
+
+
+def changed_steps(before: list[PlanStep], now: list[PlanStep]) -> list[PlanStep]:
+    """The steps that changed since; all of them when the plan is another one."""
+    if [step.content for step in before] != [step.content for step in now]:
+        return now
+    return [step for step, old in zip(now, before, strict=True) if step.status != old.status]
 
 
 _fence = re.compile(r"`{3,}|~{3,}")

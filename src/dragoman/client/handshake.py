@@ -16,7 +16,13 @@ from dragoman._version import __version__
 from dragoman.client.dialect import Dialect, Host, Serving, Welcome
 from dragoman.client.options import HostCapabilities, Timeouts
 from dragoman.client.v1.dialect import V1
-from dragoman.errors import AuthRequired, InvalidMessage, RemoteError, VersionMismatch
+from dragoman.errors import (
+    AuthRequired,
+    InvalidMessage,
+    MethodNotFound,
+    RemoteError,
+    VersionMismatch,
+)
 from dragoman.rpc import Peer
 from dragoman.wire.usual import Usual
 
@@ -64,9 +70,12 @@ async def shake_hands(
     peer: Peer, host: Host, offers: HostCapabilities, timeouts: Timeouts, *, protocol: int
 ) -> Agreed:
     """Raises what `Peer.call` raises, InvalidMessage, and VersionMismatch."""
-    if protocol == V1.version:
-        return await _first(peer, offers, timeouts)
-    return await _second(peer, host, offers, timeouts)
+    try:
+        if protocol == V1.version:
+            return await _first(peer, offers, timeouts)
+        return await _second(peer, host, offers, timeouts)
+    except MethodNotFound as error:
+        raise MethodNotFound(f"{error.message}; is this an ACP agent?", error.data) from error
 
 
 async def _first(peer: Peer, offers: HostCapabilities, timeouts: Timeouts) -> Agreed:

@@ -47,7 +47,8 @@ class Mentions(msgspec.Struct, frozen=True):
     def _missing(self, cwd: str) -> Iterator[str]:
         for link in self.links:
             if not _URL.match(link.uri) and not os.path.exists(_path(link.name, cwd)):
-                yield f"@{link.name}: no such file; sent as a link anyway"
+                name = f'"{link.name}"' if " " in link.name else link.name
+                yield f"@{name}: no such file; sent as a link anyway"
 
     def _left_out(self) -> Iterator[str]:
         if not self.is_whole:

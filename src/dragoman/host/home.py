@@ -6,11 +6,18 @@ import os
 import sys
 from pathlib import Path
 
+from dragoman.errors import ConfigError
+
 
 def data_directory() -> Path:
-    """`$DRAGOMAN_HOME`, else `dragoman` in the user's data directory."""
+    """`$DRAGOMAN_HOME`, else `dragoman` in the user's data directory.
+
+    Raises ConfigError for a relative path, which would be another place in each folder.
+    """
     if home := os.environ.get("DRAGOMAN_HOME"):
-        return Path(home).absolute()
+        if not home.startswith("/"):
+            raise ConfigError("$DRAGOMAN_HOME", "", f"an absolute path, not {home!r}")
+        return Path(home)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "dragoman"
     return _xdg("XDG_DATA_HOME", ".local/share") / "dragoman"

@@ -77,5 +77,6 @@ partner = ScriptedAgent(
         v1.AvailableCommand(name="new", description="the agent's own way to begin anew"),
         v1.AvailableCommand(name="review", description="look at it"),
         v1.AvailableCommand(name="help", description="the agent's own help"),
+        v1.AvailableCommand(name="look-at-it-closely", description="take some time"),
     ],
 )

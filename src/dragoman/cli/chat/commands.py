@@ -7,20 +7,22 @@ since it says so. `:name` is always ours, `//name` always goes to the agent, as 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from dragoman.cli.streams import terminal_width
 from dragoman.cli.style import BOLD
 from dragoman.cli.terminal import painted_diff
 from dragoman.cli.values import as_typed, assignment, choices_of, typed
 from dragoman.cli.words import tool_output
 from dragoman.client.choices import option_of
 from dragoman.host.changes import Change
-from dragoman.safe_text import reveal, sanitise, single_line
+from dragoman.safe_text import columns, reveal, sanitise, single_line
 from dragoman.session.content import TerminalItem, Text
+from dragoman.session.facts import Command
 from dragoman.session.state import SessionState, ToolCall
 
 if TYPE_CHECKING:
@@ -85,22 +87,29 @@ async def run_command(talk: Conversation, name: str, text: str) -> None:
 
 async def _help(talk: Conversation, text: str) -> None:
     theirs = {command.name: command for command in talk.session.state.commands}
-    talk.say("ours:", BOLD)
-    for name, about in OWN.items():
-        _row(talk, typed_as(name, theirs), about)
+    _rows(talk, "ours:", {typed_as(name, theirs): about for name, about in OWN.items()})
     if theirs:
-        talk.say("the agent's:", BOLD)
-    for name, command in theirs.items():
+        _rows(talk, "the agent's:", dict(_theirs(theirs)))
+    _rows(talk, "keys and marks:", _KEYS)
+
+
+def _theirs(commands: Mapping[str, Command]) -> Iterator[tuple[str, str]]:
+    for name, command in commands.items():
         hint = f" ({command.hint})" if command.hint else ""
-        mark = "//" if is_ours(name, theirs) else "/"
-        _row(talk, f"{mark}{single_line(name, 30)}", single_line(command.description + hint, 200))
-    talk.say("keys and marks:", BOLD)
-    for name, about in _KEYS.items():
-        _row(talk, name, about)
+        mark = "//" if is_ours(name, commands) else "/"
+        yield f"{mark}{single_line(name, 30)}", single_line(command.description + hint, 200)
 
 
-def _row(talk: Conversation, name: str, about: str) -> None:
-    talk.say(about, indent=f"  {name:<11} ")
+def _rows(talk: Conversation, title: str, rows: Mapping[str, str]) -> None:
+    """Beside names that are long there is no room on a narrow terminal: what they do is below."""
+    talk.say(title, BOLD)
+    longest = max(11, *(columns(name) for name in rows))
+    width = longest if longest <= terminal_width() // 3 else 11
+    for name, about in rows.items():
+        beside = name if columns(name) <= width else ""
+        if not beside:
+            talk.say(name, indent="  ")
+        talk.say(about, indent=f"  {beside}{' ' * (width - columns(beside))} ")
 
 
 async def _mode(talk: Conversation, text: str) -> None:
@@ -226,8 +235,8 @@ async def _quit(talk: Conversation, text: str) -> None:
     talk.leave()
 
 
-Command: TypeAlias = Callable[["Conversation", str], Awaitable[None]]
-_COMMANDS: dict[str, Command] = {
+Act: TypeAlias = Callable[["Conversation", str], Awaitable[None]]
+_COMMANDS: dict[str, Act] = {
     "help": _help,
     "mode": _mode,
     "model": _model,

@@ -47,7 +47,7 @@ class Completions(Completer):
         prefix, begun = typed[0], typed[1:]
         theirs = {c.name: c.description for c in self.state.commands} if prefix == "/" else {}
         ours = {name: about for name, about in self._own.items() if is_ours(name, theirs)}
-        for name, about in (theirs | ours).items():
+        for name, about in (ours | theirs).items():  # where a name is theirs, it is not in ours
             if name.startswith(begun):
                 yield Completion(
                     f"{prefix}{name}",

@@ -48,9 +48,9 @@ async def perform(turn: AgentTurn) -> None:
     """Do what the prompt asks for, as far as a script can."""
     demo = DemoTurn(turn)
     _give_title(turn)
-    name, _, rest = turn.text.strip().removeprefix("/").partition(" ")
     if turn.text.lstrip().startswith("/"):
-        await _command(demo, name, rest.strip())
+        name, rest, *_ = (*turn.text.strip().removeprefix("/").split(maxsplit=1), "", "")
+        await _command(demo, name, rest)
     elif asks_to_read(turn.text):
         await _look(demo)
     else:
@@ -151,7 +151,12 @@ def _first_text_file(folder: str) -> str | None:
 
 async def _tour(demo: DemoTurn) -> None:
     """Plan, read, propose a change, ask, write, run a command, report."""
-    steps = ["Look around", f"Change `{OWN_FILE}`", "Check it with a command", "Report"]
+    steps = [
+        "Look around",
+        f"Propose to change `{OWN_FILE}`",
+        "Check it with a command",
+        "Report",
+    ]
     await demo.say(INTRODUCTION)
     await demo.think("There is a task, so I show each thing an agent can do, one by one. ")
     demo.plan(steps, 0)
