@@ -190,6 +190,14 @@ UPDATES: list[tuple[str, Any, e.Event]] = [
         {"used": 1, "size": 2, "cost": {"amount": 1.5, "currency": "EUR"}},
         e.UsageChanged(1, 2, f.Cost(1.5, "EUR")),
     ),
+    *(
+        (
+            "usage_update",
+            {"used": 1, "size": 2, "cost": {"amount": amount, "currency": currency}},
+            e.UsageChanged(1, 2),
+        )
+        for amount, currency in [(1.7e308, "EUR"), (-1.0, "EUR"), (1.0, ""), (1.0, "x" * 17)]
+    ),
     (
         "notice",
         {"severity": "error", "title": "T", "description": "d"},

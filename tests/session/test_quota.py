@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from support.cost import Memory
+
 from dragoman.session import events as e
 from dragoman.session.quota import OutputLimits, OutputQuota
 from dragoman.session.reduce import fold
@@ -82,3 +84,21 @@ def test_the_state_is_what_is_on_record() -> None:
     assert output.startswith("1234512345\r\n[more output is not recorded")
     assert output.endswith("[0.0 MiB of output not recorded]\r\n12345")
     assert not state.terminals["t"].running
+
+
+def test_little_is_held_however_many_terminals_an_agent_makes_up() -> None:
+    quota = OutputQuota(OutputLimits(terminal=2**20, session=2**20))
+    printed(quota, "first", 1, "x" * 2**20)
+    with Memory() as memory:
+        for number in range(2_000):
+            printed(quota, f"{number}", 1, f"{number}" + "x" * 20_000)
+            printed(quota, f"{number}{'y' * 20_000}", 1, "x")
+    assert memory.left < 2**20
+
+
+def test_of_those_that_print_too_much_a_few_have_their_end_kept() -> None:
+    quota = OutputQuota(OutputLimits(terminal=1_000, session=2**30))
+    with Memory() as memory:
+        for number in range(600):
+            printed(quota, f"{number}", 1, f"{number}" + "x" * 20_000)
+    assert memory.left < 300 * 20_000

@@ -38,6 +38,8 @@ async def test_a_session_goes_out_and_comes_in_again(opens: Opens, tmp_path: Pat
         assert [e.body for e in await whole(other, "new")] == [e.body for e in await whole(store)]
         assert (stored.id, stored.title, stored.name) == ("new", "T", "n")
         assert stored.last_seq == 2501
+        # It is not pruned as one that nothing has happened in for long.
+        assert abs(stored.updated_at - other.now()) < 60 < other.now() - archive.record.updated_at
         assert await other.session("new") == stored
         assert [(hit.session_id, hit.seq) for hit in await other.search("where")] == [("new", 1)]
         assert await other.owner("new") is None
@@ -140,6 +142,12 @@ EVENT = body(1) + b"\n"
         ([HEAD, EVENT, body(2)[:-5]], "line 3: expected an event of a session ("),
         ([HEAD, EVENT, HEAD, body(3)], "line 4: expected the event with the number 2, not 3"),
         ([HEAD, b'\xff\xfe{"seq":1}'], "line 2: expected an event of a session ("),
+        ([header_line(record(updated_at=1e20))], "line 1: expected a moment between 1970 and 9999"),
+        ([header_line(record(created_at=-1.0))], "line 1: expected a moment between 1970 and 9999"),
+        (
+            [HEAD, b'{"type":"notice","seq":1,"at":1e300,"title":"x"}'],
+            "line 2: expected a moment between 1970 and 9999, not 1e+300",
+        ),
     ],
 )
 def test_a_file_that_does_not_fit_is_an_error_at_its_line(lines: list[bytes], says: str) -> None:

@@ -99,3 +99,18 @@ async def test_each_event_counts_once_however_often_one_asks(tmp_path: Path) -> 
         assert await costs.since(time.time() + HOUR) == {}
     finally:
         await store.aclose()
+
+
+async def test_what_is_no_sum_of_money_does_not_count(tmp_path: Path) -> None:
+    async with told_session(tmp_path, "a", tmp_path) as teller:
+        odd = [_paid(amount) for amount in (1.7e308, 0.0, 1.7e308, -10.0)]
+        await _told(teller, *odd, _paid(1.0, "x" * 1_000), _paid(1.0, ""), _paid(2.0))
+    assert await _since(tmp_path, 1) == pytest.approx({"USD": 2.0})
+
+
+async def test_a_session_is_paid_in_a_few_currencies_at_most(tmp_path: Path) -> None:
+    async with told_session(tmp_path, "a", tmp_path) as teller:
+        await _told(teller, *(_paid(1.0, f"{number}") for number in range(1_000)))
+        await _told(teller, _paid(3.0, "0"))
+    found = await _since(tmp_path, 1)
+    assert (len(found), found["0"]) == (16, 3.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.serving import Served, served
 
 from dragoman import Policy
@@ -123,3 +124,16 @@ async def test_an_agents_word_alone_opens_no_folder(tmp_path: Path) -> None:
         assert str(there) in refused.json()["error"]["message"]
         taken = await web.call("POST", path, {"sessionId": theirs, "cwd": str(there)})
         assert taken["cwd"] == str(there)
+
+
+@pytest.mark.parametrize("moment", [1e12, 1e20, -1e20, 1e308, float("inf")])
+async def test_an_odd_date_takes_no_list_away(tmp_path: Path, moment: float) -> None:
+    """A file with one is refused; a database may have it all the same."""
+    async with served(tmp_path, {"scripted": ScriptedAgent()}) as web:
+        record = SessionRecord(
+            id="s-odd", agent="scripted", cwd="/", created_at=moment, updated_at=moment
+        )
+        await web.server.hub.store.create_session(record)
+        listed = await web.call("GET", "/api/sessions")
+        assert [each["id"] for each in listed["sessions"]] == ["s-odd"]
+        assert (await web.call("GET", "/api/sessions/s-odd"))["id"] == "s-odd"

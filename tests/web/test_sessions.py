@@ -12,7 +12,7 @@ from support.serving import Served, served
 
 from dragoman.schema import v1
 from dragoman.session import events as e
-from dragoman.store.records import Batch, Lease, Owner
+from dragoman.store.records import Batch, Lease, Owner, SessionRecord
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import plan, say, think, usage
 from dragoman.web.api.sessions import show
@@ -116,6 +116,17 @@ async def test_a_folder_that_is_not_there_is_named(
         error = answer.json()["error"]
         assert error["message"] == sentence.format(path)
         assert error["detail"] == {"path": path}
+
+
+async def test_one_that_is_taken_out_of_the_archive_is_not_old(tmp_path: Path) -> None:
+    async with served(tmp_path, scripted()) as web:
+        store = web.server.hub.store
+        record = SessionRecord(id="s-old", agent="scripted", cwd="/", created_at=1, updated_at=1)
+        await store.create_session(record)
+        await web.call("PATCH", "/api/sessions/s-old", {"archived": True})
+        assert (await web.server.hub.record("s-old")).updated_at == 1
+        await web.call("PATCH", "/api/sessions/s-old", {"archived": False})
+        assert (await web.server.hub.record("s-old")).updated_at > store.now() - 600
 
 
 async def test_a_list_is_filtered_and_comes_in_pages(tmp_path: Path) -> None:

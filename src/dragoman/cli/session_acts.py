@@ -7,6 +7,8 @@ import asyncio
 import time
 from typing import Any
 
+from msgspec import UNSET
+
 from dragoman.agents.known import UnknownAgent
 from dragoman.cli.guard import UsageError
 from dragoman.cli.hubs import meant, opened_hub, opened_store
@@ -81,7 +83,10 @@ async def _rename(options: argparse.Namespace) -> None:
 async def _archive(options: argparse.Namespace) -> None:
     async with opened_store() as store:
         record = await meant(store, options)
-        await store.change_session(record.id, SessionChange(archived=not options.undo))
+        # One that is taken out again is used: it is not pruned at once for its age.
+        used = store.now() if options.undo else UNSET
+        change = SessionChange(archived=not options.undo, updated_at=used)
+        await store.change_session(record.id, change)
 
 
 # ── deleting ──────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,10 @@ import msgspec
 
 from dragoman.session.content import Meta
 
+_MOST_MONEY = 1e12
+_CURRENCY = 16
+"""Characters of what money is called."""
+
 
 class Offer(msgspec.Struct, kw_only=True, frozen=True):
     """What of this machine an agent is offered; what is off is neither advertised nor served."""
@@ -79,6 +83,11 @@ class PlanStep(Fact):
 class Cost(Fact):
     amount: float
     currency: str
+
+    @property
+    def is_credible(self) -> bool:
+        """Whether it can be a sum of money: others are neither recorded nor counted."""
+        return 0 <= self.amount <= _MOST_MONEY and 0 < len(self.currency) <= _CURRENCY
 
 
 class ContextUsage(Fact):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from dragoman.session.bounds import ID, LIMITS
 from dragoman.session.events import Event, TerminalExited, TerminalOutput
 
 _MIB = 1024 * 1024
@@ -48,7 +49,7 @@ class OutputQuota:
         return kept
 
     def _output(self, event: TerminalOutput) -> list[Event]:
-        printed = self._printed.setdefault(event.terminal_id, _Printed(self._limits.terminal))
+        printed = self._printed_by(event.terminal_id[:ID])
         size = _size(event.data)
         if printed.missing is None and size <= min(printed.left, self._left):
             printed.left -= size
@@ -56,7 +57,17 @@ class OutputQuota:
             return [event]
         told = printed.missing is not None
         printed.drop(event, size)
+        if self._left < _TAIL:
+            printed.forget()  # its end would not be recorded either
         return [] if told else [_note(event, self._why)]
+
+    def _printed_by(self, key: str) -> _Printed:
+        """An agent may tell of terminals without end: the first is forgotten for the newest."""
+        if (printed := self._printed.get(key)) is None:
+            printed = self._printed[key] = _Printed(self._limits.terminal)
+            if len(self._printed) > LIMITS.others:
+                del self._printed[next(iter(self._printed))]
+        return printed
 
     @property
     def _why(self) -> str:
@@ -65,7 +76,7 @@ class OutputQuota:
         return f"more output is not recorded: the limit is {limits}"
 
     def _rest_of(self, event: TerminalExited) -> list[Event]:
-        printed = self._printed.pop(event.terminal_id, None)
+        printed = self._printed.pop(event.terminal_id[:ID], None)
         if printed is None or printed.missing is None:
             return []
         tail = printed.tail
@@ -94,6 +105,9 @@ class _Printed:
         # Cut when twice too long, so that the copying is paid for by what was printed.
         if self._length > 2 * _TAIL:
             self._pieces, self._length = [self.tail], _TAIL
+
+    def forget(self) -> None:
+        self._pieces, self._length = [], 0
 
     @property
     def tail(self) -> str:

@@ -17,6 +17,7 @@ from dragoman.session.state import SessionState
 from dragoman.store.base import Store
 from dragoman.store.lines import VERSION, Header, event_line, header_line, is_header, read_header
 from dragoman.store.records import (
+    LAST_MOMENT,
     Batch,
     Imported,
     Owner,
@@ -82,6 +83,8 @@ async def import_session(
     A conversation with the agent that another session here has is not this one's, and it is no fork
     of a session here.
 
+    Being imported is something that happens in it: it is not forgotten as if nothing had.
+
     Its events come in one go, and with them the agent's id for it: what is left of an import that
     was killed has neither, and is removed like any session that was never begun.
     """
@@ -92,6 +95,7 @@ async def import_session(
         home=None,
         agent_session_id=None,
         parent=None,
+        updated_at=store.now(),
         cwd=cwd,
         additional_directories=[],
         imported=_origin(archive),
@@ -165,6 +169,8 @@ def _header(line: bytes, file: str, place: str) -> Header:
         raise ConfigError(file, place, f"{_HEADER} ({error})") from error
     if header.dragoman != VERSION:
         raise ConfigError(file, place, f"an archive of version {VERSION}")
+    for moment in (header.session.created_at, header.session.updated_at):
+        _check_moment(moment, file, place)
     return header
 
 
@@ -175,3 +181,9 @@ def _check_event(line: bytes, seq: int, file: str, place: str) -> None:
         raise ConfigError(file, place, f"an event of a session ({error})") from error
     if event.seq != seq:
         raise ConfigError(file, place, f"the event with the number {seq}, not {event.seq}")
+    _check_moment(event.at, file, place)
+
+
+def _check_moment(seconds: float, file: str, place: str) -> None:
+    if not 0 <= seconds <= LAST_MOMENT:
+        raise ConfigError(file, place, f"a moment between 1970 and 9999, not {seconds:g}")

@@ -15,6 +15,10 @@ Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted", "closed
 """What a session does now: `waiting` is for a person, `interrupted` was cut by a crash."""
 
 
+LAST_MOMENT = 253_402_300_799.0
+"""The end of the year 9999: no later one can be written as a date."""
+
+
 class Imported(msgspec.Struct, frozen=True):
     """That a session came from a file: its folder there, and how many events the file told."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
 
@@ -20,6 +21,8 @@ _SESSIONS = 200
 _WINDOW = 500
 _LOOK_BACK = 20_000
 """Events in which an earlier sum is looked for."""
+_CURRENCIES = 16
+"""That one session may have been paid in."""
 
 
 class _Stamp(msgspec.Struct):
@@ -36,7 +39,7 @@ class _Tally:
 
     def add(self, event: UsageChanged) -> None:
         told = event.cost
-        if told is None:
+        if told is None or (told.currency not in self.last and len(self.last) >= _CURRENCIES):
             return
         known = self.last.get(told.currency, 0.0)
         if not event.replay:
@@ -123,18 +126,20 @@ class Costs:
                 if event is not None and event.cost is not None:
                     told[event.cost.currency] = event.cost.amount
             if told:
-                return told
+                return dict(islice(told.items(), _CURRENCIES))
             end, window = start, window * 4
         return {}
 
 
 def _usage(stored: StoredEvent) -> UsageChanged | None:
-    """None for one that is damaged, or of another version."""
+    """None for one that is damaged, of another version, or beyond belief."""
     try:
         event = stored.decode()
     except msgspec.DecodeError:
         return None
-    return event if isinstance(event, UsageChanged) else None
+    if not isinstance(event, UsageChanged) or event.cost is None:
+        return None
+    return event if event.cost.is_credible else None
 
 
 def _at(body: bytes) -> float:

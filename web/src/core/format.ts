@@ -46,7 +46,8 @@ export function bytes(value: number): string {
   return value < 1024 * 1024 ? `${(value / 1024).toFixed(0)} kB` : `${(value / 1024 / 1024).toFixed(1)} MB`
 }
 
-export function money(amount: number, currency: string): string {
+export function money(amount: number | null, currency: string): string {
+  if (amount === null) return `? ${reveal(currency).slice(0, 12)}` // JSON has no number for it
   // The agent says what its money is called.
   if (!/^[A-Z]{3}$/.test(currency)) return `${Number(amount.toFixed(4))} ${reveal(currency).slice(0, 12)}`
   try {

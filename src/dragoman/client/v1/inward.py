@@ -226,7 +226,8 @@ def _info(wire: v1.SessionInfoUpdate) -> e.Event:
 
 def _usage(wire: v1.UsageUpdate) -> e.Event:
     cost = None if wire.cost is None else Cost(wire.cost.amount, wire.cost.currency)
-    return e.UsageChanged(wire.used, wire.size, cost, meta=wire.meta)
+    credible = cost if cost is not None and cost.is_credible else None
+    return e.UsageChanged(wire.used, wire.size, credible, meta=wire.meta)
 
 
 def _notice(wire: v1.Notice) -> e.Event:

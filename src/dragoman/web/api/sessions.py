@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
+from msgspec import UNSET
 
 from dragoman.errors import DragomanError, UnknownSession
 from dragoman.hub import commands as c
@@ -285,7 +286,10 @@ async def edit(server: Server, session_id: str, body: SessionEdit) -> Summary:
     if body.title is not None:
         await _rename(server, session_id, body.title)
     if body.archived is not None:
-        record = await hub.store.change_session(session_id, SessionChange(archived=body.archived))
+        # One that is taken out again is used: it is not pruned at once for its age.
+        used = UNSET if body.archived else hub.store.now()
+        change = SessionChange(archived=body.archived, updated_at=used)
+        record = await hub.store.change_session(session_id, change)
         if (live := hub.live.get(session_id)) is not None:
             live.record.archived = record.archived
     return await summary(server, session_id)

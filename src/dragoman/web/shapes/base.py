@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from dragoman.store.records import LAST_MOMENT
+
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=500)]
 LARGEST_CURSOR = 2**63 - 1
 """That a store can tell from another."""
@@ -24,4 +26,5 @@ class IdQuery(Shape):
 
 
 def utc(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+    """The nearest moment that has a date: one odd record must not take a whole list away."""
+    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_MOMENT), UTC)
