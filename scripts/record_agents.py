@@ -21,7 +21,7 @@ from agent_trials.anonymous import anonymous
 from agent_trials.lab import inside
 
 FOLDER = Path(__file__).parent.parent / "tests" / "recordings"
-AGENTS = ("goose", "gemini", "kimicode", "opencode", "hermes")
+AGENTS = ("goose", "gemini", "kimicode", "opencode", "hermes", "claude", "codex", "qwen")
 WORKSPACE = Path("/tmp/project")
 """The same for all and everywhere: agents tell it in pieces, in which it could not be replaced."""
 _SECONDS = 300.0

@@ -1,6 +1,6 @@
 """Tries real agents on every face of Dragoman, and prints a table: `make test-agents`.
 
-python scripts/test_agents.py [--only NAME …] [--face FACE …] [--debug]
+python scripts/test_agents.py [--only NAME …] [--face FACE …] [--feature FEATURE …] [--debug]
 
 The agents live in a lab outside this project, found by $DRAGOMAN_LAB, which runs them without a
 network against a stand-in for the model; without it there is nothing to try. They run one after the
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 from agent_trials.command import CommandFace
-from agent_trials.features import FACES, Outcome, Result, Trial, summary, table, try_all
+from agent_trials.features import FACES, FEATURES, Outcome, Result, Trial, summary, table, try_all
 from agent_trials.lab import inside, installed
 from agent_trials.learned import Learned
 from agent_trials.library import LibraryFace
@@ -54,6 +54,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Real agents on every face of Dragoman.")
     parser.add_argument("--only", metavar="NAME", nargs="+", help="these agents alone")
     parser.add_argument("--face", choices=FACES, nargs="+", default=list(FACES))
+    parser.add_argument("--feature", choices=FEATURES, nargs="+", default=list(FEATURES))
     parser.add_argument("--debug", action="store_true", help="tracebacks to standard error")
     parser.add_argument("--inside", metavar="NAME", help=argparse.SUPPRESS)
     parser.add_argument("--results", type=Path, help=argparse.SUPPRESS)
@@ -66,7 +67,8 @@ def _outside(lab: Path, name: str, options: argparse.Namespace) -> list[Result]:
     with tempfile.TemporaryDirectory(prefix="trials-") as folder:
         results = Path(folder, "results")
         command = [sys.executable, __file__, "--inside", name, "--results", str(results)]
-        command += ["--face", *options.face, *(["--debug"] if options.debug else [])]
+        command += ["--face", *options.face, "--feature", *options.feature]
+        command += ["--debug"] if options.debug else []
         subprocess.run(
             [lab / "lab", "run", name, "--", *command], check=False, timeout=_AGENT_SECONDS
         )
@@ -84,7 +86,7 @@ async def _inside(lab: Path, options: argparse.Namespace) -> None:
     for face in FACES:
         with tempfile.TemporaryDirectory(prefix="trial-", ignore_cleanup_errors=True) as folder:
             trials = _trials(lab, name, face, Path(folder), learned)
-            outcomes = await try_all(trials, seconds=_SECONDS, debug=options.debug)
+            outcomes = await try_all(trials, options.feature, seconds=_SECONDS, debug=options.debug)
         if face in options.face:
             results += [Result(name, face, feature, told) for feature, told in outcomes.items()]
         if face == options.face[-1]:

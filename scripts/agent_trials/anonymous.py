@@ -10,11 +10,15 @@ from typing import Any
 
 import msgspec
 
+from dragoman.agents.extensions import EXTENSIONS
+
 WORDS = "…"
 _PROSE = ("description", "message", "hint", "instructions")
 """Members that only explain something to people."""
 _AT_MOST = 5
 """Of a list of models or commands so many stay."""
+_UNDERSTOOD = frozenset(extension.path[0] for extension in EXTENSIONS)
+"""What stays of `_meta`."""
 
 
 def anonymous(recording: bytes, places: Mapping[str, str]) -> bytes:
@@ -34,12 +38,11 @@ def _line(line: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any, name: str = "") -> Any:
     match value:
+        case {**members} if name == "_meta":
+            return {k: _plain(item, k) for k, item in members.items() if k in _UNDERSTOOD}
         case {**members}:
-            return {
-                key: _plain(item, key)
-                for key, item in members.items()
-                if key != "_meta" or "terminal_" in str(item)
-            }
+            plain = {key: _plain(item, key) for key, item in members.items()}
+            return {key: item for key, item in plain.items() if key != "_meta" or item}
         case [*items]:
             few = items[:_AT_MOST] if name in ("availableCommands", "options", "models") else items
             return [_plain(item) for item in few]

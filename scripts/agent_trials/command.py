@@ -17,12 +17,19 @@ import msgspec
 
 from agent_trials.face import Face
 from agent_trials.features import NotOffered
-from agent_trials.lab import LabAgent
+from agent_trials.lab import READ, LabAgent
 from agent_trials.learned import Learned
 from agent_trials.marked import Mark
 from agent_trials.typing_person import Typed, run_typed
 
 DRAGOMAN = Path(sys.executable).parent / "dragoman"
+_RULES = [
+    {"effect": "allow", "operation": "write", "path": "a.txt"},
+    {"effect": "deny", "operation": "write", "path": "denied.txt"},
+    {"effect": "allow", "operation": "execute"},
+    # Of some agents' requests nobody can say more; what goes through us is checked all the same.
+    {"effect": "allow", "operation": "other"},
+]
 
 
 class Done(msgspec.Struct):
@@ -129,6 +136,37 @@ class CommandFace(Face):
         assert done.code == 0, done.screen[-500:]
         self._assert_ran()
         return self._learned.asked(done.questions)
+
+    async def yolo(self) -> str:
+        """An edit, a command and a read, with nobody to ask."""
+        return await self._acts("--yolo")
+
+    async def rules(self) -> str:
+        """The same, allowed by a file of rules, which refuses another edit."""
+        policy = self._home / "rules.json"
+        policy.write_text(json.dumps({"rules": _RULES}))
+        told = await self._acts("--policy", str(policy))
+        denied = self._workspace / "denied.txt"
+        prompt = self._prompt("write").replace(self._written.name, denied.name)
+        done = await self._turn(*self._agent.asking, "--policy", str(policy), prompt)
+        assert not denied.exists(), done.out[-300:]
+        # 0 where the agent's own request was allowed, and what it then wanted of us refused.
+        assert done.code in (0, 5), f"exit code {done.code}: {done.err[-300:]}"
+        return told
+
+    async def _acts(self, *flags: str) -> str:
+        self._unwritten()
+        self._ran.unlink(missing_ok=True)
+        (await self._turn(*flags, self._prompt("write"))).good()
+        self._assert_written()
+        (await self._turn(*flags, self._prompt("shell"))).good()
+        self._assert_ran()
+        if self._agent.reading is None:
+            return "edit and command; it has no tool to read"
+        (self._workspace / READ).write_text("what was to be read\n")
+        done = (await self._turn(*flags, self._agent.reading)).good()
+        assert "what was to be read" in done.out, done.out[-300:]
+        return "edit, command and read"
 
     async def plan(self) -> str:
         done = (await self._turn("--yolo", self._prompt("plan"))).good()
@@ -249,7 +287,7 @@ class CommandFace(Face):
 
     async def rejected(self) -> str:
         path = self._unwritten()
-        done = await self._turn(self._refused_prompt())
+        done = await self._turn(*self._agent.asking, self._refused_prompt())
         assert not path.exists()
         if done.code == 0 and not self._agent.has_model:
             raise NotOffered("the agent asks no permission")

@@ -74,8 +74,13 @@ class Face:
     def _assert_written(self) -> None:
         assert self._written.read_text() == "AAA\n"
 
+    @property
+    def _ran(self) -> Path:
+        """What the prompt `shell` leaves."""
+        return self._workspace / "b.md"
+
     def _assert_ran(self) -> None:
-        assert (self._workspace / "b.md").exists()
+        assert self._ran.exists()
 
     # ── memory ────────────────────────────────────────────────────────────────────────────────
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -17,6 +17,8 @@ FEATURES = (
     "write",
     "flags",
     "shell",
+    "yolo",
+    "rules",
     "plan",
     "question",
     "mode",
@@ -60,12 +62,13 @@ class Result(msgspec.Struct):
 
 
 async def try_all(
-    trials: Mapping[str, Trial], *, seconds: float, debug: bool
+    trials: Mapping[str, Trial], wanted: Collection[str], *, seconds: float, debug: bool
 ) -> dict[str, Outcome]:
-    """Every trial in the order of the features, each within its time; none without a start."""
+    """The trials of the features that are wanted, in their order, each within its time; none
+    without a start."""
     outcomes: dict[str, Outcome] = {}
     for feature in FEATURES:
-        if feature not in trials:
+        if feature not in trials or feature not in {*wanted, "start", "exit"}:
             continue
         outcomes[feature] = await _tried(trials[feature], seconds, debug)
         if feature == "start" and outcomes[feature].word == "failed":

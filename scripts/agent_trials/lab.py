@@ -17,6 +17,8 @@ import msgspec
 _LEFT_OUT = ("ts-http", "ts-ws")
 """They are not started but reached, which the tests of the transports try."""
 
+READ = "read.txt"
+"""The file that the prompt `reading` is about."""
 _SECONDS = 60.0
 
 
@@ -28,6 +30,7 @@ class LabAgent(msgspec.Struct, frozen=True):
     args: list[str]
     env: dict[str, str]
     prompts: dict[str, str]
+    workspace: str
 
     @property
     def has_model(self) -> bool:
@@ -50,6 +53,30 @@ class LabAgent(msgspec.Struct, frozen=True):
     @property
     def _is_play(self) -> bool:
         return self.name == "ts-agent"
+
+    @property
+    def asking(self) -> list[str]:
+        """Flags with which it asks before it edits. In the mode in which Qwen Code starts it does
+        not, where we offer no writing of files because nothing could allow it."""
+        return ["--mode", "default"] if self.name == "qwen" else []
+
+    @property
+    def reading(self) -> str | None:
+        """A prompt that makes it read `READ`, if it has a way to."""
+        path = READ if self.name == "gemini" else f"{self.workspace}/{READ}"
+        match self.name:
+            case "claude" | "gemini" | "qwen":
+                tool = "Read" if self.name == "claude" else "read_file"
+                return f"tool:{tool} {json.dumps({'file_path': path})}"
+            case "hermes" | "kimicode":
+                tool = "Read" if self.name == "kimicode" else "read_file"
+                return f"tool:{tool} {json.dumps({'path': path})}"
+            case "opencode":
+                return f"tool:read {json.dumps({'filePath': path})}"
+            case "codex":
+                return f"tool:exec_command {json.dumps({'cmd': f'cat {READ}'})}"
+            case _:
+                return None
 
     @property
     def loads_once(self) -> bool:
@@ -84,7 +111,8 @@ def inside(lab: Path, name: str, workspace: Path) -> LabAgent:
     settings = json.loads(Path(os.environ["LAB_SETTINGS"]).read_text())
     server = settings["agent_servers"][name]
     prompts = json.loads(_lab(lab, "prompts", name, "--cwd", str(workspace)))
-    return LabAgent(name, server["command"], server["args"], server["env"], prompts)
+    command, args, env = (server[key] for key in ("command", "args", "env"))
+    return LabAgent(name, command, args, env, prompts, str(workspace))
 
 
 def _lab(lab: Path, *words: str) -> str:

@@ -130,6 +130,7 @@ class LibraryFace(Face):
         session = await self._client.new_session(self._workspace)
         self._kept = session.id
         await said(session, self._memorable, self._remembered)
+        await session.close()  # some agents let only one process have it
 
     async def load(self) -> str:
         self._learned.require("load")

@@ -14,6 +14,7 @@ import msgspec
 
 _NUMBER = re.compile(r"choose 1-(\d+): $")
 _FIELD = re.compile(r"\((?:one|any) of ([^,)]+).*\): $")
+_OPTIONAL = re.compile(r"\(optional\): $")
 _OPTION = re.compile(r"^  (\d+)\. ((?:.*\n)(?:     .*\n)*)", re.MULTILINE)
 """Its number, and its name with what is said below it."""
 _ALWAYS = ("from now on", "counts once only")
@@ -54,7 +55,7 @@ async def _answered(terminal: int, allow: bool) -> tuple[str, int]:
     while data := await _read(terminal):
         screen += _ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\r", "")
         if (answer := _answer(screen, allow)) is not None:
-            questions += 1
+            questions += bool(answer)
             os.write(terminal, f"{answer}\n".encode())
             screen += "\n"
     return screen, questions
@@ -81,7 +82,7 @@ def _answer(screen: str, allow: bool) -> str | None:
         return _choice(_OPTION.findall(asked), "allow" if allow else "reject")
     if found := _FIELD.search(screen):
         return found[1]
-    return None
+    return "" if _OPTIONAL.search(screen) else None
 
 
 def _choice(options: list[tuple[str, str]], word: str) -> str:

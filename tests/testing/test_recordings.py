@@ -27,7 +27,8 @@ each_recording = pytest.mark.parametrize("path", RECORDINGS, ids=[path.stem for 
 
 def test_there_is_one_of_each_agent_that_is_tried() -> None:
     agents = [path.stem for path in RECORDINGS]
-    assert agents == ["gemini", "goose", "hermes", "kimicode", "opencode"]
+    tried = ["claude", "codex", "gemini", "goose", "hermes", "kimicode", "opencode", "qwen"]
+    assert agents == tried
 
 
 @each_recording

@@ -77,10 +77,8 @@ _KNOWN = (
             "set `ANTHROPIC_API_KEY`, or log in with `dragoman agents login claude "
             "claude-ai-login` (or `console-login`), or with `claude` itself"
         ),
-        seen="0.99.1",
+        tried="0.99.0",
         notes=(
-            "It offers load, list, resume, fork, close and delete. Text, a file with `--write`, a "
-            "command with `--exec`, a refusal and going on with a session were seen to work.",
             "It writes and runs by itself after it asked, so there is nothing to revert.",
             "As root it starts no session, unless `IS_SANDBOX=1` is set; it says so.",
         ),
@@ -96,10 +94,10 @@ _KNOWN = (
             "set `CODEX_API_KEY` and once run `dragoman agents login codex api-key`, the variable "
             "alone is not enough; or sign in to ChatGPT with `dragoman agents login codex chat-gpt`"
         ),
-        seen="2.6.0",
+        tried="2.6.0",
         notes=(
-            "It offers load, list, resume, fork, close and delete. Text and going on with a "
-            "session were seen to work.",
+            "One process at a time has a session: another cannot load or resume it before it is "
+            "closed, and is told so.",
             "Its terminals are its own: what they print is shown as its word.",
             "Older versions end the turn as cancelled when a permission is refused.",
             "It does not leave when its input closes; it is ended a few seconds later.",
@@ -192,14 +190,14 @@ _KNOWN = (
             "(`OPENAI_BASE_URL` for another service); or run `qwen` once and choose how to "
             "authenticate"
         ),
-        seen="0.24.4",
+        tried="0.24.4",
         notes=(
-            "It offers load, list and resume; not fork, close or delete. Text, a file with "
-            "`--write`, a refusal and going on with a session were seen to work.",
-            "It starts in its mode `auto`, in which a model decides what needs no permission; in "
-            "`--mode default` it asks.",
-            "It asks questions as requests for permission, and offers several ways to allow a "
-            "command: every option is shown, none is chosen by a flag. `--write` allows files.",
+            "It offers load, list and resume; not fork, close or delete.",
+            "It starts in its mode `auto`, in which it does not ask before it edits. Its edits go "
+            "through the host, and are checked there, wherever writing is offered; with neither "
+            "`--write`, a rule nor a person it is not, and Qwen edits by itself, unasked: say "
+            "`--mode default`.",
+            "It asks questions as requests for permission.",
             "Its list of commands can be large (half a megabyte was seen).",
         ),
     ),
@@ -244,8 +242,8 @@ _KNOWN = (
         homepage="https://github.com/mistralai/mistral-vibe",
         sign_in="set `MISTRAL_API_KEY`, or run `vibe --setup`",
         notes=(
-            "It may offer several ways to allow the same: that is a question for a person, "
-            "not for `--yolo`.",
+            "It edits files and runs commands by itself, so there is nothing to revert. `--yolo` and "
+            "`--exec` take the narrowest of the several ways to allow a command that it offers.",
         ),
     ),
     KnownAgent(
@@ -258,8 +256,6 @@ _KNOWN = (
         sign_in="run `hermes setup`",
         tried="0.19.0",
         notes=(
-            "For a risky command it offers several ways to allow it: that is a question for a "
-            "person, which `--exec` and `--yolo` do not answer. `--write` allows files.",
             "It edits files and runs commands by itself, so there is nothing to revert.",
             "It cannot close or delete sessions. Resuming one tells its history again, which "
             "is kept apart from what is new.",
