@@ -127,10 +127,17 @@ class LibraryFace(Face):
 
     async def _keep_one(self) -> None:
         """A session to come back to."""
-        session = await self._client.new_session(self._workspace)
+        if not self._agent.holds_sessions:
+            await self._keep_one_of(self._client)
+            return
+        async with self._elsewhere() as client:
+            await self._keep_one_of(client)
+
+    async def _keep_one_of(self, client: Client) -> None:
+        session = await client.new_session(self._workspace)
         self._kept = session.id
         await said(session, self._memorable, self._remembered)
-        await session.close()  # some agents let only one process have it
+        await session.close()  # or it may be listed although it is deleted
 
     async def load(self) -> str:
         self._learned.require("load")

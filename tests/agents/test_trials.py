@@ -28,15 +28,16 @@ def test_without_a_lab_the_trials_are_skipped_with_a_word() -> None:
 
 PROGRAM = """
 import asyncio
-from agent_trials.features import NotOffered, Result, table, try_all
+from agent_trials.features import FEATURES, NotOffered, Result, table, try_all
 
 async def good(): return "a remark"
 async def missing(): raise NotOffered("it has none")
 async def wrong(): raise AssertionError("it did not")
 async def slow(): await asyncio.sleep(9)
 
-trials = {"exit": slow, "plan": missing, "text": good, "load": wrong}
-told = asyncio.run(try_all(trials, seconds=0.05, debug=False))
+trials = {"exit": slow, "plan": missing, "text": good, "load": wrong, "write": wrong}
+wanted = set(FEATURES) - {"write"}
+told = asyncio.run(try_all(trials, wanted, seconds=0.05, debug=False))
 print(table([Result("it", "library", feature, outcome) for feature, outcome in told.items()]))
 """
 
@@ -69,6 +70,7 @@ line = {
         "note": "in /home/ada",
         "description": "prose of somebody",
         "_meta": {"secret": 1},
+        "update": {"_meta": {"claudeCode": {"toolName": "Write"}, "secret": 1}},
         "availableCommands": [{"name": str(n), "description": "x"} for n in range(9)],
     },
 }
@@ -87,4 +89,6 @@ def test_a_recording_that_is_kept_names_no_place_and_quotes_nobody() -> None:
     assert told["msg"]["note"] == "in /home/user"
     assert told["msg"]["description"] == "…"
     assert "_meta" not in told["msg"]
+    # What our own table of extensions reads stays.
+    assert told["msg"]["update"]["_meta"] == {"claudeCode": {"toolName": "Write"}}
     assert [each["name"] for each in told["msg"]["availableCommands"]] == list("01234")

@@ -96,8 +96,8 @@ _KNOWN = (
         ),
         tried="2.6.0",
         notes=(
-            "One process at a time has a session: another cannot load or resume it before it is "
-            "closed, and is told so.",
+            "A session belongs to the process of Codex that has opened it: as long as that runs, "
+            "another cannot load or resume it, and is told so.",
             "Its terminals are its own: what they print is shown as its word.",
             "Older versions end the turn as cancelled when a permission is refused.",
             "It does not leave when its input closes; it is ended a few seconds later.",
@@ -227,8 +227,8 @@ _KNOWN = (
         seen="3.0.65",
         notes=(
             "It offers load; not list, resume, fork, close or delete.",
-            "It edits files and runs commands by itself, so there is nothing to revert. A write that "
-            "is refused may be made all the same: it was seen to.",
+            "It edits files and runs commands by itself, so there is nothing to revert. It was "
+            "seen to make a write that was refused all the same.",
             "It leaves a daemon running outside its process group; that is ended with it.",
         ),
     ),
@@ -241,9 +241,10 @@ _KNOWN = (
         variable="MISTRAL_API_KEY",
         homepage="https://github.com/mistralai/mistral-vibe",
         sign_in="set `MISTRAL_API_KEY`, or run `vibe --setup`",
+        seen="3.0.3",
         notes=(
-            "It edits files and runs commands by itself, so there is nothing to revert. `--yolo` and "
-            "`--exec` take the narrowest of the several ways to allow a command that it offers.",
+            "It edits files and runs commands by itself, so there is nothing to revert. Of its "
+            "ways to allow a command, `--exec` and `--yolo` take the narrowest.",
         ),
     ),
     KnownAgent(
@@ -259,6 +260,22 @@ _KNOWN = (
             "It edits files and runs commands by itself, so there is nothing to revert.",
             "It cannot close or delete sessions. Resuming one tells its history again, which "
             "is kept apart from what is new.",
+        ),
+    ),
+    KnownAgent(
+        name="openhands",
+        title="OpenHands",
+        command="openhands",
+        args=("acp",),
+        install="uv tool install openhands --python 3.12",
+        needs="Python 3.12",
+        homepage="https://github.com/OpenHands/OpenHands-CLI",
+        sign_in="run `openhands` once and choose a model",
+        seen="1.16.0",
+        notes=(
+            "It edits files and runs commands by itself, so there is nothing to revert.",
+            "It asks once for all its pending actions: they are shown together, and `--write` or "
+            "`--exec` allows them where they are all edits or all commands.",
         ),
     ),
     KnownAgent(
