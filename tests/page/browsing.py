@@ -38,6 +38,8 @@ _FLAGS = (
 )
 WAIT = 60_000
 """Milliseconds for anything to happen: long, because only a failure takes that long."""
+LONG = 4 * WAIT
+"""For what is a lot of work to draw."""
 expect.set_options(timeout=WAIT)
 
 

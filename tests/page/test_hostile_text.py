@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from page.browsing import browsed, new_session, person, ran, settled
+from page.browsing import LONG, browsed, new_session, person, ran, settled
 from page.payloads import payloads
 from page.seeding import told_session
 from page.site import prepared, scripted, served
@@ -281,7 +281,7 @@ async def test_no_payload_runs_in_what_waits_for_an_answer(tmp_path: Path) -> No
         try:
             async with browsed() as browser, person(browser, site) as page:
                 await page.evaluate("location.hash = '#/inbox'")
-                await expect(page.locator(".card")).to_have_count(len(texts), timeout=40_000)
+                await expect(page.locator(".card")).to_have_count(len(texts), timeout=LONG)
                 assert await page.evaluate("window.ran") is None
         finally:
             await site.stop()

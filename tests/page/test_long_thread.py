@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page.browsing import browsed, person, settled
+import pytest
+from page.browsing import LONG, browsed, person, settled
 from page.seeding import Teller, told_session
 from page.site import prepared
 from playwright.async_api import Page, expect
@@ -70,6 +71,7 @@ def _answer(at: int) -> str:
     return f"Answer **{at}** with `code`:\n\n```python\nprint({at})\n```\n\n- one\n- two\n"
 
 
+@pytest.mark.within(600)
 async def test_a_thread_of_ten_thousand_entries_draws_what_is_in_view(tmp_path: Path) -> None:
     site = prepared(tmp_path)
     async with told_session(site.home, "long", site.workspace) as teller:
@@ -104,7 +106,7 @@ async def _stream(page: Page, teller: Teller) -> None:
     for at in range(300):
         word = f"word{at} **bold** `code` " + ("\n\n" if at % 25 == 24 else "")
         await teller.tell([e.AgentMessage(Text(word), "streamed")])
-    await expect(page.locator(".row").last).to_contain_text("word299")
+    await expect(page.locator(".row").last).to_contain_text("word299", timeout=LONG)
     touched = await page.evaluate("work.touched")
     assert touched
     # Rows that the growing one pushes out of view leave, and are not drawn again.
