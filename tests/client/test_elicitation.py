@@ -215,6 +215,30 @@ async def test_an_address_is_visited_when_the_agent_says_so(tmp_path: Path) -> N
         assert (await soon(asking))["result"] == {"action": "accept"}
 
 
+async def test_a_form_is_not_accepted_by_the_agent_itself(tmp_path: Path) -> None:
+    agent, heard = RawAgent(), Heard()
+    async with opened(agent, tmp_path, listen=heard) as (client, session):
+        session.events()
+        client.attended = True
+        params = {**FORM, "elicitationId": "e1"}
+        outside = {"mode": "form", "message": "?", "requestId": 3, "elicitationId": "e1"}
+        asking = [
+            asyncio.create_task(agent.ask("elicitation/create", params, 1)),
+            asyncio.create_task(agent.ask("elicitation/create", outside, 2)),
+        ]
+        await until(lambda: session.state.pending and client.pending)
+        agent.send({"method": "elicitation/complete", "params": {"elicitationId": "e1"}})
+        agent.say("afterwards")
+        await until(lambda: session.state.entries)
+        assert (len(session.state.pending), len(client.pending)) == (1, 1)
+        no = ElicitationAnswer("decline")
+        await session.answer_elicitation(session.pending[0].id, no)
+        await client.answer_elicitation(client.pending[0].request_id, no)
+        for told in await soon(asyncio.gather(*asking)):
+            assert told["result"] == {"action": "decline"}
+    assert heard.actions == ["decline"]
+
+
 @pytest.mark.parametrize("params", [{}, {"elicitationId": 7}, []])
 async def test_a_completion_that_makes_no_sense_is_ignored(params: Any, tmp_path: Path) -> None:
     agent = RawAgent()

@@ -18,8 +18,10 @@ from support.scene import CANCELLED, ENDED, OPTIONS, Scene, question, scene, sel
 from dragoman import Policy, Rule
 from dragoman.host import wording
 from dragoman.host.answers import describe
+from dragoman.host.consent import Consent
 from dragoman.host.permissions import PermissionRequest
 from dragoman.host.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
+from dragoman.session import bounds
 from dragoman.session import events as e
 from dragoman.session.bounds import weigh_struct
 from dragoman.session.content import Diff
@@ -194,6 +196,66 @@ async def test_questions_that_wait_weigh_only_so_much_together(tmp_path: Path) -
         await soon(asyncio.gather(*asking))
 
 
+async def test_many_requests_about_a_large_call_are_read_one_by_one_and_it_is_not_weighed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs the loop little, and others get a turn between two."""
+    reading, most, weighed = 0, 0, 0
+    claim, weigh = Consent._claim, bounds.weigh  # pyright: ignore[reportPrivateUsage]
+
+    async def read(*args: Any) -> Any:
+        nonlocal reading, most
+        reading += 1
+        most = max(most, reading)
+        try:
+            return await claim(*args)
+        finally:
+            reading -= 1
+
+    def counted(value: Any) -> int:
+        nonlocal weighed
+        weight = weigh(value)
+        weighed += weight
+        return weight
+
+    monkeypatch.setattr(Consent, "_claim", read)
+    async with scene(tmp_path) as s:
+        await s.begin()
+        content = [
+            {"type": "diff", "path": f"{tmp_path}/{at}", "newText": "x"} for at in range(5_000)
+        ]
+        call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "x", "content": content}
+        s.agent.send({"method": "session/update", "params": {"sessionId": "s1", "update": call}})
+        await until(lambda: s.session.state.tool_call("t"))
+        large = s.session.state.tool_call("t")
+        assert large is not None
+        monkeypatch.setattr(bounds, "weigh", counted)
+        params = {**question(), "toolCall": {"toolCallId": "t"}}
+        asking = [s.ask_permission(params) for _ in range(40)]
+        await until(
+            lambda: (
+                len(s.session.state.pending)
+                + len([x for x in s.heard if isinstance(x, e.AccessDecided)])
+                == len(asking)
+            )
+        )
+        asked = len(s.session.state.pending)
+        assert most == 1
+        assert 1 <= asked < 10
+        # Those that are asked are weighed when they are kept, and none that is refused.
+        assert weighed < 2 * (asked + 1) * large.size
+        await by_the_end_of_the_turn(s)
+        await soon(asyncio.gather(*asking))
+
+
+async def test_a_question_without_answers_is_not_asked(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        assert (await soon(s.ask_permission(question([]))))["result"] == CANCELLED
+        assert s.effect == ("cancelled", "the question has no answer to choose")
+        assert not s.requests
+
+
 def notices(s: Scene) -> list[str]:
     return [event.text for event in s.heard if isinstance(event, e.Notice)]
 
@@ -251,6 +313,7 @@ async def test_the_names_of_variables_are_in_the_question_and_their_values_are_n
         running = asyncio.create_task(s.run("make", "test", env=env))
         pending = await s.waiting()
         assert (pending.env[0], pending.env[255:]) == ("V0", ["V255", "… and 44 more"])
+        assert pending.title.endswith("V255, … and 44 more set")
         assert b"secret" not in msgspec.json.encode(pending)
         await s.answer("reject")
         await soon(running)

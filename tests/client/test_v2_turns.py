@@ -445,7 +445,8 @@ async def test_a_cancel_answers_what_is_asked(tmp_path: Path) -> None:
     async with opened(agent, tmp_path, **SECOND) as (_, session):
         turn = await prompted(agent, session)
         state(agent, "requires_action")
-        params: dict[str, Any] = {"sessionId": "s1", "options": [], "title": "May I?"}
+        options = [{"optionId": "no", "name": "No", "kind": "reject_once"}]
+        params: dict[str, Any] = {"sessionId": "s1", "options": options, "title": "May I?"}
         asking = asyncio.create_task(agent.ask("session/request_permission", params))
         await until(lambda: session.pending)
         cancelling = asyncio.create_task(session.cancel())

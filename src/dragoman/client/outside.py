@@ -18,6 +18,7 @@ from dragoman.host.elicitation import (
 )
 from dragoman.host.questions import NO_ROOM, Questions, Room
 from dragoman.session import events as e
+from dragoman.session.bounds import weigh_struct
 
 
 class OutsideQuestions:
@@ -48,7 +49,7 @@ class OutsideQuestions:
         if not self._offered:
             raise MethodNotFound("elicitation/create is not offered here")
         request = msgspec.structs.replace(request, request_id=self._questions.new_id())
-        if not self._room.take(request.request_id, request):
+        if not self._room.take(request.request_id, weigh_struct(request)):
             raise InvalidParams(NO_ROOM)
         if self._provider is None and not self.attended:
             return self._settled(request, place, ElicitationAnswer("decline"))
@@ -84,7 +85,7 @@ class OutsideQuestions:
     def complete(self, elicitation_id: str) -> None:
         """The agent saw that the user did what an address asked for: that is the answer."""
         for request in list(self.pending.values()):
-            if request.elicitation_id == elicitation_id:
+            if request.mode == "url" and request.elicitation_id == elicitation_id:
                 self._questions.settle(request.request_id, ElicitationAnswer("accept"))
 
     def withdraw(self, place: Place | None) -> None:

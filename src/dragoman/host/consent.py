@@ -6,6 +6,7 @@ reject option; `cancelled` is for turns that end, and for requests that offer no
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import uuid
@@ -75,6 +76,7 @@ from dragoman.host.wording import (
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
 from dragoman.session import facts
+from dragoman.session.bounds import weigh_struct
 from dragoman.session.content import UNREAD, Diff, ToolContent, UnknownItem
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import (
@@ -89,6 +91,9 @@ Asked = TypeVar("Asked")
 Granted: TypeAlias = Callable[[Grants], bool]
 Places: TypeAlias = Mapping[str, str]
 """The real path of each file that a question shows a change of, as it was when it was asked."""
+
+_Asking: TypeAlias = tuple[PermissionRequest, Access, Decision, int, Places]
+"""What a person is asked, what it is about, and what it weighs."""
 
 NOWHERE: Places = {}
 MOST_OPTIONS = 32
@@ -148,6 +153,8 @@ class Consent:
         self._state = state
         self._record = record
         self._lane = Lane()
+        self._judging = asyncio.Lock()
+        """One request at a time, so that many at once leave the others of this process a turn."""
         self._room = Room()
         self._permissions: Questions[Settlement, PermissionAnswer] = Questions(
             "permission-",
@@ -183,7 +190,8 @@ class Consent:
             decision = Decision("allow", "it was allowed when the agent asked")
         elif seen:
             request = self._request(access, title, OUR_OPTIONS, decision, content=content)
-            answer = await self._ask(request, access, decision)
+            weight = weigh_struct(requested(request))
+            answer = await self._ask(request, access, decision, weight)
             if not _allows(answer.option_id, OUR_OPTIONS):
                 raise refusal(access, answer.decision.reason)
             return True
@@ -212,16 +220,31 @@ class Consent:
         if tool_call is not None:
             self._record(tool_call)
             call_id = tool_call.tool_call_id
+        async with self._judging:
+            judged = await self._judged(call_id, options, subject)
+        return judged if isinstance(judged, PermissionAnswer) else await self._ask(*judged)
+
+    async def _judged(
+        self, call_id: str | None, options: Sequence[PermissionOption], subject: Subject
+    ) -> PermissionAnswer | _Asking:
+        """The answer that follows from the rules, or what is left to ask a person."""
         known = None if call_id is None else self._state.tool_call(call_id)
         # As they are now: the calls may change while the claim is read.
         for_several, calls = self._is_for_several(known), self._meant(known)
         titles = filter(None, (call.title for call in calls[:MOST_CALLS]))
         title = subject.title or "; ".join(titles)
         content = tuple(item for call in calls[:MOST_CALLS] for item in _shown(call))
-        access, places = await self._claim(calls, subject, content)
-        if for_several:
-            access = msgspec.structs.replace(access, action=True)
-        access = _as_asked(access, calls, options, subject)
+        weight = sum(call.size for call in calls[:MOST_CALLS])
+        is_understood = _is_understood(calls, subject) and len(calls) <= MOST_CALLS
+
+        def as_asked(access: Access) -> Access:
+            action = access.action or for_several
+            question = not is_understood or is_question(plain_options(options), names_action=action)
+            return msgspec.structs.replace(
+                access, action=action, question=access.question or question
+            )
+
+        access, places = await self._claim(calls, subject, content, as_asked)
         if is_too_long(access.commands):
             raise self._unfit(TOO_LONG)
         decision = self._policy.decide(access, self._workspace)
@@ -235,11 +258,13 @@ class Consent:
             )
             if option_id is not None or decision.effect == "deny":
                 return self._decided(request, decision, option_id)
-        if self.look is not None and content:
+        weight += weigh_struct(requested(msgspec.structs.replace(request, content=())))
+        if self.look is not None and content and self._room.has(weight):
             inside = {path: real for path, real in places.items() if self._is_inside(real)}
             seen = await with_losses(content, inside.get, self.look)
             request = msgspec.structs.replace(request, content=seen)
-        return await self._ask(request, access, decision, places)
+            weight += _characters(seen) - _characters(content)
+        return request, access, decision, weight, places
 
     def _unfit(self, reason: str) -> InvalidParams:
         """The error reply to a question that is not asked; that there was one is on the record."""
@@ -268,18 +293,21 @@ class Consent:
         calls: Sequence[ToolCall],
         subject: Subject,
         content: Sequence[ToolContent],
+        as_asked: Callable[[Access], Access],
     ) -> tuple[Access, Places]:
         # An agent chooses how much there is to read and to look up.
-        reading = self._reading(calls, subject)
+        reading = self._reading(calls, subject, as_asked)
         return await self._lane.run(lambda: (reading(), self._places(content)))
 
-    def _reading(self, calls: Sequence[ToolCall], subject: Subject) -> Callable[[], Access]:
+    def _reading(
+        self, calls: Sequence[ToolCall], subject: Subject, as_asked: Callable[[Access], Access]
+    ) -> Callable[[], Access]:
         """What is left to do about a claim, with the calls as they are now."""
         asked: Sequence[ToolCall | None] = calls[:MOST_CALLS] or (None,)
         readings = [self._reading_one(call, subject) for call in asked]
 
         def job() -> Access:
-            access = together([reading() for reading in readings])
+            access = as_asked(together([reading() for reading in readings]))
             _ = access.protection  # may be long too; it is kept
             return access
 
@@ -288,7 +316,9 @@ class Consent:
     def _reading_one(self, call: ToolCall | None, subject: Subject) -> Callable[[], Access]:
         home = os.path.expanduser("~")
         roots = self._real_roots
-        return functools.partial(
+        content = () if call is None else tuple(call.content)
+        locations = () if call is None else tuple(call.locations)
+        reading = functools.partial(
             read_claim,
             None if call is None else self._habits.kind_of(call.kind, call.title),
             _raw_input(call, subject),
@@ -296,11 +326,13 @@ class Consent:
             cwd=self._workspace.cwd,
             roots=roots,
             home=home,
-            diff_paths=[] if call is None else [p for diff in call.diffs for p in diff.paths],
-            locations=[] if call is None else [place.path for place in call.locations],
             look=Reach((*roots, home)).look,
             name=None if call is None else call.name,
             verbs=self._habits.edit_verbs,
+        )
+        return lambda: reading(
+            diff_paths=[path for diff in _diffs(content) for path in diff.paths],
+            locations=[place.path for place in locations],
         )
 
     def _decided(
@@ -370,14 +402,16 @@ class Consent:
         request: PermissionRequest,
         access: Access,
         decision: Decision,
+        weight: int,
         places: Places = NOWHERE,
     ) -> PermissionAnswer:
         if self._is_cancelling:
             return self._at_once(request, None, facts.Decision("cancelled", _CANCELLING))
-        question = requested(request)
-        if not self._room.take(request.request_id, question):
+        if not request.options and not self._nobody_reads(self._asker):
+            return self._at_once(request, None, facts.Decision("cancelled", _NO_ANSWERS))
+        if not self._room.take(request.request_id, weight):
             return self._at_once(request, _refusing(request), facts.Decision("deny", NO_ROOM))
-        self._record(question)
+        self._record(requested(request))
 
         def settled(settlement: Settlement) -> PermissionAnswer:
             self._room.leave(request.request_id)
@@ -498,7 +532,7 @@ class Consent:
             session_id=self._workspace.session_id,
         )
         question = request.as_event()
-        if not self._room.take(request.request_id, question):
+        if not self._room.take(request.request_id, weigh_struct(question)):
             raise self._unfit(NO_ROOM)
         self._record(question)
 
@@ -539,8 +573,9 @@ class Consent:
     def complete_elicitation(self, elicitation_id: str) -> None:
         """The agent saw that the user did what an address asked for: that is the answer."""
         for pending in list(self._state.pending.values()):
-            is_url = isinstance(pending, PendingElicitation)
-            if is_url and pending.elicitation_id == elicitation_id:
+            if not isinstance(pending, PendingElicitation) or pending.mode != "url":
+                continue
+            if pending.elicitation_id == elicitation_id:
                 self._elicitations.settle(pending.id, ElicitationAnswer("accept"))
 
     def refuse_unattended(self, request_id: str | None = None) -> None:
@@ -569,6 +604,7 @@ def _nobody(access: Access, decision: Decision) -> Settlement:
 
 _NO_WAY_TO_REFUSE = "the request offers no way to refuse"
 _CANCELLING = "the turn is being cancelled"
+_NO_ANSWERS = "the question has no answer to choose"
 
 
 def _settle(questions: Questions[Asked, Any], question_id: str | None, answer: Asked) -> None:
@@ -613,17 +649,9 @@ def _shown(call: ToolCall) -> tuple[ToolContent, ...]:
     return (*shown, UnknownItem(UNREAD, f"{call.cut} characters more: too much to be shown"))
 
 
-def _as_asked(
-    access: Access,
-    calls: Sequence[ToolCall],
-    options: Sequence[PermissionOption],
-    subject: Subject,
-) -> Access:
-    plain = plain_options(options)
-    understood = _is_understood(calls, subject) and len(calls) <= MOST_CALLS
-    if understood and not is_question(plain, names_action=access.action):
-        return access
-    return msgspec.structs.replace(access, question=True)
+def _characters(content: Sequence[ToolContent]) -> int:
+    """Of the text that is to be replaced."""
+    return sum(len(diff.old_text or "") for diff in _diffs(content))
 
 
 def _is_understood(calls: Sequence[ToolCall], subject: Subject) -> bool:

@@ -48,7 +48,7 @@ from dragoman.host.terminals import (
     TerminalSnapshot,
     TerminalsProvider,
 )
-from dragoman.host.wording import blame
+from dragoman.host.wording import blame, shown_names
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
 from dragoman.session.content import Diff
@@ -382,4 +382,5 @@ def _title(command: TerminalCommand, cwd: str | None) -> str:
     words = (command.command, *command.args)
     line = shlex.join(words) if command.args else command.command
     where = "" if cwd is None else f" in {cwd}"
-    return f"Run {line}{where}" + (f" with {', '.join(command.env)} set" if command.env else "")
+    names = ", ".join(shown_names(tuple(command.env)))
+    return f"Run {line}{where}" + (f" with {names} set" if command.env else "")

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from dragoman.session.bounds import MIB, weigh_struct
+from dragoman.session.bounds import MIB
 
 Answer = TypeVar("Answer")
 Outcome = TypeVar("Outcome")
@@ -36,12 +36,16 @@ class Room:
     def __init__(self) -> None:
         self._weights: dict[str, int] = {}
 
-    def take(self, question_id: str, question: msgspec.Struct) -> bool:
+    def has(self, weight: int) -> bool:
+        """Whether there is room for a question of this weight."""
+        open_ = self._weights
+        return len(open_) < MOST_OPEN and (not open_ or sum(open_.values()) + weight <= MOST_WEIGHT)
+
+    def take(self, question_id: str, weight: int) -> bool:
         """Whether there is room for it; then it is taken until it is left."""
-        open_, weight = self._weights, weigh_struct(question)
-        if len(open_) >= MOST_OPEN or (open_ and sum(open_.values()) + weight > MOST_WEIGHT):
+        if not self.has(weight):
             return False
-        open_[question_id] = weight
+        self._weights[question_id] = weight
         return True
 
     def leave(self, question_id: str) -> None:
