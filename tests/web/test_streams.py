@@ -89,6 +89,27 @@ async def test_pages_of_json_have_a_cursor(tmp_path: Path) -> None:
         assert first["last"] == second["last"] > 20
 
 
+async def test_a_page_of_some_types_has_a_bound_too(tmp_path: Path) -> None:
+    async def script(turn: AgentTurn) -> None:
+        for _ in range(10):
+            turn.say("x" * 1_000_000)
+            turn.think("y")
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(script)}) as web:
+        session_id = await web.new_session()
+        await web.done(session_id)
+        after, words = 0, 0
+        while True:
+            path = f"/api/sessions/{session_id}/events?types=agent_message&after={after}&limit=5000"
+            answer = await web.http.get(path)
+            assert len(answer.content) < 4.1 * 2**20
+            if not (events := answer.json()["events"]):
+                break
+            assert {event["type"] for event in events} == {"agent_message"}
+            after, words = events[-1]["seq"], words + len(events)
+    assert words == 10
+
+
 async def test_last_event_id_counts_before_after(tmp_path: Path) -> None:
     async with served(tmp_path, {"scripted": ScriptedAgent([say("hello")])}) as web:
         session_id = await web.new_session()

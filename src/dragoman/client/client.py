@@ -40,6 +40,7 @@ from dragoman.host.pty import LocalTerminals
 from dragoman.host.rulebook import Policy
 from dragoman.host.terminals import TerminalsProvider
 from dragoman.rpc import Pace, Tap
+from dragoman.session.bounds import ID, LIMITS, weigh_struct
 from dragoman.transport.base import Side, Transport
 from dragoman.transport.remote import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
@@ -393,7 +394,8 @@ class Client:
         *,
         meta: Meta = None,
     ) -> AsyncIterator[SessionInfo]:
-        """The sessions the agent knows, page by page from `cursor`. Raises Unsupported."""
+        """The sessions the agent knows, page by page from `cursor`, without any of which it says
+        more than 64 KiB. Raises Unsupported."""
         self.require("list", "session/list")
         folder = None if cwd is None else _absolute(cwd)
         seen: set[str | None] = set()
@@ -401,7 +403,8 @@ class Client:
             seen.add(cursor)
             page, cursor = await self.dialect.list_sessions(folder, cursor, meta)
             for info in page:
-                yield info
+                if len(info.id) <= ID and weigh_struct(info) <= LIMITS.fact:
+                    yield info
             if cursor is None:
                 return
         logger.warning("the agent's pages of sessions go in a circle")

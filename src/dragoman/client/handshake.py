@@ -24,6 +24,7 @@ from dragoman.errors import (
     VersionMismatch,
 )
 from dragoman.rpc import Peer
+from dragoman.session.bounds import LIMITS, fitted, fitting
 from dragoman.wire.usual import Usual
 
 NAME = "dragoman"
@@ -72,10 +73,23 @@ async def shake_hands(
     """Raises what `Peer.call` raises, InvalidMessage, and VersionMismatch."""
     try:
         if protocol == V1.version:
-            return await _first(peer, offers, timeouts)
-        return await _second(peer, host, offers, timeouts)
+            agreed = await _first(peer, offers, timeouts)
+        else:
+            agreed = await _second(peer, host, offers, timeouts)
     except MethodNotFound as error:
         raise MethodNotFound(f"{error.message}; is this an ACP agent?", error.data) from error
+    _shorten(agreed.welcome)
+    return agreed
+
+
+def _shorten(welcome: Welcome) -> None:
+    """What an agent says of itself is kept for as long as it runs, and shown in many places."""
+    agent, capabilities = welcome.agent, welcome.capabilities
+    agent.name, agent.version = agent.name[: LIMITS.line], agent.version[: LIMITS.line]
+    agent.title = None if agent.title is None else agent.title[: LIMITS.line]
+    capabilities.raw = fitted(capabilities.raw, LIMITS.fact)[0]
+    welcome.auth_methods = fitting(welcome.auth_methods, LIMITS.fact)[0]
+    welcome.meta = fitted(welcome.meta, LIMITS.fact)[0]
 
 
 async def _first(peer: Peer, offers: HostCapabilities, timeouts: Timeouts) -> Agreed:

@@ -20,13 +20,20 @@ from dragoman.client.options import HostCapabilities
 from dragoman.client.router import Router
 from dragoman.client.session import NOT_OPENED, Session
 from dragoman.client.sign_in import explained
-from dragoman.errors import AuthRequired, RemoteError, SessionBusy, SessionNotContinued
+from dragoman.errors import (
+    AuthRequired,
+    InvalidMessage,
+    RemoteError,
+    SessionBusy,
+    SessionNotContinued,
+)
 from dragoman.host.consent import Consent
 from dragoman.host.gate import Gate, Providers
 from dragoman.host.jail import found
 from dragoman.host.rulebook import Policy
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
+from dragoman.session.bounds import ID, LIMITS, fitted
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client
@@ -232,6 +239,8 @@ class Openings:
     def _adopt(
         self, answer: Opened, place: Place, continuity: e.Continuity, *, replaying: bool
     ) -> Session:
+        if len(answer.session_id) > ID:
+            raise InvalidMessage(f"the agent's id for the session has more than {ID} characters")
         session = self._make(answer.session_id, place, continuity, replaying=replaying)
         self._router.deliver_held(session)
         _tell(session, answer)
@@ -299,7 +308,7 @@ class Openings:
 
 def _tell(session: Session, answer: Opened) -> None:
     session.log.open()
-    session.meta = answer.meta
+    session.meta = fitted(answer.meta, LIMITS.fact)[0]
     asked, session.place.asked = session.place.asked, []
     for event in (*asked, *answer.facts):
         session.log.record(event)

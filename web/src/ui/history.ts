@@ -25,7 +25,7 @@ export async function historyOf(id: string): Promise<Past[]> {
     const before = known.get(id) ?? []
     const fresh = events.filter((event) => (event.seq ?? 0) > last(before)) as Extract<Event, Past>[]
     if (fresh.length) known.set(id, [...before, ...fresh])
-    if (events.length < PAGE) return known.get(id) ?? []
+    if (events.length === 0) return known.get(id) ?? [] // a page with room left may have had no room for the next
   }
 }
 

@@ -202,7 +202,7 @@ def _info(wire: v2.SessionInfoUpdate) -> e.Event:
 
 
 def _usage(wire: v2.UsageUpdate) -> e.Event:
-    cost = None if wire.cost is None else Cost(wire.cost.amount, wire.cost.currency)
+    cost = Cost(wire.cost.amount, wire.cost.currency) if wire.cost else None
     credible = cost if cost is not None and cost.is_credible else None
     return e.UsageChanged(wire.used, wire.size, credible, meta=wire.meta)
 

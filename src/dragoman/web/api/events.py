@@ -11,6 +11,7 @@ from starlette.responses import Response
 from dragoman.hub.outages import outages
 from dragoman.store.archive import exported
 from dragoman.store.by_type import events_of_types
+from dragoman.store.events import MAX_BYTES
 from dragoman.store.records import StoredEvent
 from dragoman.web.failures import Failure
 from dragoman.web.route import EVENT_STREAM, JSON, JSON_LINES
@@ -71,10 +72,14 @@ async def _page(server: Server, session_id: str, query: EventsQuery, last: int) 
 
 
 async def _chosen(server: Server, session_id: str, query: EventsQuery) -> list[StoredEvent]:
-    """Of the types that are wanted; fewer than the limit means that there are no more."""
+    """Of the types that are wanted, as many as a page has room for."""
     found: list[StoredEvent] = []
+    size = 0
     wanted = query.types.split(",")
     async for event in events_of_types(server.hub.store, session_id, wanted, after=query.after):
+        size += len(event.body)
+        if found and size > MAX_BYTES:
+            break
         found.append(event)
         if len(found) == query.limit:
             break
