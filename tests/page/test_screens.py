@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from page.browsing import browsed, looking, new_session, person
 from page.seeding import told_session
 from page.site import Site, prepared, served
-from playwright.async_api import expect
+from playwright.async_api import Page, Route, expect
 
 from dragoman.session import events as e
 from dragoman.session.content import Diff, TerminalItem, Text
+
+_Wrong = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 async def test_a_session_is_looked_back_at_on_a_time_line(gallery: Site) -> None:
@@ -218,3 +223,43 @@ async def test_a_name_a_shell_line_and_what_changes_nothing_are_shown_as_they_ar
             await expect(page.locator(".toolbody .diff .counts")).to_have_text("No change")
     finally:
         await site.stop()
+
+
+@asynccontextmanager
+async def _told_wrong(gallery: Site, address: str, wrong: _Wrong) -> AsyncGenerator[Page]:
+    """The page, where one answer of the server is not what the page knows how to draw."""
+
+    async def spoilt(route: Route) -> None:
+        answer = await route.fetch()
+        await route.fulfill(response=answer, json=wrong(await answer.json()))
+
+    async with browsed() as browser:
+        page = await browser.new_page()
+        await page.route(address, spoilt)
+        await page.goto(f"{gallery.url}#token={gallery.token}")
+        await page.locator(".session").first.wait_for()
+        yield page
+
+
+async def test_a_bar_that_cannot_be_drawn_leaves_the_rest_of_the_page(gallery: Site) -> None:
+    async with _told_wrong(gallery, "**/api/costs*", lambda _: {"costs": 7}) as page:
+        failed = page.locator(".topbar .failedpart")
+        await expect(failed).to_contain_text("The cost cannot be shown.")
+        await expect(page.locator(".topbar a[href='#/inbox']")).to_be_visible()
+        await page.evaluate("location.hash = '#/s/fix'")
+        await expect(page.locator(".row").last).to_contain_text("The parser failed")
+        await expect(page.locator("#composer")).to_be_visible()
+
+
+async def test_an_entry_that_cannot_be_drawn_leaves_the_thread(gallery: Site) -> None:
+    def untitled(told: dict[str, Any]) -> dict[str, Any]:
+        for entry in told.get("entries", ()):
+            if entry["type"] == "tool_call":
+                entry["title"] = 7
+        return told
+
+    async with _told_wrong(gallery, "**/api/sessions/fix*", untitled) as page:
+        await page.evaluate("location.hash = '#/s/fix'")
+        await expect(page.locator(".row").last).to_contain_text("The parser failed")
+        await expect(page.locator(".row .failedpart").first).to_contain_text("The entry cannot")
+        await expect(page.locator("#composer")).to_be_visible()

@@ -6,6 +6,7 @@ import { App } from './ui/app'
 import { refuseStrayDrops } from './ui/dropping'
 import { listenToKeys } from './ui/keys'
 import { listenToSessions } from './ui/notify'
+import { Part } from './ui/part'
 import { applyTheme } from './ui/settings'
 import './styles/index.css'
 
@@ -18,4 +19,4 @@ listenToKeys()
 refuseStrayDrops()
 
 const root = document.getElementById('root')
-if (root !== null) createRoot(root).render(<App />)
+if (root !== null) createRoot(root).render(<Part name="page"><App /></Part>)

@@ -46,9 +46,12 @@ export function bytes(value: number): string {
   return value < 1024 * 1024 ? `${(value / 1024).toFixed(0)} kB` : `${(value / 1024 / 1024).toFixed(1)} MB`
 }
 
+// No sum is larger; one that was recorded before that was looked at may be.
+const MOST_MONEY = 1e15
+
 export function money(amount: number | null, currency: string): string {
-  if (amount === null) return `? ${reveal(currency).slice(0, 12)}` // JSON has no number for it
-  // The agent says what its money is called.
+  // The agent says how much it is, and what its money is called.
+  if (amount === null || !(Math.abs(amount) <= MOST_MONEY)) return `? ${reveal(currency).slice(0, 12)}`
   if (!/^[A-Z]{3}$/.test(currency)) return `${Number(amount.toFixed(4))} ${reveal(currency).slice(0, 12)}`
   try {
     const digits = amount !== 0 && Math.abs(amount) < 0.1 ? 4 : 2

@@ -10,6 +10,7 @@ import { Icon, type IconName } from './icons'
 import { Inbox } from './inbox'
 import { ImportSession, NewSession } from './new_session'
 import { Palette } from './palette'
+import { Part } from './part'
 import { Policies } from './policies'
 import { useRoute, type Route } from './route'
 import { Said } from './said'
@@ -33,12 +34,14 @@ export function App() {
   return (
     <div className={`app ${shell.drawer ? 'drawer' : ''}`}>
       <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus() }}>Skip to the prompt</a>
-      <TopBar />
-      <Sidebar />
+      <Part name="top bar" place="topbar"><TopBar /></Part>
+      <Part name="list of sessions" place="sidebar"><Sidebar /></Part>
       {shell.drawer && <button type="button" className="veil" aria-label="Close the list" onClick={() => shell.set({ drawer: false })} />}
-      <Suspense fallback={<main className="screen" />}><Screen route={route} /></Suspense>
+      <Part name="screen" place="screen" of={location.hash}>
+        <Suspense fallback={<main className="screen" />}><Screen route={route} /></Suspense>
+      </Part>
       <BottomTabs route={route} />
-      <CurrentDialog />
+      <Part name="dialog" of={shell.dialog} onFail={closeFailed}><CurrentDialog /></Part>
       {shell.dialog === null && <Said />}
     </div>
   )
@@ -55,6 +58,12 @@ function Screen({ route }: { route: Route }) {
     case 'search': return <Search query={route.query} />
     case 'home': return <Home />
   }
+}
+
+/** The keys are not to wait for a dialog that is not there. */
+function closeFailed() {
+  shell.set({ dialog: null })
+  shell.say('This dialog cannot be shown.', true)
 }
 
 function CurrentDialog() {

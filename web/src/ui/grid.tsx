@@ -11,6 +11,7 @@ import { store } from '../live/store'
 import { Composer } from './composer'
 import { dropping } from './dropping'
 import { Icon } from './icons'
+import { Part } from './part'
 import { Plain } from './plain'
 import { paths } from './route'
 import { StatusMark } from './status'
@@ -36,7 +37,11 @@ export function Grid() {
       {shown.length > 0 && <Head busier={busierThan(store.summaries, tiles.current)} choose={others.length ? () => choose([]) : null} />}
       <div className="grid" data-count={shown.length}>
         {shown.length === 0 && <div className="empty big"><Icon name="grid" /><p>No sessions yet. Up to six are shown here side by side.</p></div>}
-        {shown.map((session) => <Tile key={session.id} session={session} others={others} swap={(other) => swap(session.id, other)} />)}
+        {shown.map((session) => (
+          <Part key={session.id} name="session" of={session} place="tile">
+            <Tile session={session} others={others} swap={(other) => swap(session.id, other)} />
+          </Part>
+        ))}
       </div>
     </main>
   )

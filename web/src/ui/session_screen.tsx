@@ -17,6 +17,7 @@ import { Meter } from './meter'
 import { remember } from './offers'
 import { NameTag } from './name_tag'
 import { recentFolders } from './new_session'
+import { Part } from './part'
 import { Plain } from './plain'
 import { paths } from './route'
 import { attempt, shell } from './shell'
@@ -44,13 +45,13 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
   return (
     <div className={`sessionscreen ${pane ? 'withpane' : ''}`}>
       <main className="thread" aria-label="Session" {...(session.gone ? {} : dropping(id))}>
-        <Head session={session} />
-        <Transcript key={id} session={session} entry={entry} find={shell.find} />
-        {session.loaded && session.state.entries.length === 0 && <Hints session={session} />}
+        <Part name="head of the session"><Head session={session} /></Part>
+        <Part name="thread"><Transcript key={id} session={session} entry={entry} find={shell.find} /></Part>
+        {session.loaded && session.state.entries.length === 0 && <Part name="advice"><Hints session={session} /></Part>}
         {lost && !session.gone && <Stranded session={session} host={lost.name} />}
-        {session.gone ? <Gone session={session} /> : unplaced ? <Unplaced session={unplaced} /> : <Composer session={session} main />}
+        {session.gone ? <Gone session={session} /> : unplaced ? <Unplaced session={unplaced} /> : <Part name="composer"><Composer session={session} main /></Part>}
       </main>
-      {pane && <SidePane session={session} />}
+      {pane && <Part name="side pane" place="pane" of={shell.tab}><SidePane session={session} /></Part>}
     </div>
   )
 }

@@ -9,6 +9,7 @@ import { useAsked } from './asked'
 import { ChangesView, type AllChanges } from './changes_view'
 import { Icon } from './icons'
 import { InfoView } from './info_view'
+import { Part } from './part'
 import { PlanView } from './plan_view'
 import { RawView } from './raw_view'
 import { shell, type PaneTab } from './shell'
@@ -45,7 +46,7 @@ export function SidePane({ session }: { session: LiveSession }) {
         <button type="button" className="ghost" aria-label="Close side pane" onClick={() => shell.set({ pane: false })}><Icon name="cross" /></button>
       </div>
       <div className="panebody" id="panebody" role="tabpanel" aria-labelledby={`tab-${shell.tab}`} tabIndex={0}>
-        <Tab session={session} changes={changes} />
+        <Part name="tab" of={shell.tab}><Tab session={session} changes={changes} /></Part>
       </div>
     </aside>
   )

@@ -10,6 +10,7 @@ import { store } from '../live/store'
 import { archive } from './archive'
 import { Icon } from './icons'
 import { NameTag } from './name_tag'
+import { Part } from './part'
 import { Plain } from './plain'
 import { go, paths, useRoute } from './route'
 import { shell } from './shell'
@@ -69,7 +70,7 @@ function ProjectGroup({ group }: { group: Group }) {
         <Icon name="folder" /> <span className="name"><Plain text={group.name} /></span>
         <button type="button" className="ghost" aria-label={`New session in ${reveal(group.name)}`} title="New session here" onClick={() => shell.open({ name: 'new', cwd: group.cwd })}><Icon name="plus" /></button>
       </h2>
-      <ul>{group.sessions.map((session) => <SessionRow key={session.id} session={session} />)}</ul>
+      <ul>{group.sessions.map((session) => <Part key={session.id} name="session" of={session}><SessionRow session={session} /></Part>)}</ul>
     </section>
   )
 }

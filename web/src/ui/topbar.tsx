@@ -4,6 +4,7 @@ import { money } from '../core/format'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
 import { Icon, Spinner } from './icons'
+import { Part } from './part'
 import { useRoute } from './route'
 import { changeSettings, settings, settingsChanged, type Theme } from './settings'
 import { shell } from './shell'
@@ -25,7 +26,7 @@ export function TopBar() {
       <span className="space" />
       <LinkState />
       <YoloMark />
-      <Spent />
+      <Part name="cost" of={store.spent} place="counter"><Spent /></Part>
       {running > 0 && <span className="status running counter"><Spinner /> {running} <span className="wide">running</span></span>}
       <a className={`counter ${waiting ? 'waiting' : ''}`} href="#/inbox" aria-current={here('inbox')}>
         <Icon name="inbox" /> <span className="wide">Inbox</span> {waiting > 0 && <span className="badge">{waiting}</span>}

@@ -13,6 +13,7 @@ import { ElicitationForm } from './elicitation_form'
 import { EntryView } from './entry_view'
 import { FindBar } from './find_bar'
 import { Icon, Spinner } from './icons'
+import { Part } from './part'
 import { PermissionCard } from './permission_card'
 import { SubagentView, nesting, subagentsAfter } from './subagents'
 
@@ -72,7 +73,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
               aria-label={rowLabel(state, item.index)}
             >
               <Row session={session} at={item.index} pending={pending} />
-              {children.get(item.index)?.map((child) => <SubagentView key={child.session_id} child={child} />)}
+              {children.get(item.index)?.map((child) => <Part key={child.session_id} name="sub-agent" of={child}><SubagentView child={child} /></Part>)}
               <Ending state={state} at={item.index} />
             </article>
           ))}
@@ -91,7 +92,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
 
 function Row({ session, at, pending }: { session: LiveSession; at: number; pending: Pending[] }) {
   const entry = session.state.entries[at]
-  if (entry !== undefined) return <EntryView session={session} entry={entry} place={session.first + at} />
+  if (entry !== undefined) return <Part name="entry" of={entry}><EntryView session={session} entry={entry} place={session.first + at} /></Part>
   const place = at - session.state.entries.length
   const asked = pending[place]
   if (asked === undefined) return null
@@ -101,8 +102,13 @@ function Row({ session, at, pending }: { session: LiveSession; at: number; pendi
 interface PendingProps { session: LiveSession; pending: Pending; cwd: string; place: number }
 
 export function PendingView({ session, pending, cwd, place }: PendingProps) {
-  if (pending.kind === 'permission') return <PermissionCard session={session} pending={pending} cwd={cwd} place={place} />
-  return <ElicitationForm session={session} pending={pending} place={place} />
+  return (
+    <Part name="question" of={pending}>
+      {pending.kind === 'permission'
+        ? <PermissionCard session={session} pending={pending} cwd={cwd} place={place} />
+        : <ElicitationForm session={session} pending={pending} place={place} />}
+    </Part>
+  )
 }
 
 // A line of the thread, and how many characters it has at the width most people read at.
