@@ -38,3 +38,24 @@ test('a growing text has the same blocks as the whole at once', () => {
 test('characters that turn text around are marked in code too', () => {
   expect(whole('`a\u202eb`')).toContain('⟨U+202E⟩')
 })
+
+test('a paragraph of too many signs to pair is shown as it was written', () => {
+  for (const unit of ['_', '*', '_a_', '!', '**a', '[', '`a', '~~a', '<a']) {
+    const text = `a${unit.repeat(20_000)}x <b>`
+    const blocks = new Blocks().split(text)
+    expect(blocks).toHaveLength(1)
+    const html = renderBlock(blocks[0] ?? '')
+    expect(html.slice(0, 21)).toBe('<p class="unmarked">a')
+    expect(html.endsWith('x &#60;b&#62;</p>\n')).toBe(true)
+  }
+  expect(whole('**bold** '.repeat(400))).toContain('<strong>bold</strong>')
+  expect(whole('- **bold** `code`\n'.repeat(2_000))).toContain('<strong>bold</strong>')
+})
+
+test('code of long lines has no colours', () => {
+  const fence = (code: string) => whole(`\`\`\`java\n${code}\n\`\`\``)
+  expect(fence('return 1;')).toContain('hljs-')
+  expect(fence(`return 1; // ${'a'.repeat(1_000)}`)).not.toContain('hljs-')
+  expect(fence('return 1;\n'.repeat(3_000))).not.toContain('hljs-')
+  expect(fence('_'.repeat(30_000))).toContain('<pre>')
+})

@@ -75,3 +75,9 @@ test('one word is a line for a shell, and is shown as it is', () => {
   expect(commandLine(['echo SHELL && pwd'])).toBe('echo SHELL && pwd')
   expect(commandLine(['git', 'commit', '-m', 'a b'])).toBe("git commit -m 'a b'")
 })
+
+test('a label of a million blanks is read in one go', () => {
+  const name = `Allow${' '.repeat(1_000_000)}x`
+  const [shown] = asShown([{ id: 'a', name, kind: 'allow_once' }])
+  expect(shown?.words).toBe('Allow once')
+})

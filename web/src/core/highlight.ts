@@ -34,10 +34,15 @@ const LANGUAGES = {
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language)
 hljs.registerAliases(['toml'], { languageName: 'ini' })
 
-// Longer than this, colours cost more than they are worth.
-const MAX_CHARS = 40_000
+// Longer than this, colours cost more than they are worth; for a long line they cost its square.
+const MAX_CHARS = 20_000
+const MAX_LINE = 1_000
 
 export function highlight(code: string, language: string): string {
-  if (code.length > MAX_CHARS || !hljs.getLanguage(language)) return escapeHtml(code)
+  if (code.length > MAX_CHARS || !hljs.getLanguage(language) || hasLongLine(code)) return escapeHtml(code)
   return hljs.highlight(code, { language, ignoreIllegals: true }).value
+}
+
+function hasLongLine(code: string): boolean {
+  return code.split('\n').some((line) => line.length > MAX_LINE)
 }

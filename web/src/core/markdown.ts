@@ -32,7 +32,7 @@ export class Blocks {
     const text = visible(raw)
     if (!text.startsWith(this.text)) this.reset()
     this.text = text
-    const tokens = new Lexer({ gfm: true }).lex(text.slice(this.settledLength))
+    const tokens = new Lexer({ gfm: true }).blockTokens(text.slice(this.settledLength))
     const blocks = tokens.filter((token) => token.type !== 'def').map((token) => token.raw)
     this.settle(tokens, blocks)
     return [...this.settled, ...this.open].filter((block) => block.trim() !== '')
@@ -53,9 +53,22 @@ export class Blocks {
   }
 }
 
+// Signs that may begin or end something within a paragraph. The time to pair them is the square of
+// their number, so a paragraph with more of them is shown as it was written.
+const SIGNS = /[*_~`![\]<>&@\\]/g
+const MOST_SIGNS = 2_000
+const LONGEST = 100_000
+// Between these a sign has no pair: a blank line, or the beginning of an item of a list.
+const PARAGRAPHS = /\n[ \t]*(?=\n)|\n(?= {0,3}[-*+] )/
+
 /** One block as HTML with no markup of the author's own in it. */
 export function renderBlock(block: string): string {
-  return marked.parse(block, { async: false })
+  return isTooMuch(block) ? `<p class="unmarked">${escapeHtml(block)}</p>\n` : marked.parse(block, { async: false })
+}
+
+function isTooMuch(block: string): boolean {
+  if (/^ {0,3}(```|~~~)/.test(block)) return false // code: nothing in it is paired
+  return block.length > LONGEST || block.split(PARAGRAPHS).some((part) => (part.match(SIGNS)?.length ?? 0) > MOST_SIGNS)
 }
 
 const SAFE = /^(https?:|mailto:)/i
