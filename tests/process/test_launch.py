@@ -126,7 +126,9 @@ async def test_without_a_working_zygote_programs_still_run(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     launch.dismiss(launch.zygote())
-    monkeypatch.setattr(launch, "_BOOT", "import sys; sys.exit(1)")
+    boot = launch._BOOT  # pyright: ignore[reportPrivateUsage]
+    refused = "from process import keeper; keeper._prctl = lambda *_: -1; main(*sys.argv[2:])"
+    monkeypatch.setattr(launch, "_BOOT", boot.replace("main(*sys.argv[2:])", refused))
     monkeypatch.setattr(launch, "_worked", False)
     with caplog.at_level(logging.WARNING):
         async with running("sleep", "60") as (process, _):
@@ -153,6 +155,22 @@ async def test_who_keeps_killing_the_zygote_gets_no_program_out_of_its_containme
         with pytest.raises(StartError, match="kills it"):
             await output_of("echo", "uncontained")
     assert len(set(killed)) == 4
+    assert await output_of("echo", "again") == "again\n"
+
+
+async def test_a_zygote_that_cannot_begin_gets_no_program_out_of_its_containment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever takes its memory or descriptors while Python starts makes it end with an error."""
+    launch.dismiss(launch.zygote())
+    with monkeypatch.context() as patched:
+        patched.setattr(launch, "_worked", False)
+        limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); "
+        boot = launch._BOOT  # pyright: ignore[reportPrivateUsage]
+        for broken in ("import sys; sys.exit(1)", limit + boot):
+            patched.setattr(launch, "_BOOT", broken)
+            with pytest.raises(StartError, match="failed 4 times"):
+                await output_of("echo", "uncontained")
     assert await output_of("echo", "again") == "again\n"
 
 

@@ -36,7 +36,7 @@ async def provoke_agents() -> None:
     from dragoman.rpc import Peer
     from dragoman.transport.stdio import AgentCommand, StdioTransport
 
-    pytest.MonkeyPatch().setattr(launch, "_BOOT", "import sys; sys.exit('provoked')")
+    pytest.MonkeyPatch().setattr(launch, "_BOOT", "import sys; sys.exit(69)")
     for script in ("exit 3", "kill -9 $$", "echo noise; echo error >&2", "nonexistent"):
         transport = await StdioTransport.start(AgentCommand("sh", ("-c", script)))
         async with Peer(transport, on_notification=ignore, on_request=refuse) as peer:

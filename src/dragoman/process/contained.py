@@ -93,14 +93,16 @@ async def spawn(
 
 
 async def _is_impossible(failed: ZygoteFailed) -> bool:
-    """Whether the zygote ended by itself, with an error, before any has ever done its work."""
+    """Whether the zygote itself said that this system cannot run one, before any has ever done its
+    work. That it ends in another way is no word of its own: a program may take from it what it
+    needs to start (`prlimit`)."""
     if launch.has_worked():
         return False
     if failed.zygote is None:
         return True
     for _ in range(_ENDING_LOOKS):
         if (code := failed.zygote.exit_code) is not None:
-            return code > 0
+            return code == relief.UNABLE
         await asyncio.sleep(_RETRY_SECONDS)
     return False
 

@@ -20,6 +20,8 @@ else:
 STOPS = 10
 """A helper that was stopped so often is held by a program, and its work is done for it."""
 
+UNABLE = 69
+"""How the warden ends where the system has no subreapers; no other failure ends like this."""
 WARDEN, ZYGOTE, KEEPER = b"dragoman-warden", b"dragoman-zygote", b"dragoman-keeper"
 
 

@@ -18,7 +18,16 @@ import time
 from _socket import MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
 
 from . import relief
-from .keeper import IGNORED, become_helper, clear, close_all_but, keep, readable, wake_on_child
+from .keeper import (
+    IGNORED,
+    NoSubreaper,
+    become_helper,
+    clear,
+    close_all_but,
+    keep,
+    readable,
+    wake_on_child,
+)
 from .tree import OwnChildren, kill_tree
 
 TYPE_CHECKING = False
@@ -39,6 +48,13 @@ _KEEPERS_SECONDS = 3.0
 def main(descriptors: str | None = None) -> None:
     """`descriptors` is the soft limit of what is started here, where the host has raised its
     own."""
+    try:
+        _main(descriptors)
+    except NoSubreaper:
+        os._exit(relief.UNABLE)
+
+
+def _main(descriptors: str | None) -> None:
     host = os.getppid()
     control = _set_up()
     if descriptors is not None:
