@@ -22,6 +22,7 @@ class Wrap:
     def __init__(self, style: Style, width: Callable[[], int]) -> None:
         self._style = style
         self._width = width
+        self._limit = 0
         self._column = 0
         self._start = 0
         self._hanging = ""
@@ -38,6 +39,8 @@ class Wrap:
 
     def put(self, text: str, codes: Codes = ()) -> str:
         out: list[str] = []
+        # In the last column a terminal is between two lines, and each has its own idea of it.
+        self._limit = self._width() - 1
         for run in _RUNS.findall(text):
             if run[0] in " \t":
                 out.append(self.rest())
@@ -73,21 +76,17 @@ class Wrap:
         self._column = self._start = 0
         return f"{out}\n"
 
-    @property
-    def _limit(self) -> int:
-        # In the last column a terminal is between two lines, and each has its own idea of it.
-        return self._width() - 1
-
     def _held(self, text: str, codes: Codes) -> str:
         """Add to the word; what is longer than a line is broken after all."""
         out: list[str] = []
         room = max(self._limit - self._start, 1)
-        while self._length + columns(text) > room:
-            fits = max(_fitting(text, room - self._length), 0 if self._word else 1)
-            self._add(text[:fits], codes)
+        at = 0
+        while (end := _fitting(text, at, room - self._length)) < len(text):
+            end = max(end, at if self._word else at + 1)
+            self._add(text[at:end], codes)
             out.append(self.rest())
-            text = text[fits:]
-        self._add(text, codes)
+            at = end
+        self._add(text[at:], codes)
         return "".join(out)
 
     def _add(self, text: str, codes: Codes) -> None:
@@ -123,10 +122,10 @@ def _breakable(run: str) -> Iterator[str]:
         yield run[start:]
 
 
-def _fitting(text: str, room: int) -> int:
-    """How many characters of the text take at most `room` columns."""
-    for at, char in enumerate(text):
-        room -= columns(char)
+def _fitting(text: str, start: int, room: int) -> int:
+    """Where the text that begins at `start` has taken `room` columns; no further is looked at."""
+    for at in range(start, len(text)):
+        room -= columns(text[at])
         if room < 0:
             return at
     return len(text)
