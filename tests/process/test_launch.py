@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -122,18 +124,123 @@ def superiors(session: int) -> list[int]:
     return sorted(found, key=lambda pid: pid != session)
 
 
-async def test_without_a_working_zygote_programs_still_run(
+async def test_where_the_system_has_no_subreapers_programs_still_run(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     launch.dismiss(launch.zygote())
-    boot = launch._BOOT  # pyright: ignore[reportPrivateUsage]
-    refused = "from process import keeper; keeper._prctl = lambda *_: -1; main(*sys.argv[2:])"
-    monkeypatch.setattr(launch, "_BOOT", boot.replace("main(*sys.argv[2:])", refused))
+    before = "from process import keeper; keeper._prctl = lambda *_: -1; "
+    monkeypatch.setattr(launch, "BOOT", boot_after(before))
     monkeypatch.setattr(launch, "_worked", False)
     with caplog.at_level(logging.WARNING):
         async with running("sleep", "60") as (process, _):
             assert type(process) is PortableProcess
     assert "cannot be contained" in caplog.text
+
+
+def boot_after(code: str) -> str:
+    """The zygote's first steps, with something that happens to it before it comes to its work."""
+    ready, imported, rest = launch.BOOT.partition("from process.zygote")
+    return ready + code + imported + rest
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        "sys.exit(1); ",
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); ",
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 20, 1 << 20)); ",
+        "sys.modules['ctypes'] = None; ",
+    ],
+)
+async def test_a_helper_that_is_made_to_fail_at_its_start_gets_no_program_out_of_its_containment(
+    happens: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch.dismiss(launch.zygote())
+    with monkeypatch.context() as patched:
+        patched.setattr(launch, "BOOT", boot_after(happens))
+        patched.setattr(launch, "_worked", False)
+        with pytest.raises(StartError, match="failed 4 times"):
+            await output_of("echo", "uncontained")
+    assert await output_of("echo", "again") == "again\n"
+
+
+async def test_an_interpreter_that_cannot_be_started_gets_no_program_out_of_its_containment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    launch.dismiss(launch.zygote())
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "executable", str(tmp_path / "python"))
+        patched.setattr(launch, "_worked", False)
+        with pytest.raises(StartError, match="could not be started"):
+            await output_of("echo", "uncontained")
+
+
+LIMITS = ["CPU", "FSIZE", "DATA", "STACK", "CORE", "NPROC", "NOFILE", "AS", "SIGPENDING"]
+
+
+def lowered(name: str) -> Callable[[int], None]:
+    """Lowers a limit as any program of the same user may, to no less than is needed here."""
+
+    def lower(pid: int) -> None:
+        number = getattr(resource, f"RLIMIT_{name}")
+        soft, hard = resource.prlimit(pid, number)
+        least = 1 << 40 if hard == resource.RLIM_INFINITY else max(hard - 1, 0)
+        resource.prlimit(pid, number, (least if soft < 0 else min(soft, least), least))
+
+    return lower
+
+
+CHANGES: dict[str, Callable[[int], object]] = {
+    **{f"RLIMIT_{name}": lowered(name) for name in LIMITS},
+    "priority": lambda pid: os.setpriority(os.PRIO_PROCESS, pid, 19),
+    "scheduling": lambda pid: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)),
+    "processors": lambda pid: os.sched_setaffinity(pid, sorted(os.sched_getaffinity(pid))[:1]),
+    "io_priority": lambda pid: ctypes.CDLL(None).syscall(
+        {"x86_64": 251, "aarch64": 30}[os.uname().machine], 1, pid, 3 << 13
+    ),
+}
+
+SHOW = ["sh", "-c", "ulimit -a; nice; cut -d' ' -f41 /proc/self/stat; ionice"]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+async def test_what_was_changed_of_a_zygote_reaches_no_program(name: str) -> None:
+    usual = await output_of(*SHOW)
+    zygote = launch.zygote()
+    pid, before = superiors(zygote.session)[1], traits_of(zygote)
+    CHANGES[name](pid)
+    if traits_of(zygote) == before:
+        pytest.skip("it has this already")
+    assert await output_of(*SHOW) == usual
+    assert launch.zygote() is not zygote
+
+
+def traits_of(zygote: Zygote) -> list[object]:
+    pid = superiors(zygote.session)[1]
+    limits = [resource.prlimit(pid, getattr(resource, f"RLIMIT_{name}")) for name in LIMITS]
+    nice, policy = os.getpriority(os.PRIO_PROCESS, pid), os.sched_getscheduler(pid)
+    number = {"x86_64": 252, "aarch64": 31}[os.uname().machine]
+    disk = ctypes.CDLL(None).syscall(number, 1, pid) >> 13
+    return [limits, nice, policy, os.sched_getaffinity(pid), disk]
+
+
+@pytest.mark.parametrize(
+    ("happens", "name"),
+    [
+        ("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); ", "RLIMIT_FSIZE"),
+        ("import os; os.nice(3); ", "priority"),
+    ],
+)
+async def test_who_keeps_changing_the_zygote_gets_a_sentence(
+    happens: str, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    launch.dismiss(launch.zygote())
+    with monkeypatch.context() as patched:
+        patched.setattr(launch, "BOOT", boot_after(happens))
+        with pytest.raises(StartError, match=f"changed its {name}"):
+            await output_of("touch", str(tmp_path / "ran"))
+    assert not (tmp_path / "ran").exists()
+    assert await output_of("echo", "again") == "again\n"
 
 
 @pytest.mark.parametrize("worked", [True, False])
@@ -158,29 +265,13 @@ async def test_who_keeps_killing_the_zygote_gets_no_program_out_of_its_containme
     assert await output_of("echo", "again") == "again\n"
 
 
-async def test_a_zygote_that_cannot_begin_gets_no_program_out_of_its_containment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Whoever takes its memory or descriptors while Python starts makes it end with an error."""
-    launch.dismiss(launch.zygote())
-    with monkeypatch.context() as patched:
-        patched.setattr(launch, "_worked", False)
-        limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3)); "
-        boot = launch._BOOT  # pyright: ignore[reportPrivateUsage]
-        for broken in ("import sys; sys.exit(1)", limit + boot):
-            patched.setattr(launch, "_BOOT", broken)
-            with pytest.raises(StartError, match="failed 4 times"):
-                await output_of("echo", "uncontained")
-    assert await output_of("echo", "again") == "again\n"
-
-
 async def test_once_a_zygote_has_run_programs_are_never_started_without_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await output_of("true")
     launch.dismiss(launch.zygote())
     with monkeypatch.context() as patched:
-        patched.setattr(launch, "_BOOT", "import sys; sys.exit(1)")
+        patched.setattr(launch, "BOOT", "import sys; sys.exit(1)")
         with pytest.raises(StartError, match="failed 4 times"):
             await output_of("echo", "uncontained")
     assert await output_of("echo", "again") == "again\n"

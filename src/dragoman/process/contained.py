@@ -57,6 +57,8 @@ class ZygoteFailed(Exception):
 
     zygote: launch.Zygote | None = None
     """The one that failed; None when not even that could be started."""
+    is_impossible = False
+    """Whether this system can have none: nothing that another program could bring about."""
 
 
 class ZygoteHeld(ZygoteFailed):
@@ -69,8 +71,8 @@ async def spawn(
     """Start a program; a zygote that died, or does not answer, is replaced a few times.
 
     Raises ZygoteFailed where this system cannot run one, and StartError when something keeps
-    ending or stopping those that it can run: a program may not get out of its containment, nor
-    get another one out, by attacking the zygote.
+    ending, stopping or changing those that it can run: a program may not get out of its
+    containment, nor get another one out, by attacking the zygote.
     """
     patience = patience or PATIENCE
     failed = ZygoteFailed()
@@ -88,21 +90,22 @@ async def spawn(
     raise StartError(
         order.command,
         f"Dragoman's helper process failed {_ATTEMPTS} times ({failed}); if another program kills "
-        "it, end that program and try again",
+        "it, or changes its limits or priority, end that program and try again",
     )
 
 
 async def _is_impossible(failed: ZygoteFailed) -> bool:
-    """Whether the zygote itself said that this system cannot run one, before any has ever done its
-    work. That it ends in another way is no word of its own: a program may take from it what it
-    needs to start (`prlimit`)."""
+    """Whether the warden itself said so, before any zygote has ever done its work.
+
+    Any other end may be another program's doing: a limit set while Python starts is enough.
+    """
     if launch.has_worked():
         return False
     if failed.zygote is None:
-        return True
+        return failed.is_impossible
     for _ in range(_ENDING_LOOKS):
         if (code := failed.zygote.exit_code) is not None:
-            return code == relief.UNABLE
+            return code == relief.IMPOSSIBLE
         await asyncio.sleep(_RETRY_SECONDS)
     return False
 
@@ -162,8 +165,10 @@ def _zygote() -> launch.Zygote:
         if error.errno in _SHORTAGES:
             raise
         raise ZygoteFailed(f"it could not be started ({error.strerror})") from error
-    except NotImplementedError as error:  # a C library that cannot start a session
-        raise ZygoteFailed(str(error)) from error
+    except NotImplementedError as error:  # no /proc, or a C library that cannot start a session
+        failed = ZygoteFailed(str(error))
+        failed.is_impossible = True
+        raise failed from error
 
 
 def _write(order: Order) -> int:
@@ -188,6 +193,8 @@ async def _await_start(order: Order, life: socket.socket, watch: _Watch) -> Cont
                 return ContainedProcess(int(pid), life.detach(), watch.keeper, watch.session)
             case [b"failed", step, number]:
                 raise refusal(order, step.decode(), int(number))
+            case [b"changed", name]:
+                raise ZygoteFailed(f"another program changed its {name.decode()}")
             case []:
                 raise ZygoteFailed("it ended without an answer")
             case _:

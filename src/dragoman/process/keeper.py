@@ -47,17 +47,9 @@ _prctl: Callable[..., int] = _libc.prctl
 Order = tuple[list[bytes], list[bytes], dict[bytes, bytes], bytes, bool]
 
 
-class NoSubreaper(OSError):
-    """The system lets no process be the parent of the orphans below it."""
-
-
 def become_helper(name: bytes) -> None:
-    """Make this process the parent of every orphan below it, and hard to get out of the way.
-
-    Raises NoSubreaper.
-    """
-    if _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
-        raise NoSubreaper(ctypes.get_errno(), "no subreaper")
+    """Make this process the parent of every orphan below it, and hard to get out of the way."""
+    adopt_orphans()
     # Should a program have stopped it, the kernel itself continues it when its parent ends, and
     # every few seconds: nobody else may be left to do so.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
@@ -66,6 +58,12 @@ def become_helper(name: bytes) -> None:
     _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     _prctl(_PR_SET_NAME, name, 0, 0, 0)
     _show_as(name)
+
+
+def adopt_orphans() -> None:
+    """Become a subreaper. Raises OSError where the system has none."""
+    if _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "no subreaper")
 
 
 class _SignalEvent(ctypes.Structure):

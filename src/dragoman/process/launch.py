@@ -18,11 +18,11 @@ import threading
 import time
 from collections.abc import Sequence
 
-from dragoman.process import descriptors, forks, relief, tree
+from dragoman.process import descriptors, forks, inherited, relief, tree
 
 # The zygote imports its modules from this folder under a name of their own, so that it neither
 # looks for installed packages nor imports ours.
-_BOOT = (
+BOOT = (
     "import sys; process = sys.modules['process'] = type(sys)('process'); "
     "process.__path__ = sys.argv[1:2]; from process.zygote import main; main(*sys.argv[2:])"
 )
@@ -164,7 +164,10 @@ def available() -> bool:
 
 
 def zygote() -> Zygote:
-    """The zygote in service, started now if there is none."""
+    """The zygote in service, started now if there is none.
+
+    Raises NotImplementedError where this system cannot have one, and OSError.
+    """
     global _current
     with _lock:
         if _current is not None and _current.origin != _origin():
@@ -198,9 +201,9 @@ def _dismiss(zygote: Zygote) -> None:
 
 def _start(control: int) -> int:
     # Its own session: Ctrl-C at the terminal is for the host. No environment: it may hold keys.
-    command = [sys.executable, "-I", "-S", "-c", _BOOT, os.path.dirname(__file__)]
-    if (limit := descriptors.limit_for_children()) is not None:
-        command.append(str(limit))
+    limit = descriptors.limit_for_children()
+    command = [sys.executable, "-I", "-S", "-c", BOOT, os.path.dirname(__file__)]
+    command += ["" if limit is None else str(limit), *inherited.written(inherited.traits(limit))]
     library_path = os.environ.get("LD_LIBRARY_PATH")
     return os.posix_spawn(
         sys.executable,
@@ -225,8 +228,11 @@ def _origin() -> Origin:
 
 def _umask() -> bytes:
     # os.umask() can only be read by changing it, for all threads.
-    with open("/proc/self/status", "rb") as status:
-        return next((line for line in status if line.startswith(b"Umask:")), b"")
+    try:
+        with open("/proc/self/status", "rb") as status:
+            return next((line for line in status if line.startswith(b"Umask:")), b"")
+    except FileNotFoundError:
+        raise NotImplementedError("/proc is not mounted") from None
 
 
 def _forget() -> None:

@@ -20,8 +20,10 @@ else:
 STOPS = 10
 """A helper that was stopped so often is held by a program, and its work is done for it."""
 
-UNABLE = 69
-"""How the warden ends where the system has no subreapers; no other failure ends like this."""
+IMPOSSIBLE = 86
+"""How a warden exits that finds the system unable to contain anything: no error of Python's, of the
+dynamic linker's or of a shell's exits so."""
+
 WARDEN, ZYGOTE, KEEPER = b"dragoman-warden", b"dragoman-zygote", b"dragoman-keeper"
 
 

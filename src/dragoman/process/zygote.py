@@ -17,10 +17,10 @@ import os
 import time
 from _socket import MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
 
-from . import relief
+from . import inherited, relief
 from .keeper import (
     IGNORED,
-    NoSubreaper,
+    adopt_orphans,
     become_helper,
     clear,
     close_all_but,
@@ -45,31 +45,28 @@ _PROGRAMS_SECONDS = 0.5
 _KEEPERS_SECONDS = 3.0
 
 
-def main(descriptors: str | None = None) -> None:
+def main(descriptors: str, *given: str) -> None:
     """`descriptors` is the soft limit of what is started here, where the host has raised its
-    own."""
-    try:
-        _main(descriptors)
-    except NoSubreaper:
-        os._exit(relief.UNABLE)
-
-
-def _main(descriptors: str | None) -> None:
+    own; `given` is what the host says that this process inherits."""
     host = os.getppid()
+    try:
+        adopt_orphans()
+    except OSError:
+        os._exit(relief.IMPOSSIBLE)
     control = _set_up()
-    if descriptors is not None:
+    if descriptors:
         _limit(int(descriptors))
     try:
         pid = os.fork()
     except OSError:
-        return  # no process is free: not an error of ours, so the host will not do without us
+        return  # no process is free
     if pid:
         control.close()
         become_helper(relief.WARDEN)
         Warden(host).serve()
     else:
         become_helper(relief.ZYGOTE)
-        Zygote(control).serve()
+        Zygote(control, inherited.read(given)).serve()
 
 
 def _set_up() -> socket:
@@ -192,9 +189,10 @@ class Warden(Superior):
 class Zygote(Superior):
     """The helper that starts keepers."""
 
-    def __init__(self, control: socket) -> None:
+    def __init__(self, control: socket, given: inherited.Traits) -> None:
         super().__init__()
         self._control = control
+        self._given = given
         self._watched.append(control.fileno())
 
     def serve(self) -> None:
@@ -216,10 +214,16 @@ class Zygote(Superior):
             return False
         descriptors = _received(control)
         if len(descriptors) == DESCRIPTORS:
-            self._fork_keeper(descriptors)
+            self._serve_request(descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
         return bool(data)
+
+    def _serve_request(self, descriptors: list[int]) -> None:
+        if name := inherited.changed(self._given):
+            os.write(descriptors[0], f"changed {name}".encode())
+        else:
+            self._fork_keeper(descriptors)
 
     def _fork_keeper(self, descriptors: list[int]) -> None:
         try:
