@@ -6,11 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET, UnsetType
 from support.clients import opened, started
 from support.raw_agent import EVERYTHING, RawAgent
 
+from dragoman.client.v2 import inward
 from dragoman.errors import InvalidMessage
+from dragoman.schema import v2
+from dragoman.session import events as e
 from dragoman.session.bounds import ID, LIMITS, weigh, weigh_struct
+from dragoman.session.facts import Cost
 
 MUCH = "x" * 2_000_000
 
@@ -50,3 +55,21 @@ async def test_sessions_of_which_much_is_said_are_not_listed() -> None:
     ]
     async with started(RawAgent(session__list={"sessions": sessions})) as client:
         assert [info.id async for info in client.list_sessions()] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        (UNSET, None),
+        (None, None),
+        (v2.Cost(amount=1.5, currency="EUR"), Cost(1.5, "EUR")),
+        (v2.Cost(amount=1.7e308, currency="EUR"), None),
+        (v2.Cost(amount=-1.0, currency="EUR"), None),
+        (v2.Cost(amount=1.0, currency=MUCH), None),
+    ],
+)
+def test_in_version_2_too_a_cost_is_a_sum_of_money(
+    told: v2.Cost | UnsetType | None, kept: Cost | None
+) -> None:
+    update = inward.update(v2.UsageUpdate(used=1, size=2, cost=told))
+    assert update == e.UsageChanged(1, 2, kept)
