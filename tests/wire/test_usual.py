@@ -83,7 +83,8 @@ def test_one_that_is_none_ends_what_was_expected_and_leaves_the_run(frame: bytes
         (b"[" * (MAX_DEPTH + 1), False),
         (b"[" + b"{" * MAX_DEPTH, False),
         (b"x" * MAX_VALUES, True),
-        (b"x" * (MAX_VALUES + 1), False),
+        (b"x" * (MAX_VALUES + 1), True),
+        (b"[" + b"," * MAX_VALUES, False),
     ],
 )
 def test_a_modest_frame_can_hold_too_much_of_nothing(frame: bytes, modest: bool) -> None:

@@ -14,8 +14,9 @@ import msgspec
 from dragoman.wire.text import depth, has_longer_number, has_more_values, is_utf8, outline, repair
 
 MAX_DEPTH = 128
-# Each may take a hundred bytes once it is decoded: a frame full of them would fill the memory.
-MAX_VALUES = 1 << 20
+# Each may take a hundred bytes once it is decoded, and microseconds on its way to the store: a
+# frame full of them would fill the memory, and keep other sessions waiting.
+MAX_VALUES = 1 << 18
 # Reading and writing an integer costs the square of its digits; no double has more of them.
 MAX_DIGITS = 309
 _MANY_DIGITS = 4 * 1024
@@ -115,8 +116,8 @@ def is_modest(frame: bytes) -> bool:
     """Whether a frame is surely neither nested too deeply nor made of too many or too long
     values."""
     return (
-        len(frame) <= MAX_VALUES
-        and frame.count(b"{") + frame.count(b"[") <= MAX_DEPTH
+        frame.count(b"{") + frame.count(b"[") <= MAX_DEPTH
+        and (len(frame) <= MAX_VALUES or frame.count(b",") <= MAX_VALUES - MAX_DEPTH)
         and not _has_long_number(frame)
     )
 
