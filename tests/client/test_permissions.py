@@ -188,8 +188,8 @@ async def test_only_so_many_questions_wait_at_a_time(tmp_path: Path) -> None:
 async def test_questions_that_wait_weigh_only_so_much_together(tmp_path: Path) -> None:
     async with scene(tmp_path) as s:
         await s.begin()
-        options = [{"optionId": "no", "kind": "reject_once", "name": "x" * 1_000_000}]
-        asking = [s.ask_permission({**question(), "options": options}) for _ in range(40)]
+        shown = {"type": "content", "content": {"type": "text", "text": "x" * 1_000_000}}
+        asking = [s.ask_permission(question(call={"content": [shown]})) for _ in range(40)]
         await until(lambda: len([x for x in s.heard if isinstance(x, e.AccessDecided)]) == 24)
         assert weigh_struct(list(s.session.state.pending.values())) <= MOST_WEIGHT
         await by_the_end_of_the_turn(s)
@@ -271,6 +271,19 @@ async def test_a_question_with_more_options_than_can_be_weighed_is_refused(tmp_p
         assert notices(s) == [f"a question of the agent's was refused: {reason}"]
         asking = s.ask_permission(question(many[:32]))
         await s.answer("never 0")
+        await soon(asking)
+
+
+async def test_an_option_that_is_too_long_to_be_read_is_refused(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        await s.begin()
+        answer = await soon(s.ask_permission(question([("a" * 4097, "allow_once")])))
+        assert answer["error"]["code"] == -32602
+        reason = "the id, name and kind of an option have at most 4096 characters each"
+        assert answer["error"]["message"] == reason
+        assert notices(s) == [f"a question of the agent's was refused: {reason}"]
+        asking = s.ask_permission(question([("a" * 4096, "allow_once")]))
+        await s.answer("a" * 4096)
         await soon(asking)
 
 

@@ -25,6 +25,7 @@ _LABELS = (
     *("Yes, and don't ask again", "Never ask again", "Run without asking", "Run without sandbox"),
     *("No, and tell it what to do", "Reject, and continue without it", "Proceed", "✗ No", "Ja"),
     *("R\u200bej\u00adect", "Rej\u0435ct", "\uff32\uff25\uff2a\uff25\uff23\uff34", "R\u00e9ject"),
+    *("allow" + "-" * 240, "Allow" + " " * 250 + "x", "\t\r\n Allow \n\t", "Reject" + "\n" * 500),
     *("Yes” 2. Reject", "a\nb\x1b[31m\u202ec", "𝄞" * 300 + "end", "\ufeffAllow\x85", "İ ok"),
 )
 _LINES: tuple[list[str], ...] = (

@@ -6,6 +6,7 @@ import { asShown, contradiction, inOrder } from '../src/core/options'
 import { flagsOf, folded, reasonOf, sourceOf, type Rule } from '../src/core/rules'
 import { commandLine } from '../src/core/visible'
 import raw from './questions.json?raw'
+import { longestMatched } from './work'
 
 interface Questions {
   labels: { label: string; kind: string; meaning: string | null }[]
@@ -30,6 +31,13 @@ test('answers stand in one order whatever the agent offers first; others come la
 test('answers and their labels read as on the command line', () => {
   for (const { label, kind, meaning } of golden.labels) expect([label, kind, contradiction(label, kind)]).toEqual([label, kind, meaning])
   for (const { options, shown } of golden.options) expect(asShown(options)).toEqual(shown)
+})
+
+test('of a long label no pattern reads more than its beginning', () => {
+  const blanks = ' '.repeat(4000)
+  for (const name of [`Allow${blanks}x`, `${blanks}Allow`, `Allow${blanks}`, `Allow${'\n'.repeat(4000)}x`, 'a'.repeat(4000)]) {
+    expect(longestMatched(() => asShown([option('allow_once', name, name), option('allow_once', 'b', name)]))).toBeLessThan(2001)
+  }
 })
 
 test('long texts are cut as on the command line, and end with their end', () => {

@@ -97,6 +97,7 @@ _Asking: TypeAlias = tuple[PermissionRequest, Access, Decision, int, Places]
 
 NOWHERE: Places = {}
 MOST_OPTIONS = 32
+_LONGEST_ANSWER = 4096
 
 
 class Audience(Protocol):
@@ -211,11 +212,15 @@ class Consent:
     ) -> PermissionAnswer:
         """Answer `session/request_permission`: the agent's claim can only make it stricter.
 
-        Raises InvalidParams for a question with more answers than a person can weigh, and for a
-        command too long to be run or judged.
+        Raises InvalidParams for a question with more answers than a person can weigh or with an
+        answer too long to be read, and for a command too long to be run or judged.
         """
         if len(options) > MOST_OPTIONS:
             raise self._unfit(f"a question has at most {MOST_OPTIONS} options, not {len(options)}")
+        if any(max(map(len, (o.id, o.name, o.kind))) > _LONGEST_ANSWER for o in options):
+            raise self._unfit(
+                f"the id, name and kind of an option have at most {_LONGEST_ANSWER} characters each"
+            )
         call_id = subject.tool_call_id
         if tool_call is not None:
             self._record(tool_call)

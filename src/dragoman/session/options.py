@@ -141,7 +141,7 @@ def _says_the_same(name: str, kind: str) -> bool:
     name = name.strip(_BLANKS)
     if not name:
         return True
-    is_plain = re.fullmatch(r"[A-Za-z_ -]+", name) is not None
+    is_plain = len(name) <= _LONGEST and re.fullmatch(r"[A-Za-z_ -]+", name) is not None
     return is_plain and (
         name == kind or any(" ".join(words) in _SAME.get(kind, ()) for words in _readings(name))
     )

@@ -3,6 +3,7 @@
 // remark, and where it says something else than the kind, the remark says so. What is sent back is the
 // option as it came. The same as `session/options.py` on the command line: a test holds them together.
 
+import { cutTo, points } from './bounds'
 import type { PermissionOption } from './facts'
 import { reveal } from './visible'
 
@@ -101,9 +102,9 @@ const LONGEST = 240
 /** The agent's wording on one line, nothing hidden, and of a long one both ends. */
 function labelOf(told: string): string {
   let text = trimmed(told)
-  const chars = [...text]
-  if (chars.length > LONGEST) {
-    text = `${chars.slice(0, 160).join('')} … ${chars.length - 220} characters … ${chars.slice(-60).join('')}`
+  const length = points(text)
+  if (length > LONGEST) {
+    text = `${cutTo(text, 160)} … ${length - 220} characters … ${[...text.slice(-120)].slice(-60).join('')}`
   }
   return reveal(text).replaceAll('“', "'").replaceAll('”', "'")
 }
@@ -122,7 +123,7 @@ function trimmed(text: string): string {
 function saysTheSame(told: string, kind: string): boolean {
   const name = trimmed(told)
   if (name === '') return true
-  if (!/^[A-Za-z_ -]+$/.test(name)) return false
+  if (name.length > LONGEST || !/^[A-Za-z_ -]+$/.test(name)) return false
   return name === kind || readings(name).some((words) => SAME.get(kind)?.includes(words.join(' ')))
 }
 
@@ -163,7 +164,7 @@ export function contradiction(label: string, kind: string): string | null {
 /** The label as words: as it is written, and with `allowOnce` taken for two. */
 function readings(label: string): string[][] {
   // Each by itself: to sort a run of marks takes quadratic time.
-  const letters = [...label].slice(0, 2000).flatMap((char) => [...char.normalize('NFKD')])
+  const letters = [...cutTo(label, 2000)].flatMap((char) => [...char.normalize('NFKD')])
   const text = letters.map((char) => LOOKALIKES.get(char) ?? char).join('')
   return [
     wordsOf(text.replace(SEPARATORS, ' ').replace(/\b([a-zA-Z]) (?=[a-zA-Z]\b)/g, '$1')),
