@@ -16,6 +16,7 @@ from dragoman.agents.settings import load_settings
 from dragoman.errors import ConfigError
 from dragoman.host.policy_file import load_policy
 from dragoman.host.regular_file import open_regular, read_regular
+from dragoman.web import deadline
 
 STUCK = Path(__file__).parent / "programs" / "stuck.py"
 
@@ -161,3 +162,8 @@ def test_settings_and_rules_that_are_no_files_are_refused_in_words(tmp_path: Pat
         load_settings(fifo)
     with pytest.raises(ConfigError, match="not a regular file"):
         load_policy(fifo, home="/")
+
+
+def test_with_its_last_words_a_server_is_gone_within_thirty_seconds() -> None:
+    after = max(deadline._THREADS_SECONDS, deadline._LAST_WORDS_SECONDS)  # pyright: ignore
+    assert deadline.GRACE_SECONDS + after <= 30

@@ -19,8 +19,8 @@ from typing import Any
 
 from dragoman.process.base import kill_all
 
-GRACE_SECONDS = 30.0
-"""From the signal to the end of the process."""
+GRACE_SECONDS = 28.0
+"""From the signal until it is ended: with what comes behind that, it is gone within 30 s."""
 _THREADS_SECONDS = 2.0
 """For threads that are still at work when all else has ended."""
 _LAST_WORDS_SECONDS = 1.0
