@@ -23,6 +23,8 @@ test('flowing text keeps its lines, a title has one', () => {
 
 test('output of a terminal is plain lines', () => {
   expect(plainOutput('\x1b[31mred\x1b[0m\r\n10 %\r20 %\r\n\x1b]0;title\x07x')).toBe('red\n20 %\nx')
+  expect(plainOutput('a\r\r\nb\rc\r\n\r\n')).toBe('a\nc\n\n')
+  expect(plainOutput(`a${'\r'.repeat(1_000_000)}b`)).toBe('b')
 })
 
 test('words that need quotes get them', () => {

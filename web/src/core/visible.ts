@@ -95,8 +95,20 @@ const SEQUENCES = /\x1b\[[ -?]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x
 
 /** What a terminal printed, as plain lines: for a short tail where no terminal is drawn. */
 export function plainOutput(output: string): string {
-  const lines = output.replace(SEQUENCES, '').replace(/\r+\n/g, '\n').split('\n')
-  return visible(lines.map((line) => line.slice(line.lastIndexOf('\r', line.length - 2) + 1)).join('\n'))
+  const lines = output.replace(SEQUENCES, '').split('\n')
+  const last = lines.pop() ?? ''
+  return visible([...lines.map(withoutReturns), last].map(lastPrinted).join('\n'))
+}
+
+/** By hand: a regular expression takes quadratic time for returns that are not at the end. */
+function withoutReturns(line: string): string {
+  let end = line.length
+  while (end > 0 && line.charAt(end - 1) === '\r') end -= 1
+  return line.slice(0, end)
+}
+
+function lastPrinted(line: string): string {
+  return line.slice(line.lastIndexOf('\r', line.length - 2) + 1)
 }
 
 /** The command that runs. One word alone is a line for a shell: it is shown as it is. */
