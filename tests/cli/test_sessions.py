@@ -423,7 +423,10 @@ def test_an_export_is_imported_by_another_machine(user: Dragoman, tmp_path: Path
     [there] = json.loads(user("sessions", "list", "--json", env=other).out)
     here = only(user)
     assert there["id"] == new_id != here["id"]
-    assert there == {**here, "id": new_id, "cwd": "", "importedFrom": here["cwd"]}
+    # That it came in is the last thing that happened in it.
+    assert (moment := there["updatedAt"]) > here["updatedAt"]
+    same = {**here, "updatedAt": moment}
+    assert there == {**same, "id": new_id, "cwd": "", "importedFrom": here["cwd"]}
     assert "user: mend" in user("sessions", "search", "mend", env=other).out
     shown = user("sessions", "show", "fix", env=other).out
     assert shown.partition("\n")[2] == user("sessions", "show", "fix").out.partition("\n")[2]
