@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Blocks, renderBlock } from '../src/core/markdown'
+import { Blocks, asWritten, renderBlock } from '../src/core/markdown'
 
 const whole = (text: string) => new Blocks().split(text).map(renderBlock).join('')
 
@@ -50,6 +50,25 @@ test('a paragraph of too many signs to pair is shown as it was written', () => {
   }
   expect(whole('**bold** '.repeat(400))).toContain('<strong>bold</strong>')
   expect(whole('- **bold** `code`\n'.repeat(2_000))).toContain('<strong>bold</strong>')
+})
+
+test('a text that is too much work has its rest as it was written', () => {
+  const drawnOf = (text: string) => {
+    const blocks = new Blocks()
+    return { all: blocks.split(text).length, drawn: blocks.drawn }
+  }
+  const paragraph = `${'*a_'.repeat(900)}\n\n`
+  expect(drawnOf(paragraph.repeat(500))).toEqual({ all: 500, drawn: 4 })
+  const code = `\`\`\`csharp\n${'a\n'.repeat(4_900)}\`\`\`\n\n`
+  expect(drawnOf(code.repeat(100))).toEqual({ all: 100, drawn: 4 })
+  expect(drawnOf('Some **bold** words and `code`.\n\n'.repeat(5_000))).toEqual({ all: 5_000, drawn: 5_000 })
+  const table = `| a | b |\n|---|---|\n${`| \`code\` | ${'words '.repeat(20)}|\n`.repeat(900)}`
+  expect(drawnOf(table)).toEqual({ all: 1, drawn: 1 })
+  const growing = new Blocks()
+  for (let times = 1; times < 12; times++) growing.split(paragraph.repeat(times))
+  expect(growing.drawn).toBe(4)
+  expect(asWritten('a **b** <b>')).toBe('<p class="unmarked">a **b** &#60;b&#62;</p>\n')
+  expect(asWritten('```java\nreturn <b>;\n```')).toContain('<pre><code>return &#60;b&#62;;')
 })
 
 test('code of long lines has no colours', () => {

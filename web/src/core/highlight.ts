@@ -35,7 +35,7 @@ for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(
 hljs.registerAliases(['toml'], { languageName: 'ini' })
 
 // Longer than this, colours cost more than they are worth; for a long line they cost its square.
-const MAX_CHARS = 20_000
+const MAX_CHARS = 10_000
 const MAX_LINE = 1_000
 
 export function highlight(code: string, language: string): string {

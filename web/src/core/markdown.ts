@@ -7,19 +7,22 @@ import { highlight } from './highlight'
 import { escapeHtml } from './html'
 import { visible } from './visible'
 
-const marked = new Marked({ gfm: true, breaks: false })
+const coloured = markedWith(highlight)
+const uncoloured = markedWith(escapeHtml)
 
-marked.use({
-  renderer: {
-    html: ({ text }) => escapeHtml(text),
-    image: ({ href, text }) => link(href, `image: ${escapeHtml(text || href)}`, text),
-    link({ href, text, tokens }) {
-      return link(href, this.parser.parseInline(tokens), text)
+function markedWith(colours: (code: string, language: string) => string): Marked {
+  return new Marked({ gfm: true, breaks: false }, {
+    renderer: {
+      html: ({ text }) => escapeHtml(text),
+      image: ({ href, text }) => link(href, `image: ${escapeHtml(text || href)}`, text),
+      link({ href, text, tokens }) {
+        return link(href, this.parser.parseInline(tokens), text)
+      },
+      code: ({ text, lang }) => codeBlock(text, lang ?? '', colours),
+      checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
     },
-    code: ({ text, lang }) => codeBlock(text, lang ?? ''),
-    checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
-  },
-})
+  })
+}
 
 /** Splits a text into blocks; when the text only grew, its settled beginning is not looked at again. */
 export class Blocks {
@@ -27,27 +30,39 @@ export class Blocks {
   private settled: string[] = []
   private settledLength = 0
   private open: string[] = []
+  private settledWork: number[] = []
+  private openWork: number[] = []
+  /** How many of the blocks are drawn with marks and colours; a text that is too much work has more. */
+  drawn = 0
 
   split(raw: string): string[] {
     const text = visible(raw)
     if (!text.startsWith(this.text)) this.reset()
     this.text = text
     const tokens = new Lexer({ gfm: true }).blockTokens(text.slice(this.settledLength))
-    const blocks = tokens.filter((token) => token.type !== 'def').map((token) => token.raw)
-    this.settle(tokens, blocks)
-    return [...this.settled, ...this.open].filter((block) => block.trim() !== '')
+    this.settle(tokens, tokens.filter((token) => token.type !== 'def'))
+    let left = MOST_WORK
+    const beyond = [...this.settledWork, ...this.openWork].findIndex((work) => (left -= work) < 0)
+    const all = [...this.settled, ...this.open]
+    this.drawn = beyond < 0 ? all.length : beyond
+    return all
   }
 
   /** All but the last few blocks cannot change any more, unless a definition of links is about. */
-  private settle(tokens: Token[], blocks: string[]): void {
+  private settle(tokens: Token[], blocks: Token[]): void {
     const keep = tokens.some((token) => token.type === 'def') ? 0 : Math.max(0, blocks.length - 4)
-    for (const block of blocks.slice(0, keep)) this.settledLength += block.length
-    this.settled = this.settled.concat(blocks.slice(0, keep))
-    this.open = blocks.slice(keep)
+    for (const { raw } of blocks.slice(0, keep)) this.settledLength += raw.length
+    const settled = blocks.slice(0, keep).filter(isSomething)
+    this.settled = this.settled.concat(settled.map(({ raw }) => raw))
+    this.settledWork = this.settledWork.concat(settled.map(workOf))
+    const open = blocks.slice(keep).filter(isSomething)
+    this.open = open.map(({ raw }) => raw)
+    this.openWork = open.map(workOf)
   }
 
   private reset(): void {
     this.settled = []
+    this.settledWork = []
     this.settledLength = 0
     this.open = []
   }
@@ -61,14 +76,43 @@ const LONGEST = 100_000
 // Between these a sign has no pair: a blank line, or the beginning of an item of a list.
 const PARAGRAPHS = /\n[ \t]*(?=\n)|\n(?= {0,3}[-*+] )/
 
+// What one text may cost, in signs times characters; a character of code may cost as much as CODE of these.
+const MOST_WORK = 20_000_000
+const CODE = 500
+
 /** One block as HTML with no markup of the author's own in it. */
 export function renderBlock(block: string): string {
-  return isTooMuch(block) ? `<p class="unmarked">${escapeHtml(block)}</p>\n` : marked.parse(block, { async: false })
+  return isTooMuch(block) ? asWritten(block) : coloured.parse(block, { async: false })
+}
+
+/** The same without its marks; code is code, without colours. */
+export function asWritten(block: string): string {
+  return isFence(block) ? uncoloured.parse(block, { async: false }) : `<p class="unmarked">${escapeHtml(block)}</p>\n`
+}
+
+/** Whether it is code: nothing in it is paired. */
+function isFence(block: string): boolean {
+  return /^ {0,3}(```|~~~)/.test(block)
 }
 
 function isTooMuch(block: string): boolean {
-  if (/^ {0,3}(```|~~~)/.test(block)) return false // code: nothing in it is paired
-  return block.length > LONGEST || block.split(PARAGRAPHS).some((part) => (part.match(SIGNS)?.length ?? 0) > MOST_SIGNS)
+  return !isFence(block) && (block.length > LONGEST || block.split(PARAGRAPHS).some((part) => signsIn(part) > MOST_SIGNS))
+}
+
+function workOf({ raw, type }: Token): number {
+  if (isFence(raw)) return raw.length * CODE
+  if (isTooMuch(raw)) return 0
+  const code = raw.includes('```') || raw.includes('~~~') ? raw.length * CODE : 0
+  const parts = raw.split(type === 'table' ? '\n' : PARAGRAPHS)
+  return parts.reduce((sum, part) => sum + signsIn(part) * part.length, code)
+}
+
+function signsIn(text: string): number {
+  return text.match(SIGNS)?.length ?? 0
+}
+
+function isSomething({ raw }: Token): boolean {
+  return raw.trim() !== ''
 }
 
 const SAFE = /^(https?:|mailto:)/i
@@ -90,8 +134,8 @@ function place(target: string): string {
   }
 }
 
-function codeBlock(text: string, info: string): string {
+function codeBlock(text: string, info: string, colours: (code: string, language: string) => string): string {
   const language = info.split(/\s/)[0] ?? ''
   const label = language ? `<span class="lang">${escapeHtml(language)}</span>` : ''
-  return `<div class="code">${label}<pre><code>${highlight(text, language)}</code></pre></div>\n`
+  return `<div class="code">${label}<pre><code>${colours(text, language)}</code></pre></div>\n`
 }

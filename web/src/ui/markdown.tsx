@@ -1,7 +1,7 @@
 // A text in Markdown. Each block is drawn for itself and again only when it changed.
 
 import { memo, useRef } from 'react'
-import { Blocks, renderBlock } from '../core/markdown'
+import { Blocks, asWritten, renderBlock } from '../core/markdown'
 import { trustedHtml } from '../live/trusted'
 import { copy } from './copy'
 import { Icon } from './icons'
@@ -10,15 +10,17 @@ export function Markdown({ text }: { text: string }) {
   const splitter = useRef<Blocks | null>(null)
   splitter.current ??= new Blocks()
   const blocks = splitter.current.split(text)
+  const { drawn } = splitter.current
   return (
     <div className="markdown">
-      {blocks.map((block, at) => <Block key={at} block={block} />)}
+      {blocks.map((block, at) => <Block key={at} block={block} plain={at >= drawn} />)}
     </div>
   )
 }
 
-const Block = memo(function Block({ block }: { block: string }) {
-  const html = <div className="block" dangerouslySetInnerHTML={{ __html: rendered(block) }} />
+const Block = memo(function Block({ block, plain }: { block: string; plain: boolean }) {
+  const __html = plain ? trustedHtml(asWritten(block)) : rendered(block)
+  const html = <div className="block" dangerouslySetInnerHTML={{ __html }} />
   if (!FENCE.test(block)) return html
   return (
     <div className="fenced">
