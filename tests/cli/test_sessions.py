@@ -12,6 +12,8 @@ import pytest
 from support.command import COMMAND, Done, Dragoman
 from support.screen import needs_tmux, on_screen
 
+from dragoman.cli.session_list import iso
+
 FIELDS = (
     "id",
     "name",
@@ -424,8 +426,8 @@ def test_an_export_is_imported_by_another_machine(user: Dragoman, tmp_path: Path
     here = only(user)
     assert there["id"] == new_id != here["id"]
     # That it came in is the last thing that happened in it.
-    assert (moment := there["updatedAt"]) > here["updatedAt"]
-    same = {**here, "updatedAt": moment}
+    assert there["updatedAt"] > here["updatedAt"]
+    same = {**here, "updatedAt": there["updatedAt"]}
     assert there == {**same, "id": new_id, "cwd": "", "importedFrom": here["cwd"]}
     assert "user: mend" in user("sessions", "search", "mend", env=other).out
     shown = user("sessions", "show", "fix", env=other).out
@@ -547,3 +549,8 @@ def test_the_list_fits_a_narrow_terminal_and_its_ids_are_good_for_use(user: Drag
     assert "…" in row.split()[4]
     assert only(user)["id"].startswith(row.split()[0])
     assert "› mend the parser" in user("sessions", "show", row.split()[0]).out
+
+
+@pytest.mark.parametrize(("moment", "year"), [(1e20, "9999"), (-1e20, "1970"), (0.0, "1970")])
+def test_a_moment_that_has_no_date_is_the_nearest_that_has_one(moment: float, year: str) -> None:
+    assert iso(moment).startswith(year)

@@ -19,7 +19,7 @@ from dragoman.cli.words import called
 from dragoman.client.capabilities import SessionInfo
 from dragoman.safe_text import single_line
 from dragoman.store.base import Store
-from dragoman.store.records import Hit, SessionFilter, SessionRecord
+from dragoman.store.records import LAST_MOMENT, Hit, SessionFilter, SessionRecord
 
 Hosts: TypeAlias = dict[str, str]
 
@@ -214,7 +214,9 @@ def print_json(value: object) -> None:
 
 
 def iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    """The nearest moment that has a date."""
+    moment = datetime.fromtimestamp(min(max(seconds, 0.0), LAST_MOMENT), UTC)
+    return moment.isoformat(timespec="milliseconds")
 
 
 def ago(seconds: float) -> str:
