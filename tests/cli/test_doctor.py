@@ -109,7 +109,7 @@ def test_what_is_known_of_an_agent_is_said_beside_what_was_found(dragoman: Drago
     done = dragoman("agents", "doctor", "hermes")
     assert done.code == 0
     assert "refused like a crash (-32603), where -32002 would say why: who?" in done.out
-    assert "\nknown of Hermes Agent:\n  For a risky command" in done.out
+    assert "\nknown of Hermes Agent:\n  It edits files and runs commands by itself" in done.out
     assert grades(done)["exit"] == "pass"
 
 
