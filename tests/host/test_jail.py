@@ -17,7 +17,7 @@ from host.trees import INSIDE, SECRET, Escape, Tree, chain, escapes, plant
 from dragoman.errors import InternalError, InvalidParams, RemoteError, ResourceNotFound
 from dragoman.host import unlinked
 from dragoman.host.atomic import existing, read_up_to, replace
-from dragoman.host.jail import Jail, Resolved, check_roots, found, real_path, resolve
+from dragoman.host.jail import Jail, Resolved, check_roots, found, real_file, real_path, resolve
 from dragoman.host.workspace import Workspace
 
 WRITTEN = b"written by the agent"
@@ -151,7 +151,7 @@ REFUSALS: dict[str, tuple[type[RemoteError], str]] = {
     "{root}/missing/missing": (ResourceNotFound, "no such file or directory"),
     "{root}/inside.txt/x": (ResourceNotFound, "a part of the path is not a directory"),
     "{root}/" + "x" * 300: (InternalError, "file name too long"),
-    "{root}" + "/x" * 2100: (InvalidParams, "not a valid path"),
+    "{root}" + "/x" * 300: (InvalidParams, "not a valid path"),
 }
 
 
@@ -460,3 +460,13 @@ def test_a_system_that_cannot_confine_files_says_so(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("dragoman.host.jail.SUPPORTED", False)
     with pytest.raises(InternalError, match="not supported on this system"):
         Jail(("/",))
+
+
+@pytest.mark.parametrize(
+    ("start", "reason"), [("/", "longer than 4096 characters"), ("", "not an absolute path")]
+)
+def test_a_path_of_any_length_is_refused_in_few_words(start: str, reason: str) -> None:
+    with pytest.raises(InvalidParams) as refused:
+        real_file(start + "\ud800x" * 1_000_000)
+    assert refused.value.data["reason"] == reason
+    assert len(str(refused.value)) + len(repr(refused.value.data)) < 100_000

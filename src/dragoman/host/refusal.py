@@ -39,9 +39,10 @@ def refusing(path: str) -> Generator[None, None, None]:
     """Turn an unusable path, and any `OSError` of the body, into a refusal that names it."""
     if not path.startswith("/"):
         raise refusal(InvalidParams, path, "not an absolute path")
+    if len(path) > LONGEST_PATH:
+        raise refusal(InvalidParams, path, f"longer than {LONGEST_PATH} characters")
     # A walk would take more than one system call does, and make every directory on the way.
-    too_long = len(path) > LONGEST_PATH or path.count("/") > MOST_COMPONENTS
-    if "\0" in path or too_long or not _is_text(path):
+    if "\0" in path or path.count("/") > MOST_COMPONENTS or not _is_text(path):
         raise refusal(InvalidParams, path, "not a valid path")
     try:
         yield
@@ -57,8 +58,9 @@ def refusing(path: str) -> Generator[None, None, None]:
 
 def refusal(kind: type[RemoteError], path: str, reason: str, **data: int) -> RemoteError:
     """The error that says why `path` was refused."""
-    # A reply must be valid text, whatever the path was.
-    shown = path.encode("utf-8", "backslashreplace").decode()
+    # A reply must be valid text, whatever the path was; and no longer for one that nobody can use.
+    shown = path[:LONGEST_PATH].encode("utf-8", "backslashreplace").decode()
+    shown += "…" if len(path) > LONGEST_PATH else ""
     return kind(f"{shown}: {reason}", {"path": shown, "reason": reason, **data})
 
 
