@@ -4,6 +4,7 @@ runs goes on, and nothing that was said is lost."""
 from __future__ import annotations
 
 import asyncio
+import errno
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,11 @@ from support.peers import soon
 from dragoman.hub import commands as c
 from dragoman.hub import recording
 from dragoman.hub.hub import Hub
+from dragoman.hub.live import Live
 from dragoman.hub.outages import BACK, told_of_outages
 from dragoman.session import events as e
 from dragoman.session.content import Text
-from dragoman.store import database, writer
+from dragoman.store import database, outbox, writer
 from dragoman.store.records import Batch, Lease
 from dragoman.testing import AgentTurn, ScriptedAgent
 
@@ -89,6 +91,68 @@ async def test_a_full_disk_cuts_no_turn(tmp_path: Path, caplog: pytest.LogCaptur
                 assert ended.error is None
     assert caplog.text.count("there is no room left for what should be stored; what happens") == 1
     assert "is not recorded any more" not in caplog.text
+
+
+async def test_a_hub_that_ends_while_it_is_locked_leaves_all_to_the_store_and_unsent_prompts_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "SEAL_SECONDS", 10.0**6)
+    agent = ScriptedAgent()
+    async with stored(tmp_path) as store:
+        async with Hub(store, TestLauncher({"it": agent})) as hub:
+            live = await hub.create("it", str(tmp_path))
+            await live.recording.settled()
+            with locker(tmp_path / "store") as other:
+                for text in ("first", "second", "third"):
+                    assert (await soon(hub.send(live.id, c.Prompt(text))))["delayed"]
+                await soon(hub.aclose())
+                other.communicate(timeout=30)
+        await until(lambda: store.away is None)
+        async with Hub(store, TestLauncher({"it": agent})) as hub:
+            state = await hub.state(live.id)
+            ends = [x for x in await stored_events(hub, live.id) if isinstance(x, e.TurnEnded)]
+    assert [x.error for x in ends] == [
+        "the process that ran the session was closed; its prompt was not sent, and is queued again"
+    ]
+    assert [each.content[0].text for each in state.queue] == ["first", "second", "third"]
+    assert "session/prompt" not in [method for method, _ in agent.received]
+
+
+async def test_on_a_full_disk_a_running_session_is_read_and_a_hub_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while a chore waits for what is not stored."""
+    monkeypatch.setattr(recording, "SEAL_SECONDS", 10.0**6)
+    monkeypatch.setattr(recording, "SEAL_AWAY_SECONDS", 0.1)
+    monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr(outbox.Outbox, "keep", _no_room)
+    save, saving = Live.save_snapshot, asyncio.Event()
+
+    async def save_snapshot(live: Live) -> None:
+        saving.set()
+        await save(live)
+
+    talker = Talker()
+    with failing_disk() as disk:
+        async with hub_with(tmp_path, ScriptedAgent(talker.speak)) as hub:
+            live = await hub.create("it", str(tmp_path))
+            await hub.send(live.id, c.Prompt("go"))
+            await talker.has_begun.wait()
+            await live.recording.settled()
+            before = live.state.last_seq
+            disk.full = True
+            talker.may_go_on.set()
+            await idle(live)
+            await until(lambda: hub.store.away is not None)
+            assert (await soon(hub.state(live.id))).last_seq == before
+            monkeypatch.setattr(Live, "wants_snapshot", True)
+            monkeypatch.setattr(Live, "save_snapshot", save_snapshot)
+            await saving.wait()
+            await soon(hub.aclose())
+
+
+def _no_room(_outbox: outbox.Outbox, _entries: object) -> None:
+    raise OSError(errno.ENOSPC, "no space left on device")
 
 
 class Flood:

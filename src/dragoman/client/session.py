@@ -148,7 +148,7 @@ class Session:
         waits = self.busy or bool(self._queue)
         if waits and when_busy == "raise":
             raise SessionBusy(self.id)
-        turn = self._turn_for(f"turn-{os.urandom(8).hex()}", content)
+        turn = self._turn_for(_new_turn_id(), content)
         turn.meta, turn.warnings = meta, warnings
         turn.timeout = timeout if timeout is not None else turn.timeout
         if waits:
@@ -507,13 +507,37 @@ class Session:
     async def detach(self, error: DragomanError) -> None:
         """Stop working here without closing the session: it is going to be continued elsewhere.
 
-        A turn that still runs ends with `error`; queued prompts stay in the state.
+        A turn that still runs ends with `error`; queued prompts stay in the state, and so does one
+        that was not sent yet.
         """
         self._closing = True
-        if self._turn is not None:
-            self._send_cancel()
-            self._fail(self._turn, error)
+        if (turn := self._turn) is not None:
+            waits_again = self.holds_back
+            if turn.sent:
+                self._send_cancel()
+            turn.cancel_requested = True  # it must not be sent any more
+            if waits_again:
+                sentence = f"{error}; its prompt was not sent, and is queued again"
+                self._fail(turn, ConnectionClosed(sentence))
+                self._put_back(turn.content)
+            else:
+                self._fail(turn, error)
         await self.gate.close()
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether the turn's prompt has not gone to the agent yet, and is to."""
+        turn = self._turn
+        return turn is not None and not turn.sent and not turn.cancel_requested
+
+    def _put_back(self, content: list[Content]) -> None:
+        """Before the prompts that wait already: they are queued again behind it."""
+        behind = list(self._queue)
+        for each in behind:
+            self.log.record(e.PromptUnqueued(each.id))
+        self._queue.appendleft(self._turn_for(_new_turn_id(), content))
+        for each in self._queue:
+            self.log.record(e.PromptQueued(each.id, each.content))
 
     async def stop_by_closing(self, seconds: float) -> bool:
         """Have the agent close the session, and the turn with it; here it stays, to be continued
@@ -563,6 +587,10 @@ class Session:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _new_turn_id() -> str:
+    return f"turn-{os.urandom(8).hex()}"
 
 
 async def _settled_within(turn: Turn, seconds: float) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("dragoman.hub")
 
 _SWEEP_SECONDS = 1.0
+_LOOK_SECONDS = 0.5
 _RENEW_SECONDS = LEASE_SECONDS / 4
 SILENCE_SECONDS = 25.0
 """How long an owner that is gone, and may only be cut off, has to come back to what it runs."""
@@ -55,10 +56,16 @@ class Chores:
         ]
 
     async def aclose(self) -> None:
-        """Finish the chore at hand: a lease that was just taken has to be given back."""
+        """Finish the chore at hand: a lease that was just taken has to be given back. One that
+        waits for a store that is away is given up."""
         self._stopping.set()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        working: Iterable[asyncio.Task[None]] = self._tasks
+        while working and self._hub.store.away is None:
+            _, working = await asyncio.wait(working, timeout=_LOOK_SECONDS)
+        for task in working:
+            task.cancel()
+        if working:
+            await asyncio.wait(working)
 
     async def _keep_on(self, seconds: float, *chores: Callable[[], Awaitable[None]]) -> None:
         while not self._stopping.is_set():

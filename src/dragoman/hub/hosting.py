@@ -83,8 +83,9 @@ class Hosting:
             task.cancel()
         if self._tasks:
             await asyncio.wait((*self._tasks, *self._answering.values()))
-            with suppress(DragomanError):
-                await self._hub.store.depart(self._hub.owner.id)
+            if self._hub.store.away is None:  # else it is seen that this process has ended
+                with suppress(DragomanError):
+                    await self._hub.store.depart(self._hub.owner.id)
 
     def look(self) -> None:
         """Somebody may have called."""

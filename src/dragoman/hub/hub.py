@@ -511,7 +511,7 @@ class Hub:
         """What the session is now, wherever it runs, as far as it is stored. Raises
         UnknownSession."""
         if (live := self.live.get(session_id)) is not None:
-            await live.recording.stored()
+            await live.recording.shown()
             if live.is_stored:
                 return live.state
         await self.record(session_id)

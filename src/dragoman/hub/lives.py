@@ -163,7 +163,7 @@ class Lives:
 
 async def _settle(live: Live) -> None:
     # When a turn ends in order, the next prompt is sent: those that wait are to wait here.
-    if live.session.busy and not live.session.queued:
+    if live.session.busy and not live.session.queued and not live.session.holds_back:
         with suppress(DragomanError, TimeoutError):
             async with asyncio.timeout(_CANCEL_SECONDS):
                 await live.session.cancel()

@@ -9,6 +9,7 @@ for it.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -43,7 +44,9 @@ _SLOW_SECONDS = 0.25
 """A store that has not answered by then is not waited for before it is sent more."""
 _LOOK_SECONDS = 0.5
 SEAL_SECONDS = 20.0
-"""How long to wait for a store that is away; whoever closes it has the last word."""
+"""How long to wait for a store that takes long, …"""
+SEAL_AWAY_SECONDS = 5.0
+"""… and for one that is away and has all of it; whoever closes it has the last word."""
 
 
 class Recording:
@@ -220,10 +223,18 @@ class Recording:
     async def stored(self) -> bool:
         """The same, but while the store cannot be reached only until it is on this host's disk;
         whether it is durable, or refused."""
-        last, settling = self._last_seq, asyncio.create_task(self.settled())
+        last = self._last_seq
+        return await self._settled_unless_away(lambda: self._is_kept(last))
+
+    async def shown(self) -> None:
+        """The same for a reader, who gets what is stored while the store is away."""
+        await self._settled_unless_away(lambda: True)
+
+    async def _settled_unless_away(self, is_enough: Callable[[], bool]) -> bool:
+        settling = asyncio.create_task(self.settled())
         try:
             while not (await asyncio.wait([settling], timeout=_LOOK_SECONDS))[0]:
-                if self._store.away is not None and self._is_kept(last):
+                if self._store.away is not None and is_enough():
                     return False
         finally:
             settling.cancel()
@@ -234,11 +245,19 @@ class Recording:
 
     async def seal(self) -> None:
         """Take nothing more; what was taken is stored first, or left to a store that is away."""
+        began = time.monotonic()
         with suppress(TimeoutError):
             async with asyncio.timeout(SEAL_SECONDS):
-                while self._writing is not None:
-                    await self._written.wait()
+                while self._writing is not None and not self._can_be_left(began):
+                    await asyncio.wait([self._writing], timeout=_LOOK_SECONDS)
         self._seal()
+
+    def _can_be_left(self, since: float) -> bool:
+        """Whether a store that is away has all of it: on the disk, or in memory for so long that
+        the disk will not take it."""
+        if self._store.away is None or self._waiting:
+            return False
+        return self._is_kept(self._last_seq) or time.monotonic() - since > SEAL_AWAY_SECONDS
 
     def _seal(self) -> None:
         self._sealed = True
