@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
-import { Blocks, asWritten, renderBlock } from '../src/core/markdown'
+import { Lexer, Tokenizer } from 'marked'
+import { expect, test, vi } from 'vitest'
+import { Blocks, asWritten, isFence, renderBlock } from '../src/core/markdown'
 
 const whole = (text: string) => new Blocks().split(text).map(renderBlock).join('')
 
@@ -50,6 +51,29 @@ test('a paragraph of too many signs to pair is shown as it was written', () => {
   }
   expect(whole('**bold** '.repeat(400))).toContain('<strong>bold</strong>')
   expect(whole('- **bold** `code`\n'.repeat(2_000))).toContain('<strong>bold</strong>')
+})
+
+test('backticks that begin no fence do not let a paragraph be paired without bound', () => {
+  const pairings = vi.spyOn(Tokenizer.prototype, 'emStrong')
+  for (const start of ['```x`', '   ```` a `b` ']) {
+    const text = `${start}${'*a_'.repeat(1_500)}`
+    const blocks = new Blocks()
+    expect(blocks.split(text)).toEqual([text])
+    const asIs = `<p class="unmarked">${text}</p>\n`
+    expect(renderBlock(text)).toBe(asIs)
+    expect(asWritten(text)).toBe(asIs)
+  }
+  expect(pairings).not.toHaveBeenCalled()
+  pairings.mockRestore()
+})
+
+test('a fence is what the parser takes for one', () => {
+  const starts = ['```', '```js', '````', '   ```', '~~~', '~~~ a`b~', '```x`', '```` a```` b', '    ```', '``', 'a```']
+  for (const text of starts.flatMap((start) => [start, `${start}\n`, `${start}\na\n\`\`\`\n`])) {
+    const [first] = new Lexer({ gfm: true }).blockTokens(text)
+    const fenced = first?.type === 'code' && first['codeBlockStyle'] !== 'indented'
+    expect([text, isFence(text)]).toEqual([text, fenced])
+  }
 })
 
 test('a text that is too much work has its rest as it was written', () => {

@@ -90,9 +90,12 @@ export function asWritten(block: string): string {
   return isFence(block) ? uncoloured.parse(block, { async: false }) : `<p class="unmarked">${escapeHtml(block)}</p>\n`
 }
 
-/** Whether it is code: nothing in it is paired. */
-function isFence(block: string): boolean {
-  return /^ {0,3}(```|~~~)/.test(block)
+// With another backtick in its line, three of them begin inline code: that is a paragraph.
+const FENCE = /^ {0,3}(?:`{3,}[^`\n]*(?:\n|$)|~{3,})/
+
+/** Whether the block is fenced code, in which nothing is paired. */
+export function isFence(block: string): boolean {
+  return FENCE.test(block)
 }
 
 function isTooMuch(block: string): boolean {

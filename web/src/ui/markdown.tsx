@@ -1,7 +1,7 @@
 // A text in Markdown. Each block is drawn for itself and again only when it changed.
 
 import { memo, useRef } from 'react'
-import { Blocks, asWritten, renderBlock } from '../core/markdown'
+import { Blocks, asWritten, isFence, renderBlock } from '../core/markdown'
 import { trustedHtml } from '../live/trusted'
 import { copy } from './copy'
 import { Icon } from './icons'
@@ -21,7 +21,7 @@ export function Markdown({ text }: { text: string }) {
 const Block = memo(function Block({ block, plain }: { block: string; plain: boolean }) {
   const __html = plain ? trustedHtml(asWritten(block)) : rendered(block)
   const html = <div className="block" dangerouslySetInnerHTML={{ __html }} />
-  if (!FENCE.test(block)) return html
+  if (!isFence(block)) return html
   return (
     <div className="fenced">
       {html}
@@ -29,8 +29,6 @@ const Block = memo(function Block({ block, plain }: { block: string; plain: bool
     </div>
   )
 })
-
-const FENCE = /^ {0,3}(```|~~~)/
 
 /** What stands between the fences. */
 function fenced(block: string): string {
