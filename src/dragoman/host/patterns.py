@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
+from itertools import chain
 from typing import TypeAlias
 
 _LONGEST_PATTERN = 500
@@ -86,15 +87,38 @@ def fits(pattern: str, text: str, work: Work) -> bool | None:
 # ── following all ways at once ────────────────────────────────────────────────────────────────
 
 
+_Places: TypeAlias = frozenset[int]
+
+
 def _found(program: list[_Step], text: str, work: Work) -> bool:
-    here: set[int] = set()
-    for at in range(len(text) + 1):
-        here = _reached(program, {*here, 0}, text, at, work)
-        if len(program) - 1 in here:
+    """Texts mostly repeat themselves: where the same places met the same character before, the way
+    from there is known, and costs one step."""
+    ways: dict[tuple[_Places, str, str], _Places] = {}
+    alike: dict[_Places, _Places] = {}
+    here: _Places = frozenset()
+    before = ""
+    for char in chain(text, ("",)):
+        work.spend()
+        met = (here, before, char)
+        if met not in ways:
+            then = _next_places(program, here, before, char, work)
+            ways[met] = alike.setdefault(then, then)  # one of each, so that looking up is cheap
+        here = ways[met]
+        if len(program) in here:
             return True
-        char = text[at : at + 1]
-        here = {place + 1 for place in here if char and _takes(program[place], char, work)}
+        before = _side(char)
     return False
+
+
+def _next_places(
+    program: list[_Step], here: _Places, before: str, char: str, work: Work
+) -> _Places:
+    """Where one is behind this character; behind the program where the text fits."""
+    reached = _reached(program, {*here, 0}, before, char, work)
+    end = len(program) - 1
+    if end in reached:
+        return frozenset((end + 1,))
+    return frozenset(place + 1 for place in reached if char and _takes(program[place], char, work))
 
 
 def _takes(step: _Step, char: str, work: Work) -> bool:
@@ -103,7 +127,9 @@ def _takes(step: _Step, char: str, work: Work) -> bool:
     return callable(step) and step(char)
 
 
-def _reached(program: list[_Step], places: set[int], text: str, at: int, work: Work) -> set[int]:
+def _reached(
+    program: list[_Step], places: set[int], before: str, char: str, work: Work
+) -> set[int]:
     """All places one comes to without taking a character."""
     seen: set[int] = set()
     open_ = list(places)
@@ -116,19 +142,23 @@ def _reached(program: list[_Step], places: set[int], text: str, at: int, work: W
         step = program[place]
         if isinstance(step, _Split):
             open_.extend(step)
-        elif isinstance(step, str) and _holds(step, text, at):
+        elif isinstance(step, str) and _holds(step, before, char):
             open_.append(place + 1)
     return seen
 
 
-def _holds(assertion: _Assertion, text: str, at: int) -> bool:
+def _holds(assertion: _Assertion, before: str, behind: str) -> bool:
     if assertion == "^":
-        return at == 0
+        return not before
     if assertion == "$":
-        return at == len(text)
-    before, behind = text[at - 1 : at] if at else "", text[at : at + 1]
-    is_edge = (before in _WORD and before != "") != (behind in _WORD and behind != "")
+        return not behind
+    is_edge = (before in _WORD) != (behind in _WORD)
     return is_edge == (assertion == "b")
+
+
+def _side(char: str) -> str:
+    """All that an assertion asks of the character before it."""
+    return "w" if char in _WORD else " "
 
 
 # ── reading a pattern ─────────────────────────────────────────────────────────────────────────
