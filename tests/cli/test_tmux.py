@@ -206,11 +206,17 @@ def test_a_question_is_asked_while_the_answer_goes_to_a_file(dragoman: Dragoman)
     assert (dragoman.workspace / "answer.txt").read_text() == "chosen=allow\n"
 
 
-def test_a_message_on_a_terminal_breaks_no_word(dragoman: Dragoman) -> None:
-    with screen(dragoman, "asking", "--on-ask", "reject", width=40) as shown:
+def words_of_refusal(dragoman: Dragoman, width: int) -> list[str]:
+    with screen(dragoman, "asking", "--on-ask", "reject", width=width) as shown:
         ended = shown.wait_for("exit code 5")
-    message = ended.partition("all that needed")[2].partition("exit code")[0]
-    assert {"permission", "--write,", "--policy"} <= set(message.split())
+    return ended.partition("dragoman:")[2].partition("exit code")[0].split()
+
+
+def test_a_message_on_a_terminal_breaks_no_word(dragoman: Dragoman) -> None:
+    words = words_of_refusal(dragoman, 300)
+    assert words[:3] == ["all", "that", "needed"]
+    for width in (33, 37, 40):
+        assert words_of_refusal(dragoman, width) == words
 
 
 def test_what_was_typed_before_the_question_is_no_answer(dragoman: Dragoman) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 from support.server_process import ServerProcess, server_process
@@ -17,6 +20,7 @@ from dragoman.errors import ConfigError
 from dragoman.host.policy_file import load_policy
 from dragoman.host.regular_file import open_regular, read_regular
 from dragoman.web import deadline
+from dragoman.web.deadline import Deadline
 
 STUCK = Path(__file__).parent / "programs" / "stuck.py"
 
@@ -164,6 +168,34 @@ def test_settings_and_rules_that_are_no_files_are_refused_in_words(tmp_path: Pat
         load_policy(fifo, home="/")
 
 
-def test_with_its_last_words_a_server_is_gone_within_thirty_seconds() -> None:
-    after = max(deadline._THREADS_SECONDS, deadline._LAST_WORDS_SECONDS)  # pyright: ignore
-    assert deadline.GRACE_SECONDS + after <= 30
+@pytest.mark.parametrize("all_done", [True, False])
+def test_a_server_is_gone_within_thirty_seconds_of_a_signal(
+    all_done: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts the seconds that it would wait, without waiting them."""
+    waited: list[float] = []
+    codes: list[int] = []
+
+    def wait(seconds: float) -> bool:
+        waited.append(0.99 * seconds if all_done else seconds)  # as late as can be
+        return all_done
+
+    monkeypatch.setattr(deadline, "time", SimpleNamespace(sleep=waited.append))
+    monkeypatch.setattr(deadline, "os", SimpleNamespace(_exit=_exit_into(codes)))
+    monkeypatch.setattr(deadline, "kill_all", lambda: None)
+    it = Deadline(lambda sentence: None)
+    monkeypatch.setattr(it, "_all_done", SimpleNamespace(wait=wait))
+    it._begun.put(True)  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(SystemExit):
+        it._wait()  # pyright: ignore[reportPrivateUsage]
+    assert codes == [0 if all_done else 1]
+    assert len(waited) == 2
+    assert sum(waited) <= 30
+
+
+def _exit_into(codes: list[int]) -> Callable[[int], NoReturn]:
+    def exit_(code: int) -> NoReturn:
+        codes.append(code)
+        raise SystemExit
+
+    return exit_

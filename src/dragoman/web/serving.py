@@ -86,7 +86,7 @@ class Settings(msgspec.Struct, kw_only=True):
     name: str | None = None
     headless: bool = False
     grace_seconds: float = GRACE_SECONDS
-    """After a signal the process ends within these."""
+    """From a signal until what still runs is cut off; the process is gone at most 2 s later."""
     open_page: Callable[[str], Callable[[], None]] | None = None
     """Opens an address in a browser; what it returns deletes what the browser was given."""
 
