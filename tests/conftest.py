@@ -38,6 +38,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _place(item: pytest.Item) -> int:
+    if not item.path.is_relative_to(_TESTS):
+        return len(_LONGEST)
     folder = item.path.relative_to(_TESTS).parts[0]
     return _LONGEST.index(folder) if folder in _LONGEST else len(_LONGEST)
 

@@ -78,10 +78,9 @@ async def check(folder: Path, after: int) -> None:
 
 async def go_on(store: Store, folder: Path, session_id: str) -> None:
     """What the next process does: put it right, and continue."""
-    began = time.process_time()  # which goes on while we ask, whatever else the machine does
     async with Hub(store, agent(folder)) as hub:
         while (state := await stored_state(store, session_id)).turn is not None:
-            assert time.process_time() < began + 2
+            await asyncio.sleep(0.02)
         for prompt in state.queue:
             await hub.send(session_id, c.DropQueued(prompt.id))
         after = (await hub.record(session_id)).last_seq
