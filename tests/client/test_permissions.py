@@ -16,15 +16,17 @@ from support.raw_agent import Json, RawAgent
 from support.scene import CANCELLED, ENDED, OPTIONS, Scene, question, scene, selected
 
 from dragoman import Policy, Rule
+from dragoman.client.session import Session
 from dragoman.host import wording
 from dragoman.host.answers import describe
+from dragoman.host.claims import MOST_CALLS
 from dragoman.host.consent import Consent
 from dragoman.host.permissions import PermissionRequest
 from dragoman.host.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
 from dragoman.session import bounds
 from dragoman.session import events as e
 from dragoman.session.bounds import weigh_struct
-from dragoman.session.content import Diff
+from dragoman.session.content import Diff, UnknownItem
 from dragoman.session.state import PendingPermission
 
 # ── settled exactly once ──────────────────────────────────────────────────────────────────────
@@ -739,7 +741,7 @@ CONFIRM: Json = {"title": "Confirm Agent Actions", "kind": "other", "status": "p
         ([edits("a.txt", status="completed"), edits("b.txt", "e2")], {"write": True}, "yes"),
         ([edits("a.txt", rawInput={"command": "rm a.txt"})], {"write": True}, "no"),
         ([edits("a.txt"), RUNS], {"write": True}, "no"),
-        ([edits("a.txt"), RUNS], {"write": True, "execute": True}, "no"),
+        ([edits("a.txt"), RUNS], {"write": True, "execute": True}, "yes"),
         ([edits("a.txt"), RUNS], {"yolo": True}, "yes"),
         ([edits("a.txt"), edits("/etc/x", "e2")], {"yolo": True}, "no"),
         ([RUNS], {"write": True}, "no"),
@@ -764,6 +766,156 @@ async def test_a_request_for_all_that_is_pending_is_about_just_that(
         if session.state.pending:
             await session.answer(next(iter(session.state.pending)), "no")
         assert (await soon(answer))["result"] == selected(chosen)
+
+
+READS: Json = {
+    "toolCallId": "l",
+    "title": "Read a.txt",
+    "kind": "read",
+    "status": "in_progress",
+    "rawInput": {"path": "a.txt"},
+}
+PASSWD = {"type": "diff", "path": "/etc/passwd", "newText": "x"}
+
+
+async def outcome(
+    agent: RawAgent, session: Session, own: Json, *others: Json
+) -> tuple[str, PendingPermission | None]:
+    """The answer to a request for `own`, with `others` open, and the question if it was one."""
+    session.prompt("go")
+    await agent.expect("session/prompt")
+    for call in others:
+        agent.update("tool_call", **call)
+    params = {"sessionId": "s1", "toolCall": {"toolCallId": "c", **own}, "options": TWO_WAYS}
+    answer = asyncio.create_task(agent.ask("session/request_permission", params))
+    await until(lambda: answer.done() or session.state.pending)
+    asked = next(iter(session.state.pending.values()), None)
+    assert asked is None or isinstance(asked, PendingPermission)
+    if asked is not None:
+        await session.answer(asked.id, "no")
+    return (await soon(answer))["result"]["outcome"]["optionId"], asked
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"kind": "execute", "rawInput": {"command": "rm -rf ~"}},
+        {"rawInput": {"command": "rm -rf ~"}},
+        {"rawInput": {"actions": [{"input": '{"cmd": "rm -rf ~"}'}]}},
+        {"kind": "execute"},
+        {"kind": "edit", "locations": [{"path": "/etc/passwd"}]},
+        {"kind": "delete"},
+        {"kind": "fetch", "rawInput": {"url": "https://evil.example"}},
+        {"kind": "read", "rawInput": {"path": "/etc/passwd"}},
+        {"kind": "a kind of its own"},
+        {"locations": [{"path": "/etc/passwd"}]},
+        {"content": [PASSWD]},
+        {"content": [{"type": "diff"}]},
+        {"rawInput": "an input that is only text"},
+    ],
+)
+async def test_a_request_for_all_that_is_pending_is_judged_by_its_own_call_too(
+    tmp_path: Path, own: Json
+) -> None:
+    """Any agent may call itself OpenHands and have a harmless call open."""
+    agent = RawAgent(welcome=OPENHANDS)
+    async with opened(agent, tmp_path) as (_, session):
+        chosen, asked = await outcome(agent, session, CONFIRM | own, READS)
+        assert chosen == "no"
+        if asked is not None:
+            assert asked.title == "Confirm Agent Actions; Read a.txt"
+            command = own.get("rawInput", {})
+            assert "rm -rf" not in str(command) or asked.argv == ["rm -rf ~"]
+
+
+async def test_control_a_request_that_says_nothing_is_about_what_is_open(tmp_path: Path) -> None:
+    agent = RawAgent(welcome=OPENHANDS)
+    async with opened(agent, tmp_path) as (_, session):
+        silent: Json = {"rawInput": {}, "content": [], "locations": []}
+        assert await outcome(agent, session, CONFIRM | silent, READS) == ("yes", None)
+
+
+def runs(call_id: str, folder: str, line: str = "npm test") -> Json:
+    raw = {"command": line, "cwd": folder}
+    return {"toolCallId": call_id, "title": line, "kind": "execute", "rawInput": raw}
+
+
+NPM = Rule(effect="allow", operation="execute", argv=("npm", "test"), cwd="a")
+ANY = Rule(effect="allow", operation="execute")
+
+
+@pytest.mark.parametrize(
+    ("rules", "calls", "chosen"),
+    [
+        ([NPM], [runs("1", "a"), runs("2", "a")], "yes"),
+        ([NPM], [runs("1", "a"), runs("2", "evil")], "no"),
+        ([NPM], [runs("1", "evil"), runs("2", "a")], "no"),
+        ([NPM], [runs("1", "a"), runs("2", "a", "npm run evil")], "no"),
+        ([NPM], [runs("1", "a"), READS], "yes"),
+        ([NPM], [runs("1", "a"), edits("a.txt")], "no"),
+        ([ANY], [runs("1", "a"), runs("2", "evil")], "yes"),
+        ([ANY], [runs("1", "a"), runs("2", "/")], "no"),
+        ([ANY, Rule(effect="deny", cwd="evil")], [runs("1", "a"), runs("2", "evil")], "no"),
+        ([ANY, Rule(effect="ask", cwd="evil")], [runs("1", "evil"), runs("2", "a")], "no"),
+        (
+            [ANY, Rule(effect="allow", operation="write"), Rule(effect="deny", path="b.txt")],
+            [runs("1", "a"), edits("a.txt"), edits("b.txt", "e2")],
+            "no",
+        ),
+    ],
+)
+async def test_each_of_several_calls_is_judged_alone(
+    tmp_path: Path, rules: list[Rule], calls: list[Json], chosen: str
+) -> None:
+    for name in ("a", "evil"):
+        (tmp_path / name).mkdir()
+    agent = RawAgent(welcome=OPENHANDS)
+    async with opened(agent, tmp_path, policy=Policy(rules)) as (_, session):
+        assert (await outcome(agent, session, CONFIRM, *calls))[0] == chosen
+
+
+async def test_commands_in_several_folders_are_shown_with_them_and_never_remembered(
+    tmp_path: Path,
+) -> None:
+    agent = RawAgent(welcome=OPENHANDS)
+    always = [{"optionId": "always", "name": "Always", "kind": "allow_always"}, *TWO_WAYS]
+    policy = Policy()
+    async with opened(agent, tmp_path, policy=policy) as (_, session):
+        session.prompt("go")
+        await agent.expect("session/prompt")
+        for call in (runs("1", "a"), runs("2", "e vil"), runs("3", "a", "make")):
+            agent.update("tool_call", **call)
+        params = {"sessionId": "s1", "toolCall": {"toolCallId": "c", **CONFIRM}, "options": always}
+        answer = asyncio.create_task(agent.ask("session/request_permission", params))
+        await until(lambda: session.state.pending)
+        [asked] = session.state.pending.values()
+        assert isinstance(asked, PendingPermission)
+        here = tmp_path
+        assert asked.argv is not None
+        assert asked.argv[0].splitlines() == [
+            f"cd {here}/a && npm test",
+            f"cd '{here}/e vil' && npm test",
+            f"cd {here}/a && make",
+        ]
+        assert asked.cwd is None
+        told = [option.consequence for option in asked.options if option.kind == "allow_always"]
+        assert told == [
+            "counts once only: the request is for several actions, and a rule can name one"
+        ]
+        await session.answer(asked.id, "always")
+        assert (await soon(answer))["result"] == selected("yes")
+        assert policy.rules == ()
+
+
+async def test_more_calls_than_can_be_shown_are_a_question_that_says_so(tmp_path: Path) -> None:
+    agent = RawAgent(welcome=OPENHANDS)
+    calls = [READS | {"toolCallId": str(at)} for at in range(MOST_CALLS + 2)]
+    async with opened(agent, tmp_path, policy=Policy(yolo=True)) as (_, session):
+        chosen, asked = await outcome(agent, session, CONFIRM, *calls)
+        assert chosen == "no"
+        assert asked is not None
+        unread = [item.raw for item in asked.content if isinstance(item, UnknownItem)]
+        assert unread == ["2 tool calls more: too many to be shown"]
 
 
 async def test_whoever_is_asked_for_all_that_is_pending_sees_what_that_is(tmp_path: Path) -> None:

@@ -3,11 +3,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import msgspec
 import pytest
 from support.normalising import Normalised
 
 from dragoman.host.access import Access, Sighting, normalise
 from dragoman.host.claims import read_claim, together
+from dragoman.host.grants import Grants
+from dragoman.host.matching import Effect, Rule
+from dragoman.host.policy import decide
 from dragoman.host.raw_input import whole_file
 
 
@@ -376,22 +380,64 @@ def test_anything_else_under_that_key_is_a_command(kind: str, raw: Any) -> None:
     assert claim(kind, raw, verbs=VERBS).operation == "execute"
 
 
-def test_several_claims_of_one_kind_are_one_of_all_their_paths() -> None:
-    access = together([claim("edit", {"path": "a"}), claim("delete", {"path": "b"})])
-    assert (access.operation, access.paths, access.complete) == ("write", ("/ws/a", "/ws/b"), True)
+def test_several_claims_are_shown_as_one_and_kept_apart() -> None:
+    claims = [claim("edit", {"path": "a"}), claim("delete", {"path": "b"})]
+    access = together(claims)
+    assert (access.operation, access.paths) == ("write", ("/ws/a", "/ws/b"))
+    assert access.parts == tuple(claims)
+    assert together(claims[:1]) is claims[0]
 
 
 @pytest.mark.parametrize(
     "others",
     [
         [claim("execute", {"command": "make"})],
-        [claim("edit")],
         [claim("read", {"path": "b"})],
         [claim("edit", {"path": "b"}), claim("fetch", {"url": "https://example.org"})],
     ],
 )
-def test_several_claims_that_are_not_alike_are_covered_by_no_rule(others: list[Access]) -> None:
+def test_several_claims_that_are_not_alike_are_shown_as_all_of_them(others: list[Access]) -> None:
     first = claim("edit", {"path": "a"})
     access = together([first, *others])
-    assert not access.complete
+    assert access.operation == "other"
     assert {"write", *(each.operation for each in others)} <= {*access.operations}
+
+
+@pytest.mark.parametrize("effect", ["allow", "ask", "deny"])
+@pytest.mark.parametrize("at", range(3))
+def test_the_strictest_decision_on_one_of_several_claims_counts(effect: Effect, at: int) -> None:
+    claims = [claim("execute", {"command": "make", "cwd": each}) for each in "abc"]
+    rules = [
+        Rule(effect="allow", operation="execute"),
+        Rule(effect=effect, operation="execute", cwd="abc"[at]),
+    ]
+    decision = decide(together(claims), iter(rules), now=0, session_id="s", project="/ws")
+    assert decision.effect == effect
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"command": "npm test", "cwd": "/ws/a", "workdir": "/ws/evil"},
+        {"command": "npm test", "cwd": "/ws/evil", "working_directory": "/ws/a"},
+        {"command": "npm test", "cwd": "/ws/a", "directory": "evil"},
+        [{"command": "npm test", "cwd": "/ws/a"}, {"cwd": "/ws/evil"}],
+    ],
+)
+def test_a_command_in_one_of_several_folders_is_in_doubt_and_each_can_refuse_it(raw: Any) -> None:
+    access = claim("execute", raw)
+    assert (*access.folders,) in (("/ws/a", "/ws/evil"), ("/ws/evil", "/ws/a"))
+    allowing = Rule(effect="allow", operation="execute", argv=("npm", "test"), cwd=access.cwd)
+    rules = [allowing, Rule(effect="allow", operation="execute")]
+
+    def effect(*more: Rule) -> Effect:
+        moment: dict[str, Any] = {"now": 0, "session_id": "s", "project": "/ws"}
+        return decide(access, [*rules, *more], **moment).effect
+
+    assert effect() == "ask"
+    assert effect(Rule(effect="deny", cwd="evil")) == "deny"
+    assert effect(Rule(effect="deny", cwd="a")) == "deny"
+    assert not Grants().take_command(access)
+    grants = Grants()
+    grants.add(access, [])
+    assert not grants.take_command(msgspec.structs.replace(access, cwds=()))

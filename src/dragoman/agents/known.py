@@ -274,8 +274,8 @@ _KNOWN = (
         seen="1.16.0",
         notes=(
             "It edits files and runs commands by itself, so there is nothing to revert.",
-            "It asks once for all its pending actions: they are shown together, and `--write` or "
-            "`--exec` allows them where they are all edits or all commands.",
+            "It asks once for all its pending actions: they are shown together, and the flags and "
+            "rules have to allow each of them.",
         ),
     ),
     KnownAgent(

@@ -40,7 +40,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
 
     Where several things are named, an allow must cover all of them; for a deny or an ask one is
     enough. `also` is what a claim could be besides, `names` is what it calls the tool, `aliases`
-    is how else its paths are called: they count for deny and ask, never for allow.
+    is how else its paths are called, `cwds` is where else it says that its command would run: they
+    count for deny and ask, never for allow.
     """
 
     operation: Operation
@@ -54,6 +55,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     variables: tuple[str, ...] = ()
     """The names of what is set for the command: for people, who decide; rules only ask whether."""
     cwd: str | None = None
+    cwds: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     tool: str | None = None
@@ -63,17 +65,26 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     """The claim names what would be done: a command, a change, a path, an address or a tool."""
     question: bool = False
     complete: bool = True
+    parts: tuple[Access, ...] = ()
+    """The claims of one request for several. Each is decided alone; the rest of this is only shown
+    to people, and no rule is made of it."""
 
     def __post_init__(self) -> None:
         normal = msgspec.structs.force_setattr
         normal(self, "paths", tuple(map(normalise, self.paths)))
         normal(self, "aliases", tuple(map(normalise, self.aliases)))
         normal(self, "roots", tuple(map(normalise, self.roots)))
+        normal(self, "cwds", tuple(map(normalise, self.cwds)))
         normal(self, "cwd", None if self.cwd is None else normalise(self.cwd))
 
     @property
     def operations(self) -> tuple[Operation, ...]:
         return (self.operation, *self.also)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where its command would run; nobody can tell which of several it is."""
+        return () if self.cwd is None else (self.cwd, *self.cwds)
 
     @property
     def place(self) -> Place:

@@ -118,6 +118,8 @@ def _first(options: Sequence[Option], kinds: Sequence[str]) -> str | None:
 
 
 def _why_no_rule(access: Access, answer: Answer, decision: Decision) -> str | None:
+    if access.parts:
+        return "the request is for several actions, and a rule can name one"
     if access.question:
         return "this is a question, to be answered each time"
     if not access.complete:

@@ -9,13 +9,14 @@ Pure: who may look at the disk passes `look`.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from dragoman.host.access import Access, Operation, Sighting, normalise
+from dragoman.host.access import Access, Command, Operation, Sighting, normalise
 from dragoman.host.globs import LONGEST_PATH, MOST_COMPONENTS, is_within
 from dragoman.host.raw_input import RawInput, looks_like_a_path
 
@@ -82,6 +83,8 @@ def read_claim(
     aliases, hazard = tuple(dict.fromkeys(names.aliases)), names.hazard
     tools = tuple(dict.fromkeys(found.tools))
     cwds = names.of(found.cwds + (found.folders if found.commands else []))
+    in_several = bool(found.commands) and len(cwds) > 1
+    where = _hardest(cwds, roots) or (cwd if (seen := look(cwd)) is None else seen.path)
     facts = Access(
         operation="other",
         agent=agent,
@@ -91,7 +94,8 @@ def read_claim(
         commands=tuple(dict.fromkeys(found.commands)),
         env=bool(found.variables),
         variables=tuple(dict.fromkeys(found.variables)),
-        cwd=_hardest(cwds, roots) or (cwd if (seen := look(cwd)) is None else seen.path),
+        cwd=where,
+        cwds=tuple(each for each in cwds if each != where) if in_several else (),
         roots=tuple(roots),
         hosts=tuple(dict.fromkeys(found.hosts)),
         tool=tools[0] if tools else None,
@@ -105,6 +109,7 @@ def read_claim(
         complete=found.complete
         and names.complete
         and len(tools) < 2
+        and not in_several
         and (found.patch_is_clear or not patched),
     )
     operation = _operation(facts, kind, writes)
@@ -113,17 +118,15 @@ def read_claim(
 
 
 def together(claims: Sequence[Access]) -> Access:
-    """One claim for several: what would allow each of them allows it, what would deny one denies
-    it. Where they are not alike, no rule can tell that it covers all of them but --yolo."""
+    """One access for several claims, to be shown as one question; each of them is decided alone."""
     first, *others = claims
     if not others:
         return first
     kinds = _all(claim.operations for claim in claims)
-    alike = first.operation != "other" and all(
-        (claim.operation, bool(claim.paths)) == (first.operation, bool(first.paths))
-        for claim in others
-    )
+    alike = all(claim.operation == first.operation for claim in others)
     operation: Operation = first.operation if alike else "other"
+    running = [claim for claim in claims if claim.commands] or [first]
+    apart = len({claim.folders for claim in running}) > 1
     return Access(
         operation=operation,
         agent=first.agent,
@@ -131,18 +134,27 @@ def together(claims: Sequence[Access]) -> Access:
         paths=_all(claim.paths for claim in claims),
         aliases=_all(claim.aliases for claim in claims),
         hazard=next(filter(None, (claim.hazard for claim in claims)), None),
-        commands=_all(claim.commands for claim in claims),
+        commands=_all(_with_folder(claim) if apart else claim.commands for claim in claims),
         env=any(claim.env for claim in claims),
         variables=_all(claim.variables for claim in claims),
-        cwd=_hardest([claim.cwd for claim in claims if claim.cwd is not None], first.roots),
+        cwd=None if apart else running[0].cwd,
+        cwds=() if apart else running[0].cwds,
         roots=first.roots,
         hosts=_all(claim.hosts for claim in claims),
         names=_all(claim.names for claim in claims),
         claimed=True,
         action=any(claim.action for claim in claims),
         question=any(claim.question for claim in claims),
-        complete=alike and all(claim.complete and claim.tool is None for claim in claims),
+        complete=all(claim.complete for claim in claims),
+        parts=tuple(claims),
     )
+
+
+def _with_folder(claim: Access) -> tuple[Command, ...]:
+    """Its commands as lines that say where each would run."""
+    where = " or ".join(map(shlex.quote, claim.folders))
+    lines = (each if isinstance(each, str) else shlex.join(each) for each in claim.commands)
+    return tuple(f"cd {where} && {line}" for line in lines)
 
 
 def _all(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:

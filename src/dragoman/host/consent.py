@@ -235,10 +235,10 @@ class Consent:
         """The answer that follows from the rules, or what is left to ask a person."""
         known = None if call_id is None else self._state.tool_call(call_id)
         # As they are now: the calls may change while the claim is read.
-        for_several, calls = self._is_for_several(known), self._meant(known)
+        for_several, calls = self._is_for_several(known), self._meant(known, subject)
         titles = filter(None, (call.title for call in calls[:MOST_CALLS]))
         title = subject.title or "; ".join(titles)
-        content = tuple(item for call in calls[:MOST_CALLS] for item in _shown(call))
+        content = _all_shown(calls)
         weight = sum(call.size for call in calls[:MOST_CALLS])
         is_understood = _is_understood(calls, subject) and len(calls) <= MOST_CALLS
 
@@ -278,9 +278,9 @@ class Consent:
         )
         return InvalidParams(reason)
 
-    def _meant(self, call: ToolCall | None) -> list[ToolCall]:
-        """What a request is about: its own call, or all of the turn that are not over yet, where an
-        agent is known to ask for them together."""
+    def _meant(self, call: ToolCall | None, subject: Subject) -> list[ToolCall]:
+        """What a request is about: its own call, and all of the turn that are not over yet, where
+        an agent is known to ask for them together. Its own is left out only if it says nothing."""
         if call is None:
             return []
         if not self._is_for_several(call):
@@ -288,7 +288,9 @@ class Consent:
         turn = None if self.turn is None else self.turn.id
         calls = self._state.tool_calls.values()
         mine = [each for each in calls if each.turn_id == turn and each.status in OPEN_STATUSES]
-        return [each for each in mine if each.id != call.id] or [call]
+        others = [each for each in mine if each.id != call.id]
+        is_silent = _names_nothing(call) and subject.command is None
+        return others if others and is_silent else [call, *others]
 
     def _is_for_several(self, call: ToolCall | None) -> bool:
         return call is not None and call.title in self._habits.permission_titles
@@ -309,12 +311,14 @@ class Consent:
     ) -> Callable[[], Access]:
         """What is left to do about a claim, with the calls as they are now."""
         asked: Sequence[ToolCall | None] = calls[:MOST_CALLS] or (None,)
-        readings = [self._reading_one(call, subject) for call in asked]
+        # What the request says by itself is about its own call, which is the first.
+        subjects = (subject, *[NO_SUBJECT] * (len(asked) - 1))
+        readings = list(map(self._reading_one, asked, subjects))
 
         def job() -> Access:
-            access = as_asked(together([reading() for reading in readings]))
-            _ = access.protection  # may be long too; it is kept
-            return access
+            claims = [as_asked(reading()) for reading in readings]
+            _ = [claim.protection for claim in claims]  # may be long too; it is kept
+            return together(claims)
 
         return job
 
@@ -396,10 +400,13 @@ class Consent:
         )
 
     def _folder(self, access: Access) -> str | None:
-        """Where a command would run; the session's own folder by the name it goes by."""
-        if "execute" not in access.operations:
+        """Where a command would run; the session's own folder by the name it goes by. Commands in
+        several folders say so themselves."""
+        if "execute" not in access.operations or (access.parts and access.cwd is None):
             return None
         own = self._workspace.cwd
+        if len(access.folders) > 1:
+            return " or ".join(access.folders)
         return own if access.cwd in (None, os.path.realpath(own)) else access.cwd
 
     async def _ask(
@@ -642,6 +649,21 @@ def _allows(option_id: str | None, options: Sequence[PermissionOption]) -> bool:
 
 def _diffs(content: Sequence[ToolContent]) -> list[Diff]:
     return [item for item in content if isinstance(item, Diff)]
+
+
+def _names_nothing(call: ToolCall) -> bool:
+    """Whether there is nothing to judge in it but its title."""
+    told = call.raw_input or call.content or call.locations or call.name or call.cut
+    return call.kind == "other" and not told
+
+
+def _all_shown(calls: Sequence[ToolCall]) -> tuple[ToolContent, ...]:
+    """What they show, and that there are more than can be shown."""
+    shown = [item for call in calls[:MOST_CALLS] for item in _shown(call)]
+    more = len(calls) - MOST_CALLS
+    if more > 0:
+        shown.append(UnknownItem(UNREAD, f"{more} tool calls more: too many to be shown"))
+    return tuple(shown)
 
 
 def _shown(call: ToolCall) -> tuple[ToolContent, ...]:

@@ -25,8 +25,9 @@ class Grants:
     def add(self, access: Access, diffs: list[tuple[str, Diff]]) -> None:
         """A person allowed `access`, having seen these diffs of these real paths."""
         self._diffs += diffs
-        if (command := _only_command(access)) is not None:
-            self._commands.append(command)
+        for each in access.parts or (access,):
+            if (command := _only_command(each)) is not None:
+                self._commands.append(command)
 
     def take_write(self, path: str, content: str, current: str | None) -> bool:
         """Whether writing `content` is what a diff showed: the whole text, or that one change."""
@@ -66,8 +67,8 @@ def _shows(diff: Diff, content: str, current: str | None) -> bool:
 
 
 def _only_command(access: Access) -> tuple[Command, str | None] | None:
-    """The one command and its folder; with variables set it is not what anyone was shown."""
-    if access.operation != "execute" or access.env or len(access.commands) != 1:
+    """The one command and its one folder; with variables set it is not what anyone was shown."""
+    if access.operation != "execute" or access.env or access.cwds or len(access.commands) != 1:
         return None
     return _words(access.commands[0]), access.cwd
 

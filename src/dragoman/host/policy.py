@@ -67,7 +67,14 @@ def decide(
 def explain(
     access: Access, rules: Iterable[Rule], *, now: float, session_id: str, project: str
 ) -> Explanation:
-    """The decision, with each rule and whether it matched."""
+    """The decision, with each rule and whether it matched; of several claims, the strictest."""
+    rules = tuple(rules)
+    if access.parts:
+        told = [
+            explain(part, rules, now=now, session_id=session_id, project=project)
+            for part in access.parts
+        ]
+        return min(told, key=_leniency)
     moment = Moment(now, session_id, project)
     considered = tuple(Considered(rule, mismatch(rule, access, moment)) for rule in rules)
     decision = _decide(access, [each.rule for each in considered if each.matched])
@@ -126,6 +133,15 @@ def _decide(access: Access, matching: Sequence[Rule]) -> Decision:
     if access.operation == "read" and access.place == "inside" and access.complete:
         return Decision("allow", "reading inside the workspace needs no rule")
     return Decision("ask", "no rule allows it")
+
+
+def _leniency(explanation: Explanation) -> tuple[int, bool]:
+    """Of two that lead to the same, a rule says more than that none was needed."""
+    decision = explanation.decision
+    return _STRICTEST_FIRST.index(decision.effect), decision.rule is None
+
+
+_STRICTEST_FIRST: tuple[Effect, ...] = ("deny", "ask", "allow")
 
 
 def _refusal(access: Access, matching: Sequence[Rule]) -> str | None:
