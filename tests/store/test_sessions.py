@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from store.stores import Opens, acquire, batch, begin, fill, record, whole
+from store.stores import (
+    Opens,
+    acquire,
+    batch,
+    begin,
+    fill,
+    in_memory,
+    in_postgres,
+    on_disk,
+    record,
+    whole,
+)
 
 from dragoman.errors import NameTaken, SessionOwned, StoreError, UnknownSession
 from dragoman.session.facts import Offer
-from dragoman.store.records import Said, SessionChange, SessionFilter, SessionRecord, Snapshot
+from dragoman.store.records import Kin, Said, SessionChange, SessionFilter, SessionRecord, Snapshot
 
 FULL = SessionRecord(
     id="a-Z_9",
@@ -38,6 +51,30 @@ async def test_a_session_is_read_as_it_was_created(opens: Opens) -> None:
 async def test_a_session_that_is_not_there_is_none(opens: Opens) -> None:
     async with opens() as store:
         assert await store.session("nobody") is None
+
+
+async def test_all_sessions_are_told_with_their_parents(opens: Opens) -> None:
+    async with opens() as store:
+        for each in (FULL, record(), record("deleted")):
+            await store.create_session(each)
+        await store.delete_session("deleted")
+        plain = record()
+        assert {each.id: each for each in await store.kin()} == {
+            "a-Z_9": Kin("a-Z_9", "s0", 1.25),
+            "s": Kin("s", None, plain.created_at),
+        }
+
+
+async def test_a_store_has_the_same_id_whenever_it_is_opened(tmp_path: Path) -> None:
+    ids: list[str] = []
+    for folder in ("a", "a"):
+        async with on_disk(tmp_path / folder) as store:
+            ids.append(store.id)
+    async with in_postgres(tmp_path / "one") as store, in_postgres(tmp_path / "one") as again:
+        ids += [store.id, again.id]
+    async with in_memory(tmp_path) as store:
+        ids.append(store.id)
+    assert (ids[0], ids[2], len(set(ids))) == (ids[1], ids[3], 3)
 
 
 async def test_an_id_is_used_once(opens: Opens) -> None:

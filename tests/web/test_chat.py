@@ -337,6 +337,20 @@ async def test_a_file_that_the_agent_does_not_take_is_kept_and_linked(tmp_path: 
     assert _content_and_mode(path) == ("hello", 0o600)
 
 
+async def test_files_of_a_chat_are_deleted_with_it(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("thanks")], capabilities=v1.AgentCapabilities())
+    file = {"type": "file", "mediaType": "text/plain", "url": "data:text/plain,hello"}
+    body = chat_body("chat-1")
+    body["messages"][0]["parts"] += [{**file, "filename": f"{name}.txt"} for name in "ab"]
+    async with served(tmp_path, {"scripted": agent}) as web:
+        assert (await web.http.post("/api/chat", json=body)).status_code == 200
+        [folder] = (tmp_path / "uploads").iterdir()
+        assert len(list(folder.glob("*.txt"))) == 2
+        assert len((folder / ".sessions").read_text().splitlines()) == 1
+        await web.call("DELETE", "/api/sessions/chat-1")
+        assert not folder.exists()
+
+
 def _content_and_mode(path: str) -> tuple[str, int]:
     return Path(path).read_text(), os.stat(path).st_mode & 0o777
 

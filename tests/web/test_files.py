@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from support.serving import Served, served
+from support.serving import Served, also_served, served
 
 from dragoman.session.content import Audio, Image, Resource, ResourceLink
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
 from dragoman.web.failures import Failure
 from dragoman.web.mentions import Search, rank_of
-from dragoman.web.uploads import KEPT_SECONDS, MAX_BYTES, Uploads, delete_with_sessions
+from dragoman.web.uploads import (
+    KEPT_SECONDS,
+    MAX_BYTES,
+    Uploads,
+    delete_with_sessions,
+    keep_clean,
+)
 
 # ── for mentions ──────────────────────────────────────────────────────────────────────────────
 
@@ -123,9 +131,9 @@ def test_an_upload_becomes_the_content_that_fits(tmp_path: Path) -> None:
         ("application/zip", b"x", ResourceLink),
     ]:
         uri = uploads.keep(data, "name", mime_type).path.as_uri()
-        assert isinstance(uploads.content(uri, "s"), kind)
+        assert isinstance(uploads.content(uri), kind)
     sound = uploads.keep(b"x", "a.wav", "audio/wav").path.as_uri()
-    assert isinstance(uploads.content(sound, "s", audio=False), ResourceLink)
+    assert isinstance(uploads.content(sound, audio=False), ResourceLink)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +158,7 @@ def test_nothing_but_uploads_is_read(uri: str, tmp_path: Path) -> None:
         for name in ("secret", ".secret.type", "z", ".z.type"):
             (place / name).write_text("text/plain")
     with pytest.raises(Failure):
-        Uploads(folder).content(uri.format(folder=folder.as_uri()), "s")
+        Uploads(folder).content(uri.format(folder=folder.as_uri()))
 
 
 def test_old_uploads_are_deleted(tmp_path: Path) -> None:
@@ -174,13 +182,20 @@ def test_the_oldest_uploads_are_deleted_when_there_are_too_many(
     assert [path.exists() for path in kept] == [False, True, True]
 
 
-async def sent_upload(web: Served, session_id: str, name: str) -> Path:
-    """Uploaded, and sent in a prompt of the session; where it is kept."""
+async def uploaded(web: Served, name: str) -> str:
     headers = {"Content-Type": "application/zip"}
     response = await web.http.post(f"/api/uploads?name={name}", content=b"PK", headers=headers)
-    uri: str = response.json()["uri"]
-    content = [{"type": "upload", "uri": uri}]
-    await web.call("POST", f"/api/sessions/{session_id}/prompt", {"content": content})
+    return response.json()["uri"]
+
+
+def in_prompt(uri: str) -> dict[str, Any]:
+    return {"content": [{"type": "upload", "uri": uri}]}
+
+
+async def sent_upload(web: Served, session_id: str, name: str) -> Path:
+    """Uploaded, and sent in a prompt of the session; where it is kept."""
+    uri = await uploaded(web, name)
+    await web.call("POST", f"/api/sessions/{session_id}/prompt", in_prompt(uri))
     await web.until(session_id, "idle")
     return Path(unquote(urlsplit(uri).path))
 
@@ -220,6 +235,121 @@ async def test_uploads_stay_as_long_as_a_fork_of_their_session(tmp_path: Path) -
         assert path.exists()
         await web.call("DELETE", f"/api/sessions/{third}")
         assert not path.exists()
+
+
+async def test_uploads_stay_with_a_grandchild_whose_ancestors_went_together(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("hello")])}) as web:
+        hub, uploads = web.server.hub, web.server.uploads
+        first = await web.new_session()
+        path = await sent_upload(web, first, "a.zip")
+        second = (await web.call("POST", f"/api/sessions/{first}/fork", {}))["id"]
+        third = (await web.call("POST", f"/api/sessions/{second}/fork", {}))["id"]
+        later = await web.new_session()
+        of_later = await sent_upload(web, later, "b.zip")
+        for session_id in (first, second, later):
+            await hub.delete(session_id, local=True)
+        await delete_with_sessions(uploads, hub.store)
+        assert path.exists()
+        assert not of_later.exists()  # the fork was made before it was sent
+        await hub.delete(third, local=True)
+        await delete_with_sessions(uploads, hub.store)
+        assert not path.exists()
+
+
+async def test_uploads_of_one_store_are_not_deleted_by_a_server_of_another(tmp_path: Path) -> None:
+    agents = {"scripted": ScriptedAgent([say("hello")])}
+    async with (
+        served(tmp_path, agents, on_disk=True) as web,
+        also_served(tmp_path, agents) as other,
+    ):
+        assert web.server.uploads.folder == other.server.uploads.folder
+        session_id = await web.new_session()
+        path = await sent_upload(web, session_id, "a.zip")
+        stranger = await other.new_session()
+        theirs = await sent_upload(other, stranger, "b.zip")
+        await other.call("DELETE", f"/api/sessions/{stranger}")
+        assert (path.exists(), theirs.exists()) == (True, False)
+        uri = path.as_uri()
+        again = await other.new_session()
+        await other.call("POST", f"/api/sessions/{again}/prompt", in_prompt(uri))
+        await other.until(again, "idle")
+        await web.call("DELETE", f"/api/sessions/{session_id}")
+        assert path.exists()  # in a session of the other store too
+
+
+async def test_an_upload_of_a_prompt_that_was_refused_can_be_sent_again(tmp_path: Path) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("hello")])}) as web:
+        session_id = await web.new_session()
+        uri = await uploaded(web, "a.zip")
+        for path in ("prompt", "queue"):
+            refused = await web.refused("POST", f"/api/sessions/s-mistyped/{path}", in_prompt(uri))
+            assert refused == (404, "unknown_session")
+        await delete_with_sessions(web.server.uploads, web.server.hub.store)
+        await web.call("POST", f"/api/sessions/{session_id}/prompt", in_prompt(uri))
+        await web.until(session_id, "idle")
+
+
+async def test_how_often_a_deletion_asks_the_store_does_not_grow_with_the_uploads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(tmp_path, {"scripted": ScriptedAgent([say("hello")])}) as web:
+        store, asked = web.server.hub.store, 0
+
+        def counted(name: str) -> None:
+            method = getattr(type(store), name)
+
+            def count(*given: Any, **more: Any) -> Any:
+                nonlocal asked
+                asked += 1
+                return method(*given, **more)
+
+            monkeypatch.setattr(type(store), name, count)
+
+        for name in ("session", "sessions", "kin"):
+            counted(name)
+        sessions = [await web.new_session() for _ in range(12)]
+        for number, session_id in enumerate(sessions):
+            await sent_upload(web, session_id, f"{number}.zip")
+        counts: list[int] = []
+        for session_id in sessions:
+            asked = 0
+            await web.call("DELETE", f"/api/sessions/{session_id}")
+            counts.append(asked)
+        assert counts[0] <= counts[-1] + 1
+        assert not [each for each in (tmp_path / "uploads").iterdir() if each.is_dir()]
+
+
+def test_a_note_that_nobody_can_read_is_nobody_s(tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path)
+    path = uploads.keep(b"x", "a", "text/plain").path
+    (path.parent / ".sessions").write_bytes(b"sqlite s-1\n\xff\xfe\n")
+    assert uploads.sent_only_in("sqlite") == {}
+    (path.parent / ".sessions").write_bytes(b"sqlite s-1\nsqlite s-2\n")
+    assert uploads.sent_only_in("sqlite") == {path.parent: {"s-1", "s-2"}}
+
+
+async def test_cleaning_goes_on_whatever_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cleaned = asyncio.Event()
+
+    class Odd(Uploads):
+        def clean(self, now: float) -> None:
+            if not caplog.messages:
+                raise ValueError("an odd one")
+            loop.call_soon_threadsafe(cleaned.set)
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr("dragoman.web.uploads.CLEAN_SECONDS", 0.0)
+    async with served(tmp_path) as web:
+        cleaning = asyncio.create_task(keep_clean(Odd(tmp_path), web.server.hub.store))
+        async with asyncio.timeout(60):
+            await cleaned.wait()
+        cleaning.cancel()
+        await asyncio.wait([cleaning])
+    assert "an odd one" in caplog.text
 
 
 async def test_an_upload_has_a_limit(tmp_path: Path) -> None:

@@ -175,6 +175,19 @@ def test_the_log_has_a_line_a_request_and_no_secrets(tmp_path: Path) -> None:
         assert "canary" not in log
 
 
+def test_uploads_of_sessions_that_are_gone_are_deleted_after_the_start(tmp_path: Path) -> None:
+    uploads = tmp_path / "state" / "uploads"
+    for store in ("sqlite", "another"):
+        (uploads / store).mkdir(parents=True)
+        (uploads / store / ".sessions").write_text(f"{store} s-gone\n")
+    with server_process(tmp_path):
+        deadline = time.monotonic() + SECONDS
+        while (uploads / "sqlite").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    assert (uploads / "another").exists()
+
+
 # ── the end ───────────────────────────────────────────────────────────────────────────────────
 
 

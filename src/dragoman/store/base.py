@@ -18,6 +18,7 @@ from dragoman.store.records import (
     Command,
     Hit,
     HostRecord,
+    Kin,
     Lease,
     Outcome,
     Overview,
@@ -46,6 +47,11 @@ class Store(Protocol):
 
     @property
     def rules(self) -> Rules: ...
+
+    @property
+    def id(self) -> str:
+        """The same whenever it is opened; no other store has it on the machines that have this."""
+        ...
 
     @property
     def is_local(self) -> bool:
@@ -92,6 +98,10 @@ class Store(Protocol):
     async def session(self, session_id: str) -> SessionRecord | None: ...
 
     async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]: ...
+
+    async def kin(self) -> list[Kin]:
+        """All sessions there are, at one moment."""
+        ...
 
     async def size_of(self, session_id: str) -> int:
         """How many bytes its events, texts and snapshot are. Raises UnknownSession."""

@@ -22,7 +22,7 @@ from dragoman.store.mirror_file import DIRECTORY, all_mirrors
 from dragoman.store.outbox import Outbox
 from dragoman.store.rules import SqliteRules
 from dragoman.store.sessions import has_deleted
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite import STORE_ID, SqliteStore
 
 WAIT_SECONDS = 60.0
 """How long a server waits at its start for a database that is not there yet."""
@@ -101,7 +101,7 @@ async def open_store(directory: Path | None) -> SqliteStore:
     db, rules, home = _current(path), SqliteRules(path), Path(path).parent
     try:
         is_cut_short, has_left = has_deleted(db), inbox.has_left(db)
-        outbox = Outbox(home, "sqlite")
+        outbox = Outbox(home, STORE_ID)
         store = SqliteStore(db, path, rules, Mirror(home / DIRECTORY, path), outbox)
     except BaseException:
         rules.close()

@@ -41,6 +41,7 @@ class Outbox:
     is something to keep."""
 
     def __init__(self, folder: Path, store_id: str) -> None:
+        self.store_id = store_id
         self._folder = folder / "outbox" / store_id
         self._lost = folder / "undelivered"
         self._file: _File | None = None

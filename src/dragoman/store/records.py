@@ -55,6 +55,15 @@ class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What its agent is offered, wherever it runs; settings and flags there may offer less."""
 
 
+class Kin(msgspec.Struct, frozen=True):
+    """A session, and which one it was forked from: that one may be gone."""
+
+    id: str
+    parent: str | None
+    created_at: float
+    """By the clock of the host that made it."""
+
+
 class SessionChange(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """What changes about a record; fields left UNSET stay as they are."""
 

@@ -12,7 +12,7 @@ from dragoman.errors import NameTaken, StoreError, UnknownSession
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.database import Database
 from dragoman.store.failures import Duplicate
-from dragoman.store.records import Imported, SessionChange, SessionFilter, SessionRecord
+from dragoman.store.records import Imported, Kin, SessionChange, SessionFilter, SessionRecord
 
 _COLUMNS = (
     "id, agent, cwd, created_at, updated_at, name, agent_session_id, title, renamed, status, "
@@ -21,6 +21,7 @@ _COLUMNS = (
 _NAMES = _COLUMNS.split(", ")
 _CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 16}0)"
 _READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND NOT deleted"
+KIN = "SELECT id, parent, created_at FROM sessions WHERE NOT deleted"
 _CHANGED = SessionChange.__struct_fields__
 # A field that is absent stays, one that is null is cleared.
 _CHANGE = f"""
@@ -100,6 +101,10 @@ def known(db: Database, session_id: str) -> SessionRecord:
     if (record := read(db, session_id)) is None:
         raise UnknownSession(session_id)
     return record
+
+
+def kin(db: Database) -> list[Kin]:
+    return [Kin(*row) for row in db.rows(KIN)]
 
 
 def key_of(db: Database, session_id: str) -> int:

@@ -6,6 +6,7 @@ What is in the tables is the business of the modules beside this one; here they 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from dragoman.store.records import (
     Command,
     Hit,
     HostRecord,
+    Kin,
     Lease,
     Outcome,
     Overview,
@@ -41,6 +43,8 @@ from dragoman.store.writer import Append, Job, Writer
 
 T = TypeVar("T")
 
+STORE_ID = "sqlite"
+"""A data directory has one."""
 _TIDY_STEPS = 100
 """A very large index is not rewritten as a whole for one deletion; the next goes on there."""
 
@@ -56,6 +60,7 @@ class SqliteStore:
         mirror: Mirror | None,
         outbox: Outbox | None = None,
     ) -> None:
+        self.id = os.urandom(8).hex() if path is None else STORE_ID
         self._rules = rules
         self._mirror = mirror
         self._outbox = outbox
@@ -119,6 +124,9 @@ class SqliteStore:
 
     async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]:
         return await self._read(lambda db: sessions.listed(db, wanted))
+
+    async def kin(self) -> list[Kin]:
+        return await self._read(sessions.kin)
 
     async def size_of(self, session_id: str) -> int:
         return await self._read(lambda db: sessions.size(db, session_id))

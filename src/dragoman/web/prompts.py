@@ -36,6 +36,18 @@ async def prompt_content(server: Server, session_id: str, body: PromptBody) -> s
     return parts
 
 
+async def note_uploads(server: Server, session_id: str, body: PromptBody) -> None:
+    """That they were sent in the session: they are deleted with it. Not before a prompt was
+    accepted, since one that is refused can be sent again elsewhere."""
+    for block in body.content or ():
+        match block:
+            case {"type": "upload", "uri": str(uri)}:
+                store_id = server.hub.store.id
+                await asyncio.to_thread(server.uploads.note_sent, uri, store_id, session_id)
+            case _:
+                pass
+
+
 async def start_again(
     server: Server,
     session_id: str,
@@ -58,7 +70,7 @@ async def _part(server: Server, session_id: str, number: int, block: dict[str, A
         case {"type": "upload", "uri": str(uri)}:
             live = server.hub.live.get(session_id)
             audio = live is None or live.running.client.capabilities.audio
-            return await asyncio.to_thread(server.uploads.content, uri, session_id, audio=audio)
+            return await asyncio.to_thread(server.uploads.content, uri, audio=audio)
         case _:
             return _converted(number, block)
 

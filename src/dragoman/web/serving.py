@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from dragoman.agents.listing import list_agents
 from dragoman.agents.settings import Retention, load_settings
-from dragoman.errors import ConfigError, DragomanError, StoreAway
+from dragoman.errors import ConfigError, DragomanError
 from dragoman.host.home import data_directory, running_directory
 from dragoman.host.matching import Rule
 from dragoman.host.policy import flag_rules
@@ -44,10 +44,8 @@ from dragoman.web.hosts import Hosts, in_brackets, is_loopback
 from dragoman.web.protocol import Protocol, State
 from dragoman.web.server import Server
 from dragoman.web.token import kept_token, new_token
-from dragoman.web.uploads import CLEAN_SECONDS, Uploads, delete_with_sessions
+from dragoman.web.uploads import Uploads, keep_clean
 from dragoman.wire.framing import MAX_FRAME_BYTES
-
-logger = logging.getLogger("dragoman.web")
 
 _GRACE_SECONDS = 3
 """For requests that are being answered when the server ends."""
@@ -248,7 +246,7 @@ async def _running(
             )
             tidying = [
                 asyncio.create_task(_prune(server, launcher, log)),
-                asyncio.create_task(_keep_clean(server)),
+                asyncio.create_task(keep_clean(uploads, store)),
             ]
             try:
                 async with told_of_outages(store, lambda sentence: log(noted(sentence))):
@@ -272,19 +270,6 @@ async def _prune(server: Server, launcher: SettingsLauncher, log: Callable[[str]
     await keep_pruning(
         server.hub, retention, lambda pruned: log(noted(f"pruned {in_words(pruned)}"))
     )
-
-
-async def _keep_clean(server: Server) -> None:
-    """What was uploaded for prompts: what is old, and what sessions that are gone leave behind."""
-    while True:
-        try:
-            await asyncio.to_thread(server.uploads.clean, time.time())
-            await delete_with_sessions(server.uploads, server.hub.store)
-        except StoreAway:
-            pass  # said once, by the store
-        except (DragomanError, OSError) as error:
-            logger.warning("uploads could not be cleaned up: %s", error)
-        await asyncio.sleep(CLEAN_SECONDS)
 
 
 def given_rules(settings: Settings) -> tuple[Rule, ...]:

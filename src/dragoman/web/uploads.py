@@ -1,8 +1,8 @@
 """Files that were sent for a prompt, in a private folder of the data directory.
 
-Each has a folder of its own, so that it keeps its name; there it is noted in which sessions it was
-sent. It is deleted with the last of them, and after a week in any case; the oldest are deleted
-sooner when all of them together become too large.
+Each has a folder of its own, so that it keeps its name; a note in it names the sessions that it was
+sent in, and their stores. It is deleted with the last of them, and after a week in any case; the
+oldest are deleted sooner when all of them together become too large.
 """
 
 from __future__ import annotations
@@ -10,21 +10,26 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
+import logging
 import os
 import re
 import shutil
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from dragoman.errors import StoreAway
 from dragoman.host.home import make_private
 from dragoman.host.regular_file import read_regular
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink
 from dragoman.store.base import Store
-from dragoman.store.records import SessionFilter
+from dragoman.store.records import Kin
 from dragoman.web.failures import Failure
+
+logger = logging.getLogger("dragoman.web")
 
 MAX_BYTES = 10 * 1024 * 1024
 MAX_TOTAL_BYTES = 1024 * 1024 * 1024
@@ -34,7 +39,8 @@ CLEAN_SECONDS = 600.0
 
 _SESSIONS = ".sessions"
 _LONGEST_NOTE = 1024 * 1024
-_PAGE = 500
+_CLOCKS_DIFFER = 24 * 3600.0
+"""By how much those of hosts may, which share a store."""
 _UNSAFE = re.compile(r"[^\w.\- ]+")
 _LONGEST_NAME = 100
 _LONGEST_TYPE = 64 * 1024
@@ -80,15 +86,15 @@ class Uploads:
         make_private(self.folder)
         make_private(path.parent)
         # The note is there from the start: how old a folder is does not change when it is sent.
-        note, kind = (path.parent / _SESSIONS, b""), (_type_of(path), mime_type.encode())
-        for name, content in ((path, data), kind, note):
+        (path.parent / _SESSIONS).touch(0o600)
+        for name, content in ((path, data), (_type_of(path), mime_type.encode())):
             descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with open(descriptor, "wb") as file:
                 file.write(content)
 
-    def content(self, uri: str, session_id: str, *, audio: bool = True) -> Content:
-        """An upload as the best there is for a prompt of a session; agents that do not take it get
-        a link, also for sounds where `audio` says that this one does not.
+    def content(self, uri: str, *, audio: bool = True) -> Content:
+        """An upload as the best there is for a prompt; agents that do not take it get a link, also
+        for sounds where `audio` says that this one does not.
 
         Raises Failure for what was never uploaded, or is gone.
         """
@@ -100,7 +106,6 @@ class Uploads:
             raise Failure(
                 400, "unknown_upload", "there is no such upload, or not any more"
             ) from None
-        self.note(path.parent, session_id)
         if mime_type.startswith("audio/") and not audio:
             return ResourceLink(uri, path.name, mime_type, size=len(data))
         return _content(data, mime_type, uri, path.name)
@@ -113,26 +118,31 @@ class Uploads:
             raise Failure(400, "unknown_upload", "this is not the address of an upload")
         return path
 
-    def note(self, folder: Path, session_id: str) -> None:
-        """That what is in the folder was sent in a prompt of the session."""
-        with suppress(OSError), open(folder / _SESSIONS, "a", opener=_private) as file:
-            file.write(f"{session_id}\n")
+    def note_sent(self, uri: str, store_id: str, session_id: str) -> None:
+        """That an upload was sent in a prompt of the session. Raises Failure for no upload."""
+        self.note(self._path(uri).parent, store_id, session_id)
 
-    def sent(self) -> dict[Path, set[str]]:
-        """The folders of uploads that were sent, and the sessions."""
+    def note(self, folder: Path, store_id: str, session_id: str) -> None:
+        """The same for all that is in a folder."""
+        with suppress(OSError), open(folder / _SESSIONS, "a", opener=_private) as file:
+            file.write(f"{store_id} {session_id}\n")
+
+    def sent_only_in(self, store_id: str) -> dict[Path, set[str]]:
+        """The folders of uploads that were sent in sessions of this store alone, and these."""
         found: dict[Path, set[str]] = {}
         for folder in self.folder.iterdir() if self.folder.is_dir() else ():
             with suppress(OSError):
-                noted = read_regular(folder / _SESSIONS, _LONGEST_NOTE).decode().split()
-                found |= {folder: set(noted)} if noted else {}
+                note = read_regular(folder / _SESSIONS, _LONGEST_NOTE).decode("ascii", "replace")
+                notes = [line.partition(" ") for line in note.splitlines()]
+                if notes and all(store == store_id for store, _, _ in notes):
+                    found[folder] = {session_id for _, _, session_id in notes}
         return found
 
-    def leave(self, folder: Path, sessions: set[str]) -> None:
-        """To these sessions; without any it is deleted."""
-        if not sessions:
-            shutil.rmtree(folder, ignore_errors=True)
-        for session_id in sessions:
-            self.note(folder, session_id)
+    def delete(self, folders: Sequence[Path], spared: float) -> None:
+        """Except those that were there at the moment `spared`."""
+        for folder in folders:
+            if _changed_at(folder) > spared:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def clean(self, now: float) -> None:
         """Delete what is old, and the oldest of what is too much."""
@@ -145,29 +155,36 @@ class Uploads:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
+async def keep_clean(uploads: Uploads, store: Store) -> None:
+    """Never ends, whatever goes wrong."""
+    while True:
+        try:
+            await asyncio.to_thread(uploads.clean, time.time())
+            await delete_with_sessions(uploads, store)
+        except StoreAway:
+            pass  # said once, by the store
+        except Exception as error:
+            logger.warning("uploads could not be cleaned up: %s", error)
+        await asyncio.sleep(CLEAN_SECONDS)
+
+
 async def delete_with_sessions(uploads: Uploads, store: Store) -> None:
-    """Delete what was sent only in sessions that are gone; a fork has what its parent had. Raises
-    StoreError."""
-    sent = await asyncio.to_thread(uploads.sent)
-    named = {each for sessions in sent.values() for each in sessions}
-    gone = {each for each in named if await store.session(each) is None}
-    left = {folder: sessions for folder, sessions in sent.items() if sessions <= gone}
-    forks = await _forks(store, gone) if left else {}
-    for folder, sessions in left.items():
-        heirs = {fork for each in sessions for fork in forks.get(each, ())}
-        await asyncio.to_thread(uploads.leave, folder, heirs)
+    """Delete what was sent only in sessions of this store that are gone, unless a fork may have it.
+    Raises StoreError."""
+    sent = await asyncio.to_thread(uploads.sent_only_in, store.id)
+    if not sent:
+        return
+    sessions = {each.id: each for each in await store.kin()}
+    left = [folder for folder, ids in sent.items() if ids.isdisjoint(sessions)]
+    spared = _last_orphan(sessions) + (0.0 if store.is_local else _CLOCKS_DIFFER)
+    await asyncio.to_thread(uploads.delete, left, spared)
 
 
-async def _forks(store: Store, parents: set[str]) -> dict[str, set[str]]:
-    """The sessions that were forked from these."""
-    forks: dict[str, set[str]] = {}
-    before: str | None = None
-    while page := await store.sessions(SessionFilter(limit=_PAGE, before=before)):
-        for record in page:
-            if record.parent in parents:
-                forks.setdefault(record.parent, set()).add(record.id)
-        before = page[-1].id
-    return forks
+def _last_orphan(sessions: Mapping[str, Kin]) -> float:
+    """When the last fork was made whose parent is gone. Nobody knows what was before that parent,
+    so such a fork may have anything that was sent before it was made."""
+    forks = (each for each in sessions.values() if each.parent is not None)
+    return max((fork.created_at for fork in forks if fork.parent not in sessions), default=0.0)
 
 
 def _private(path: str, flags: int) -> int:

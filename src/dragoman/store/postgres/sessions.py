@@ -12,8 +12,8 @@ from dragoman.store.failures import Duplicate
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.plans import Plan, Rows
 from dragoman.store.postgres.words import storable
-from dragoman.store.records import SessionChange, SessionFilter, SessionRecord
-from dragoman.store.sessions import as_json, from_json, is_id
+from dragoman.store.records import Kin, SessionChange, SessionFilter, SessionRecord
+from dragoman.store.sessions import KIN, as_json, from_json, is_id
 
 _NAMES = tuple(SessionRecord.__struct_fields__)
 _COLUMNS = ", ".join(_NAMES)
@@ -73,6 +73,10 @@ def create(place: str, record: SessionRecord) -> Plan[int]:
 
 async def read(db: Database, session_id: str) -> SessionRecord | None:
     return first(await db.rows(READ, (storable(session_id),)))
+
+
+async def kin(db: Database) -> list[Kin]:
+    return [Kin(*row) for row in await db.rows(KIN)]
 
 
 def first(rows: Sequence[tuple[Any, ...]]) -> SessionRecord | None:

@@ -32,6 +32,7 @@ from dragoman.store.records import (
     Command,
     Hit,
     HostRecord,
+    Kin,
     Lease,
     Outcome,
     Overview,
@@ -107,6 +108,10 @@ class PostgresStore:
         return self._rules
 
     @property
+    def id(self) -> str:
+        return self._outbox.store_id
+
+    @property
     def is_local(self) -> bool:
         return False
 
@@ -144,6 +149,9 @@ class PostgresStore:
 
     async def sessions(self, wanted: SessionFilter) -> list[SessionRecord]:
         return await self._read(partial(sessions.listed, wanted=wanted))
+
+    async def kin(self) -> list[Kin]:
+        return await self._read(sessions.kin)
 
     async def size_of(self, session_id: str) -> int:
         return await self._searching.use(partial(sessions.size, session_id=session_id))

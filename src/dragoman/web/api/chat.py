@@ -98,7 +98,9 @@ async def _content(server: Server, request: ChatRequest) -> list[Content]:
     check_size(content)
     for each in attachments:
         await asyncio.to_thread(server.uploads.write, kept / each.name, each.data, each.mime_type)
-        await asyncio.to_thread(server.uploads.note, kept, request.chat_id)
+    if attachments:
+        store_id = server.hub.store.id
+        await asyncio.to_thread(server.uploads.note, kept, store_id, request.chat_id)
     return content
 
 

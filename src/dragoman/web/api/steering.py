@@ -11,7 +11,7 @@ from dragoman.errors import CommandRefused, SessionNotContinued
 from dragoman.hub import commands as c
 from dragoman.store.by_type import events_of_types
 from dragoman.web.failures import Failure
-from dragoman.web.prompts import prompt_content, start_again
+from dragoman.web.prompts import note_uploads, prompt_content, start_again
 from dragoman.web.server import Server
 from dragoman.web.shapes.base import IdQuery
 from dragoman.web.shapes.steering import (
@@ -39,6 +39,7 @@ async def prompt(server: Server, session_id: str, body: PromptBody) -> Accepted:
     except (SessionNotContinued, CommandRefused) as error:
         await start_again(server, session_id, error, body.on_reset)
         reply = await server.hub.send(session_id, c.Prompt(content))
+    await note_uploads(server, session_id, body)
     return Accepted(turn=reply["turn"], queued=reply["queued"], delayed=reply.get("delayed"))
 
 
@@ -138,7 +139,9 @@ async def list_queue(server: Server, session_id: str) -> Queue:
 async def change_queue(server: Server, session_id: str, body: QueueBody) -> Queue:
     content = await prompt_content(server, session_id, body)
     command = c.Prompt(content) if body.id is None else c.EditQueued(body.id, content)
-    return await _queue_after(server, session_id, command)
+    queue = await _queue_after(server, session_id, command)
+    await note_uploads(server, session_id, body)
+    return queue
 
 
 async def drop_queued(server: Server, session_id: str, query: IdQuery) -> Queue:
