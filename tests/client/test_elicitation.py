@@ -312,12 +312,12 @@ async def test_a_question_in_session_new_is_on_the_record_and_does_not_time_out(
     agent, heard = RawAgent(), Heard()
     question = {"mode": "form", "message": "Trust this folder?", "requestedSchema": SCHEMA}
     told = agent.asks_before("session/new", question, {"sessionId": "s1"})
-    short = Timeouts(initialize=1)
-    async with started(agent, listen=heard, timeouts=short) as client:
+    timeouts = Timeouts(initialize=30)  # less than this agent waits for an answer
+    async with started(agent, listen=heard, timeouts=timeouts) as client:
         assert client.pending == []
         opening = asyncio.create_task(client.new_session(tmp_path))
         await until(lambda: client.pending)
-        await asyncio.wait([opening], timeout=2)  # longer than a call without a question may take
+        await _leap(timeouts.initialize)
         assert not opening.done()
         answer = ElicitationAnswer("accept", {"name": "yes"})
         await client.answer_elicitation(client.pending[0].request_id, answer)
@@ -327,6 +327,16 @@ async def test_a_question_in_session_new_is_on_the_record_and_does_not_time_out(
     kinds = [type(event).__name__ for event in heard.events]
     assert kinds[:3] == ["SessionOpened", "ElicitationRequested", "ElicitationSettled"]
     assert heard.actions == ["accept"]
+
+
+async def _leap(seconds: float) -> None:
+    """Let so many seconds pass at once, with all that was to happen in them."""
+    loop = asyncio.get_running_loop()
+    passed = loop.create_future()
+    loop.call_later(seconds, passed.set_result, None)
+    now = loop.time
+    loop.time = lambda: now() + seconds
+    await passed
 
 
 async def test_a_question_of_a_request_that_is_over_is_withdrawn(tmp_path: Path) -> None:

@@ -79,8 +79,9 @@ async def check(folder: Path, after: int) -> None:
 async def go_on(store: Store, folder: Path, session_id: str) -> None:
     """What the next process does: put it right, and continue."""
     async with Hub(store, agent(folder)) as hub:
-        while (state := await stored_state(store, session_id)).turn is not None:
-            await asyncio.sleep(0.02)
+        await hub.chores.recover()
+        state = await stored_state(store, session_id)
+        assert state.turn is None
         for prompt in state.queue:
             await hub.send(session_id, c.DropQueued(prompt.id))
         after = (await hub.record(session_id)).last_seq
