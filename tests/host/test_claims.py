@@ -347,9 +347,56 @@ def test_an_edit_that_is_nothing_but_a_patch_names_the_files_of_the_patch() -> N
     assert claim("other", {"input": PATCH}).operation == "other"
 
 
-def test_a_patch_in_the_text_of_a_file_names_nothing() -> None:
-    access = claim("edit", {"path": "a.md", "content": f"***\n{PATCH}"})
-    assert (access.paths, access.complete) == (("/ws/a.md",), True)
+ELSEWHERE = "*** Begin Patch\n*** Update File: /etc/passwd\n+x\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("raw", "more"),
+    [
+        ({"input": ELSEWHERE}, {"locations": ["/ws/a.txt"]}),
+        ({"input": ELSEWHERE}, {"diff_paths": ["/ws/a.txt"]}),
+        ({"path": "a.txt", "patch": ELSEWHERE}, {}),
+        ({"path": "a.txt", "content": ELSEWHERE}, {}),
+        ({"path": "a.txt", "lines": ELSEWHERE.splitlines()}, {}),
+        ({"path": "a.txt", "input": ELSEWHERE.replace("*** Begin Patch\n", "")}, {}),
+        ({"path": "a.txt", "input": "*** Move to: ../etc/passwd"}, {}),
+        ({"path": "a.txt", "input": f"bash -lc 'apply_patch <<EOF\n{ELSEWHERE}\nEOF'"}, {}),
+        ({"path": "a.txt", "input": f'{{"steps": ["{ELSEWHERE}"]}}'.replace("\n", "\\n")}, {}),
+        ({"path": "a.txt", "patch": "--- a/x\n+++ /etc/passwd\n@@ -1 +1 @@\n-a\n+b"}, {}),
+        ({"path": "a.txt", "diff": "--- /etc/passwd\t2026\n+++ /dev/null\n@@ -1 +0,0 @@"}, {}),
+        ({"path": "a.txt", "diff": "--- a/../etc/passwd\n+++ b/../etc/passwd\n@@"}, {}),
+    ],
+)
+def test_what_is_told_beside_a_patch_does_not_hide_its_files(raw: Any, more: Any) -> None:
+    access = claim("edit", raw, **more)
+    assert (access.operation, access.place) == ("write", "outside")
+    assert {"/ws/a.txt", "/etc/passwd"} <= {*access.paths}
+
+
+@pytest.mark.parametrize("end", ["\r", "\x0b", "\x0c", "\x85", "\u2028"])
+def test_a_patch_whose_lines_may_end_elsewhere_is_in_doubt(end: str) -> None:
+    text = f"*** Begin Patch\n*** Add File: a.txt\n+x{end}*** Add File: /etc/x\n*** End Patch"
+    assert not claim("edit", {"path": "a.txt", "input": text}).complete
+    assert claim("edit", {"path": "a", "input": PATCH.replace("\n", "\r\n")}).complete
+
+
+def test_a_unified_diff_of_the_named_file_names_no_other() -> None:
+    for name in ("/ws/a.txt", "a.txt"):
+        access = claim("edit", {"path": "a.txt", "diff": f"--- {name}\n+++ {name}\n@@ -1 +1 @@"})
+        assert (access.paths, access.complete) == (("/ws/a.txt",), True)
+    assert claim("edit", {"path": "a", "diff": "--- a/a\n+++ b/a\n@@"}).paths == ("/ws/a",)
+    assert not claim("edit", {"path": "a", "diff": '--- "a/\\303"\n+++ "b/\\303"\n@@'}).complete
+
+
+def test_a_line_that_begins_like_a_diff_costs_no_more_than_its_length() -> None:
+    begun = time.process_time()
+    for text in ("--- " + "x" * 400_000, "--- x\t" * 60_000, "*** " * 100_000):
+        assert claim("edit", {"path": "a", "diff": text}).paths == ("/ws/a",)
+    assert time.process_time() - begun < 5  # of the processor; 400,000 squared would take minutes
+
+
+def test_a_patch_in_what_is_read_names_nothing() -> None:
+    assert claim("read", {"path": "a", "about": PATCH}).operation == "read"
 
 
 @pytest.mark.parametrize("line", ["*** Rename File: x", "***Add File: /etc/x", "*** Add File:"])
@@ -374,6 +421,13 @@ def test_the_verbs_of_an_editor_are_no_commands_to_it() -> None:
         ("edit", {"command": "create x", "path": "a"}),
         ("edit", {"command": "create", "args": ["x"], "path": "a"}),
         ("edit", {"command": ["create"], "path": "a"}),
+        ("edit", {"run": "create", "path": "a"}),
+        ("edit", {"command": "create", "cmd": "create", "path": "a"}),
+        ("read", {"command": "create", "path": "a"}),
+        ("search", {"command": "create", "path": "a"}),
+        ("read", {"command": "VIEW", "path": "a"}),
+        ("read", {"command": ["view"], "path": "a"}),
+        ("read", {"command": "view", "steps": [{"command": "create"}], "path": "a"}),
     ],
 )
 def test_anything_else_under_that_key_is_a_command(kind: str, raw: Any) -> None:

@@ -26,6 +26,8 @@ _WRITING = frozenset({"edit", "delete", "move"})
 _READING = frozenset({"read", "search"})
 # Kinds that say what is done; any other may be a call of an MCP tool.
 _TELLING = _WRITING | _READING | {"execute", "fetch", "think", "switch_mode"}
+# What an editor's `command` may be where it says that it reads.
+_VIEWING = frozenset({"view"})
 # Kinds that ask what to do next, not whether something may be done.
 _ASKING = frozenset({"switch_mode"})
 # Each is looked up on disk by who passes `look`. What has more is a question for a person.
@@ -45,7 +47,8 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
     edit_titles: tuple[str, ...] = ()
     """How the titles of tool calls begin that edit files, though their kind is `other`."""
     edit_verbs: tuple[str, ...] = ()
-    """What a call that reads or edits files may have as its `command`, which is none to run."""
+    """What a call that edits files may have as its `command`, which is none to run; in a call that
+    reads files only `view` may."""
 
     def kind_of(self, kind: str, title: str) -> str:
         return "edit" if kind == "other" and title.startswith(self.edit_titles) else kind
@@ -74,12 +77,12 @@ def read_claim(
     cannot be told; without it links are taken at their word. `verbs` are no commands where files
     are read or changed.
     """
-    found = RawInput(raw_input, verbs=verbs if kind in _WRITING | _READING else ())
+    found = RawInput(raw_input, verbs=_verbs(kind, verbs))
     names = _Names(cwd, home, look)
     writes = bool(diff_paths) or kind in _WRITING
-    told = [*diff_paths, *locations, *_named(found, kind, writes)]
-    patched = writes and not told
-    paths = names.of(found.patched if patched else told)
+    # What is told beside a patch does not make up for the files that the patch names.
+    patched = found.patched if writes else []
+    paths = names.of([*diff_paths, *locations, *_named(found, kind, writes), *patched])
     aliases, hazard = tuple(dict.fromkeys(names.aliases)), names.hazard
     tools = tuple(dict.fromkeys(found.tools))
     cwds = names.of(found.cwds + (found.folders if found.commands else []))
@@ -110,7 +113,7 @@ def read_claim(
         and names.complete
         and len(tools) < 2
         and not in_several
-        and (found.patch_is_clear or not patched),
+        and (found.patch_is_clear or not writes),
     )
     operation = _operation(facts, kind, writes)
     also = tuple(each for each in _claimed(facts, kind, writes) if each != operation)
@@ -167,6 +170,13 @@ def claimed_path(
     """The one path that this way to write it means; None for what is no path on this disk."""
     paths = _Names(cwd, home, look).of([text])
     return paths[0] if paths else None
+
+
+def _verbs(kind: str | None, verbs: Collection[str]) -> Collection[str]:
+    """What is no command: any other stays one, as does a change by a call that says it reads."""
+    if kind in _READING:
+        return _VIEWING.intersection(verbs)
+    return verbs if kind in _WRITING else ()
 
 
 def _named(found: RawInput, kind: str | None, writes: bool) -> list[str]:

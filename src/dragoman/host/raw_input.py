@@ -48,11 +48,15 @@ _MOST_COMMANDS = 64
 _LONGEST_KEY = 256
 _url = re.compile(r"(?:https?|wss?|ftp)://\S*\Z", re.IGNORECASE)
 _path_like = re.compile(r"/|~(?:/|\Z)|\.\.?/|file:|(?:.*/)?\.\.(?:/|\Z)", re.IGNORECASE)
-_PATCH = "*** Begin Patch"
+# Some agents take one without its first line, or in the midst of a shell's words.
+_patch = re.compile(
+    r"\*\*\*[ \t]*(?:Begin Patch|(?:Add|Update|Delete) File|Move to)", re.IGNORECASE
+)
 _patch_header = re.compile(
     r"\*\*\* (?:(?:Begin Patch|End Patch|End of File)|"
     r"(?:(?:Add|Update|Delete) File|Move to): (?P<path>.+))\Z"
 )
+_unified_header = re.compile(r"^--- ([^\t\n]+)(?:\t[^\n]*)?\n\+\+\+ ([^\t\n]+)", re.MULTILINE)
 _not_alphanumeric = re.compile(r"[^a-z0-9]")
 
 
@@ -127,7 +131,8 @@ class RawInput:
         if not self._may_go_on(depth):
             return
         words = _words(value)
-        if isinstance(value, str) and value in self._verbs and not arguments:
+        is_verb = key == "command" and isinstance(value, str) and value in self._verbs
+        if is_verb and not arguments:
             return
         if isinstance(value, str):
             self._add(*([_with_arguments(value, arguments)] if value.strip() else []))
@@ -151,8 +156,9 @@ class RawInput:
     def _text(self, text: str, key: str, depth: int) -> None:
         if key in _TOOL_KEYS:
             self.tools.append(text)
-        if _PATCH in text:
+        if _patch.search(text):
             self._patch(text)
+        self._unified(text)
         if key in _DOCUMENT_KEYS and (document := _document(text)) is not None:
             self._walk(document, key, depth)
         elif _url.match(text):
@@ -170,11 +176,21 @@ class RawInput:
 
     def _patch(self, text: str) -> None:
         """Each header names a file; one that is not understood may name any."""
-        for line in map(str.strip, text.splitlines()):
+        lines = [line.strip() for line in text.split("\n")]
+        # Where lines end is for the agent to say: each character that may end one leaves doubt.
+        self.patch_is_clear &= all(len(line.splitlines()) < 2 for line in lines)
+        for line in lines:
             if header := _patch_header.match(line):
                 self.patched += filter(None, [header["path"]])
             elif line.startswith("***"):
                 self.patch_is_clear = False
+
+    def _unified(self, text: str) -> None:
+        """The headers of a unified diff; a quoted name may be any."""
+        for header in _unified_header.finditer(text):
+            named = [name.strip() for name in header.groups() if name.strip() != "/dev/null"]
+            self.patch_is_clear &= not any(name.startswith('"') for name in named)
+            self.patched += [name[2:] if name[:2] in ("a/", "b/") else name for name in named]
 
     def _host(self, url: str) -> None:
         host = _host_of(url)
