@@ -90,6 +90,8 @@ class Peer:
         """The notification that has a quick way, which `on_notification` then seldom sees."""
         self.pace: Pace | None = None
         """Set by whoever keeps what comes in, and needs time to."""
+        self.pauses: int | None = 0
+        """How often reading was paused and went on; None while it is paused."""
         self._transport = transport
         self._on_notification = on_notification
         self._on_request = on_request
@@ -169,9 +171,12 @@ class Peer:
     async def _within(
         self, seconds: float, method: str, future: asyncio.Future[msgspec.Raw]
     ) -> None:
-        """Until there is a reply. Time in which a person is asked does not count."""
+        """Until there is a reply. Time in which a person is asked does not count, nor does time in
+        which nothing is read here."""
+        pauses = self.pauses
         while not (await asyncio.wait([future], timeout=seconds))[0]:
-            if not self._is_held():
+            before, pauses = pauses, self.pauses
+            if not self._is_held() and pauses is not None and pauses == before:
                 raise CallTimeout(method, seconds)
 
     def notify(self, method: str, params: bytes) -> None:
@@ -206,8 +211,8 @@ class Peer:
         try:
             while self._error is None and (data := await self._transport.receive()):
                 await self._receive_all(data)
-                if self.pace is not None and (relief := self.pace()) is not None:
-                    await relief
+                if self.pace is not None and (pause := self.pace()) is not None:
+                    await self._rest(pause)
             if self._error is None:
                 error = await self._end_of_input()
         except DragomanError as fatal:
@@ -217,6 +222,13 @@ class Peer:
             error = ConnectionClosed("the connection was given up after an internal error")
         finally:
             self._finish(error)
+
+    async def _rest(self, pause: Awaitable[None]) -> None:
+        before, self.pauses = self.pauses or 0, None
+        try:
+            await pause
+        finally:
+            self.pauses = before + 1
 
     async def _receive_all(self, data: bytes) -> None:
         frames, usual = self._framer.feed(data), self.usual

@@ -25,6 +25,8 @@ from dragoman.store.records import Batch, Lease, Outcome, encode_event
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import say
 
+PIECE = "x" * (1 << 20)
+
 
 class Faulty:
     """A store whose appends wait for `go_on`, and fail once there is an `error`."""
@@ -282,16 +284,21 @@ async def test_one_bad_session_does_not_hurt_another(tmp_path: Path) -> None:
         assert good.state.turns[-1].stop_reason == "end_turn"
 
 
-async def test_an_agent_that_says_more_than_the_store_takes_waits_for_it(tmp_path: Path) -> None:
-    said, more = "x" * (1 << 20), asyncio.Event()
+def flooding(more: asyncio.Event, pieces: int) -> ScriptedAgent:
+    """Once there is more, it says so many pieces."""
 
     async def floods(turn: AgentTurn) -> None:
         await more.wait()
-        for _ in range(40):
-            turn.say(said)
+        for _ in range(pieces):
+            turn.say(PIECE)
             await turn.drain()
 
-    launcher = TestLauncher({"it": ScriptedAgent(floods)})
+    return ScriptedAgent(floods)
+
+
+async def test_an_agent_that_says_more_than_the_store_takes_waits_for_it(tmp_path: Path) -> None:
+    more = asyncio.Event()
+    launcher = TestLauncher({"it": flooding(more, 40)})
     async with stored(tmp_path) as store:
         faulty: Any = Faulty(store)
         async with Hub(faulty, launcher) as hub:
@@ -307,5 +314,48 @@ async def test_an_agent_that_says_more_than_the_store_takes_waits_for_it(tmp_pat
             assert live.state.last_seq == before
             faulty.go_on.set()
             told = await seen_until(hub.watch(live.id), e.TurnEnded)
-    assert [each.text for each in told if isinstance(each, e.AgentMessage)] == [said] * 40
+    assert [each.text for each in told if isinstance(each, e.AgentMessage)] == [PIECE] * 40
     assert live.recording.error is None
+
+
+async def test_it_does_not_wait_for_a_store_that_is_away(tmp_path: Path) -> None:
+    more = asyncio.Event()
+    launcher = TestLauncher({"it": flooding(more, 24)})
+    async with stored(tmp_path) as store:
+        faulty: Any = Faulty(store)
+        async with Hub(faulty, launcher) as hub:
+            live = await hub.create("it", str(tmp_path))
+            live.session.prompt("hi")
+            await seen_until(hub.watch(live.id), e.TurnStarted)
+            faulty.go_on.clear()
+            faulty.away = "gone"
+            more.set()
+            await until(lambda: live.state.turn is None)
+            faulty.away = None
+            faulty.go_on.set()
+            told = await seen_until(hub.watch(live.id), e.TurnEnded)
+    assert [each.text for each in told if isinstance(each, e.AgentMessage)] == [PIECE] * 24
+
+
+async def test_a_session_that_cannot_be_stored_does_not_hold_up_others_of_its_agent(
+    tmp_path: Path,
+) -> None:
+    more = asyncio.Event()
+    launcher = TestLauncher({"it": flooding(more, 24)})
+    async with stored(tmp_path) as store:
+        faulty: Any = Faulty(store)
+        async with Hub(faulty, launcher) as hub:
+            cut = await hub.create("it", str(tmp_path))
+            other = await hub.create("it", str(tmp_path))
+            cut.session.prompt("hi")
+            await seen_until(hub.watch(cut.id), e.TurnStarted)
+            faulty.go_on.clear()
+            more.set()
+            await until(lambda: cut.running.behind)
+            faulty.error = StoreCorrupt("the store", "broken")
+            faulty.go_on.set()
+            await until(lambda: cut.recording.error is not None)
+            faulty.error = None
+            other.session.prompt("hi")
+            told = await seen_until(hub.watch(other.id), e.TurnEnded)
+    assert len([each for each in told if isinstance(each, e.AgentMessage)]) == 24

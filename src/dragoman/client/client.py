@@ -196,6 +196,12 @@ class Client:
         before entering the client."""
         self._connection.pace = pace
 
+    @property
+    def pauses(self) -> int | None:
+        """How often reading was paused and went on; None while it is paused. Time that we did not
+        read is no silence of the agent."""
+        return self._connection.pauses
+
     def _lost(self, error: DragomanError) -> None:
         for session in self._router.sessions():
             session.lost(error)

@@ -62,6 +62,11 @@ class Connection:
         return self._dialect
 
     @property
+    def pauses(self) -> int | None:
+        """How often reading the agent was paused and went on; None while it is paused."""
+        return 0 if self._peer is None else self._peer.pauses
+
+    @property
     def error(self) -> DragomanError | None:
         """Why the connection ended, once it has."""
         return None if self._peer is None else self._peer.error

@@ -219,11 +219,14 @@ class Openings:
         """Some agents answer first and send the history right after; a prompt sent meanwhile would
         make it look live. An agent that resumes should send none: wait only if it does."""
         session = self._router.get(session_id)
-        seen = -1 if way == "load" else 0
-        for _ in range(_MOST_WAITS):
-            if session is None or session.log.retold == seen:
+        seen, pauses = -1 if way == "load" else 0, self._client.pauses
+        waits = 0
+        while session is not None and waits < _MOST_WAITS:
+            was_read = pauses is not None and pauses == self._client.pauses
+            if was_read and session.log.retold == seen:
                 return
-            seen = session.log.retold
+            waits += was_read
+            seen, pauses = session.log.retold, self._client.pauses
             await asyncio.sleep(self._client.timeouts.history)
 
     @contextmanager

@@ -248,8 +248,10 @@ class Session:
 
     async def _watch(self, turn: Turn, seconds: float) -> None:
         """Give the turn up when nothing was heard for `seconds`; our own delays do not count."""
+        pauses = self._client.pauses
         while not turn.done:
-            if self.state.pending:
+            before, pauses = pauses, self._client.pauses
+            if self.state.pending or pauses is None or pauses != before:
                 self.log.touch()
             waited = time.monotonic() - self.log.progress
             if waited >= seconds:
@@ -274,8 +276,11 @@ class Session:
         """The same for one turn, which may still be queued; `Turn.cancel` is the same."""
         self.stop_turn(turn)
         seconds = self._client.timeouts.cancel
-        if not await _settled_within(turn, seconds):
-            raise CancelIgnored(self.id, seconds)
+        pauses = self._client.pauses
+        while not await _settled_within(turn, seconds):
+            before, pauses = pauses, self._client.pauses
+            if pauses is not None and pauses == before:
+                raise CancelIgnored(self.id, seconds)
 
     def stop_turn(self, turn: Turn) -> None:
         """Ask the agent to stop, without waiting; drop the prompt if it is still queued."""
