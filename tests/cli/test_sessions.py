@@ -171,6 +171,26 @@ def test_the_agent_of_a_session_is_found_without_naming_it(user: Dragoman) -> No
     one_line(user("--session", "fix", "x"), 2, "one of memo, which is not in the settings")
 
 
+def test_a_session_that_was_recorded_by_the_name_of_its_program_is_resumed(
+    user: Dragoman,
+) -> None:
+    script = user.workspace / "an-agent.sh"
+    script.write_text(f"exec {user.agent('remembering', 'memory.py')}\n")
+    user.write_settings({"agent_servers": {"sh": {"command": "sh", "args": [str(script)]}}})
+    assert said(user, "one") == "1. one\n"
+    user.write_settings({"agent_servers": {}})
+    session = only(user)["id"]
+    command = ("--agent-command", f"sh {script}")
+    assert said(user, "--resume", session, *command, "two") == "2. two\n"
+    assert said(user, *command, "other") == "1. other\n"
+    assert [each["agent"] for each in sessions(user)] == ["an-agent.sh", "sh"]
+    another = user("--resume", session, "--agent-command", f"bash {script}", "x")
+    one_line(another, 2, f"session {session} is one of sh, not of an-agent.sh")
+    assert user("sessions", "fork", session, *command).code == 0
+    assert user("sessions", "delete", session, *command).code == 0
+    assert [each["agent"] for each in sessions(user)] == ["sh", "an-agent.sh"]
+
+
 # ── what cannot be continued ──────────────────────────────────────────────────────────────────
 
 

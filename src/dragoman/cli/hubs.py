@@ -51,10 +51,14 @@ def _settings(path: str | None, agent_command: str | None) -> Settings:
     settings = load_settings(path)
     if agent_command is None:
         return settings
-    from dragoman.cli.setup import from_command
+    from dragoman.cli.setup import from_command, program_of
 
     agent = from_command(agent_command)
-    return msgspec.structs.replace(settings, agents={agent.name: agent})
+    agents = {agent.name: agent}
+    if agent.command is not None:  # sessions may be recorded by the name of the program
+        program = program_of(agent.command)
+        agents |= {program: msgspec.structs.replace(agent, name=program)}
+    return msgspec.structs.replace(settings, agents=agents)
 
 
 @asynccontextmanager

@@ -174,11 +174,13 @@ def _options_for(job: Job, record: SessionRecord) -> argparse.Namespace:
     if record.agent == job.agent.name:
         return argparse.Namespace(**options)
     whose = f"session {record.id} is one of {record.agent}"
-    if job.options.agent is not None or job.options.agent_command is not None:
-        raise UsageError(f"{whose}, not of {job.agent.name}")
+    another = UsageError(f"{whose}, not of {job.agent.name}")
+    if job.options.agent is not None:
+        raise another
     chosen = argparse.Namespace(**options | {"agent": record.agent})
     try:
-        setup.choose_agent(chosen)
+        if setup.choose_agent(chosen).agent.name != record.agent:
+            raise another
     except UnknownAgent as error:
         hint = "add it there, or give its --agent-command"
         raise UsageError(f"{whose}, which is not in the settings; {hint}") from error

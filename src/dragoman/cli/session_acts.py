@@ -57,8 +57,10 @@ async def _forked(hub: Hub, session_id: str, name: str | None, cwd: str | None) 
 
 def _check_agent(record: SessionRecord, options: argparse.Namespace) -> None:
     """Another agent would not know the session. Raises UsageError."""
-    command = options.agent_command
-    if command is not None and (name := from_command(command).name) != record.agent:
+    if options.agent_command is None:
+        return
+    name = from_command(options.agent_command, session_of=record.agent).name
+    if name != record.agent:
         raise UsageError(f"session {record.id} is one of {record.agent}, not of {name}")
 
 

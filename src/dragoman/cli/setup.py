@@ -89,7 +89,8 @@ def _on_side(agent: AgentSettings, files: Side) -> AgentSettings:
 def _choose(options: argparse.Namespace) -> Choice:
     if options.agent_command is not None:
         settings = load_settings(options.settings) if options.settings else Settings()
-        return Choice(from_command(options.agent_command), settings)
+        agent = from_command(options.agent_command, session_of=options.agent)
+        return Choice(agent, settings)
     settings = load_settings(options.settings)
     name = options.agent if options.agent is not None else next(iter(settings.agents), "demo")
     if name in settings.agents:
@@ -104,21 +105,31 @@ def _choose(options: argparse.Namespace) -> Choice:
     return Choice(AgentSettings(name=name, command=known_command(name)), settings, known)
 
 
-def from_command(line: str) -> AgentSettings:
-    """The agent of `--agent-command`, by the name it gets. Raises UsageError."""
+def from_command(line: str, *, session_of: str | None = None) -> AgentSettings:
+    """The agent of `--agent-command`, by the name it gets: in a session that was recorded by the
+    name of its program, by that one. Raises UsageError."""
     target = _target("--agent-command", line)
     if isinstance(target, RemoteAgent):
         return AgentSettings(name=target.name, url=target.url)
-    return AgentSettings(name=_called(target), command=target)
+    name = program_of(target) if session_of == program_of(target) else _called(target)
+    return AgentSettings(name=name, command=target)
+
+
+def program_of(command: AgentCommand) -> str:
+    return os.path.basename(command.command)
 
 
 def _called(command: AgentCommand) -> str:
-    """By its program; where that is an interpreter, by the script or module that it runs: rules
-    for one script must not hold for all."""
-    program = os.path.basename(command.command)
-    if not _INTERPRETER.fullmatch(program) or {"-c", "-e"} & set(command.args):
-        return program
-    script = next((word for word in command.args if not word.startswith("-")), program)
+    """By its program; where that is an interpreter, by the script or module right after it: rules
+    for one script should not hold for all. What follows other options is not guessed at."""
+    program = program_of(command)
+    match command.args:
+        case ("-m", module, *_) if program.startswith("python"):
+            script = module
+        case (script, *_) if _INTERPRETER.fullmatch(program) and not script.startswith("-"):
+            pass
+        case _:
+            return program
     return os.path.basename(script) or program
 
 
