@@ -26,6 +26,7 @@ from dragoman.hub.hub import Hub
 from dragoman.hub.inbox import ask_owner
 from dragoman.hub.opening import new_record
 from dragoman.session import events as e
+from dragoman.session.facts import Offer
 from dragoman.session.state import UserEntry
 from dragoman.store.base import Store
 from dragoman.store.records import HostRecord, Lease, Owner, SessionChange, SessionFilter
@@ -138,13 +139,14 @@ async def test_what_needs_a_running_session_wakes_nobody(place: Place) -> None:
 
 async def test_a_fork_begins_on_the_host_of_its_parent(place: Place) -> None:
     async with two_hosts(place, scripted(), scripted()) as (one, two):
-        live = await two.create("it", place.cwd)
+        live = await two.create("it", place.cwd, offer=Offer(terminals=False))
         await said(two, live.id, "before")
         with pytest.raises(SessionElsewhere):
             await one.fork(live.id)
         fork_id = await soon(one.elsewhere.fork(await one.record(live.id), "twig"))
         fork = two.live[fork_id]
         assert (fork.record.parent, fork.record.home, fork.record.name) == (live.id, "two", "twig")
+        assert fork.record.offer == Offer(terminals=False)
         await said(one, fork_id, "after")
         words = [x.text for x in fork.state.entries if isinstance(x, UserEntry)]
         assert words == ["before", "after"]

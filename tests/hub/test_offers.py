@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.clients import until
 from support.hubs import TestLauncher, stored
 
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.live import Live
+from dragoman.hub.owner import this_process
 from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.store.archive import exported, import_session, read_archive
 from dragoman.testing import AgentTurn, ScriptedAgent
 
 NO_FILES = Offer(files=False)
@@ -60,6 +63,28 @@ async def test_a_session_keeps_its_offer_when_another_process_goes_on_with_it(
         live = await hub.open(begun, on_reset="new")
         assert live.record.offer == NO_FILES
         assert await told(hub, live) == "files False terminals True"
+
+
+@pytest.mark.parametrize("way", ["adopt", "fork_known", "import"])
+async def test_an_offer_holds_however_the_session_came_here(tmp_path: Path, way: str) -> None:
+    agents = launcher()
+    async with stored(tmp_path / "there") as store, Hub(store, agents) as hub:
+        before = await hub.create("it", str(tmp_path), offer=NO_FILES)
+        await told(hub, before)
+        await before.recording.settled()
+        known, lines = before.session.id, [line async for line in exported(store, before.id)]
+    async with stored(tmp_path / "here") as store, Hub(store, agents) as hub:
+        match way:
+            case "adopt":
+                live = await hub.adopt("it", known, str(tmp_path), offer=NO_FILES)
+            case "fork_known":
+                live = await hub.fork_known("it", known, str(tmp_path), offer=NO_FILES)
+            case _:
+                archive, cwd = read_archive(lines), str(tmp_path)
+                await import_session(store, archive, "imported", this_process(), cwd=cwd)
+                live = await hub.open("imported", on_reset="new")
+        assert await told(hub, live) == "files False terminals True"
+        assert (await hub.record(live.id)).offer == NO_FILES
 
 
 async def test_a_fork_is_offered_no_more_than_its_parent(tmp_path: Path) -> None:
