@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from process.running import ENV, gone, output_of, parent, running
@@ -22,7 +23,7 @@ from process.survivors import exists
 from support.shortage import limited
 
 from dragoman.errors import StartError
-from dragoman.process import contained, launch, relief
+from dragoman.process import contained, inherited, launch, relief
 from dragoman.process.launch import Zygote, warm_up
 from dragoman.process.portable import PortableProcess
 
@@ -175,6 +176,21 @@ async def test_an_interpreter_that_cannot_be_started_gets_no_program_out_of_its_
             await output_of("echo", "uncontained")
 
 
+async def test_where_proc_was_never_mounted_programs_run_uncontained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(path: str, mode: str) -> NoReturn:
+        raise FileNotFoundError(path)
+
+    launch.dismiss(launch.zygote())
+    with monkeypatch.context() as patched:
+        patched.setattr(launch, "open", missing, raising=False)
+        with pytest.raises(StartError, match="/proc is not mounted"):
+            await output_of("echo", "contained before")
+        patched.setattr(launch, "_worked", False)
+        assert await output_of("echo", "uncontained") == "uncontained\n"
+
+
 LIMITS = ["CPU", "FSIZE", "DATA", "STACK", "CORE", "NPROC", "NOFILE", "AS", "SIGPENDING"]
 
 
@@ -198,9 +214,18 @@ CHANGES: dict[str, Callable[[int], object]] = {
     "io_priority": lambda pid: ctypes.CDLL(None).syscall(
         {"x86_64": 251, "aarch64": 30}[os.uname().machine], 1, pid, 3 << 13
     ),
+    "oom_score_adj": lambda pid: _oom_score(pid).write_text("777"),
 }
 
-SHOW = ["sh", "-c", "ulimit -a; nice; cut -d' ' -f41 /proc/self/stat; ionice"]
+SHOW = [
+    "sh",
+    "-c",
+    "ulimit -a; nice; cut -d' ' -f41 /proc/self/stat; ionice; cat /proc/self/oom_score_adj",
+]
+
+
+def _oom_score(pid: int) -> Path:
+    return Path(f"/proc/{pid}/oom_score_adj")
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -221,7 +246,16 @@ def traits_of(zygote: Zygote) -> list[object]:
     nice, policy = os.getpriority(os.PRIO_PROCESS, pid), os.sched_getscheduler(pid)
     number = {"x86_64": 252, "aarch64": 31}[os.uname().machine]
     disk = ctypes.CDLL(None).syscall(number, 1, pid) >> 13
-    return [limits, nice, policy, os.sched_getaffinity(pid), disk]
+    return [limits, nice, policy, os.sched_getaffinity(pid), disk, _oom_score(pid).read_text()]
+
+
+def test_a_zygote_compares_its_control_group() -> None:
+    """Only who may write to control groups can move a process, so here it is only told that it
+    was in another."""
+    given = inherited.traits()
+    assert given["cgroup"] == Path("/proc/self/cgroup").read_text()
+    assert inherited.changed(given) is None
+    assert inherited.changed(given | {"cgroup": "0::/elsewhere\n"}) == "cgroup"
 
 
 @pytest.mark.parametrize(
@@ -229,6 +263,7 @@ def traits_of(zygote: Zygote) -> list[object]:
     [
         ("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); ", "RLIMIT_FSIZE"),
         ("import os; os.nice(3); ", "priority"),
+        ("open('/proc/self/oom_score_adj', 'w').write('777'); ", "oom_score_adj"),
     ],
 )
 async def test_who_keeps_changing_the_zygote_gets_a_sentence(
