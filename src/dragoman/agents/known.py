@@ -194,9 +194,9 @@ _KNOWN = (
         notes=(
             "It offers load, list and resume; not fork, close or delete.",
             "It starts in its mode `auto`, in which it does not ask before it edits. Its edits go "
-            "through the host, and are checked there, wherever writing is offered; with neither "
-            "`--write`, a rule nor a person it is not, and Qwen edits by itself, unasked: say "
-            "`--mode default`.",
+            "through the host, and are checked there, wherever writing is offered. Without "
+            "`--write`, a rule or someone to ask, writing is not offered; Qwen then edits files "
+            "itself, unasked. Use `--mode default`.",
             "It asks questions as requests for permission.",
             "Its list of commands can be large (half a megabyte was seen).",
         ),
@@ -227,8 +227,8 @@ _KNOWN = (
         seen="3.0.65",
         notes=(
             "It offers load; not list, resume, fork, close or delete.",
-            "It edits files and runs commands by itself, so there is nothing to revert. It was "
-            "seen to make a write that was refused all the same.",
+            "It edits files and runs commands by itself, so there is nothing to revert. In one "
+            "trial it wrote a file although the request had been refused.",
             "It leaves a daemon running outside its process group; that is ended with it.",
         ),
     ),
