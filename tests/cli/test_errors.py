@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -317,18 +318,44 @@ def test_a_dash_is_standard_input(dragoman: Dragoman) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "hint"),
+    ("agent", "flags", "hint"),
     [
-        ((), "see --write, --exec, --yolo and --policy"),
-        (("--write",), "--write did not cover it; --yolo allows it, and so does a rule (--policy)"),
+        ("asking", (), "see --write, --exec, --yolo and --policy"),
+        ("asking", ("--write",), "--write did not cover it"),
+        ("writing", (), "see --write, --exec, --yolo and --policy"),
+        ("writing", ("--exec",), "--exec did not cover it"),
+        ("insisting", ("--write",), "--write did not cover it"),
     ],
 )
 def test_a_refusal_says_which_flag_did_not_count(
-    dragoman: Dragoman, flags: tuple[str, ...], hint: str
+    dragoman: Dragoman, agent: str, flags: tuple[str, ...], hint: str
 ) -> None:
-    done = dragoman(*flags, "x", agent="asking")
+    done = dragoman(*flags, "x", agent=agent)
     assert done.code == 5
-    assert done.err.endswith(f"was refused; {hint}\n")
+    more = "; --yolo or a rule (--policy) may allow it" if flags else ""
+    assert done.err.endswith(f"was refused; {hint}{more}\n")
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        ("writing", ("--write", ".git/config")),
+        ("writing", ("--write", "/etc/dragoman-test")),
+        ("writing", ("--exec", "--no-files", "x")),
+        ("writing", ("--write", "--no-files", "x")),
+        ("asking", ("--write", "--policy", "rules.json", "x")),
+        ("asking", ("--policy", "rules.json", "x")),
+        ("questioning", ("--exec", "x")),
+    ],
+)
+def test_what_no_flag_would_change_is_refused_without_naming_one(
+    dragoman: Dragoman, agent: str, words: tuple[str, ...]
+) -> None:
+    rules = {"rules": [{"effect": "ask", "operation": "execute"}]}
+    (dragoman.workspace / "rules.json").write_text(json.dumps(rules))
+    done = dragoman(*words, agent=agent)
+    assert done.code == 5
+    assert done.err.endswith("all that needed permission was refused\n")
 
 
 @pytest.mark.parametrize(

@@ -397,21 +397,24 @@ class Run:
     def _refused(self, error: RemoteError | None) -> int:
         if error is not None:
             self._console.tell(str(error))
-        hint = _hint(self._job.options) if self._asker is None else ""
+        hint = _hint(self._job.options, self._tally) if self._asker is None else ""
         self._console.tell(f"all that needed permission was refused{hint}")
         return Exit.REFUSED
 
 
-def _hint(options: argparse.Namespace) -> str:
-    """What would have allowed it. A flag that was given did not count for this: agents do not
-    always say that something is a write or a command."""
+def _hint(options: argparse.Namespace, tally: Tally) -> str:
+    """What may allow it, if anything may. A flag that was given did not count for this: agents do
+    not always say that something is a write or a command."""
+    unoffered = tally.unoffered and not (options.write or options.no_files)
+    if not (tally.unruled or unoffered):
+        return ""  # refused for a reason of its own, which is told
     given = [f"--{name}" for name in ("write", "exec") if getattr(options, name)]
     if options.yolo:
         return ""  # it covers what can be allowed
     if not given:
         return "; see --write, --exec, --yolo and --policy"
     flags = " and ".join(given)
-    return f"; {flags} did not cover it; --yolo allows it, and so does a rule (--policy)"
+    return f"; {flags} did not cover it; --yolo or a rule (--policy) may allow it"
 
 
 async def _end_of(turn: Turn) -> DragomanError | None:

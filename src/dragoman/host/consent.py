@@ -52,7 +52,7 @@ from dragoman.host.permissions import (
     PermissionsProvider,
     Subject,
 )
-from dragoman.host.policy import Decision
+from dragoman.host.policy import NO_RULE, Decision
 from dragoman.host.questions import NO_ROOM, Questions, Room
 from dragoman.host.raw_input import whole_file
 from dragoman.host.reach import Reach
@@ -430,7 +430,7 @@ class Consent:
             return self._answered(request, access, decision, settlement, places)
 
         if self._nobody_reads(self._asker):
-            return settled(_nobody(access, decision))
+            return settled(_NOBODY)
         asking = None if self._asker is None else _asked(self._asker, request)
         return await self._permissions.ask(request.request_id, settled, asking)
 
@@ -452,6 +452,8 @@ class Consent:
         places: Places,
     ) -> PermissionAnswer:
         option_id, reason = settlement.option_id, settlement.reason
+        if settlement is _NOBODY:
+            reason = _why_nobody(decision)
         if settlement.how == REFUSED:
             option_id = _refusing(request)
             if option_id is None:
@@ -604,14 +606,17 @@ class Consent:
         self._elicitations.settle_all(ElicitationAnswer("cancel"))
 
 
-_NOBODY = Settlement(REFUSED, "there is nobody to ask")
+_NOBODY = Settlement(REFUSED, facts.NOBODY_TO_ASK)
 
 
-def _nobody(access: Access, decision: Decision) -> Settlement:
-    """A flag that allows the rest does not answer a question: who gave one is told why not."""
-    if not access.question:
-        return _NOBODY
-    return Settlement(REFUSED, f"{decision.reason}, and {_NOBODY.reason}")
+def _why_nobody(decision: Decision) -> str:
+    """Why a person was needed, unless it is only that no rule allows it: what another flag or rule
+    would not change is said."""
+    if decision.effect == "allow":
+        return f"{decision.reason}, but no answer is for once only, and {facts.NOBODY_TO_ASK}"
+    if decision.reason == NO_RULE:
+        return facts.NOBODY_TO_ASK
+    return f"{decision.reason}, and {facts.NOBODY_TO_ASK}"
 
 
 _NO_WAY_TO_REFUSE = "the request offers no way to refuse"
@@ -677,7 +682,7 @@ def _shown(call: ToolCall) -> tuple[ToolContent, ...]:
 
 
 def _characters(content: Sequence[ToolContent]) -> int:
-    """Of the text that is to be replaced."""
+    """How long the text is that the changes would replace."""
     return sum(len(diff.old_text or "") for diff in _diffs(content))
 
 

@@ -52,7 +52,7 @@ from dragoman.host.wording import blame, shown_names
 from dragoman.host.workspace import Workspace
 from dragoman.session import events as e
 from dragoman.session.content import Diff
-from dragoman.session.facts import Decision
+from dragoman.session.facts import SWITCHED_OFF, Decision
 from dragoman.session.state import SessionState
 
 logger = logging.getLogger("dragoman.host")
@@ -348,7 +348,7 @@ class Gate:
         with an `operation`, that is on the record like any other refusal."""
         if method in self._offered:
             return
-        reason = f"{method} is switched off here"
+        reason = f"{method} {SWITCHED_OFF}"
         if operation is not None:
             decision = Decision("deny", reason)
             self._record(e.AccessDecided(operation, decision, paths=list(paths), argv=argv))

@@ -127,6 +127,11 @@ class PermissionOption(Fact):
     """That `name` says something else than `kind`, or that the answer is unclear."""
 
 
+NOBODY_TO_ASK = "there is nobody to ask"
+"""Why something was refused that no rule speaks of; a rule or a flag may allow it."""
+SWITCHED_OFF = "is switched off here"
+
+
 class Decision(Fact):
     """Who or what settled a request, and why."""
 
