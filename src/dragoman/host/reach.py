@@ -25,7 +25,8 @@ _GIT = frozenset(
 
 
 _being_written: Counter[str] = Counter()
-"""Names of git's that this process writes just now: they count as if they were there."""
+"""Paths that this process is writing and whose names mean something to git: each counts as if it
+were there already."""
 _counting = threading.Lock()
 
 
