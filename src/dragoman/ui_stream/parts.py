@@ -17,7 +17,7 @@ from dragoman.session.state import CompactionEntry, PeerMessageEntry, SessionSta
 from dragoman.ui_stream import acp_json, told
 from dragoman.ui_stream.chunks import Chunk, Data, FinishStep, StartStep
 from dragoman.ui_stream.spoken import Kind, OpenText
-from dragoman.ui_stream.terminals import INTERVAL, SMALL, Throttle
+from dragoman.ui_stream.throttle import INTERVAL, SMALL, Throttle
 from dragoman.ui_stream.tools import FINAL_STATUSES, ToolPart, provider_metadata
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
