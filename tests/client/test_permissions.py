@@ -17,10 +17,11 @@ from support.scene import CANCELLED, ENDED, OPTIONS, Scene, question, scene, sel
 
 from dragoman import Policy, Rule
 from dragoman.client.session import Session
-from dragoman.host import wording
+from dragoman.host import consent, wording
 from dragoman.host.answers import describe
 from dragoman.host.claims import MOST_CALLS
 from dragoman.host.consent import Consent
+from dragoman.host.losses import with_losses
 from dragoman.host.permissions import PermissionRequest
 from dragoman.host.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
 from dragoman.session import bounds
@@ -183,6 +184,31 @@ async def test_only_so_many_questions_wait_at_a_time(tmp_path: Path) -> None:
         assert (await soon(waiting[0]))["result"] == selected("once")
         waiting.append(s.ask_permission(question()))
         await until(lambda: len(s.session.state.pending) == MOST_OPEN)
+        await by_the_end_of_the_turn(s)
+        await soon(asyncio.gather(*waiting))
+
+
+async def test_for_a_question_without_room_no_file_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused in any case, and an agent may ask as often as it likes."""
+    looked = 0
+
+    async def counted(*args: Any) -> Any:
+        nonlocal looked
+        looked += 1
+        return await with_losses(*args)
+
+    monkeypatch.setattr(consent, "with_losses", counted)
+    new = question(call={"content": [{"type": "diff", "path": "a.txt", "newText": "x"}]})
+    async with scene(tmp_path) as s:
+        await s.begin()
+        waiting = [s.ask_permission(new) for _ in range(MOST_OPEN)]
+        await until(lambda: len(s.session.state.pending) == MOST_OPEN)
+        assert looked == MOST_OPEN
+        for _ in range(3):
+            assert (await soon(s.ask_permission(new)))["result"] == selected("no")
+        assert looked == MOST_OPEN
         await by_the_end_of_the_turn(s)
         await soon(asyncio.gather(*waiting))
 
