@@ -18,6 +18,7 @@ from prompt_toolkit.output import DummyOutput
 from dragoman.cli.chat import questions
 from dragoman.cli.chat.commands import OWN, Route, route
 from dragoman.cli.chat.completion import Completions
+from dragoman.cli.chat.drawing import breaks_lines
 from dragoman.cli.chat.prompt import Prompt
 from dragoman.cli.chat.screen import Screen
 from dragoman.cli.style import Style
@@ -253,3 +254,23 @@ async def test_the_end_of_input_is_no_answer(printed: list[str]) -> None:
         typist.pipe.send_text("\x04")
         assert await asking is None
         await answering
+
+
+# ── drawing ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({}, True),
+        ({"TERM": "xterm-256color"}, True),
+        ({"TERM": "xterm", "XTERM_VERSION": "XTerm(390)"}, False),
+        ({"TERM": "screen", "STY": "1.pts-0.host"}, False),
+        ({"TERM": "rxvt-unicode-256color"}, False),
+        ({"TERM": "screen", "TMUX": "/tmp/tmux", "XTERM_VERSION": "XTerm(390)"}, True),
+    ],
+)
+def test_which_terminals_break_lines_that_no_longer_fit(
+    env: dict[str, str], expected: bool
+) -> None:
+    assert breaks_lines(env) is expected

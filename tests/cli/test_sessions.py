@@ -347,10 +347,12 @@ def test_a_session_is_renamed_archived_and_closed(user: Dragoman) -> None:
     assert user("sessions", "rename", "fix", "A better title").code == 0
     said(user, "--session", "fix", "two")
     assert only(user)["title"] == "A better title"
+    last_used = only(user)["updatedAt"]
     assert user("sessions", "archive", "fix").code == 0
     assert sessions(user) == []
-    assert len(sessions(user, "--archived")) == 1
+    assert [each["updatedAt"] for each in sessions(user, "--archived")] == [last_used]
     assert user("sessions", "archive", "fix", "--undo").code == 0
+    assert only(user)["updatedAt"] > last_used  # not pruned at once for its age
     assert user("sessions", "close", "fix").code == 0
     assert only(user)["status"] == "closed"
     assert said(user, "--session", "fix", "three") == "3. three\n"

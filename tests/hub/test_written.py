@@ -14,7 +14,7 @@ from dragoman.host.changes import MAX_KEPT_BYTES
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import this_process
-from dragoman.hub.written import Written
+from dragoman.hub.written import MAX_PATH, Written
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.store.archive import Archive, import_session
@@ -186,6 +186,13 @@ def test_without_a_word_about_it_no_more_than_the_bound_is_kept() -> None:
     for number in range(MAX_KEPT_BYTES // (4 << 20) + 4):
         written.feed(e.FileWritten(f"/{number}", "x" * (4 << 20), created=True))
     assert kept_bytes(written) <= MAX_KEPT_BYTES
+
+
+def test_a_path_that_no_file_can_have_is_left_out() -> None:
+    longest = "/" + "a" * (MAX_PATH - 1)
+    written = fed(e.FileWritten(longest + "a", "1", "0"), e.FileWritten(longest, "1", "0"))
+    assert [each.path for each in written.changes(None)] == [longest]
+    assert [each.path for each in written.to_undo()] == [longest]
 
 
 def test_what_comes_behind_the_most_changes_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
