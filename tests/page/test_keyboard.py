@@ -126,7 +126,8 @@ async def test_the_focus_stays_where_a_card_was_answered_by_key(tmp_path: Path) 
         await card.focus()
         await page.keyboard.press("1")
         await expect(page.locator(f"[data-request='{request}']")).to_have_count(0)
-        await expect(page.locator(".scroller")).to_be_focused()
+        # The next card has it, if that is there already.
+        await expect(page.locator(".scroller:focus, .scroller .card:focus")).to_have_count(1)
         await expect(card).to_contain_text("wc -l")
 
 

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from store.postgres.stores import opened
 from store.stores import batch, begin
+from support.clients import until
 from support.hosting import Place, hosting
 from support.peers import soon
 from support.postgres import empty_database
@@ -60,6 +61,7 @@ async def test_a_host_too_many_does_not_start_and_takes_nothing_from_the_others(
     with least_role(address, connections=room) as limited:
         place = Place(tmp_path, limited)
         async with hosting(place, "one", {"it": ScriptedAgent()}) as one:
+            await _has_only(address, CONNECTIONS)
             sentence = f"a host needs {CONNECTIONS} connections and gets {CONNECTIONS - 1}: "
             with pytest.raises(StoreError, match=f"{sentence}max_connections is 200") as caught:
                 async with hosting(place, "two", {"it": ScriptedAgent()}):
@@ -70,6 +72,13 @@ async def test_a_host_too_many_does_not_start_and_takes_nothing_from_the_others(
             assert await one.store.search("word") == []
             assert (await one.record(live.id)).agent == "it"
             assert one.store.away is None
+
+
+async def _has_only(address: str, count: int) -> None:
+    """Until the server has noticed that the others were closed."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'dragoman_host'"
+    with psycopg.connect(address, autocommit=True) as connection:
+        await until(lambda: connection.execute(query).fetchone() == (count,))
 
 
 async def test_with_no_connection_left_the_first_one_is_refused_in_a_sentence(

@@ -5,8 +5,10 @@ What is in the tables is the business of the modules beside this one; here they 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -49,6 +51,8 @@ T = TypeVar("T")
 
 CONNECTIONS = 5
 """What a host holds from its start to its end."""
+_ROOM_PAUSES = (0.1, 0.3, 0.6)
+"""Between tries to have them all: what was closed just now still counts for a moment."""
 SEARCH_SECONDS = 5.0
 """After that long a search is given up: it takes the database's time from all others."""
 _NEVER = 2**62
@@ -93,15 +97,21 @@ class PostgresStore:
     async def hold(self) -> None:
         """All connections of a host are opened before it is one: opened when first used, one host
         too many would start, and take from the others what they need."""
-        all_of_them = (*self._links, self._news)
+        for pause in _ROOM_PAUSES:
+            with suppress(NoRoom):
+                return await self._open_all()
+            await asyncio.sleep(pause)
         try:
-            for each in all_of_them:
-                await each.open()
+            await self._open_all()
         except NoRoom as error:
-            had = sum(each.is_open for each in all_of_them)
+            had = sum(each.is_open for each in (*self._links, self._news))
             allowed = ", ".join(await self._writing.use(limits))
             reason = f"a host needs {CONNECTIONS} connections and gets {had}: {allowed}"
             raise StoreError(error.place, reason) from error
+
+    async def _open_all(self) -> None:
+        for each in (*self._links, self._news):
+            await each.open()
 
     @property
     def rules(self) -> KeptRules:
