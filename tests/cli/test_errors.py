@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from support.command import Dragoman
 
+from dragoman.cli.guard import sentence
 from dragoman.cli.setup import from_command
 
 
@@ -276,6 +279,32 @@ def test_a_data_directory_that_cannot_be_used_says_what_to_do(
     done = dragoman(*words, env={"DRAGOMAN_HOME": str(tmp_path / "file")})
     assert done.code == 1
     assert "; $DRAGOMAN_HOME can name another directory, --no-store keeps no record" in done.err
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "is_hinted"),
+    [
+        (errno.EACCES, "{home}", True),
+        (errno.ENOSPC, "{home}/sessions.db", True),
+        (errno.EACCES, "{base}/missing", True),  # could not be made
+        (errno.ENOTDIR, "{base}/missing", True),
+        (errno.EACCES, "{base}", False),
+        (errno.EISDIR, "{base}", False),
+        (errno.EISDIR, "{home}", False),
+        (errno.ENOENT, "{home}/policy.json", False),
+        (errno.EACCES, "/", False),
+        (errno.EACCES, "{base}/other", False),
+    ],
+)
+def test_another_data_directory_is_advised_only_where_it_helps(
+    number: int, path: str, is_hinted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "missing" / "home"
+    monkeypatch.setenv("DRAGOMAN_HOME", str(home))
+    error = OSError(number, os.strerror(number), path.format(home=home, base=tmp_path))
+    assert ("$DRAGOMAN_HOME" in sentence(error)) == is_hinted
+    monkeypatch.setenv("DRAGOMAN_HOME", "relative")
+    assert sentence(error).startswith(error.filename)
 
 
 def test_a_data_directory_is_the_same_in_every_folder(dragoman: Dragoman) -> None:

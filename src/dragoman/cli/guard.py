@@ -5,6 +5,7 @@ No traceback reaches a user, whatever goes wrong and wherever, unless they asked
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,9 +24,19 @@ from dragoman.errors import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import PurePath
+    from pathlib import Path
 
 _TAIL_LINES = 10
+_UNUSABLE = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.ENOTDIR,
+    errno.EEXIST,
+)
+_OTHER_HOME = "; $DRAGOMAN_HOME can name another directory, --no-store keeps no record of a run"
 
 
 class Exit(IntEnum):
@@ -113,25 +124,30 @@ def sentence(error: BaseException) -> str:
             return _shortened(str(error))
         case OSError(strerror=str(reason)):
             where = f"{error.filename}: " if error.filename else ""
-            return f"{where}{reason[:1].lower()}{reason[1:]}{_home_hint(error.filename)}"
+            return f"{where}{reason[:1].lower()}{reason[1:]}{_home_hint(error)}"
         case _:
             return f"internal error: {type(error).__name__}: {error} (--debug shows where)"
 
 
-def _home_hint(path: object) -> str:
-    """What to do when it is our own directory, or one above it, that cannot be used."""
+def _home_hint(error: OSError) -> str:
+    """What to do when it is our own directory that cannot be used, or made."""
     from pathlib import Path
 
     from dragoman.host.home import data_directory
 
-    home = data_directory()
-    if not isinstance(path, str) or not _is_in_line(Path(path), home):
+    path = error.filename
+    if not isinstance(path, str) or error.errno not in _UNUSABLE:
         return ""
-    return "; $DRAGOMAN_HOME can name another directory, --no-store keeps no record of a run"
+    with suppress(ConfigError):  # what is wrong with its name is said elsewhere
+        return _OTHER_HOME if _concerns(Path(path), data_directory()) else ""
+    return ""
 
 
-def _is_in_line(path: PurePath, home: PurePath) -> bool:
-    return path.is_relative_to(home) or home.is_relative_to(path)
+def _concerns(path: Path, home: Path) -> bool:
+    """One above it is in its way only if it is no directory, and could not be made one."""
+    import os
+
+    return path.is_relative_to(home) or (home.is_relative_to(path) and not os.path.isdir(path))
 
 
 def _shortened(text: str) -> str:
