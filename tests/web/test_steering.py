@@ -438,7 +438,8 @@ async def test_an_answer_with_changes_is_bounded(tmp_path: Path) -> None:
     agents = {"scripted": ScriptedAgent(script)}
     async with served(tmp_path, agents, policy=Policy(write=True)) as web:
         session_id = await web.new_session()
-        await web.done(session_id, "go")
+        turn_id = await web.prompt(session_id)
+        await web.until(session_id, "idle")
         told = await web.http.get(f"/api/sessions/{session_id}/changes")
         assert len(told.content) < 9 * 2**20
         answer = told.json()
@@ -446,7 +447,10 @@ async def test_an_answer_with_changes_is_bounded(tmp_path: Path) -> None:
         first, last = answer["changes"][0], answer["changes"][-1]
         assert len(first["after"]) == 900_000 < len(first["diff"])
         assert (last["after"], last["before"]) == (None, None)
-        assert last["diff"].startswith("Not shown: there is too much for one answer")
+        too_much = "Not shown: there is too much for one answer"
+        assert last["diff"] == f"{too_much}; ask for one turn\n"
+        turn = await web.http.get(f"/api/sessions/{session_id}/changes", params={"turnId": turn_id})
+        assert turn.json()["changes"][-1]["diff"] == f"{too_much}\n"
 
 
 async def test_files_that_have_no_room_in_an_answer_are_left_out(

@@ -36,7 +36,8 @@ _LARGEST_ANSWER = 8 * 1024 * 1024
 """Characters of all changes in one answer."""
 _ROW = 256
 """What a file counts for in it, beside what is told of it."""
-_TOO_MUCH = "Not shown: there is too much for one answer; ask for one turn\n"
+_TOO_MUCH = "Not shown: there is too much for one answer\n"
+_OF_ALL_TURNS = "Not shown: there is too much for one answer; ask for one turn\n"
 _MOST_WORK = 20_000_000
 """Pairs of lines that are compared for one answer: seconds."""
 _OCTETS = "application/octet-stream"
@@ -79,14 +80,18 @@ async def changes(server: Server, session_id: str, query: ChangesQuery) -> FileC
     async with aclosing(server.hub.thread(session_id)) as thread:
         told = await told_changes(record, thread, cwd, query.turn_id, written)
     rest = [each for each in told if (each.is_imported, each.path) not in known]
+    too_much = _OF_ALL_TURNS if query.turn_id is None else _TOO_MUCH
     # An agent chooses how much there is to compare.
-    shown = await asyncio.to_thread(_shapes, ours, rest, record.cwd)
+    shown = await asyncio.to_thread(_shapes, ours, rest, record.cwd, too_much)
     shown.complete = shown.complete and written.complete and len(told) < MAX_CHANGES
     return shown
 
 
-def _shapes(ours: Sequence[Change], told: Sequence[Change], root: str) -> FileChanges:
-    """As many as have room in an answer; the contents and the diff of a file only if they do."""
+def _shapes(
+    ours: Sequence[Change], told: Sequence[Change], root: str, too_much: str
+) -> FileChanges:
+    """As many as have room in an answer; the contents and the diff of a file only if they do, else
+    `too_much`."""
     work = min(MAX_WORK, _MOST_WORK // max(len(ours) + len(told), 1))
     shapes: list[FileChange] = []
     room = _LARGEST_ANSWER
@@ -94,20 +99,26 @@ def _shapes(ours: Sequence[Change], told: Sequence[Change], root: str) -> FileCh
         room -= _ROW + len(change.path)
         if room < 0:
             return FileChanges(changes=shapes, complete=False)
-        shape = _shape(change, "host" if len(shapes) < len(ours) else "agent", root, work, room)
+        source = "host" if len(shapes) < len(ours) else "agent"
+        shape = _shape(change, source, root, work, room, too_much)
         room -= _size(shape)
         shapes.append(shape)
     return FileChanges(changes=shapes)
 
 
 def _shape(
-    change: Change, source: Literal["host", "agent"], root: str, work: int, room: int
+    change: Change,
+    source: Literal["host", "agent"],
+    root: str,
+    work: int,
+    room: int,
+    too_much: str,
 ) -> FileChange:
     shape = FileChange(
         path=str(change.path),  # what was opened is a kind of text that JSON does not know
         source="imported" if change.is_imported else source,
         existed=change.existed,
-        diff=_TOO_MUCH,
+        diff=too_much,
     )
     if change.is_kept and change.size <= min(_LARGEST_TEXT, room):
         shape.before, shape.after = _text(change.before), _text(change.after)
