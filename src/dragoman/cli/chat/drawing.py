@@ -3,7 +3,8 @@
 A terminal that is made narrower breaks the lines that no longer fit and moves what is below them
 down. prompt_toolkit counts the rows as it drew them, does not go up far enough, and leaves the
 beginning of a line behind. And where the prompt is as high as the window, clearing it in one go
-makes tmux and others keep it in the scrollback.
+makes tmux and others keep it in the scrollback. What the renderer knows of the screen is in
+attributes that are not public: pyproject.toml keeps to the releases that have them.
 """
 
 from __future__ import annotations
