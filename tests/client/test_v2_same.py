@@ -17,6 +17,7 @@ from dragoman.testing import AgentTurn, ScriptedAgent
 
 OPTIONS = (
     v1.SessionConfigBoolean(id="fast", name="Fast", current_value=False),
+    v1.SessionConfigBoolean(id="dragoman.x", name="Ours, it says", current_value=False),
     v1.SessionConfigSelect(
         id="model",
         name="Model",

@@ -16,7 +16,10 @@ from support.serving import STREAM, TOKEN, Served, served
 
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import say
-from dragoman.web import stream
+from dragoman.ui_stream import encode
+from dragoman.ui_stream.chunks import Chunk, TextDelta
+from dragoman.web import chat_stream, stream
+from dragoman.web.sse import PIECE_BYTES
 from dragoman.web.stream import Pace, Stream
 
 MIB = 1024 * 1024
@@ -134,3 +137,19 @@ async def test_a_slow_reader_is_told_joined_pieces(tmp_path: Path) -> None:
         joined = web.server.batches.pieces(events, "session", joined=True)
         assert sum(map(len, joined)) < sum(map(len, whole)) / 5
         assert web.server.batches.pieces(events, "session", joined=True) is joined
+
+
+def test_a_chat_stream_is_made_in_pieces_as_they_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Chunk] = []
+
+    def encode_and_note(chunk: Chunk) -> bytes:
+        made.append(chunk)
+        return encode(chunk)
+
+    monkeypatch.setattr(chat_stream, "encode", encode_and_note)
+    chunks = [TextDelta(id="a", delta="x" * 10_000) for _ in range(50)]
+    pieces = chat_stream._pieces_of(chunks)  # pyright: ignore[reportPrivateUsage]
+    first = next(pieces)
+    assert PIECE_BYTES <= len(first) < PIECE_BYTES + 11_000
+    assert len(made) == 7
+    assert first + b"".join(pieces) == b"".join(map(encode, chunks))

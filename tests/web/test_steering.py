@@ -466,6 +466,25 @@ async def test_files_that_have_no_room_in_an_answer_are_left_out(
     assert not answer["complete"]
 
 
+@pytest.mark.parametrize(("count", "complete"), [(2, True), (4, False)])
+async def test_files_of_which_an_agent_tells_too_many_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, complete: bool
+) -> None:
+    for module in ("hub.written", "web.api.files"):
+        monkeypatch.setattr(f"dragoman.{module}.MAX_CHANGES", 3)
+
+    async def script(turn: AgentTurn) -> None:
+        diffs = [v1.Diff(path=str(tmp_path / str(each)), new_text="new") for each in range(count)]
+        turn.tool_call("t", "Edit", kind="edit", status="completed", content=diffs)
+
+    async with served(tmp_path, {"scripted": ScriptedAgent(script)}) as web:
+        session_id = await web.new_session()
+        await web.done(session_id, "go")
+        answer = await web.call("GET", f"/api/sessions/{session_id}/changes")
+    assert len(answer["changes"]) == min(count, 3)
+    assert answer["complete"] is complete
+
+
 async def test_changes_are_known_from_the_record_when_nothing_runs(tmp_path: Path) -> None:
     agent = ScriptedAgent([write_file(str(tmp_path / "b.txt"), "new\n")])
     async with served(tmp_path, {"scripted": agent}) as web:
