@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import msgspec
 import pytest
+from support.postgres import empty_database
 from support.serving import Served, also_served, served
 
 from dragoman.session.content import Audio, Image, Resource, ResourceLink
+from dragoman.store.postgres.store import open_postgres
+from dragoman.store.records import SessionRecord
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
 from dragoman.web.failures import Failure
@@ -256,6 +260,29 @@ async def test_uploads_stay_with_a_grandchild_whose_ancestors_went_together(
         await hub.delete(third, local=True)
         await delete_with_sessions(uploads, hub.store)
         assert not path.exists()
+
+
+async def test_a_fork_made_by_a_host_whose_clock_is_slow_keeps_its_uploads(tmp_path: Path) -> None:
+    store = await open_postgres(empty_database(), tmp_path / "home")
+    uploads = Uploads(tmp_path / "uploads")
+    path = uploads.keep(b"PK", "a.zip", "application/zip").path
+    uploads.note(path.parent, store.id, "s-gone")
+
+    async def fork(name: str, hours_ago: float) -> None:
+        at = time.time() - hours_ago * 3600
+        record = SessionRecord(id=name, agent="a", cwd="/", created_at=at, updated_at=at)
+        await store.create_session(msgspec.structs.replace(record, parent="s-gone"))
+
+    try:
+        await fork("s-long-before", 48)
+        await fork("s-later", 5)
+        await delete_with_sessions(uploads, store)
+        assert path.exists()
+        await store.delete_session("s-later")
+        await delete_with_sessions(uploads, store)
+        assert not path.exists()
+    finally:
+        await store.aclose()
 
 
 async def test_uploads_of_one_store_are_not_deleted_by_a_server_of_another(tmp_path: Path) -> None:
