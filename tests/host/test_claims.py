@@ -395,8 +395,32 @@ def test_a_line_that_begins_like_a_diff_costs_no_more_than_its_length() -> None:
     assert time.process_time() - begun < 5  # of the processor; 400,000 squared would take minutes
 
 
-def test_a_patch_in_what_is_read_names_nothing() -> None:
-    assert claim("read", {"path": "a", "about": PATCH}).operation == "read"
+@pytest.mark.parametrize("kind", ["read", "search"])
+def test_a_patch_in_what_is_said_to_be_read_is_in_doubt(kind: str) -> None:
+    access = claim(kind, {"path": "a", "patch": PATCH})
+    assert (access.operation, access.complete) == ("other", False)
+    assert "write" in access.operations
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw"),
+    [
+        ("move", {"path": "a", "new_name": "../etc/x"}),
+        ("move", {"path": "a", "whither": "/etc/x"}),
+        ("delete", {"path": "a", "and": ["/etc/x"]}),
+        ("edit", {"path": "a", "diff": "diff --git a/a b/x\nrename from a\nrename to ../etc/x"}),
+        ("edit", {"path": "a", "changes": {"../etc/x": {"type": "add"}}}),
+    ],
+)
+def test_a_second_file_is_seen_whatever_it_is_called(kind: str, raw: Any) -> None:
+    access = claim(kind, raw)
+    assert {"/ws/a", "/etc/x"} <= {*access.paths}
+
+
+def test_the_keys_of_changes_are_files_and_the_ends_of_a_move_may_be_bare_names() -> None:
+    bare = claim("edit", {"path": "a", "changes": {".bashrc": {"type": "add"}}})
+    assert "/ws/.bashrc" in bare.paths
+    assert claim("move", {"path": "a", "new_name": ".bashrc"}).protection is not None
 
 
 @pytest.mark.parametrize("line", ["*** Rename File: x", "***Add File: /etc/x", "*** Add File:"])

@@ -23,6 +23,7 @@ from dragoman.host.raw_input import RawInput, looks_like_a_path
 T = TypeVar("T")
 
 _WRITING = frozenset({"edit", "delete", "move"})
+_WITHOUT_CONTENT = frozenset({"delete", "move"})
 _READING = frozenset({"read", "search"})
 # Kinds that say what is done; any other may be a call of an MCP tool.
 _TELLING = _WRITING | _READING | {"execute", "fetch", "think", "switch_mode"}
@@ -113,7 +114,9 @@ def read_claim(
         and names.complete
         and len(tools) < 2
         and not in_several
-        and (found.patch_is_clear or not writes),
+        and (found.patch_is_clear or not writes)
+        # Who says that a patch is read may yet apply it.
+        and (kind not in _READING or not found.patched),
     )
     operation = _operation(facts, kind, writes)
     also = tuple(each for each in _claimed(facts, kind, writes) if each != operation)
@@ -180,9 +183,10 @@ def _verbs(kind: str | None, verbs: Collection[str]) -> Collection[str]:
 
 
 def _named(found: RawInput, kind: str | None, writes: bool) -> list[str]:
-    """The texts to take for paths; in a write, a text that only looks like one may be content."""
+    """The texts to take for paths; in an edit, a text that only looks like one may be content."""
     ends = [end for end in found.ends if kind == "move" or looks_like_a_path(end)]
-    strays = [] if writes or found.commands else found.strays
+    has_content = writes and kind not in _WITHOUT_CONTENT
+    strays = [] if has_content or found.commands else found.strays
     return found.paths + found.folders + ends + strays
 
 

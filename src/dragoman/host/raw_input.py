@@ -32,7 +32,11 @@ _FOLDER_KEYS = frozenset(("dir", "directory", "folder"))
 _ENV_KEYS = frozenset(("env", "envs", "envvars", "environment", "environmentvariables"))
 _PATH_ENDINGS = ("path", "paths", "pathname", "file", "files", "filename", "uri")
 # Paths when a file is moved; words to replace, or anything, elsewhere.
-_END_KEYS = frozenset(("from", "to", "source", "src", "destination", "dest", "dst", "target"))
+_END_KEYS = frozenset(
+    ("from", "to", "source", "src", "destination", "dest", "dst", "target", "newname", "rename")
+)
+# Where agents put an object with a file's name for each key.
+_MAPPING_KEYS = frozenset(("changes", "edits", "files"))
 _FILE_KEYS = frozenset(("path", "file", "filepath", "absolutepath", "filename"))
 _CONTENT_KEYS = frozenset(("content", "contents", "filetext"))
 _TOOL_KEYS = frozenset(("tool", "toolname", "mcptool"))
@@ -57,6 +61,7 @@ _patch_header = re.compile(
     r"(?:(?:Add|Update|Delete) File|Move to): (?P<path>.+))\Z"
 )
 _unified_header = re.compile(r"^--- ([^\t\n]+)(?:\t[^\n]*)?\n\+\+\+ ([^\t\n]+)", re.MULTILINE)
+_git_rename = re.compile(r"^(?:rename|copy) (?:from|to) ([^\n]+)", re.MULTILINE)
 _not_alphanumeric = re.compile(r"[^a-z0-9]")
 
 
@@ -89,6 +94,10 @@ class RawInput:
         if not self._may_go_on(depth):
             return
         if _is_object(value):
+            if key in _MAPPING_KEYS:
+                self.paths += [
+                    str(name) for name in islice(value, _MOST_VALUES) if "." in str(name)
+                ]
             self._object(value, depth + 1)
         elif _is_list(value):
             for item in value[:_MOST_VALUES]:
@@ -187,6 +196,8 @@ class RawInput:
 
     def _unified(self, text: str) -> None:
         """The headers of a unified diff; a quoted name may be any."""
+        if "diff --git " in text:
+            self.patched += map(str.strip, _git_rename.findall(text))
         for header in _unified_header.finditer(text):
             named = [name.strip() for name in header.groups() if name.strip() != "/dev/null"]
             self.patch_is_clear &= not any(name.startswith('"') for name in named)
