@@ -1,10 +1,12 @@
-"""Makes a recording fit to be kept: no folder of this machine, and none of the agent's own prose.
+"""Makes a recording fit to be kept: no folder, process or date of this machine, and none of the
+agent's own prose.
 
 What is left are the frames, in their order and shape.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +17,8 @@ from dragoman.agents.extensions import EXTENSIONS
 WORDS = "…"
 _PROSE = ("description", "message", "hint", "instructions")
 """Members that only explain something to people."""
+_DATES = ("createdAt", "updatedAt")
+_GROUP = re.compile(r"\bPGID: \d+")
 _AT_MOST = 5
 """Of a list of models or commands so many stay."""
 _UNDERSTOOD = frozenset(extension.path[0] for extension in EXTENSIONS)
@@ -48,5 +52,11 @@ def _plain(value: Any, name: str = "") -> Any:
             return [_plain(item) for item in few]
         case str() if name in _PROSE and value:
             return WORDS
+        case str() if name in _DATES:
+            return "2026-01-01T00:00:00.000Z"
+        case str():
+            return _GROUP.sub("PGID: 1", value)
+        case int() if name == "pid":
+            return 1
         case _:
             return value

@@ -68,6 +68,9 @@ line = {
     "msg": {
         "path": "/home/ada/project/a.txt",
         "note": "in /home/ada",
+        "pid": 4711,
+        "output": "Process Group PGID: 4711",
+        "updatedAt": "2026-05-04T03:02:01.000Z",
         "description": "prose of somebody",
         "_meta": {"secret": 1},
         "update": {"_meta": {"claudeCode": {"toolName": "Write"}, "secret": 1}},
@@ -81,13 +84,15 @@ print(anonymous(recorded, places).decode(), end="")
 """
 
 
-def test_a_recording_that_is_kept_names_no_place_and_quotes_nobody() -> None:
+def test_a_recording_that_is_kept_names_no_place_process_or_date_and_quotes_nobody() -> None:
     (line,) = ran("-c", ANONYMOUS).stdout.splitlines()
     told = json.loads(line)
     assert (told["t"], told["dir"]) == (0.0, "<-")
     assert told["msg"]["path"] == "/project/a.txt"
     assert told["msg"]["note"] == "in /home/user"
     assert told["msg"]["description"] == "…"
+    assert (told["msg"]["pid"], told["msg"]["output"]) == (1, "Process Group PGID: 1")
+    assert told["msg"]["updatedAt"] == "2026-01-01T00:00:00.000Z"
     assert "_meta" not in told["msg"]
     # What our own table of extensions reads stays.
     assert told["msg"]["update"]["_meta"] == {"claudeCode": {"toolName": "Write"}}

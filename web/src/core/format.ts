@@ -46,7 +46,8 @@ export function bytes(value: number): string {
   return value < 1024 * 1024 ? `${(value / 1024).toFixed(0)} kB` : `${(value / 1024 / 1024).toFixed(1)} MB`
 }
 
-// No sum is larger; one that was recorded before that was looked at may be.
+// One cost is at most 1e12; this has room for what a thousand sessions cost. One that was recorded before
+// costs were bounded may be larger.
 const MOST_MONEY = 1e15
 
 export function money(amount: number | null, currency: string): string {
