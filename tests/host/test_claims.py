@@ -294,13 +294,13 @@ def test_a_claim_of_any_size_is_read_in_little_time() -> None:
         {"paths": [str(number) for number in range(1_000)]},
         {"x": [[{}] * 1_000] * 1_000},
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     for raw in large:
         access = claim("edit", raw)
         assert not access.complete
         assert len(access.commands) <= 64
         assert len(access.paths) <= 256
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_json_nested_beyond_reason_is_text() -> None:

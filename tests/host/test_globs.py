@@ -114,10 +114,10 @@ def test_names_match_as_the_standard_library_says() -> None:
 
 
 def test_many_stars_cannot_be_made_slow() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert not matches_name("*a" * 20 + "b", "a" * 4_000)
     assert not matches_path("/**/a" * 20 + "/b", "/a" * 2_000)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(

