@@ -9,6 +9,7 @@ import pytest
 from support.clients import started
 from support.cost import resident_bytes
 
+from dragoman.schema import v1
 from dragoman.session.bounds import LIMITS
 from dragoman.session.state import AgentEntry, SessionState
 from dragoman.testing import AgentTurn, ScriptedAgent
@@ -20,7 +21,8 @@ WORDS = "lorem ipsum dolor sit amet " * 400
 def talker(megabytes: int) -> ScriptedAgent:
     async def talk(turn: AgentTurn) -> None:
         for _ in range(megabytes * 1_000_000 // len(WORDS)):
-            turn.say(WORDS)
+            # It runs in this process: what it kept to tell again would be counted too.
+            turn.update(v1.AgentMessageChunk(content=v1.TextContent(text=WORDS)), keep=False)
             await turn.drain()
 
     return ScriptedAgent(talk)
