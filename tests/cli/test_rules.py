@@ -13,12 +13,13 @@ from dragoman.cli.parsers import parser_for
 from dragoman.client.client import Client
 from dragoman.host import home
 from dragoman.host.matching import Rule
+from dragoman.session.facts import Offer
 from dragoman.store.records import SessionRecord
 
 RULE = Rule(effect="allow", operation="execute", argv=("npm", "test"), id="r1")
 
 
-def no_agent() -> Client:
+def no_agent(offer: Offer) -> Client:
     raise AssertionError("nobody asked for one")
 
 
