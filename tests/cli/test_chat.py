@@ -265,7 +265,8 @@ def test_a_paste_that_is_higher_than_the_window_stands_there_once_and_whole(
     dragoman: Dragoman,
 ) -> None:
     with with_partner(dragoman) as terminal:
-        terminal.wait_for("A Partner 1 in ")
+        # Before its prompt stands there, the chat does not tell the terminal that it takes pastes.
+        terminal.wait_for(re.compile(r"^›", re.MULTILINE))
         terminal.paste("\n".join(f"pasted {number}." for number in range(150)))
         terminal.wait_for("pasted 149.")
         terminal.press("Enter")
