@@ -168,6 +168,21 @@ async def test_a_file_that_changed_while_the_question_waited_is_asked_about_agai
         assert notice.text == f"{path} was changed while the question waited: it is judged again"
 
 
+async def test_a_file_that_is_meanwhile_as_it_was_allowed_to_be_is_not_asked_about_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.txt"
+    async with scene(tmp_path) as s:
+        await s.begin()
+        writing = asyncio.create_task(s.write("new"))
+        await s.waiting()
+        path.write_text("new")  # as an agent does that also writes by itself
+        await s.answer("allow")
+        assert "result" in await soon(writing)
+    assert len(s.requests) == 1
+    assert path.read_text() == "new"
+
+
 @pytest.mark.parametrize("found", [b"\xff binary", None, b"text"], ids=["binary", "none", "text"])
 @pytest.mark.parametrize("then", [b"\xfe binary", None, b"by a person"], ids=["bin", "no", "txt"])
 async def test_whatever_was_there_and_is_not_asks_again(

@@ -124,10 +124,13 @@ class Gate:
         check_roots(self.workspace)
         met: list[str] = []
         real = real_file(path, met)
+        was_asked = False
         for _ in range(MOST_ASKED):
             found = await self._found(real)
             seen = await self._lane.run(lambda: self._reach.sighting(path, real, met))
-            was_asked = await self._permit_write(path, seen, content, found)
+            # After a yes, an agent that also writes by itself may be first: nothing would change.
+            if not (was_asked and found.text == content):
+                was_asked = await self._permit_write(path, seen, content, found)
             as_judged = self._as_judged(path, seen, met)
             try:
                 return await self._write(real, content, found if was_asked else None, as_judged)
