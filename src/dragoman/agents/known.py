@@ -96,8 +96,8 @@ _KNOWN = (
         ),
         tried="2.6.0",
         notes=(
-            "A session belongs to the process of Codex that has opened it: as long as that runs, "
-            "another cannot load or resume it, and is told so.",
+            "A session belongs to the Codex process that opened it: while that process runs, no "
+            "other can load or resume the session, and the error says so.",
             "Its terminals are its own: what they print is shown as its word.",
             "Older versions end the turn as cancelled when a permission is refused.",
             "It does not leave when its input closes; it is ended a few seconds later.",
