@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 import threading
+from contextlib import suppress
 
 import pytest
 from process.running import ENV, gone, output_of, parent, running
@@ -63,6 +64,20 @@ async def test_a_keeper_that_was_killed_leaves_nothing() -> None:
         os.kill(parent(process.pid), signal.SIGKILL)
         assert await process.wait() == ExitStatus(None, "SIGKILL")
         await gone(*tree)
+
+
+async def test_a_keeper_that_is_stopped_again_and_again_has_its_program_ended() -> None:
+    async with running("sleep", "60") as (process, _):
+        keeper = parent(process.pid)
+        async with asyncio.timeout(30):  # only a hang takes that long
+            while process.status is None:  # noqa: ASYNC110 - it is to happen all the time
+                with suppress(
+                    ProcessLookupError
+                ):  # it has ended, and its last report is to be read
+                    os.kill(keeper, signal.SIGSTOP)
+                await asyncio.sleep(0.001)
+        assert process.status == ExitStatus(None, "SIGKILL")
+        await gone(process.pid)
 
 
 @pytest.mark.parametrize("milliseconds", [0, 1, 2, 3, 4, 6, 10])
