@@ -4,7 +4,7 @@ import asyncio
 
 import dragoman
 from dragoman.events import PermissionRequested
-from dragoman.host.permissions import PermissionRequest
+from dragoman.host.permissions.request import PermissionRequest
 
 
 class AllowReadmeOnly:

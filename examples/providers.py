@@ -5,15 +5,15 @@ import io
 
 import dragoman
 from dragoman.errors import InternalError, ResourceNotFound
-from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.permissions import PermissionRequest
-from dragoman.host.terminals import (
+from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions.request import PermissionRequest
+from dragoman.host.terminals.provider import (
     TerminalCommand,
     TerminalExit,
     TerminalSnapshot,
     TerminalWatcher,
 )
-from dragoman.host.workspace import Workspace
+from dragoman.host.workspace.roots import Workspace
 
 
 class MemoryFiles:

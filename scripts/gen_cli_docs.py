@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from dragoman.cli.described import Command, Option, commands
+from dragoman.cli.commands.command_tree import Command, Option, commands
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 HEAD = """\

@@ -33,7 +33,7 @@ from dragoman.errors import (
     Unsupported,
     VersionMismatch,
     WouldDeadlock,
-    from_wire,
+    remote_error,
     to_wire,
 )
 
@@ -70,18 +70,18 @@ def test_each_wire_code_has_its_class() -> None:
 def test_an_error_goes_over_the_wire_and_back(name: str, code: int) -> None:
     cls: type[RemoteError] = getattr(errors, name)
     assert to_wire(cls("no", {"a": 1})) == (code, "no", {"a": 1})
-    back = from_wire(code, "no", {"a": 1})
+    back = remote_error(code, "no", {"a": 1})
     assert (type(back), back.code, back.message, back.data) == (cls, code, "no", {"a": 1})
 
 
 def test_an_unknown_code_gives_a_plain_remote_error_that_keeps_it() -> None:
-    error = from_wire(-7, "odd")
+    error = remote_error(-7, "odd")
     assert (type(error), error.code, str(error)) == (RemoteError, -7, "odd (code -7)")
     assert to_wire(error) == (-7, "odd", None)
 
 
 def test_an_error_without_a_message_has_its_title() -> None:
-    assert from_wire(-32601, "").message == "method not found"
+    assert remote_error(-32601, "").message == "method not found"
     assert str(MethodNotFound()) == "method not found (code -32601)"
 
 

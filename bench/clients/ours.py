@@ -15,7 +15,7 @@ from dragoman.schema.codec import decode, encode
 from dragoman.schema.decoders import decoder
 from dragoman.transport.base import Transport
 from dragoman.transport.stdio import AgentCommand, StdioTransport
-from dragoman.wire.usual import Usual
+from dragoman.wire.fast_path import Usual
 
 
 class Counting:

@@ -18,7 +18,7 @@ from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
 from dragoman.store.open import open_store
 from dragoman.store.records import Batch, Lease, Owner, SessionChange, SessionRecord, encode_event
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.store import SqliteStore
 
 _SAMPLE = 10_000
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from bench.clients.ours import Counting, converse
-from dragoman.transport.remote import RemoteAgent
-from dragoman.transport.route import Route
+from dragoman.transport.reconnection import Route
+from dragoman.transport.remote_address import RemoteAgent
 
 _AGENT = Path(__file__).parent.parent / "websocket_agent.py"
 

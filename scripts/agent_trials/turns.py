@@ -6,7 +6,7 @@ import asyncio
 
 from agent_trials.learned import form_content
 from dragoman import Session
-from dragoman.host.elicitation import ElicitationAnswer
+from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.session import events as e
 from dragoman.session.content import Diff
 from dragoman.session.facts import PermissionOption

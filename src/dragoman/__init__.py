@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
     from dragoman.agents.settings import load_settings
     from dragoman.client.client import Client
+    from dragoman.client.config import HostCapabilities, Timeouts
     from dragoman.client.mcp import HttpServer, InProcessServer, SseServer, StdioServer
-    from dragoman.client.options import HostCapabilities, Timeouts
-    from dragoman.client.run import run_prompt
     from dragoman.client.session import Session
+    from dragoman.client.sync import run_prompt
     from dragoman.client.turn import Turn
     from dragoman.errors import DragomanError
-    from dragoman.host.matching import Rule
-    from dragoman.host.rulebook import Policy
+    from dragoman.host.rules.policy import Policy
+    from dragoman.host.rules.rule import Rule
     from dragoman.session.content import Audio, Image, Resource, ResourceLink, Text
     from dragoman.session.events import Event
     from dragoman.session.state import SessionState
-    from dragoman.transport.remote import RemoteAgent
+    from dragoman.transport.remote_address import RemoteAgent
     from dragoman.transport.stdio import AgentCommand
 
 __all__ = [
@@ -68,24 +68,24 @@ _HOMES = {
     "Client": "client.client",
     "DragomanError": "errors",
     "Event": "session.events",
-    "HostCapabilities": "client.options",
+    "HostCapabilities": "client.config",
     "HttpServer": "client.mcp",
     "Image": "session.content",
     "InProcessServer": "client.mcp",
-    "Policy": "host.rulebook",
-    "RemoteAgent": "transport.remote",
+    "Policy": "host.rules.policy",
+    "RemoteAgent": "transport.remote_address",
     "Resource": "session.content",
     "ResourceLink": "session.content",
-    "Rule": "host.matching",
+    "Rule": "host.rules.rule",
     "Session": "client.session",
     "SessionState": "session.state",
     "SseServer": "client.mcp",
     "StdioServer": "client.mcp",
     "Text": "session.content",
-    "Timeouts": "client.options",
+    "Timeouts": "client.config",
     "Turn": "client.turn",
     "load_settings": "agents.settings",
-    "run_prompt": "client.run",
+    "run_prompt": "client.sync",
 }
 _MODULES = {"errors", "events", "testing", "ui_stream"}
 

@@ -560,7 +560,7 @@ class WouldDeadlock(DragomanError):
         )
 
 
-def from_wire(code: int, message: str, data: Any = None) -> RemoteError:
+def remote_error(code: int, message: str, data: Any = None) -> RemoteError:
     """The exception for an error reply; an unknown code gives a plain `RemoteError`."""
     cls = _BY_CODE.get(code, RemoteError)
     return cls(message, data, code=code)

@@ -24,18 +24,15 @@ from dragoman.errors import (
     PeerStalled,
     RequestCancelled,
     WouldDeadlock,
-    from_wire,
+    remote_error,
     to_wire,
 )
 from dragoman.transport.base import Transport
 from dragoman.wire import messages
-from dragoman.wire.answers import Answers
-from dragoman.wire.calls import Calls
-from dragoman.wire.cancelling import CANCEL_REQUEST, cancelled_id, encode_cancel
-from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
+from dragoman.wire.fast_path import Usual
+from dragoman.wire.framing import MAX_FRAME_BYTES, Framer, Noise
+from dragoman.wire.in_flight import CANCEL_REQUEST, Answers, Calls, cancelled_id, encode_cancel
 from dragoman.wire.messages import Failure, Id, Malformed, Notification, Reply, Request
-from dragoman.wire.noise import Noise
-from dragoman.wire.usual import Usual
 
 OnNotification: TypeAlias = Callable[[str, msgspec.Raw], Coroutine[Any, Any, None] | None]
 """Handles a notification. What it awaits delays everything behind it on the wire."""
@@ -344,7 +341,7 @@ class Peer:
         if call is None:
             logger.debug("an error reply with an unknown id was ignored")
         else:
-            call.fail(from_wire(failure.code, failure.message, failure.data))
+            call.fail(remote_error(failure.code, failure.message, failure.data))
 
     # ── answering the other side ──────────────────────────────────────────────────────────────
 

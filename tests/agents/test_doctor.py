@@ -20,19 +20,19 @@ from support.peers import soon, tidy_loop
 from support.server_process import free_port
 from support.socket_server import frame, socket_server
 
-from dragoman.agents import door_checks
-from dragoman.agents.doctor import examine
-from dragoman.agents.report import Report
-from dragoman.bridge.connections import HttpConnection
+from dragoman.agents.doctor import checks
+from dragoman.agents.doctor.examination import examine
+from dragoman.agents.doctor.report import Report
+from dragoman.bridge.http_connections import HttpConnection
 from dragoman.testing import ScriptedAgent
 from dragoman.testing import faults as f
-from dragoman.testing.demo.agent import DemoAgent
+from dragoman.testing.demo.demo_agent import DemoAgent
 from dragoman.testing.steps import say
 from dragoman.transport.base import Transport
-from dragoman.transport.http_routes import Outline
-from dragoman.transport.remote import RemoteAgent
+from dragoman.transport.http_routing import Outline
+from dragoman.transport.remote_address import RemoteAgent
 from dragoman.web.failures import Failure
-from dragoman.web.serving import Uvicorn
+from dragoman.web.server.runner import Uvicorn
 
 
 @pytest.fixture(params=["ws", "http"])
@@ -169,7 +169,7 @@ async def test_a_session_that_the_http_server_itself_refuses_is_no_fault(
     ],
 )
 def test_what_goes_over_a_network_in_the_clear_is_a_warning(url: str, grade: str) -> None:
-    assert door_checks.encryption(RemoteAgent(url)).grade == grade
+    assert checks.encryption(RemoteAgent(url)).grade == grade
 
 
 class OpenDoor:
@@ -219,7 +219,7 @@ async def test_a_door_that_is_open_to_strangers_is_a_warning(
     status: int, headers: dict[str, str], grade: str, words: str
 ) -> None:
     async with tidy_loop(), door(status) as url:
-        outcome = await door_checks.strangers(RemoteAgent(url, headers), "/tmp")
+        outcome = await checks.strangers(RemoteAgent(url, headers), "/tmp")
     assert (outcome.grade, words in outcome.text) == (grade, True), outcome.text
 
 
@@ -238,7 +238,7 @@ async def test_a_door_that_is_shut_again_is_known_to_be_shut_only_when_it_says_w
 ) -> None:
     async with tidy_loop(), socket_server() as server:
         agent = RemoteAgent(server.url, {"X-Key": "k"})
-        checking = asyncio.create_task(door_checks.strangers(agent, "/tmp"))
+        checking = asyncio.create_task(checks.strangers(agent, "/tmp"))
         stranger = await server.connection()
         assert "X-Key" not in server.requests[0].headers
         if close is None:

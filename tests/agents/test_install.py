@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.agents.install import InstallFailed, agents_directory, install, installed_id
-from dragoman.agents.registry import Distribution, Package, RegistryAgent, platform_key
+from dragoman.agents.install.installer import InstallFailed, agents_directory, install, installed_id
+from dragoman.agents.install.registry import Distribution, Package, RegistryAgent, platform_key
 
 
 @pytest.fixture(autouse=True)

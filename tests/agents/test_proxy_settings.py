@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.agents.settings import AgentSettings, parse_settings
 from dragoman.errors import ConfigError
-from dragoman.transport.remote import RemoteAgent
+from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
 
 

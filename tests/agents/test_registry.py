@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from dragoman.agents.install.registry import find_agent
 from dragoman.agents.known import UnknownAgent
-from dragoman.agents.registry import find_agent
 from dragoman.errors import ConfigError
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.agents.unpack import UnsafeArchive, unpack
+from dragoman.agents.install.extraction import UnsafeArchive, unpack
 
 
 def file(name: str, content: bytes = b"x", mode: int = 0o644) -> tuple[tarfile.TarInfo, bytes]:

@@ -19,18 +19,18 @@ from support.clients import until
 from support.peers import settled, soon, tidy_loop
 from support.raw_http import raw, request
 
-from dragoman.bridge import app, connections
+from dragoman.bridge import app, http_connections
 from dragoman.errors import CommandNotFound, ConnectionLost, RemoteLost, StartError, Unreachable
 from dragoman.transport.base import Transport
-from dragoman.transport.remote import RemoteAgent
-from dragoman.transport.route import Route
+from dragoman.transport.reconnection import Route
+from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand, StdioTransport
-from dragoman.transport.ways import way_to
-from dragoman.web.guard import Guard
-from dragoman.web.hosts import Hosts
-from dragoman.web.route import Route as WebRoute
-from dragoman.web.route import Table
-from dragoman.web.serving import Uvicorn
+from dragoman.transport.target import way_to
+from dragoman.web.routing.route import Route as WebRoute
+from dragoman.web.routing.route import Table
+from dragoman.web.server.guard import Guard
+from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.runner import Uvicorn
 
 FRIEND = "https://front.example"
 UPGRADE = {
@@ -333,7 +333,7 @@ async def test_a_client_that_leaves_is_no_warning(
 async def test_who_of_a_chain_ended_is_said_but_not_its_name(
     proxy: str, agent: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.transport.chain.MAX_FRAME_BYTES", 1000)
+    monkeypatch.setattr("dragoman.transport.proxy_chain.MAX_FRAME_BYTES", 1000)
     hello = 'import sys; print(\'{"jsonrpc":"2.0","method":"x"}\', flush=True);'
     ends = [python(code if code == ECHO else hello + code) for code in (agent, proxy)]
     async with tidy_loop(), bridged(way_to(ends[0], ends[1:])) as web:
@@ -360,7 +360,7 @@ async def test_banners_and_broken_lines_of_an_agent_stay_here() -> None:
 async def test_a_connection_that_nobody_reads_from_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.1)
+    monkeypatch.setattr(http_connections, "UNREAD_SECONDS", 0.1)
     memory = InMemory()
     async with tidy_loop(), bridged(memory.start) as web:
         headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}

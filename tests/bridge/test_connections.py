@@ -10,7 +10,7 @@ from support.peers import soon, tidy_loop
 from support.raw_agent import RawAgent, Refusal
 
 from dragoman import Client
-from dragoman.bridge import connections
+from dragoman.bridge import http_connections
 from dragoman.transport.base import Transport
 
 LIMIT = 4
@@ -40,7 +40,7 @@ def update(session: int) -> bytes:
 async def test_sessions_that_nobody_reads_do_not_end_the_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(connections, "_MAX_SESSIONS", LIMIT)
+    monkeypatch.setattr(http_connections, "_MAX_SESSIONS", LIMIT)
     async with tidy_loop(), by_http() as (ours, theirs):
         for session in range(LIMIT + 1):
             theirs.send(update(session))
@@ -50,8 +50,8 @@ async def test_sessions_that_nobody_reads_do_not_end_the_connection(
 
 
 async def test_sessions_that_were_read_and_left_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_MAX_SESSIONS", LIMIT)
-    connection = connections.HttpConnection(_nobody())
+    monkeypatch.setattr(http_connections, "_MAX_SESSIONS", LIMIT)
+    connection = http_connections.HttpConnection(_nobody())
     for session in range(LIMIT):
         connection.mailbox(f"s{session}").put(b"{}")
     events = connection.mailbox("s1").events()
@@ -59,7 +59,7 @@ async def test_sessions_that_were_read_and_left_make_room(monkeypatch: pytest.Mo
     await events.aclose()
     connection.mailbox("new").is_read = True
     assert connection.mailbox("s0").is_idle is False
-    with pytest.raises(connections.Failure, match="too many sessions"):
+    with pytest.raises(http_connections.Failure, match="too many sessions"):
         connection.mailbox("one more")
 
 

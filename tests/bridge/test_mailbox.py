@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from support.peers import soon
 
-from dragoman.bridge.mailbox import Mailbox, Tally
+from dragoman.bridge.http_connections import Mailbox, Tally
 
 
 async def test_many_small_frames_count_for_more_than_their_bytes() -> None:

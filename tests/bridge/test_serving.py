@@ -14,8 +14,8 @@ from support.command import COMMAND
 from support.peers import soon
 
 from dragoman.errors import Unreachable
-from dragoman.transport.remote import RemoteAgent
-from dragoman.transport.route import Route
+from dragoman.transport.reconnection import Route
+from dragoman.transport.remote_address import RemoteAgent
 
 SECONDS = 60
 

@@ -14,7 +14,7 @@ from support.peers import tidy_loop
 from support.typescript import node, printed
 
 from dragoman import Client, Policy
-from dragoman.transport.remote import RemoteAgent
+from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 
 DEMO = AgentCommand(sys.executable, ("-P", "-m", "dragoman.testing.demo"))

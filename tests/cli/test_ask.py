@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from dragoman.cli.ask import TerminalAsker, Tty
-from dragoman.cli.status import Status
-from dragoman.cli.style import Style
-from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.permissions import PermissionRequest
+from dragoman.cli.ask.asker import TerminalAsker, Tty
+from dragoman.cli.render.status_line import Status
+from dragoman.cli.render.style import Style
+from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions.request import PermissionRequest
 from dragoman.session.content import Diff
 from dragoman.session.facts import PermissionOption
 

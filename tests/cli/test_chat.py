@@ -12,8 +12,8 @@ import pytest
 from support.command import COMMAND, Dragoman
 from support.screen import Screen, needs_tmux, on_screen
 
-from dragoman.cli.chat.commands import OWN
-from dragoman.cli.chat.questions import READING_SECONDS
+from dragoman.cli.commands.chat.questions import READING_SECONDS
+from dragoman.cli.commands.chat.slash_commands import OWN
 
 
 def chat(

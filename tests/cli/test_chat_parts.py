@@ -15,13 +15,13 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import DummyOutput
 
-from dragoman.cli.chat import questions
-from dragoman.cli.chat.commands import OWN, Route, route
-from dragoman.cli.chat.completion import Completions
-from dragoman.cli.chat.drawing import breaks_lines
-from dragoman.cli.chat.prompt import Prompt
-from dragoman.cli.chat.screen import Screen
-from dragoman.cli.style import Style
+from dragoman.cli.commands.chat import questions
+from dragoman.cli.commands.chat.completion import Completions
+from dragoman.cli.commands.chat.drawing import breaks_lines
+from dragoman.cli.commands.chat.prompt import Prompt
+from dragoman.cli.commands.chat.screen import Screen
+from dragoman.cli.commands.chat.slash_commands import OWN, Route, route
+from dragoman.cli.render.style import Style
 from dragoman.session.facts import Command, ConfigChoice, ConfigOption, Mode, Modes
 from dragoman.session.state import SessionState
 
@@ -126,7 +126,7 @@ def test_an_agents_command_hides_ours_of_the_same_name(completions: Completions)
 @pytest.fixture
 def printed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     lines: list[str] = []
-    monkeypatch.setattr("dragoman.cli.chat.screen._print", lines.append)
+    monkeypatch.setattr("dragoman.cli.commands.chat.screen._print", lines.append)
     return lines
 
 
@@ -218,7 +218,7 @@ async def test_a_question_interrupts_reading_and_the_draft_comes_back(printed: l
 async def test_what_was_typed_for_something_else_is_no_answer(
     printed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.cli.chat.prompt.READING_SECONDS", 3600.0)
+    monkeypatch.setattr("dragoman.cli.commands.chat.prompt.READING_SECONDS", 3600.0)
     assert questions.READING_SECONDS > 0
     async with typing() as typist:
         prompt = typist.prompt

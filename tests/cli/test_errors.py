@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support.command import Dragoman
 
-from dragoman.cli.guard import sentence
-from dragoman.cli.setup import from_command
+from dragoman.cli.exit_codes import sentence
+from dragoman.cli.run.agent_setup import from_command
 
 
 def test_an_unknown_agent_lists_the_names_and_says_where_they_come_from(
@@ -200,7 +200,7 @@ def test_a_policy_that_is_not_there(dragoman: Dragoman) -> None:
 def broken(dragoman: Dragoman, tmp_path: Path) -> dict[str, str]:
     """An environment in which something of ours fails in a way nobody foresaw."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import dragoman.cli.turn as turn\n"
+        "import dragoman.cli.commands.run as turn\n"
         "def fail(job): raise RuntimeError('\\x1b[31mboom')\n"
         "turn.run_job = fail\n"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.nasty import NASTY, is_safe
 
-from dragoman.cli.form import as_typed, fields_of
+from dragoman.cli.ask.form_input import as_typed, fields_of
 
 
 def test_a_form_takes_whatever_schema_it_is_given() -> None:

@@ -20,7 +20,7 @@ import pytest
 from support.command import Done, Dragoman
 from support.https import Served, make_certificate, serving
 
-from dragoman.agents.registry import platform_key
+from dragoman.agents.install.registry import platform_key
 
 if shutil.which("openssl") is None:
     pytest.skip("a certificate for the server needs openssl", allow_module_level=True)

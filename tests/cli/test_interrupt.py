@@ -182,7 +182,9 @@ def _until_python_runs(pid: int) -> None:
         time.sleep(0.002)
 
 
-@pytest.mark.parametrize("module", ["argparse", "dragoman.cli.turn", "dragoman.client.client"])
+@pytest.mark.parametrize(
+    "module", ["argparse", "dragoman.cli.commands.run", "dragoman.client.client"]
+)
 def test_ctrl_c_while_modules_are_imported_is_no_traceback(
     dragoman: Dragoman, tmp_path: Path, module: str
 ) -> None:

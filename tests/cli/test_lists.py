@@ -9,7 +9,7 @@ import time
 import pytest
 from support.command import Dragoman
 
-from dragoman.cli import lists
+from dragoman.cli.render import offers
 
 ALL = ("--list-caps", "--list-modes", "--list-commands")
 MODES = """\
@@ -65,9 +65,9 @@ def test_an_agent_without_modes_says_none(dragoman: Dragoman) -> None:
 def test_an_agent_without_commands_says_none_when_there_was_time_for_them(
     dragoman: Dragoman,
 ) -> None:
-    assert lists.WAIT_FOR_COMMANDS == 5
+    assert offers.WAIT_FOR_COMMANDS == 5
     sooner = (
-        "import sys, dragoman.cli.lists as lists, dragoman.cli.main as main;"
+        "import sys, dragoman.cli.render.offers as lists, dragoman.cli.main as main;"
         "lists.WAIT_FOR_COMMANDS = 0.1; sys.exit(main.main(sys.argv[1:]))"
     )
     words = dragoman.command("--list-modes", "--list-commands", agent="modeless")[1:]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.cost import cpu_seconds
 
-from dragoman.cli.markdown import MarkdownStream
-from dragoman.cli.style import Style
+from dragoman.cli.render.markdown import MarkdownStream
+from dragoman.cli.render.style import Style
 from dragoman.safe_text import columns
 
 PAINT = re.compile(r"\x1b\[[0-9;]*m")

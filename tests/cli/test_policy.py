@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from support.command import Done, Dragoman
 
-from dragoman.cli import policy
+from dragoman.cli.commands import policy
 from dragoman.cli.parsers import parser_for
-from dragoman.host.matching import Rule
+from dragoman.host.rules.rule import Rule
 from dragoman.store.open import open_rules
 from dragoman.testing import Recorder
 

@@ -12,11 +12,11 @@ from support.clients import gathered, started
 from support.command import Dragoman
 
 from dragoman import Client, Policy
-from dragoman.cli.recorded import Transcript
 from dragoman.errors import InternalError
 from dragoman.schema import v1
 from dragoman.session.state import SessionState
 from dragoman.testing import AgentTurn, Recorder, ScriptedAgent, load_recording
+from dragoman.testing.recorded_events import Transcript
 
 COMMANDS = [v1.AvailableCommand(name="help", description="Helps")]
 OPTIONS = [v1.SessionConfigBoolean(id="fast", name="Fast", current_value=False)]

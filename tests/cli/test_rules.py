@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from support.postgres import empty_database
 
-from dragoman.cli.engine import hub_of
-from dragoman.cli.job import for_session, prepare
+from dragoman import data_directory
 from dragoman.cli.parsers import parser_for
+from dragoman.cli.run.job import for_session, prepare
+from dragoman.cli.run.run_hub import hub_of
 from dragoman.client.client import Client
-from dragoman.host import home
-from dragoman.host.matching import Rule
+from dragoman.host.rules.rule import Rule
 from dragoman.session.facts import Offer
 from dragoman.store.records import SessionRecord
 
@@ -27,7 +27,7 @@ async def test_a_run_decides_by_the_rules_that_its_store_has_at_hand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(home, "_store", [empty_database()])
+    monkeypatch.setattr(data_directory, "_store", [empty_database()])
     monkeypatch.chdir(tmp_path)
     words = ["--agent-command", "true", "hello"]
     job = prepare(parser_for("run").parse_args(words), asks=False)

@@ -51,7 +51,7 @@ def test_a_turn_imports_only_what_it_uses(dragoman: Dragoman) -> None:
 def test_the_keeper_of_processes_starts_before_the_long_imports(dragoman: Dragoman) -> None:
     command = [sys.executable, "-X", "importtime", *dragoman.command("hello", agent="quiet")]
     done = subprocess.run(command, env=dragoman.env, capture_output=True, text=True, check=True)
-    assert done.stderr.index("dragoman.process.forks") < done.stderr.index("asyncio")
+    assert done.stderr.index("dragoman.process.descriptors") < done.stderr.index("asyncio")
 
 
 def test_help_takes_at_most_twice_as_long_as_importing_argparse(dragoman: Dragoman) -> None:

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 from support.nasty import NASTY, is_safe
 
-from dragoman.cli.ask import question
-from dragoman.cli.plain import PlainView, SimpleView
-from dragoman.cli.status import Status
-from dragoman.cli.style import Style
-from dragoman.cli.terminal import TerminalView
-from dragoman.cli.words import Asides, tool_output
-from dragoman.host.permissions import PermissionRequest
+from dragoman.cli.ask.asker import question
+from dragoman.cli.render.event_text import Asides, tool_output
+from dragoman.cli.render.plain import PlainView, SimpleView
+from dragoman.cli.render.status_line import Status
+from dragoman.cli.render.style import Style
+from dragoman.cli.render.terminal_view import TerminalView
+from dragoman.host.permissions.request import PermissionRequest
 from dragoman.session import events as e
 from dragoman.session import facts as f
 from dragoman.session.content import (

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli import wrap
-from dragoman.cli.style import Style
-from dragoman.cli.wrap import Wrap
+from dragoman.cli.render import wrap
+from dragoman.cli.render.style import Style
+from dragoman.cli.render.wrap import Wrap
 from dragoman.safe_text import columns
 
 WIDTH = 10

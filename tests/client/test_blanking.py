@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.blanking import BLANK, Direction, Requests, blanked
+from dragoman.client.redaction import BLANK, Direction, Requests, blanked
 from dragoman.wire import messages
 
 SECRET = "s3cr3t-canary"

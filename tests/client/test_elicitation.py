@@ -12,8 +12,8 @@ from support.peers import settled, soon
 from support.raw_agent import Json, RawAgent
 
 from dragoman import Policy, Session, Timeouts
-from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.questions import MOST_OPEN, NO_ROOM
+from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions.questions import MOST_OPEN, NO_ROOM
 from dragoman.session import events as e
 from dragoman.session.state import PendingElicitation
 

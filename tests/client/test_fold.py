@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.schema import v1
 from dragoman.session import events as e
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.turn import Step
+from dragoman.testing.scripted_turn import Step
 
 _words = st.text(max_size=5)
 _calls = st.sampled_from(["a", "b"])

@@ -16,8 +16,8 @@ from support.raw_agent import Json
 from support.scene import ENDED, Scene, question, scene, selected
 
 from dragoman import Policy, Rule
-from dragoman.host.matching import Moment, out_of_force
-from dragoman.host.reach import Reach
+from dragoman.host.rules.rule import Moment, out_of_force
+from dragoman.host.workspace.reach import Reach
 from dragoman.session import events as e
 from dragoman.session.content import Diff
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from dragoman.client.dialect import OWN_OPTION
-from dragoman.client.log import SessionLog
+from dragoman.client.session_log import SessionLog
 from dragoman.client.turn import Turn
 from dragoman.errors import SlowConsumer
 from dragoman.session import events as e

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import EXAMPLES
 
-from dragoman.client import mentions
+from dragoman.client import prompts
 from dragoman.client.capabilities import AgentCapabilities
-from dragoman.client.mentions import MAX_LINKS, MAX_LOOKED_UP, find_mentions
-from dragoman.client.prompts import prepare
+from dragoman.client.prompts import MAX_LINKS, MAX_LOOKED_UP, find_mentions, prepare
 from dragoman.session.content import ResourceLink, Text
 
 CWD = "/project"
@@ -144,13 +143,13 @@ def test_any_text_can_be_searched(text: str) -> None:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths that the file system was asked about."""
     asked: list[str] = []
-    exists = mentions.os.path.exists
+    exists = prompts.os.path.exists
 
     def counted(path: Path) -> bool:
         asked.append(str(path))
         return exists(path)
 
-    monkeypatch.setattr(mentions.os.path, "exists", counted)
+    monkeypatch.setattr(prompts.os.path, "exists", counted)
     return asked
 
 

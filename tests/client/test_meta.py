@@ -12,7 +12,7 @@ from support.peers import soon
 from support.raw_agent import RawAgent, notification, text_block
 
 from dragoman import InProcessServer, Session
-from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.session import events as e
 
 OURS = {"trace": "1"}

@@ -17,13 +17,13 @@ from support.scene import CANCELLED, ENDED, OPTIONS, Scene, question, scene, sel
 
 from dragoman import Policy, Rule
 from dragoman.client.session import Session
-from dragoman.host import consent, wording
-from dragoman.host.answers import describe
-from dragoman.host.claims import MOST_CALLS
-from dragoman.host.consent import Consent
-from dragoman.host.losses import with_losses
-from dragoman.host.permissions import PermissionRequest
-from dragoman.host.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
+from dragoman.host.permissions import consent, wording
+from dragoman.host.permissions.always_rules import describe
+from dragoman.host.permissions.claims import MOST_CALLS
+from dragoman.host.permissions.consent import Consent
+from dragoman.host.permissions.losses import with_losses
+from dragoman.host.permissions.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
+from dragoman.host.permissions.request import PermissionRequest
 from dragoman.session import bounds
 from dragoman.session import events as e
 from dragoman.session.bounds import weigh_struct

@@ -11,7 +11,7 @@ from support.clients import opened
 from support.raw_agent import Json, RawAgent
 
 from dragoman import Client, Policy
-from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.session.state import NoticeEntry
 
 
@@ -85,7 +85,10 @@ class Half:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"files": Half()}, "files= takes a dragoman.host.files.FilesProvider: Half has no write"),
+        (
+            {"files": Half()},
+            "files= takes a dragoman.host.workspace.files.FilesProvider: Half has no write",
+        ),
         ({"permissions": print}, "PermissionsProvider: .* has no request_permission"),
         ({"elicitation": Half()}, "ElicitationProvider: Half has no create_elicitation"),
         ({"terminals": Half()}, "Half has no create and no output"),

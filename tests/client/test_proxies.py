@@ -21,7 +21,7 @@ from dragoman.errors import AgentExited, CallTimeout, ChainBroken, RemoteError, 
 from dragoman.session import events as e
 from dragoman.session.state import AgentEntry
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.transport.ways import way_to
+from dragoman.transport.target import way_to
 
 MORTAL = str(Path(__file__).parent.parent / "support" / "programs" / "mortal_agent.py")
 
@@ -254,7 +254,7 @@ async def test_what_only_echoes_is_no_proxy() -> None:
 async def test_a_proxy_that_sends_too_much_at_once_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dragoman.transport.chain.MAX_FRAME_BYTES", 1000)
+    monkeypatch.setattr("dragoman.transport.proxy_chain.MAX_FRAME_BYTES", 1000)
     flood = AgentCommand(sys.executable, ("-c", "print('x' * 5000, flush=True); input()"))
     told = await failing(flood)
     assert told.endswith("sent a frame that is larger than the limit of 1000 bytes")

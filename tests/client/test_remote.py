@@ -19,13 +19,12 @@ from support.second_version import second_agent, state
 from support.server_process import free_port
 
 from dragoman import Client, Session
-from dragoman.bridge.connections import HttpConnection
-from dragoman.bridge.mailbox import Mailbox
+from dragoman.bridge.http_connections import HttpConnection, Mailbox
 from dragoman.errors import RemoteLost, Unreachable
 from dragoman.session import events as e
-from dragoman.transport import http, route
+from dragoman.transport import http, reconnection
 from dragoman.transport.base import Transport
-from dragoman.transport.remote import RemoteAgent
+from dragoman.transport.remote_address import RemoteAgent
 from dragoman.web.failures import Failure
 
 FILES = ("readTextFile", "writeTextFile")
@@ -144,7 +143,7 @@ async def test_cut_in_mid_permission_the_question_is_taken_back(
 async def test_a_server_that_starts_again_is_waited_for(
     scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(route, "PAUSES", (0.1,) * 50)
+    monkeypatch.setattr(reconnection, "PAUSES", (0.1,) * 50)
     ports = free_port(), free_port()
     agent = RawAgent()
     async with tidy_loop():
@@ -348,7 +347,7 @@ async def test_what_cannot_get_better_is_not_tried_again() -> None:
         raise Unreachable("ws://x", "no", again=False)
 
     with pytest.raises(Unreachable):
-        await route.patiently(connect)
+        await reconnection.patiently(connect)
     assert tries == 1
 
 
@@ -361,7 +360,7 @@ async def test_the_pauses_between_tries_grow_and_the_last_error_counts() -> None
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    with pytest.raises(Unreachable, match=f"try {len(route.PAUSES)}"):
-        await route.patiently(connect, sleep)
-    bounds = zip(slept, route.PAUSES, strict=True)
+    with pytest.raises(Unreachable, match=f"try {len(reconnection.PAUSES)}"):
+        await reconnection.patiently(connect, sleep)
+    bounds = zip(slept, reconnection.PAUSES, strict=True)
     assert all(pause / 2 <= seconds <= pause for seconds, pause in bounds)

@@ -22,7 +22,7 @@ from dragoman import (
     Text,
 )
 from dragoman.client.mcp import HttpServer, InProcessServer, StdioServer
-from dragoman.host.elicitation import ElicitationAnswer
+from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.schema import v2
 from dragoman.session.content import Content, UnknownContent
 

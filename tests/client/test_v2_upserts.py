@@ -15,7 +15,7 @@ from support.second_version import updates
 
 from dragoman.client.v2 import upserts
 from dragoman.client.v2.diffs import diffs
-from dragoman.client.v2.serving import Serving
+from dragoman.client.v2.inbound import Serving
 from dragoman.schema import codec, v2
 from dragoman.session import events as e
 from dragoman.session.content import Diff, Text, UnknownItem

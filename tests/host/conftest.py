@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.host import unlinked
+from dragoman.host.workspace import held_directory
 
 
 @pytest.fixture(params=["openat2", "walk"])
 def opener(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run the test once with each; the name of the one in use."""
     if request.param == "walk":
-        monkeypatch.setattr(unlinked, "has_openat2", lambda: False)
-    elif not unlinked.has_openat2():
+        monkeypatch.setattr(held_directory, "has_openat2", lambda: False)
+    elif not held_directory.has_openat2():
         pytest.skip("this kernel has no openat2")
     return request.param

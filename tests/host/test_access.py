@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.host.access import Access, file_access, normalise, terminal_access
+from dragoman.host.rules.access import Access, file_access, normalise, terminal_access
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.host.access import OPERATIONS, Access, file_access, terminal_access
-from dragoman.host.answers import NoRule, Option, always_rule, choose_option, describe, is_question
-from dragoman.host.matching import Rule
-from dragoman.host.policy import Decision, decide
+from dragoman.host.permissions.always_rules import (
+    NoRule,
+    Option,
+    always_rule,
+    choose_option,
+    describe,
+    is_question,
+)
+from dragoman.host.rules.access import OPERATIONS, Access, file_access, terminal_access
+from dragoman.host.rules.decision import Decision, decide
+from dragoman.host.rules.rule import Rule
 
 ROOTS = ("/ws",)
 ASK = Decision("ask", "no rule allows it")

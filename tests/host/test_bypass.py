@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.host.access import Access, file_access, terminal_access
-from dragoman.host.claims import read_claim
-from dragoman.host.matching import Rule
-from dragoman.host.policy import decide
+from dragoman.host.permissions.claims import read_claim
+from dragoman.host.rules.access import Access, file_access, terminal_access
+from dragoman.host.rules.decision import decide
+from dragoman.host.rules.rule import Rule
 
 RULES = (
     Rule(effect="allow", operation="execute", argv=("npm", "test")),

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.host import changes as changes_module
-from dragoman.host.changes import Change, Changes
+from dragoman.host.workspace import changes as changes_module
+from dragoman.host.workspace.changes import Change, Changes
 
 
 def change(path: str, before: bytes | None, after: bytes, turn: str | None = None) -> Change:

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from support.normalising import Normalised
 
-from dragoman.host.access import Access, Sighting, normalise
-from dragoman.host.claims import read_claim, together
-from dragoman.host.grants import Grants
-from dragoman.host.matching import Effect, Rule
-from dragoman.host.policy import decide
-from dragoman.host.raw_input import whole_file
+from dragoman.host.permissions.claims import read_claim, together
+from dragoman.host.permissions.grants import Grants
+from dragoman.host.permissions.raw_input import whole_file
+from dragoman.host.rules.access import Access, Sighting, normalise
+from dragoman.host.rules.decision import decide
+from dragoman.host.rules.rule import Effect, Rule
 
 
 def claim(kind: str | None, raw: Any = None, **more: Any) -> Access:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import pytest
 
 from dragoman.errors import ConfigError, InternalError, InvalidParams
-from dragoman.host.access import Access, file_access, terminal_access
-from dragoman.host.consent import Consent
-from dragoman.host.matching import Rule
-from dragoman.host.permissions import PermissionRequest
-from dragoman.host.rulebook import Policy, RuleStore
-from dragoman.host.workspace import Workspace
+from dragoman.host.permissions.consent import Consent
+from dragoman.host.permissions.request import PermissionRequest
+from dragoman.host.rules.access import Access, file_access, terminal_access
+from dragoman.host.rules.policy import Policy, RuleStore
+from dragoman.host.rules.rule import Rule
+from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
 

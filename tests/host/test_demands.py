@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.form import fields_of
-from dragoman.host.demands import FormError, demands, unmet, wrong_fields
-from dragoman.host.elicitation import ElicitationAnswer, check
-from dragoman.host.patterns import MOST_WORK, Work
+from dragoman.cli.ask.form_input import fields_of
+from dragoman.host.forms.bounded_pattern import MOST_WORK, Work
+from dragoman.host.forms.elicitation import ElicitationAnswer, check
+from dragoman.host.forms.form_values import FormError, demands, unmet, wrong_fields
 
 PICKED = {"type": "array", "minItems": 1, "maxItems": 2, "items": {"enum": ["a", "b", "c"]}}
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.cost import calls
 
-from dragoman.host import diffs
-from dragoman.host.diffs import MAX_LINES, unified_diff
+from dragoman.host.workspace import diffs
+from dragoman.host.workspace.diffs import MAX_LINES, unified_diff
 
 LINES = st.sampled_from(["\n", "a\n", "b\n", "c\r\n", "\u2028\n", "d\x0c\n"])
 TEXTS = st.tuples(st.lists(LINES, max_size=30), st.sampled_from(["", "end", "a"])).map(

@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 from dragoman.errors import InternalError, InvalidParams, RemoteError, ResourceNotFound
-from dragoman.host import atomic
-from dragoman.host import files as host_files
-from dragoman.host.atomic import read_up_to
-from dragoman.host.files import INLINE_BYTES, MAX_BYTES, FilesProvider, LocalFiles
-from dragoman.host.workspace import Workspace
+from dragoman.host.workspace import atomic
+from dragoman.host.workspace import files as host_files
+from dragoman.host.workspace.atomic import read_up_to
+from dragoman.host.workspace.files import INLINE_BYTES, MAX_BYTES, FilesProvider, LocalFiles
+from dragoman.host.workspace.roots import Workspace
 
 KILLER = Path(__file__).parent / "programs" / "killed_writer.py"
 SEED = 4
@@ -216,7 +216,7 @@ async def test_a_file_that_grows_while_it_is_read_is_still_held_to_the_limit(
         (root / "file").write_bytes(b"0123456789 and more")
         return read_up_to(descriptor, most)
 
-    monkeypatch.setattr("dragoman.host.files.read_up_to", growing)
+    monkeypatch.setattr("dragoman.host.workspace.files.read_up_to", growing)
     (root / "file").write_bytes(b"0123456789")
     error = await refused(InvalidParams, LocalFiles(max_bytes=10), workspace, root / "file")
     assert error.data["reason"] == "too large"
@@ -249,7 +249,7 @@ async def test_large_files_are_read_off_the_loop_and_small_ones_on_it(
         readers.append(threading.current_thread().name)
         return plain_read(descriptor, most)
 
-    monkeypatch.setattr("dragoman.host.atomic.os.read", noted)
+    monkeypatch.setattr("dragoman.host.workspace.atomic.os.read", noted)
     (root / "small").write_bytes(b"x" * INLINE_BYTES)
     (root / "large").write_bytes(b"x" * (INLINE_BYTES + 1))
     files = LocalFiles()
@@ -504,8 +504,8 @@ def as_nobody(path: Path) -> bytes:
     script = (
         "import asyncio, os, sys\n"
         "from dragoman.errors import RemoteError\n"
-        "from dragoman.host.files import LocalFiles\n"
-        "from dragoman.host.workspace import Workspace\n"
+        "from dragoman.host.workspace.files import LocalFiles\n"
+        "from dragoman.host.workspace.roots import Workspace\n"
         "path, pipe = sys.argv[1], int(sys.argv[2])\n"
         "os.getuid() == 0 and os.setuid(65534)\n"
         "try:\n"
@@ -652,8 +652,8 @@ def test_kill_9_tears_a_file_that_is_written_in_place(root: Path) -> None:
 
 KILLED_AT = """
 import asyncio, os, signal, sys
-from dragoman.host.files import LocalFiles
-from dragoman.host.workspace import Workspace
+from dragoman.host.workspace.files import LocalFiles
+from dragoman.host.workspace.roots import Workspace
 root, step = sys.argv[1:]
 setattr(os, step, lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
 asyncio.run(LocalFiles().write_text_file(Workspace("s", root), f"{root}/old", "new"))

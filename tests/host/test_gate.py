@@ -17,11 +17,11 @@ from support.scene import scene
 
 from dragoman import Policy, Rule
 from dragoman.errors import ResourceNotFound, Unsupported
-from dragoman.host.access import file_access
-from dragoman.host.consent import Consent
-from dragoman.host.files import MAX_BYTES
-from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalWatcher
-from dragoman.host.workspace import Workspace
+from dragoman.host.permissions.consent import Consent
+from dragoman.host.rules.access import file_access
+from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalWatcher
+from dragoman.host.workspace.files import MAX_BYTES
+from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session.content import Diff
 

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from dragoman.host.globs import escape, is_within, matches_name, matches_path
+from dragoman.host.rules.globs import escape, is_within, matches_name, matches_path
 
 ROOTS = ("/ws", "/more")
 

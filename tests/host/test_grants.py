@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.host.access import Access, Command
-from dragoman.host.grants import Grants
+from dragoman.host.permissions.grants import Grants
+from dragoman.host.rules.access import Access, Command
 from dragoman.session.content import Diff
 
 CWD = "/ws"

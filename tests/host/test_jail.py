@@ -15,10 +15,18 @@ from host.inside import legitimate
 from host.trees import INSIDE, SECRET, Escape, Tree, chain, escapes, plant
 
 from dragoman.errors import InternalError, InvalidParams, RemoteError, ResourceNotFound
-from dragoman.host import unlinked
-from dragoman.host.atomic import existing, read_up_to, replace
-from dragoman.host.jail import Jail, Resolved, check_roots, found, real_file, real_path, resolve
-from dragoman.host.workspace import Workspace
+from dragoman.host.workspace import held_directory
+from dragoman.host.workspace.atomic import existing, read_up_to, replace
+from dragoman.host.workspace.jail import (
+    Jail,
+    Resolved,
+    check_roots,
+    found,
+    real_file,
+    real_path,
+    resolve,
+)
+from dragoman.host.workspace.roots import Workspace
 
 WRITTEN = b"written by the agent"
 
@@ -340,7 +348,7 @@ def test_our_own_data_is_closed_after_it_was_moved(tree: Tree, jail: Jail) -> No
 MOUNTED = """
 import sys
 from dragoman.errors import InvalidParams
-from dragoman.host.jail import Jail
+from dragoman.host.workspace.jail import Jail
 root, data = sys.argv[1:]
 jail = Jail((root,), forbidden=(data,))
 for path in ("mounted/secret.txt", "mounted/deep/secret.txt", "above/data/secret.txt"):
@@ -447,17 +455,17 @@ def test_the_walk_stands_in_where_openat2_is_missing_or_filtered(
     def refused(path: str) -> int:
         raise OSError(code, os.strerror(code), path)
 
-    monkeypatch.setattr(unlinked, "_openat2", refused)
-    unlinked.has_openat2.cache_clear()
+    monkeypatch.setattr(held_directory, "_openat2", refused)
+    held_directory.has_openat2.cache_clear()
     try:
-        assert not unlinked.has_openat2()
+        assert not held_directory.has_openat2()
         assert read(jail, f"{tree.root}/sub/inside.txt") == INSIDE
     finally:
-        unlinked.has_openat2.cache_clear()
+        held_directory.has_openat2.cache_clear()
 
 
 def test_a_system_that_cannot_confine_files_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.host.jail.SUPPORTED", False)
+    monkeypatch.setattr("dragoman.host.workspace.jail.SUPPORTED", False)
     with pytest.raises(InternalError, match="not supported on this system"):
         Jail(("/",))
 

@@ -16,8 +16,8 @@ from typing import TypeAlias
 import pytest
 
 from dragoman.errors import RemoteError
-from dragoman.host.atomic import existing, read_up_to, replace
-from dragoman.host.jail import Jail
+from dragoman.host.workspace.atomic import existing, read_up_to, replace
+from dragoman.host.workspace.jail import Jail
 
 SWAPPER = Path(__file__).parent / "programs" / "swapper.py"
 SEED = 20_240_601

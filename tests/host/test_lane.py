@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from dragoman.host.lane import THREADS, Lane
+from dragoman.host.serial_worker import THREADS, Lane
 
 BOUND = 30
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.host import patterns
-from dragoman.host.patterns import MOST_WORK, Work
+from dragoman.host.forms import bounded_pattern
+from dragoman.host.forms.bounded_pattern import MOST_WORK, Work
 
 
 def fits(pattern: str, text: str) -> bool | None:
-    return patterns.fits(pattern, text, Work())
+    return bounded_pattern.fits(pattern, text, Work())
 
 
 KNOWN = [
@@ -126,7 +126,7 @@ def test_what_would_cost_too_much_is_not_judged(
 ) -> None:
     steps = _counted_steps(monkeypatch)
     work = Work()
-    assert patterns.fits(pattern, text, work) is None
+    assert bounded_pattern.fits(pattern, text, work) is None
     assert len(steps) <= MOST_WORK + 1
 
 
@@ -135,21 +135,21 @@ def _counted_steps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     steps: list[None] = []
 
     def counting(name: str) -> None:
-        real = getattr(patterns, name)
+        real = getattr(bounded_pattern, name)
 
         def counted(*args: object) -> object:
             steps.append(None)
             return real(*args)
 
-        monkeypatch.setattr(patterns, name, counted)
+        monkeypatch.setattr(bounded_pattern, name, counted)
 
     for name in ("_emit", "_holds"):
         counting(name)
-    takes = patterns._Class.__call__  # pyright: ignore[reportPrivateUsage]
+    takes = bounded_pattern._Class.__call__  # pyright: ignore[reportPrivateUsage]
 
     def call(self: Any, char: str) -> bool:
         steps.extend([None] * len(self.parts))
         return takes(self, char)
 
-    monkeypatch.setattr(patterns._Class, "__call__", call)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(bounded_pattern._Class, "__call__", call)  # pyright: ignore[reportPrivateUsage]
     return steps

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.host.access import Access, file_access, terminal_access
-from dragoman.host.claims import read_claim
-from dragoman.host.matching import Effect, Rule
-from dragoman.host.policy import (
+from dragoman.host.permissions.claims import read_claim
+from dragoman.host.rules.access import Access, file_access, terminal_access
+from dragoman.host.rules.decision import (
     OPERATIONS,
     Decision,
     Operation,
@@ -22,8 +21,9 @@ from dragoman.host.policy import (
     explain,
     flag_rules,
 )
-from dragoman.host.rulebook import Policy
-from dragoman.host.shell import plain_words
+from dragoman.host.rules.policy import Policy
+from dragoman.host.rules.rule import Effect, Rule
+from dragoman.host.rules.shell import plain_words
 
 WS = "/ws"
 STRICTNESS: dict[Effect, int] = {"allow": 0, "ask": 1, "deny": 2}

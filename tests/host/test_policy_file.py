@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.errors import ConfigError, DragomanError
-from dragoman.host.matching import Rule
-from dragoman.host.policy_file import load_policy, parse_policy
+from dragoman.host.rules.policy_file import load_policy, parse_policy
+from dragoman.host.rules.rule import Rule
 
 
 def parse(policy: Any, file: str = "p.json") -> tuple[Rule, ...]:

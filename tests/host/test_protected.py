@@ -6,7 +6,7 @@ import pytest
 from support.cost import calls
 from support.normalising import Normalised
 
-from dragoman.host.protected import TABLE, protection
+from dragoman.host.rules.protected import TABLE, protection
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,12 @@ from host.watching import (
 )
 
 from dragoman.errors import InternalError, InvalidParams, RemoteError, ResourceNotFound
-from dragoman.host import pty
-from dragoman.host.directory import OpenDirectory
-from dragoman.host.jail import Jail
-from dragoman.host.terminals import TerminalExit, TerminalsProvider
-from dragoman.host.workspace import Workspace
-from dragoman.process import launch, relief
+from dragoman.host.terminals import pty
+from dragoman.host.terminals.provider import TerminalExit, TerminalsProvider
+from dragoman.host.workspace.held_directory import OpenDirectory
+from dragoman.host.workspace.jail import Jail
+from dragoman.host.workspace.roots import Workspace
+from dragoman.process import helper_watch, zygote_client
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals need Linux or macOS")
 
@@ -189,7 +189,7 @@ async def test_on_windows_the_error_says_what_to_use(
 async def test_it_works_where_processes_cannot_be_contained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "available", lambda: False)
+    monkeypatch.setattr(zygote_client, "available", lambda: False)
     async with bench(tmp_path, kill_grace=0.1) as b:
         done = await b.run(*python(FACTS))
         assert done.output == "[False, True, True]\nTrue\n(120, 30)\nxterm-256color\n"
@@ -273,7 +273,7 @@ async def test_a_directory_that_is_swapped_after_it_was_opened_is_not_left(
 
     monkeypatch.setattr(pty, "OpenDirectory", Swapped)
     if not contained:
-        monkeypatch.setattr(launch, "available", lambda: False)
+        monkeypatch.setattr(zygote_client, "available", lambda: False)
     async with bench(root) as b:
         done = await b.run("sh", "-c", "touch here; pwd -P", cwd=f"{root}/sub")
     assert done.output == f"{root}/moved\n"
@@ -509,5 +509,5 @@ def _descriptors() -> int:
 def _keepers() -> set[int]:
     if sys.platform != "linux":
         return set()
-    helpers = relief.helpers(launch.zygote().session)
-    return set(helpers).difference(relief.superiors(helpers))
+    helpers = helper_watch.helpers(zygote_client.zygote().session)
+    return set(helpers).difference(helper_watch.superiors(helpers))

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from support.peers import settled, soon
 
-from dragoman.host.questions import Questions
+from dragoman.host.permissions.questions import Questions
 
 
 def questions() -> Questions[str, str]:

@@ -9,10 +9,10 @@ import pytest
 from support.scene import scene
 
 from dragoman import Policy, Rule
-from dragoman.host.access import Sighting, file_access
-from dragoman.host.claims import read_claim
-from dragoman.host.policy import decide, flag_rules
-from dragoman.host.reach import Reach, being_written
+from dragoman.host.permissions.claims import read_claim
+from dragoman.host.rules.access import Sighting, file_access
+from dragoman.host.rules.decision import decide, flag_rules
+from dragoman.host.workspace.reach import Reach, being_written
 
 # A protected name, the link in it, where that leads; the real file that is written.
 LAYOUTS = [

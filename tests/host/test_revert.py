@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import InternalError, RevertConflict
-from dragoman.host.changes import Change, Changes
-from dragoman.host.files import LocalFiles
-from dragoman.host.workspace import Workspace
+from dragoman.host.workspace.changes import Change, Changes
+from dragoman.host.workspace.files import LocalFiles
+from dragoman.host.workspace.roots import Workspace
 
 
 @pytest.fixture
@@ -213,7 +213,9 @@ async def test_what_was_too_large_to_keep_cannot_be_undone(
 async def test_a_full_journal_still_knows_what_the_agent_wrote_itself(
     root: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.host.files.Changes", partial(Changes, max_kept_bytes=100))
+    monkeypatch.setattr(
+        "dragoman.host.workspace.files.Changes", partial(Changes, max_kept_bytes=100)
+    )
     agent = Agent(workspace)
     await agent.write("one", "1" * 45)
     await agent.write("two", "2" * 45)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from host.watching import DEAF, KILLED, KINDS, OK, POLITE, Told, bench, is_alive, python
 
-from dragoman.host.terminals import TerminalExit
+from dragoman.host.terminals.provider import TerminalExit
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals need Linux or macOS")
 

@@ -11,7 +11,7 @@ from support.raw_agent import Json
 from support.scene import Scene, scene
 
 from dragoman import Policy, Rule
-from dragoman.host.files import MAX_BYTES
+from dragoman.host.workspace.files import MAX_BYTES
 from dragoman.session import events as e
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dragoman.host.answers import Answer, NoRule
-from dragoman.host.matching import Rule, Scope
-from dragoman.host.wording import with_consequences
+from dragoman.host.permissions.always_rules import Answer, NoRule
+from dragoman.host.permissions.wording import with_consequences
+from dragoman.host.rules.rule import Rule, Scope
 from dragoman.session.facts import PermissionOption
 
 GOOSE = [

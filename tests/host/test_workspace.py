@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.host.workspace import Workspace
+from dragoman.host.workspace.roots import Workspace
 
 
 def test_roots_are_the_working_directory_and_then_the_added_ones() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.host.pty import LocalTerminals
-from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalSnapshot
-from dragoman.host.workspace import Workspace
+from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
+from dragoman.host.terminals.pty import LocalTerminals
+from dragoman.host.workspace.roots import Workspace
 
 KINDS = pytest.mark.parametrize("use_pty", [True, False], ids=["pty", "pipe"])
 OK = TerminalExit(0)

@@ -17,18 +17,18 @@ from support.postgres import empty_database
 
 from dragoman.errors import StoreAway
 from dragoman.hub import commands as c
-from dragoman.hub import recording
+from dragoman.hub import event_recorder
 from dragoman.hub.hub import Hub
-from dragoman.hub.live import Live
-from dragoman.hub.outages import told_of_outages
+from dragoman.hub.outage_notices import told_of_outages
+from dragoman.hub.running_session import Live
 from dragoman.session import events as e
 from dragoman.store.outbox import Outbox
 from dragoman.store.postgres import writer
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import Batch, Lease
 from dragoman.testing import ScriptedAgent
+from dragoman.testing.scripted_turn import AgentTurn
 from dragoman.testing.steps import say
-from dragoman.testing.turn import AgentTurn
 
 
 class Talker:
@@ -95,7 +95,7 @@ async def test_a_turn_goes_on_and_is_delivered_when_the_database_is_back(tmp_pat
 async def test_a_hub_that_is_closed_meanwhile_leaves_all_of_it_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "SEAL_SECONDS", 1.0)
+    monkeypatch.setattr(event_recorder, "SEAL_SECONDS", 1.0)
     monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
     monkeypatch.setattr("dragoman.store.outage.PATIENCE_SECONDS", 0.5)
     talker = Talker()

@@ -14,11 +14,11 @@ from support.peers import soon
 
 from dragoman.errors import CommandRefused, DragomanError, LeaseLost, StoreAway, StoreCorrupt
 from dragoman.hub import commands as c
+from dragoman.hub.command_inbox import ask_owner
+from dragoman.hub.event_readers import News
 from dragoman.hub.hub import Hub
-from dragoman.hub.inbox import ask_owner
 from dragoman.hub.owner import this_process
-from dragoman.hub.states import stored_state
-from dragoman.hub.watching import News
+from dragoman.hub.session_state import stored_state
 from dragoman.session import events as e
 from dragoman.store.base import Store
 from dragoman.store.records import Batch, Lease, Outcome, encode_event

@@ -19,7 +19,7 @@ from support.postgres import empty_database
 
 from dragoman.errors import CommandRefused
 from dragoman.hub import commands as c
-from dragoman.hub.sealing import PRIME, Key, sealed
+from dragoman.hub.sealed_box import PRIME, Key, sealed
 from dragoman.session import events as e
 from dragoman.testing import AgentTurn, ScriptedAgent
 

@@ -20,11 +20,11 @@ from dragoman.errors import (
     UnknownHost,
 )
 from dragoman.hub import commands as c
-from dragoman.hub.hosting import Presence
-from dragoman.hub.hosts import home_of
+from dragoman.hub.command_inbox import ask_owner
+from dragoman.hub.host_directory import home_of
+from dragoman.hub.host_service import Presence
 from dragoman.hub.hub import Hub
-from dragoman.hub.inbox import ask_owner
-from dragoman.hub.opening import new_record
+from dragoman.hub.opener import new_record
 from dragoman.session import events as e
 from dragoman.session.facts import Offer
 from dragoman.session.state import UserEntry

@@ -10,7 +10,7 @@ from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_even
 from dragoman.errors import AuthRequired, InternalError, MethodNotFound, ResourceNotFound
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.live import Live
+from dragoman.hub.running_session import Live
 from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState

@@ -16,14 +16,15 @@ from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_even
 from support.peers import soon
 
 from dragoman.hub import commands as c
-from dragoman.hub import recording
+from dragoman.hub import event_recorder
 from dragoman.hub.hub import Hub
-from dragoman.hub.live import Live
-from dragoman.hub.outages import BACK, told_of_outages
+from dragoman.hub.outage_notices import BACK, told_of_outages
+from dragoman.hub.running_session import Live
 from dragoman.session import events as e
 from dragoman.session.content import Text
-from dragoman.store import database, outbox, writer
+from dragoman.store import outbox
 from dragoman.store.records import Batch, Lease
+from dragoman.store.sqlite import database, writer
 from dragoman.testing import AgentTurn, ScriptedAgent
 
 
@@ -96,7 +97,7 @@ async def test_a_full_disk_cuts_no_turn(tmp_path: Path, caplog: pytest.LogCaptur
 async def test_a_hub_that_ends_while_it_is_locked_leaves_all_to_the_store_and_unsent_prompts_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "SEAL_SECONDS", 10.0**6)
+    monkeypatch.setattr(event_recorder, "SEAL_SECONDS", 10.0**6)
     agent = ScriptedAgent()
     async with stored(tmp_path) as store:
         async with Hub(store, TestLauncher({"it": agent})) as hub:
@@ -122,8 +123,8 @@ async def test_on_a_full_disk_a_running_session_is_read_and_a_hub_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also while a chore waits for what is not stored."""
-    monkeypatch.setattr(recording, "SEAL_SECONDS", 10.0**6)
-    monkeypatch.setattr(recording, "SEAL_AWAY_SECONDS", 0.1)
+    monkeypatch.setattr(event_recorder, "SEAL_SECONDS", 10.0**6)
+    monkeypatch.setattr(event_recorder, "SEAL_AWAY_SECONDS", 0.1)
     monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
     monkeypatch.setattr(outbox.Outbox, "keep", _no_room)
     save, saving = Live.save_snapshot, asyncio.Event()
@@ -180,7 +181,7 @@ async def test_when_too_much_waits_the_turn_is_cancelled_and_nothing_is_lost(
         await seen_until(hub.watch(live.id), e.AgentMessage)
         with locker(tmp_path / "store") as other:
             await until(lambda: hub.store.away is not None)
-            monkeypatch.setattr(recording, "MAX_WAITING_BYTES", 200_000)
+            monkeypatch.setattr(event_recorder, "MAX_WAITING_BYTES", 200_000)
             await idle(live)
             assert live.recording.error is None
             other.communicate(timeout=30)
@@ -204,8 +205,8 @@ async def test_a_session_that_goes_on_all_the_same_is_put_down_with_the_true_rea
         await seen_until(hub.watch(live.id), e.AgentMessage)
         with locker(tmp_path / "store") as other:
             await until(lambda: hub.store.away is not None)
-            monkeypatch.setattr(recording, "MAX_WAITING_BYTES", 200_000)
-            monkeypatch.setattr(recording, "SEAL_SECONDS", 0.1)
+            monkeypatch.setattr(event_recorder, "MAX_WAITING_BYTES", 200_000)
+            monkeypatch.setattr(event_recorder, "SEAL_SECONDS", 0.1)
             await until(lambda: live.id not in hub.live)
             flood.is_over.set()
             other.communicate(timeout=30)
@@ -239,6 +240,6 @@ async def test_what_search_is_to_know_takes_only_so_much_while_it_waits(
         await live.recording.settled()
         assert sum(len(batch.events) for batch in batches) == 40, "all of it is on the record"
         texts = [said.text for batch in batches for said in batch.said]
-        assert sum(map(len, texts)) <= recording.MAX_SAID
+        assert sum(map(len, texts)) <= event_recorder.MAX_SAID
         titles = [text for text in texts if "t" in text]
         assert {len(text) for text in titles} == {1_000}

@@ -11,8 +11,8 @@ from support.hubs import TestLauncher, stored
 
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.live import Live
 from dragoman.hub.owner import this_process
+from dragoman.hub.running_session import Live
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.archive import exported, import_session, read_archive
 from dragoman.testing import AgentTurn, ScriptedAgent

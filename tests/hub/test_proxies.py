@@ -16,7 +16,7 @@ from dragoman.agents.settings import AgentSettings, Settings
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
-from dragoman.hub.live import Live
+from dragoman.hub.running_session import Live
 from dragoman.session import events as e
 from dragoman.testing import ScriptedAgent
 

@@ -16,9 +16,9 @@ from support.postgres import empty_database
 
 from dragoman.agents.settings import Retention, parse_settings
 from dragoman.errors import ConfigError
-from dragoman.hub import pruning
+from dragoman.hub import retention
 from dragoman.hub.hub import Hub
-from dragoman.hub.pruning import Pruned, in_words, keep_pruning, prune, unused, weigh
+from dragoman.hub.retention import Pruned, in_words, keep_pruning, prune, unused, weigh
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.records import Said, SessionChange, SessionFilter, SessionRecord
@@ -115,7 +115,7 @@ async def test_each_project_has_days_of_its_own(place: Place) -> None:
 async def test_a_server_prunes_what_is_its_own_as_the_settings_say_by_then(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "PRUNE_SECONDS", 0.01)
+    monkeypatch.setattr(retention, "PRUNE_SECONDS", 0.01)
     async with hosting(place, "one", {}) as one:
         await made(one.store, "mine", 31)
         await made(one.store, "theirs", 31, home="two")

@@ -19,7 +19,7 @@ from dragoman.hub.owner import has_ended, started, this_process
 from dragoman.session import events as e
 from dragoman.store.records import Owner
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.answers import NEVER
+from dragoman.testing.scripted_methods import NEVER
 from dragoman.testing.steps import say
 
 
@@ -128,7 +128,7 @@ async def test_a_stranger_that_does_not_renew_its_lease_is_given_up_after_a_whil
             kept = await store.owner("s-1")
             assert kept is not None, "it may just have woken up"
             assert (kept.id, kept.alive) == ("stranger", False)
-            monkeypatch.setattr("dragoman.hub.chores.SILENCE_SECONDS", -1.0)
+            monkeypatch.setattr("dragoman.hub.background_work.SILENCE_SECONDS", -1.0)
             await hub.chores.recover()
             assert await store.owner("s-1") is None
             assert (await hub.record("s-1")).status == "interrupted"

@@ -16,12 +16,11 @@ from support.shortage import no_descriptors
 
 from dragoman.errors import CommandRefused, DragomanError, SessionNotContinued, StoreFull
 from dragoman.hub import commands as c
-from dragoman.hub.chores import Chores
+from dragoman.hub.background_work import Chores
 from dragoman.hub.hub import Hub
-from dragoman.hub.opening import Opener
+from dragoman.hub.opener import ENDED, Opener, loose_ends
 from dragoman.hub.owner import has_ended, is_gone, this_process
-from dragoman.hub.recovery import ENDED, loose_ends
-from dragoman.hub.states import stored_state
+from dragoman.hub.session_state import stored_state
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.facts import PermissionOption

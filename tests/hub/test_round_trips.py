@@ -16,7 +16,7 @@ from support.serving import Served, also_served
 
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
-from dragoman.web.endings import Endings
+from dragoman.web.last_turn import Endings
 
 _TRIES = 4
 

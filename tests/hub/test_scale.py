@@ -16,9 +16,9 @@ from store.stores import begin, record
 from support.hubs import TestLauncher, hub_with, seen_until, stored
 
 from dragoman.hub import commands as c
+from dragoman.hub.event_readers import News, watch_session
+from dragoman.hub.event_recorder import Recording
 from dragoman.hub.hub import Hub
-from dragoman.hub.recording import Recording
-from dragoman.hub.watching import News, watch_session
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.testing import AgentTurn, ScriptedAgent

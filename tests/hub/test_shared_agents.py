@@ -15,7 +15,7 @@ from support.peers import soon
 from dragoman import AgentCommand, Timeouts
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.live import Live
+from dragoman.hub.running_session import Live
 from dragoman.session import events as e
 from dragoman.testing import ScriptedAgent
 

@@ -16,10 +16,10 @@ from support.postgres import empty_database
 from dragoman import AgentCommand
 from dragoman.client import session
 from dragoman.hub import commands as c
-from dragoman.hub import lives
+from dragoman.hub import running_sessions
 from dragoman.hub.hub import Hub
-from dragoman.hub.live import Live
 from dragoman.hub.owner import this_process
+from dragoman.hub.running_session import Live
 from dragoman.session import events as e
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.serve import command
@@ -34,7 +34,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 @pytest.fixture(autouse=True)
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lives, "_CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr(running_sessions, "_CANCEL_SECONDS", 0.2)
     monkeypatch.setattr(session, "CLOSED_SECONDS", 0.1)
 
 

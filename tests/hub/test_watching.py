@@ -11,8 +11,8 @@ from support.hubs import seen_until
 from support.peers import soon
 
 from dragoman.hub import commands as c
+from dragoman.hub.event_readers import Tail
 from dragoman.hub.hub import Hub
-from dragoman.hub.watching import Tail
 from dragoman.session import events as e
 from dragoman.store.records import StoredEvent
 from dragoman.testing import ScriptedAgent

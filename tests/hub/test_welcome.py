@@ -10,8 +10,8 @@ from pathlib import Path
 from support.hubs import TestLauncher, stored
 
 from dragoman import AgentCommand
+from dragoman.hub.first_session import first_session
 from dragoman.hub.hub import Hub
-from dragoman.hub.welcome import first_session
 from dragoman.store.records import SessionFilter
 
 DEMO = AgentCommand(sys.executable, ("-m", "dragoman", "demo-agent"))

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman.cli.excerpt import Left, both_ends, excerpt, left_words
+from dragoman.cli.render.excerpt import Left, both_ends, excerpt, left_words
 from dragoman.session.facts import PermissionOption
-from dragoman.session.options import as_shown, contradiction
+from dragoman.session.permission_options import as_shown, contradiction
 
 QUESTIONS = Path(__file__).parents[2] / "web" / "test" / "questions.json"
 

@@ -12,7 +12,7 @@ from page.seeding import told_session
 from page.site import prepared, scripted, served
 from playwright.async_api import Page, expect
 
-from dragoman.host.matching import Rule
+from dragoman.host.rules.rule import Rule
 from dragoman.session import events as e
 from dragoman.session.content import (
     Audio,

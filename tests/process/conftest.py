@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.process import launch
-from dragoman.process.base import Process
+from dragoman.process import zygote_client
+from dragoman.process.child import Process
 from dragoman.process.contained import ContainedProcess
 from dragoman.process.portable import PortableProcess
 
@@ -14,5 +14,5 @@ from dragoman.process.portable import PortableProcess
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[Process]:
     if request.param == "contained":
         return ContainedProcess
-    monkeypatch.setattr(launch, "available", lambda: False)
+    monkeypatch.setattr(zygote_client, "available", lambda: False)
     return PortableProcess

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from process.survivors import exists
 
-from dragoman.process.base import Process
+from dragoman.process.child import Process
 from dragoman.process.spawn import spawn
 
 ENV = {"PATH": os.environ["PATH"]}

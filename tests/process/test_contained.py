@@ -14,8 +14,8 @@ import pytest
 from process.running import ENV, gone, output_of, parent, running
 from process.survivors import descendants, exists
 
-from dragoman.process import forks
-from dragoman.process.base import ExitStatus
+from dragoman.process import descriptors
+from dragoman.process.child import ExitStatus
 from dragoman.process.contained import ContainedProcess
 from dragoman.process.spawn import spawn
 
@@ -32,7 +32,7 @@ async def drain(output: asyncio.StreamReader) -> None:
 
 
 async def test_how_it_ended_is_known_though_the_keeper_left_an_order_unread() -> None:
-    ours, keeper = forks.socketpair()
+    ours, keeper = descriptors.socketpair()
     ours.setblocking(False)
     process = ContainedProcess(os.getpid(), ours.detach())
     process.signal(signal.SIGCONT)

@@ -23,14 +23,14 @@ from process.survivors import exists
 from support.shortage import limited
 
 from dragoman.errors import StartError
-from dragoman.process import contained, inherited, launch, relief
-from dragoman.process.launch import Zygote, warm_up
+from dragoman.process import contained, helper_watch, inherited, zygote_client
 from dragoman.process.portable import PortableProcess
+from dragoman.process.zygote_client import Zygote, warm_up
 
 
 async def test_a_zygote_that_died_is_replaced_and_its_programs_stay_contained() -> None:
     async with running("sleep", "60") as (survivor, _):
-        zygote = launch.zygote()
+        zygote = zygote_client.zygote()
         os.kill(zygote.session, signal.SIGKILL)
         assert await output_of("echo", "still here") == "still here\n"
         await gone(zygote.session)
@@ -42,23 +42,23 @@ async def test_a_zygote_that_died_is_replaced_and_its_programs_stay_contained() 
 async def dismissed(zygote: Zygote) -> None:
     """The thread that has seen its end need not be the first to run."""
     async with asyncio.timeout(5):
-        while launch.zygote() is zygote:  # noqa: ASYNC110
+        while zygote_client.zygote() is zygote:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("who", ["warden", "zygote", "both"])
 async def test_a_stopped_zygote_goes_on(who: str) -> None:
     await output_of("true")
-    zygote = launch.zygote()
+    zygote = zygote_client.zygote()
     for pid in superiors(zygote.session)[slice(who == "zygote", 1 if who == "warden" else 2)]:
         os.kill(pid, signal.SIGSTOP)
     assert await output_of("echo", "still here") == "still here\n"
-    assert launch.zygote() is zygote
+    assert zygote_client.zygote() is zygote
 
 
 async def test_programs_that_run_survive_the_end_of_a_zygote_under_its_warden() -> None:
     async with running("sleep", "60") as (survivor, _):
-        warden, zygote = superiors(launch.zygote().session)
+        warden, zygote = superiors(zygote_client.zygote().session)
         os.kill(zygote, signal.SIGKILL)
         assert await output_of("echo", "still here") == "still here\n"
         assert parent(parent(survivor.pid)) == warden
@@ -68,17 +68,20 @@ async def test_programs_that_run_survive_the_end_of_a_zygote_under_its_warden() 
 
 async def test_a_zygote_that_does_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     await output_of("true")
-    zygote = launch.zygote()
+    zygote = zygote_client.zygote()
     with held(zygote, monkeypatch, for_good=False):
         assert await output_of("echo", "still here") == "still here\n"
-        assert launch.zygote() is not zygote
+        assert zygote_client.zygote() is not zygote
 
 
 async def test_who_keeps_stopping_the_zygote_gets_a_sentence_and_others_go_on_afterwards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await output_of("true")
-    with held(launch.zygote(), monkeypatch, for_good=True), pytest.raises(StartError) as failed:
+    with (
+        held(zygote_client.zygote(), monkeypatch, for_good=True),
+        pytest.raises(StartError) as failed,
+    ):
         await output_of("true")
     assert "stops them" in str(failed.value)
     assert await output_of("echo", "again") == "again\n"
@@ -96,11 +99,11 @@ def held(zygote: Zygote, monkeypatch: pytest.MonkeyPatch, *, for_good: bool) -> 
 
     with monkeypatch.context() as patched:
         patched.setattr(contained, "PATIENCE", contained.Patience(look=0.02, idle_looks=3))
-        patched.setattr(relief, "resume", _no_use)
+        patched.setattr(helper_watch, "resume", _no_use)
         stop(zygote)
         if for_good:
-            usual = launch.zygote
-            patched.setattr(launch, "zygote", lambda: _stopped(usual(), sleepers, stop))
+            usual = zygote_client.zygote
+            patched.setattr(zygote_client, "zygote", lambda: _stopped(usual(), sleepers, stop))
         yield
     for each in sleepers:
         each.resume()
@@ -119,7 +122,7 @@ def _stopped(zygote: Zygote, sleepers: list[Zygote], stop: Callable[[Zygote], No
 def superiors(session: int) -> list[int]:
     """The warden and the zygote, once both are there."""
     deadline = time.monotonic() + 60  # only a failure takes that long
-    while len(found := relief.superiors(relief.helpers(session))) < 2:
+    while len(found := helper_watch.superiors(helper_watch.helpers(session))) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.005)
     return sorted(found, key=lambda pid: pid != session)
@@ -128,10 +131,10 @@ def superiors(session: int) -> list[int]:
 async def test_where_the_system_has_no_subreapers_programs_still_run(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    launch.dismiss(launch.zygote())
+    zygote_client.dismiss(zygote_client.zygote())
     before = "from process import keeper; keeper._prctl = lambda *_: -1; "
-    monkeypatch.setattr(launch, "BOOT", boot_after(before))
-    monkeypatch.setattr(launch, "_worked", False)
+    monkeypatch.setattr(zygote_client, "BOOT", boot_after(before))
+    monkeypatch.setattr(zygote_client, "_worked", False)
     with caplog.at_level(logging.WARNING):
         async with running("sleep", "60") as (process, _):
             assert type(process) is PortableProcess
@@ -140,7 +143,7 @@ async def test_where_the_system_has_no_subreapers_programs_still_run(
 
 def boot_after(code: str) -> str:
     """The zygote's first steps, with something that happens to it before it comes to its work."""
-    ready, imported, rest = launch.BOOT.partition("from process.zygote")
+    ready, imported, rest = zygote_client.BOOT.partition("from process.zygote")
     return ready + code + imported + rest
 
 
@@ -156,10 +159,10 @@ def boot_after(code: str) -> str:
 async def test_a_helper_that_is_made_to_fail_at_its_start_gets_no_program_out_of_its_containment(
     happens: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    launch.dismiss(launch.zygote())
+    zygote_client.dismiss(zygote_client.zygote())
     with monkeypatch.context() as patched:
-        patched.setattr(launch, "BOOT", boot_after(happens))
-        patched.setattr(launch, "_worked", False)
+        patched.setattr(zygote_client, "BOOT", boot_after(happens))
+        patched.setattr(zygote_client, "_worked", False)
         with pytest.raises(StartError, match="failed 4 times"):
             await output_of("echo", "uncontained")
     assert await output_of("echo", "again") == "again\n"
@@ -168,10 +171,10 @@ async def test_a_helper_that_is_made_to_fail_at_its_start_gets_no_program_out_of
 async def test_an_interpreter_that_cannot_be_started_gets_no_program_out_of_its_containment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    launch.dismiss(launch.zygote())
+    zygote_client.dismiss(zygote_client.zygote())
     with monkeypatch.context() as patched:
         patched.setattr(sys, "executable", str(tmp_path / "python"))
-        patched.setattr(launch, "_worked", False)
+        patched.setattr(zygote_client, "_worked", False)
         with pytest.raises(StartError, match="could not be started"):
             await output_of("echo", "uncontained")
 
@@ -182,12 +185,12 @@ async def test_where_proc_was_never_mounted_programs_run_uncontained(
     def missing(path: str, mode: str) -> NoReturn:
         raise FileNotFoundError(path)
 
-    launch.dismiss(launch.zygote())
+    zygote_client.dismiss(zygote_client.zygote())
     with monkeypatch.context() as patched:
-        patched.setattr(launch, "open", missing, raising=False)
+        patched.setattr(zygote_client, "open", missing, raising=False)
         with pytest.raises(StartError, match="/proc is not mounted"):
             await output_of("echo", "contained before")
-        patched.setattr(launch, "_worked", False)
+        patched.setattr(zygote_client, "_worked", False)
         assert await output_of("echo", "uncontained") == "uncontained\n"
 
 
@@ -231,13 +234,13 @@ def _oom_score(pid: int) -> Path:
 @pytest.mark.parametrize("name", CHANGES)
 async def test_what_was_changed_of_a_zygote_reaches_no_program(name: str) -> None:
     usual = await output_of(*SHOW)
-    zygote = launch.zygote()
+    zygote = zygote_client.zygote()
     pid, before = superiors(zygote.session)[1], traits_of(zygote)
     CHANGES[name](pid)
     if traits_of(zygote) == before:
         pytest.skip("it has this already")
     assert await output_of(*SHOW) == usual
-    assert launch.zygote() is not zygote
+    assert zygote_client.zygote() is not zygote
 
 
 def traits_of(zygote: Zygote) -> list[object]:
@@ -269,9 +272,9 @@ def test_a_zygote_compares_its_control_group() -> None:
 async def test_who_keeps_changing_the_zygote_gets_a_sentence(
     happens: str, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    launch.dismiss(launch.zygote())
+    zygote_client.dismiss(zygote_client.zygote())
     with monkeypatch.context() as patched:
-        patched.setattr(launch, "BOOT", boot_after(happens))
+        patched.setattr(zygote_client, "BOOT", boot_after(happens))
         with pytest.raises(StartError, match=f"changed its {name}"):
             await output_of("touch", str(tmp_path / "ran"))
     assert not (tmp_path / "ran").exists()
@@ -282,18 +285,18 @@ async def test_who_keeps_changing_the_zygote_gets_a_sentence(
 async def test_who_keeps_killing_the_zygote_gets_no_program_out_of_its_containment(
     monkeypatch: pytest.MonkeyPatch, worked: bool
 ) -> None:
-    launch.dismiss(launch.zygote())
-    usual, killed = launch.zygote, list[Zygote]()
+    zygote_client.dismiss(zygote_client.zygote())
+    usual, killed = zygote_client.zygote, list[Zygote]()
 
     def zygote_to_be_killed() -> Zygote:
         killed.append(usual())
-        for pid in sorted(relief.helpers(killed[-1].session)):  # the warden first
+        for pid in sorted(helper_watch.helpers(killed[-1].session)):  # the warden first
             os.kill(pid, signal.SIGKILL)
         return killed[-1]
 
     with monkeypatch.context() as patched:
-        patched.setattr(launch, "_worked", worked)
-        patched.setattr(launch, "zygote", zygote_to_be_killed)
+        patched.setattr(zygote_client, "_worked", worked)
+        patched.setattr(zygote_client, "zygote", zygote_to_be_killed)
         with pytest.raises(StartError, match="kills it"):
             await output_of("echo", "uncontained")
     assert len(set(killed)) == 4
@@ -304,9 +307,9 @@ async def test_once_a_zygote_has_run_programs_are_never_started_without_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await output_of("true")
-    launch.dismiss(launch.zygote())
+    zygote_client.dismiss(zygote_client.zygote())
     with monkeypatch.context() as patched:
-        patched.setattr(launch, "BOOT", "import sys; sys.exit(1)")
+        patched.setattr(zygote_client, "BOOT", "import sys; sys.exit(1)")
         with pytest.raises(StartError, match="failed 4 times"):
             await output_of("echo", "uncontained")
     assert await output_of("echo", "again") == "again\n"
@@ -365,17 +368,17 @@ def _exit_as_a_fork_that_starts_a_program() -> None:
 
 async def test_the_zygote_is_beyond_the_reach_of_the_terminal() -> None:
     warm_up()
-    zygote = launch.zygote()
+    zygote = zygote_client.zygote()
     assert os.getsid(zygote.session) == zygote.session
     await output_of("true")
-    assert launch.zygote() is zygote
+    assert zygote_client.zygote() is zygote
 
 
 async def test_the_zygote_knows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_KEY", "canary-of-the-host")
-    launch.dismiss(launch.zygote())
+    zygote_client.dismiss(zygote_client.zygote())
     async with running("sleep", "60", env=ENV | {"TOKEN": "canary-of-the-agent"}) as (process, _):
-        for pid in (launch.zygote().session, parent(process.pid)):
+        for pid in (zygote_client.zygote().session, parent(process.pid)):
             assert b"canary" not in shown(pid)
 
 

@@ -14,8 +14,8 @@ from process.running import gone, output_of, parent, running
 from process.survivors import descendants
 
 from dragoman.errors import StartError
-from dragoman.process import launch
-from dragoman.process.base import ExitStatus
+from dragoman.process import zygote_client
+from dragoman.process.child import ExitStatus
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment needs Linux")
 
@@ -54,11 +54,11 @@ async def test_a_start_fails_with_a_sentence_and_leaves_nothing(
     await output_of("true")
     with monkeypatch.context() as patched:
         if contained:
-            old = launch.zygote().session
-            launch.dismiss(launch.zygote())
+            old = zygote_client.zygote().session
+            zygote_client.dismiss(zygote_client.zygote())
             await gone(old)
         else:
-            patched.setattr(launch, "available", lambda: False)
+            patched.setattr(zygote_client, "available", lambda: False)
         before = descendants(os.getpid())
         exhaust(patched)
         with pytest.raises(StartError, match=r"no thread|temporarily unavailable"):

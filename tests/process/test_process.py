@@ -12,7 +12,7 @@ from process.running import ENV, output_of, python, running
 from process.survivors import exists
 
 from dragoman.errors import CommandNotFound
-from dragoman.process.base import ExitStatus, Process
+from dragoman.process.child import ExitStatus, Process
 from dragoman.process.spawn import spawn
 
 # Two that glibc keeps to itself and lets nobody set.

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from process.survivors import descendants
 
-from dragoman.process import relief, tree
+from dragoman.process import helper_watch, process_tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment needs Linux")
 
@@ -68,7 +68,9 @@ def superior() -> Generator[Superior]:
             process.kill()
 
 
-@pytest.mark.parametrize("deed", [relief.end_strays, relief.relieve, relief.end_all])
+@pytest.mark.parametrize(
+    "deed", [helper_watch.end_strays, helper_watch.relieve, helper_watch.end_all]
+)
 def test_a_keeper_that_is_forked_meanwhile_lives_on_with_its_program(
     monkeypatch: pytest.MonkeyPatch, deed: Callable[[int], object]
 ) -> None:
@@ -79,10 +81,10 @@ def test_a_keeper_that_is_forked_meanwhile_lives_on_with_its_program(
         def kill_tree(root: int, *spare: object, **more: object) -> None:
             """In the instant between the look at the helpers and the kill."""
             forked.extend(zygote.fork_keeper())
-            tree.kill_tree(root, *spare, **more)  # pyright: ignore[reportArgumentType]
+            process_tree.kill_tree(root, *spare, **more)  # pyright: ignore[reportArgumentType]
 
-        monkeypatch.setattr(relief, "kill_tree", kill_tree)
-        if deed is relief.relieve:
+        monkeypatch.setattr(helper_watch, "kill_tree", kill_tree)
+        if deed is helper_watch.relieve:
             zygote.stop()
         deed(zygote.pid)
         assert len(forked) == 2
@@ -98,10 +100,10 @@ def test_a_fresh_keeper_that_still_had_the_zygotes_name_keeps_its_program(
         def children(pid: int) -> list[int]:
             """In the instant between the look at the names and the look at the children."""
             keeper.rename()
-            return tree.children(pid)
+            return process_tree.children(pid)
 
-        monkeypatch.setattr(relief, "children", children)
-        assert not relief.end_strays(keeper.pid)
+        monkeypatch.setattr(helper_watch, "children", children)
+        assert not helper_watch.end_strays(keeper.pid)
         assert signalled == set()
 
 
@@ -113,5 +115,5 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> set[int]:
         if is_ours():
             signalled.add(pid)
 
-    monkeypatch.setattr(tree, "send", send)
+    monkeypatch.setattr(process_tree, "send", send)
     return signalled

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import pytest
 from process.survivors import descendants
 
-from dragoman.process import tree
+from dragoman.process import process_tree
 
 
 @contextmanager
@@ -33,14 +33,14 @@ def shell(script: str) -> Generator[subprocess.Popen[str]]:
 def test_all_descendants_are_found_with_and_without_the_kernels_lists(
     monkeypatch: pytest.MonkeyPatch, listed: bool
 ) -> None:
-    monkeypatch.setattr(tree, "_KERNEL_LISTS_CHILDREN", listed)
+    monkeypatch.setattr(process_tree, "_KERNEL_LISTS_CHILDREN", listed)
     with shell("sleep 60 & (sleep 60 & sleep 60 & echo; wait) & wait") as process:
-        found = tree.descendants(process.pid)
+        found = process_tree.descendants(process.pid)
         assert len(found) == 4
         assert set(found) == descendants(process.pid)
-        assert set(tree.children(process.pid)) < set(found)
-        inner = next(pid for pid in found if tree.children(pid))
-        assert len(tree.descendants(process.pid, spare=lambda pid: pid == inner)) == 1
+        assert set(process_tree.children(process.pid)) < set(found)
+        inner = next(pid for pid in found if process_tree.children(pid))
+        assert len(process_tree.descendants(process.pid, spare=lambda pid: pid == inner)) == 1
 
 
 @pytest.mark.parametrize("pidfd", [True, False])
@@ -50,12 +50,12 @@ def test_a_pid_that_now_belongs_to_a_stranger_is_not_signalled(
     if not pidfd:
         monkeypatch.delattr(os, "pidfd_open")
     with shell("sleep 60 & echo; wait") as process, shell("echo; exec sleep 60") as stranger:
-        (child,) = tree.descendants(process.pid)
+        (child,) = process_tree.descendants(process.pid)
 
         def recycled(_root: int, _spare: object) -> list[int]:
             return [child, stranger.pid]
 
-        monkeypatch.setattr(tree, "descendants", recycled)
-        tree.signal_tree(process.pid, signal.SIGKILL)
+        monkeypatch.setattr(process_tree, "descendants", recycled)
+        process_tree.signal_tree(process.pid, signal.SIGKILL)
         assert process.wait(5) == 0  # its child is gone
         assert stranger.poll() is None

@@ -10,7 +10,7 @@ import pytest
 from support.peers import Wire, connected, settled, soon
 
 from dragoman import errors
-from dragoman.errors import CallTimeout, InternalError, RemoteError, from_wire
+from dragoman.errors import CallTimeout, InternalError, RemoteError, remote_error
 from dragoman.rpc import Peer
 
 
@@ -54,7 +54,7 @@ async def test_an_error_reply_raises_the_error_of_its_code(cls: type[RemoteError
         wire.write(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (key, error))
         with pytest.raises(cls) as caught:
             await soon(call)
-        expected = type(from_wire(cls.code, ""))
+        expected = type(remote_error(cls.code, ""))
         assert type(caught.value) is expected
         found = (caught.value.code, caught.value.message, caught.value.data)
         assert found == (cls.code, "no", [1])

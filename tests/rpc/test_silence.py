@@ -32,11 +32,13 @@ async def provoke_agents() -> None:
     from support.peers import ignore, refuse
 
     from dragoman.errors import DragomanError
-    from dragoman.process import launch, relief
+    from dragoman.process import helper_watch, zygote_client
     from dragoman.rpc import Peer
     from dragoman.transport.stdio import AgentCommand, StdioTransport
 
-    pytest.MonkeyPatch().setattr(launch, "BOOT", f"import sys; sys.exit({relief.IMPOSSIBLE})")
+    pytest.MonkeyPatch().setattr(
+        zygote_client, "BOOT", f"import sys; sys.exit({helper_watch.IMPOSSIBLE})"
+    )
     for script in ("exit 3", "kill -9 $$", "echo noise; echo error >&2", "nonexistent"):
         transport = await StdioTransport.start(AgentCommand("sh", ("-c", script)))
         async with Peer(transport, on_notification=ignore, on_request=refuse) as peer:

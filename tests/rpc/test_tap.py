@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from support.peers import connected, settled, soon
 
-from dragoman.wire.usual import Usual
+from dragoman.wire.fast_path import Usual
 
 Seen = list[tuple[str, bytes]]
 

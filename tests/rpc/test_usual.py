@@ -11,7 +11,7 @@ from support.peers import connected, settled, soon
 
 from dragoman.errors import FrameTooLarge, PeerStalled
 from dragoman.rpc import Limits
-from dragoman.wire.usual import Usual
+from dragoman.wire.fast_path import Usual
 
 
 def note(number: int) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 from support.normalising import Normalised
 
 from dragoman.session.facts import PermissionOption
-from dragoman.session.options import as_shown, contradiction, in_order
+from dragoman.session.permission_options import as_shown, contradiction, in_order
 
 
 def option(name: str, kind: str) -> PermissionOption:

@@ -25,7 +25,7 @@ from dragoman.store.records import (
     StoredEvent,
     encode_event,
 )
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite.store import SqliteStore
 
 Opens: TypeAlias = Callable[[], AbstractAsyncContextManager[Store]]
 

@@ -16,10 +16,10 @@ from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
 from dragoman.store.archive import exported, import_session, read_archive
 from dragoman.store.base import Store
-from dragoman.store.copying import copy_store
-from dragoman.store.lines import header_line, is_header
+from dragoman.store.mirror_lines import header_line, is_header
 from dragoman.store.records import Batch, Imported, Lease, SessionChange, decode_event, encode_event
-from dragoman.store.recover import recover
+from dragoman.store.sqlite.recovery import recover
+from dragoman.store.transfer import copy_store
 
 
 async def lines_of(store: Store, session_id: str = "s") -> list[bytes]:

@@ -9,7 +9,7 @@ from support.serving import served
 
 from dragoman.session.content import Text
 from dragoman.session.events import AgentMessage, Event, UsageChanged
-from dragoman.store.by_type import events_of_types
+from dragoman.store.base import events_of_types
 from dragoman.store.open import open_store
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say, usage

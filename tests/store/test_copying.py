@@ -12,13 +12,12 @@ from store.stores import KINDS, ME, YOU, acquire, batch, begin, record, whole
 from support.postgres import bare_database, empty_database, postgres
 
 from dragoman.errors import DragomanError, LeaseLost, StoreError, UnknownSession
-from dragoman.host.matching import Rule
+from dragoman.host.rules.rule import Rule
 from dragoman.session.content import Text
 from dragoman.session.events import AgentMessage, TurnStarted
-from dragoman.store import copying
+from dragoman.store import transfer
 from dragoman.store.base import Store
-from dragoman.store.checking import check
-from dragoman.store.copying import copy_store
+from dragoman.store.integrity import check
 from dragoman.store.records import (
     Batch,
     Lease,
@@ -28,6 +27,7 @@ from dragoman.store.records import (
     Snapshot,
     encode_event,
 )
+from dragoman.store.transfer import copy_store
 
 PAIRS = [("sqlite", "postgresql"), ("postgresql", "sqlite"), ("sqlite in memory", "sqlite")]
 
@@ -210,7 +210,7 @@ async def test_sessions_that_are_deleted_or_come_to_the_top_meanwhile_hold_up_no
                 await happens.pop(0)()
             return found
 
-        monkeypatch.setattr(copying, "_PAGE", 2)
+        monkeypatch.setattr(transfer, "_PAGE", 2)
         monkeypatch.setattr(source, "sessions", sessions)
         copied = await copy_store(source, target, ME, None)
         there = {each.id for each in await target.sessions(SessionFilter())}

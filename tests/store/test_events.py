@@ -8,8 +8,8 @@ import pytest
 from store.stores import YOU, Opens, batch, begin, body, fill, record, whole
 
 from dragoman.errors import LeaseLost, NameTaken, SequenceGap, UnknownSession
-from dragoman.store import events
 from dragoman.store.records import Batch, Lease, Said, SessionChange, Snapshot
+from dragoman.store.sqlite import events
 
 
 async def test_events_are_read_as_they_were_appended(opens: Opens) -> None:

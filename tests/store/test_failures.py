@@ -13,7 +13,7 @@ from store.postgres.stores import outboxes, until
 from store.stores import YOU, batch, begin, body, fill, on_disk, record, whole
 
 from dragoman.errors import StoreAway, StoreCorrupt, StoreFull
-from dragoman.store import database, mirror, writer
+from dragoman.store.sqlite import database, mirror, writer
 
 PROGRAMS = Path(__file__).parent / "programs"
 

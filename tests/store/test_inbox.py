@@ -9,8 +9,8 @@ import pytest
 from store.stores import YOU, Opens, acquire, begin
 
 from dragoman.errors import UnknownSession
-from dragoman.store import inbox
 from dragoman.store.records import Lease, Outcome
+from dragoman.store.sqlite import inbox
 
 
 async def test_a_command_reaches_the_owner_and_its_outcome_the_sender(opens: Opens) -> None:

@@ -12,10 +12,10 @@ from store.faults import failing_disk
 from store.stores import acquire, batch, begin, body, fill, on_disk, record
 
 from dragoman.errors import StoreError
-from dragoman.store.database import Database
-from dragoman.store.lines import is_header, read_header
-from dragoman.store.mirror_file import MirrorFile, mirror_path
+from dragoman.store.mirror_lines import is_header, read_header
 from dragoman.store.records import Batch, SessionChange
+from dragoman.store.sqlite.database import Database
+from dragoman.store.sqlite.mirror_file import MirrorFile, mirror_path
 
 
 def mirror(home: Path, session_id: str = "s") -> Path:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from store.stores import Opens, batch, begin, on_disk, record
 
-from dragoman.store import writer
-from dragoman.store.database import Database
 from dragoman.store.records import SessionChange, StoredEvent
+from dragoman.store.sqlite import writer
+from dragoman.store.sqlite.database import Database
 
 
 async def woken(event: asyncio.Event) -> bool:

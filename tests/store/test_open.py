@@ -15,10 +15,10 @@ import pytest
 from store.stores import batch, begin, fill, on_disk, record, whole
 
 from dragoman.errors import StoreCorrupt, StoreError
-from dragoman.store import migrations, sessions
-from dragoman.store.database import Database
-from dragoman.store.lines import header_line
+from dragoman.store.mirror_lines import header_line
 from dragoman.store.open import open_store
+from dragoman.store.sqlite import sessions, tables
+from dragoman.store.sqlite.database import Database
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -108,12 +108,12 @@ async def test_an_older_database_is_brought_up_to_date(
     async with on_disk(tmp_path) as store:
         await store.create_session(record())
     step = "ALTER TABLE sessions ADD COLUMN colour TEXT"
-    monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, step))
+    monkeypatch.setattr(tables, "STEPS", (*tables.STEPS, step))
     async with on_disk(tmp_path) as store:
         assert await store.session("s") == record()
     db = Database(str(tmp_path / "dragoman.db"))
     assert db.rows("SELECT colour FROM sessions") == [(None,)]
-    assert db.rows("PRAGMA user_version") == [(len(migrations.STEPS),)]
+    assert db.rows("PRAGMA user_version") == [(len(tables.STEPS),)]
     db.close()
 
 
@@ -122,8 +122,8 @@ async def test_a_step_that_fails_leaves_the_database_as_it_was(
 ) -> None:
     async with on_disk(tmp_path) as store:
         await store.create_session(record())
-    steps = (*migrations.STEPS, "ALTER TABLE sessions ADD COLUMN colour TEXT", "nonsense")
-    monkeypatch.setattr(migrations, "STEPS", steps)
+    steps = (*tables.STEPS, "ALTER TABLE sessions ADD COLUMN colour TEXT", "nonsense")
+    monkeypatch.setattr(tables, "STEPS", steps)
     with pytest.raises(StoreError):
         await open_store(tmp_path)
     monkeypatch.undo()
@@ -158,7 +158,7 @@ class Overtaken(Database):
     def run(self, statement: str, values: Sequence[Any] = ()) -> None:
         if statement == "BEGIN IMMEDIATE":
             other = Database(self.place)
-            migrations.migrate(other)
+            tables.migrate(other)
             sessions.create(other, record())
             other.close()
             mirrors = Path(self.place).parent / "sessions"

@@ -14,7 +14,7 @@ import pytest
 from store.stores import acquire, batch, begin, fill, on_disk, record, whole
 
 from dragoman.store.base import Store
-from dragoman.store.lines import is_header
+from dragoman.store.mirror_lines import is_header
 from dragoman.store.records import Batch, Said, StoredEvent
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -15,14 +15,14 @@ from store.endings import ENDINGS, Ending
 from store.stores import acquire, batch, begin, fill, on_disk, record, whole
 
 from dragoman.errors import StoreCorrupt, StoreError
-from dragoman.host.matching import Rule
+from dragoman.host.rules.rule import Rule
 from dragoman.session.content import Text
 from dragoman.session.events import TurnStarted
-from dragoman.store import checking
-from dragoman.store.database import Database, prepare
+from dragoman.store import integrity
 from dragoman.store.open import is_there, open_rules, open_store
 from dragoman.store.records import Batch, Said, SessionChange, SessionFilter, encode_event
-from dragoman.store.recover import Report, check, recover
+from dragoman.store.sqlite.database import Database, prepare
+from dragoman.store.sqlite.recovery import Report, check, recover
 
 SEED = 20_240_617
 RULE = Rule(effect="deny", operation="write", id="r1", source="your answer")
@@ -151,7 +151,7 @@ async def test_a_database_that_is_lost_is_noticed_and_rebuilt(tmp_path: Path, ho
     sentence = "missing or empty, and there are mirrors of 3 sessions; `dragoman sessions recover`"
     [fault] = check(tmp_path)
     assert sentence in fault
-    assert sentence in (await checking.check(None, tmp_path)).faults[0]
+    assert sentence in (await integrity.check(None, tmp_path)).faults[0]
     for _ in range(2):
         # Also the second time: the first has not begun a store.
         with pytest.raises(StoreCorrupt, match=sentence):
@@ -176,7 +176,7 @@ async def test_control_a_database_that_is_lost_with_its_mirrors_is_a_new_one(
     lose_database(tmp_path, how)
     (tmp_path / "sessions" / "not an id.jsonl").write_bytes(b"")
     assert check(tmp_path) == []
-    assert (await checking.check(None, tmp_path)).faults == []
+    assert (await integrity.check(None, tmp_path)).faults == []
     assert await content(tmp_path) == {}
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from store.stores import Opens, batch, begin, on_disk
 
-from dragoman.host.matching import Rule
-from dragoman.host.rulebook import Policy, StoredRule, UsedRules
+from dragoman.host.rules.policy import Policy, StoredRule, UsedRules
+from dragoman.host.rules.rule import Rule
 from dragoman.store.base import Rules
-from dragoman.store.database import Database
 from dragoman.store.open import open_rules
-from dragoman.store.rules import SqliteRules
+from dragoman.store.sqlite.database import Database
+from dragoman.store.sqlite.rules import SqliteRules
 
 
 def rule(rule_id: str) -> Rule:
@@ -114,7 +114,7 @@ async def test_what_another_process_adds_is_there_at_the_next_decision(tmp_path:
         assert list(store.rules.list()) == [rule("r1")]
         code = (
             "import sys; from pathlib import Path; from dragoman.store.open import open_rules\n"
-            "from dragoman.host.matching import Rule\n"
+            "from dragoman.host.rules.rule import Rule\n"
             "rules = open_rules(Path(sys.argv[1])); rules.revoke('r1')\n"
             "rules.add(Rule(effect='deny', id='r2')); rules.close()"
         )

@@ -12,9 +12,9 @@ from store.stores import Opens, batch, begin, on_disk
 
 from dragoman.errors import StoreError
 from dragoman.store.base import Store
-from dragoman.store.database import Database
 from dragoman.store.records import Hit, Said
-from dragoman.store.search import RANKED, match_query
+from dragoman.store.sqlite.database import Database
+from dragoman.store.sqlite.search import RANKED, match_query
 
 SEED = 20_240_607
 
@@ -94,7 +94,7 @@ async def test_control_what_is_typed_would_be_an_error_if_it_were_the_query(
     def as_typed(text: str) -> str:
         return text
 
-    monkeypatch.setattr("dragoman.store.search.match_query", as_typed)
+    monkeypatch.setattr("dragoman.store.sqlite.search.match_query", as_typed)
     async with on_disk(tmp_path) as store:
         await say(store, "fox")
         with pytest.raises(StoreError):
@@ -133,7 +133,7 @@ async def test_the_best_come_first_and_no_more_than_asked_for(opens: Opens) -> N
 async def test_of_many_that_have_a_word_the_newest_are_ranked(
     opens: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.store.search.RANKED", 10)
+    monkeypatch.setattr("dragoman.store.sqlite.search.RANKED", 10)
     monkeypatch.setattr("dragoman.store.postgres.search.RANKED", 10)
     monkeypatch.setattr("dragoman.store.postgres.search.NEWEST", 8)
     async with opens() as store:

@@ -13,10 +13,10 @@ from support.peers import SECONDS
 from dragoman.bridge.app import PATH, Bridge, make_app
 from dragoman.transport.base import Transport
 from dragoman.transport.memory import MemoryTransport, memory_pair
-from dragoman.transport.remote import RemoteAgent
-from dragoman.transport.route import Route
-from dragoman.web.hosts import Hosts
-from dragoman.web.serving import Uvicorn
+from dragoman.transport.reconnection import Route
+from dragoman.transport.remote_address import RemoteAgent
+from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.runner import Uvicorn
 
 TOKEN = "a-token-for-tests-of-256-bits-or-thereabouts"
 

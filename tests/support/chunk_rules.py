@@ -10,7 +10,7 @@ import msgspec
 from dragoman.session import events as e
 from dragoman.ui_stream import Chunk, Encoder
 from dragoman.ui_stream.chunks import OnlyIn7, Sdk
-from dragoman.ui_stream.message import Message
+from dragoman.ui_stream.message_history import Message
 
 _ENDS = ("finish", "abort", "error")
 _ONLY_IN_7 = OnlyIn7.__args__

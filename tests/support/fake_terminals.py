@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from dragoman.errors import ResourceNotFound
-from dragoman.host.terminals import (
+from dragoman.host.terminals.provider import (
     TerminalCommand,
     TerminalExit,
     TerminalSnapshot,
     TerminalWatcher,
 )
-from dragoman.host.workspace import Workspace
+from dragoman.host.workspace.roots import Workspace
 
 
 class FakeTerminals:

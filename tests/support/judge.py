@@ -15,8 +15,7 @@ import msgspec
 import pytest
 
 from dragoman.ui_stream import UIMessage
-from dragoman.ui_stream.chunks import Chunk
-from dragoman.ui_stream.sse import DONE, encode
+from dragoman.ui_stream.chunks import DONE, Chunk, encode
 
 FOLDER = Path(__file__).parent.parent / "ui_stream" / "judge"
 RELEASES: tuple[Literal[6, 7], ...] = (6, 7)

@@ -16,7 +16,7 @@ from support.peers import tidy_loop
 
 from dragoman import Client, HostCapabilities, Policy
 from dragoman.agents.settings import Settings
-from dragoman.hub.hosting import Presence
+from dragoman.hub.host_service import Presence
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
 from dragoman.session.facts import EVERYTHING, Offer
@@ -25,10 +25,10 @@ from dragoman.store.open import open_store
 from dragoman.store.postgres.store import open_postgres
 from dragoman.transport.base import Transport
 from dragoman.web.app import make_app
-from dragoman.web.frames import Frames
-from dragoman.web.hosts import Hosts
-from dragoman.web.server import Server
-from dragoman.web.serving import Uvicorn
+from dragoman.web.context import Server
+from dragoman.web.frame_ring import Frames
+from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.runner import Uvicorn
 from dragoman.web.uploads import Uploads
 
 TOKEN = "a-token-for-tests-of-256-bits-or-thereabouts"

@@ -17,8 +17,8 @@ from websockets.server import ServerProtocol
 
 from dragoman.transport import websocket
 from dragoman.transport.base import Transport
-from dragoman.transport.remote import RemoteAgent
-from dragoman.transport.route import Route
+from dragoman.transport.reconnection import Route
+from dragoman.transport.remote_address import RemoteAgent
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
 Answer = Callable[[ServerProtocol, Request], Response]

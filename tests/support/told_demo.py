@@ -10,7 +10,7 @@ from support.chunk_rules import Told
 from support.demo import demo_session
 
 from dragoman import DragomanError, Session
-from dragoman.host.elicitation import ElicitationAnswer
+from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.session import events as e
 from dragoman.session.state import PendingPermission
 from dragoman.ui_stream.chunks import Sdk

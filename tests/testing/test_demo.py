@@ -279,7 +279,7 @@ async def nothing_runs(session: Session) -> None:
 
 def test_its_process_imports_only_what_it_needs() -> None:
     program = (
-        "import sys, dragoman.testing.demo.agent; "
+        "import sys, dragoman.testing.demo.demo_agent; "
         "print([m for m in sys.modules if m.startswith(('dragoman.client', 'dragoman.host', "
         "'dragoman.session', 'dragoman.transport.stdio', 'dragoman.testing.demo.script'))])"
     )

@@ -19,7 +19,7 @@ from dragoman.schema import v1
 from dragoman.session import events as e
 from dragoman.session.content import Diff
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.demo.agent import DemoAgent
+from dragoman.testing.demo.demo_agent import DemoAgent
 from dragoman.testing.steps import fail, run, say, wait_for_cancel, write_file
 
 SECOND: dict[str, Any] = {"protocol": 2}

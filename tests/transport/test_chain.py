@@ -18,10 +18,10 @@ from support.proxies import proxy
 from dragoman.errors import ChainBroken, ConnectionClosed, ConnectionLost
 from dragoman.rpc import Peer
 from dragoman.transport.base import Transport
-from dragoman.transport.chain import ChainTransport, Component
 from dragoman.transport.memory import MemoryTransport, memory_pair
+from dragoman.transport.proxy_chain import ChainTransport, Component
 from dragoman.transport.stdio import AgentCommand
-from dragoman.transport.ways import way_to
+from dragoman.transport.target import way_to
 from dragoman.wire.messages import MAX_DEPTH
 
 KIBIBYTE = 1024
@@ -164,7 +164,7 @@ async def test_floods_in_both_directions_do_not_wait_for_each_other() -> None:
 async def test_one_that_stops_reading_is_named_and_ends_the_chain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dragoman.transport.chain._UNSENT_BYTES", MEBIBYTE)
+    monkeypatch.setattr("dragoman.transport.proxy_chain._UNSENT_BYTES", MEBIBYTE)
     async with by_hand() as (chain, first, _):
         first.write(for_successor("x" * MEBIBYTE), for_successor("y" * MEBIBYTE))
         assert await soon(chain.receive()) == b""
@@ -182,7 +182,7 @@ async def test_what_flows_towards_the_client_does_not_count_as_unread_input(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whoever says it waits; the proxy has two neighbours and one input."""
-    monkeypatch.setattr("dragoman.transport.chain._UNSENT_BYTES", MEBIBYTE)
+    monkeypatch.setattr("dragoman.transport.proxy_chain._UNSENT_BYTES", MEBIBYTE)
     large = note("x" * 700 * KIBIBYTE)
     async with by_hand() as (chain, first, agent):
         for _ in range(2):
@@ -205,7 +205,7 @@ async def test_what_flows_towards_the_client_does_not_count_as_unread_input(
 async def test_an_endless_line_of_the_client_ends_the_chain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dragoman.transport.chain.MAX_FRAME_BYTES", 1000)
+    monkeypatch.setattr("dragoman.transport.proxy_chain.MAX_FRAME_BYTES", 1000)
     async with by_hand() as (chain, first, _):
         chain.send(note("before") + b"\n" + b"x" * 900)
         chain.send(b"x" * 101)
@@ -311,7 +311,7 @@ async def test_the_last_answer_of_the_agent_passes_a_proxy_that_thinks_about_it(
 async def test_a_proxy_that_never_passes_the_last_words_on_does_not_keep_the_chain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dragoman.transport.chain._LAST_WORDS_SECONDS", 0.5)
+    monkeypatch.setattr("dragoman.transport.proxy_chain._LAST_WORDS_SECONDS", 0.5)
     async with by_hand() as (chain, _, agent):
         agent.write(note("never read"))
         await agent.end()

@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 
 from dragoman.errors import FrameTooLarge
-from dragoman.transport.event_stream import EventStream
+from dragoman.transport.http import EventStream
 
 LIMIT = 1000
 

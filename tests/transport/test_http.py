@@ -32,9 +32,9 @@ from dragoman.errors import (
 )
 from dragoman.transport import http_client
 from dragoman.transport.base import Transport
-from dragoman.transport.remote import RemoteAgent
-from dragoman.transport.route import Route
-from dragoman.web.serving import Uvicorn
+from dragoman.transport.reconnection import Route
+from dragoman.transport.remote_address import RemoteAgent
+from dragoman.web.server.runner import Uvicorn
 
 HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n'
 WELCOME = b'{"jsonrpc":"2.0","id":0,"result":{}}'

@@ -24,8 +24,8 @@ from dragoman.errors import ConnectionLost, FrameTooLarge, RemoteLost, StartErro
 from dragoman.rpc import Peer
 from dragoman.transport import websocket
 from dragoman.transport.base import Transport
-from dragoman.transport.remote import RemoteAgent
-from dragoman.transport.route import Route
+from dragoman.transport.reconnection import Route
+from dragoman.transport.remote_address import RemoteAgent
 
 
 async def lost(transport: Transport) -> ConnectionLost | StartError:

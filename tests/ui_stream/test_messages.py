@@ -24,9 +24,8 @@ from dragoman.session.content import (
 from dragoman.session.facts import Decision, PermissionOption
 from dragoman.ui_stream import UIMessage, messages
 from dragoman.ui_stream.chunks import ToolOutputAvailable
-from dragoman.ui_stream.message import MAX_MESSAGE
-from dragoman.ui_stream.messages import History
-from dragoman.ui_stream.parts import Parts
+from dragoman.ui_stream.message_history import MAX_MESSAGE, History
+from dragoman.ui_stream.message_parts import Parts
 
 OPENED = e.SessionOpened("s", "/work", "new")
 YES = PermissionOption("yes", "Yes", "allow_once")

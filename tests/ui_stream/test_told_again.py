@@ -18,7 +18,7 @@ from dragoman.ui_stream.chunks import (
     ToolInputAvailable,
     ToolOutputAvailable,
 )
-from dragoman.ui_stream.throttle import INTERVAL, SMALL, Throttle
+from dragoman.ui_stream.message_parts import INTERVAL, SMALL, Throttle
 
 UPDATES = 400
 BIG = "x" * 300_000

@@ -11,11 +11,11 @@ from support.raw_agent import RawAgent
 from support.serving import SECONDS, Served, served
 
 from dragoman.errors import AuthRequired
-from dragoman.host.matching import Rule
+from dragoman.host.rules.rule import Rule
 from dragoman.schema import v1
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say, write_file
-from dragoman.web.serving import Settings, given_rules
+from dragoman.web.server.runner import Settings, given_rules
 
 
 async def test_agents_are_listed_with_their_state(tmp_path: Path) -> None:

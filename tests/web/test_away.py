@@ -14,12 +14,12 @@ from support.postgres import empty_database, own_server
 from support.server_process import ServerProcess, free_port
 from support.serving import STREAM, Served, sent_events, served
 
+from dragoman import data_directory
 from dragoman.errors import CommandRefused, StoreAway, StoreError, StoreFull
-from dragoman.host import home
 from dragoman.store import open as opening
 from dragoman.testing import ScriptedAgent
+from dragoman.testing.scripted_turn import AgentTurn
 from dragoman.testing.steps import say
-from dragoman.testing.turn import AgentTurn
 from dragoman.web.failures import failure_of
 
 
@@ -212,12 +212,12 @@ async def test_it_does_not_wait_for_ever_and_not_at_all_where_it_is_refused(
     monkeypatch.setattr(opening, "_AGAIN_SECONDS", 0.01)
     told: list[str] = []
     nowhere = f"postgresql://me@127.0.0.1:{free_port()}/nothing"
-    monkeypatch.setattr(home, "_store", [nowhere])
+    monkeypatch.setattr(data_directory, "_store", [nowhere])
     with pytest.raises(StoreAway, match="given up after 0 s"):
         await opening.open_when_there(told.append)
     assert len(told) == 1
     no_database = empty_database().replace("/postgres?", "/nothing?")
-    monkeypatch.setattr(home, "_store", [no_database])
+    monkeypatch.setattr(data_directory, "_store", [no_database])
     with pytest.raises(StoreError, match="does not let us in"):
         await opening.open_when_there(told.append)
     assert len(told) == 1

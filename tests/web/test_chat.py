@@ -233,7 +233,7 @@ async def test_a_prompt_that_waits_when_the_agent_dies_is_on_record_as_a_turn_th
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "dragoman.web.chat_stream.BEAT_SECONDS", 1_000.0
+        "dragoman.web.streams.chat_stream.BEAT_SECONDS", 1_000.0
     )  # it must not wait for one
     agent = ScriptedAgent([say("hello"), wait_for_cancel()])
     async with served(tmp_path, {"scripted": agent}) as web:
@@ -253,7 +253,7 @@ async def test_a_prompt_that_waits_when_the_agent_dies_is_on_record_as_a_turn_th
 async def test_the_stream_of_a_prompt_that_is_dropped_is_aborted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.web.chat_stream.BEAT_SECONDS", 1_000.0)
+    monkeypatch.setattr("dragoman.web.streams.chat_stream.BEAT_SECONDS", 1_000.0)
     agent = ScriptedAgent([say("hello"), wait_for_cancel()])
     async with served(tmp_path, {"scripted": agent}) as web:
         session_id, waits = await queued_behind_a_turn(web)
@@ -587,7 +587,7 @@ FRAGILE = """
 from dragoman.schema import v1
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.faults import crash
-from dragoman.testing.turn import AgentTurn
+from dragoman.testing.scripted_turn import AgentTurn
 
 
 async def play(turn: AgentTurn) -> None:

@@ -17,10 +17,10 @@ from support.unread import fill, unread_fifo
 
 from dragoman.agents.settings import load_settings
 from dragoman.errors import ConfigError
-from dragoman.host.policy_file import load_policy
-from dragoman.host.regular_file import open_regular, read_regular
-from dragoman.web import deadline
-from dragoman.web.deadline import Deadline
+from dragoman.host.rules.policy_file import load_policy
+from dragoman.host.workspace.regular_file import open_regular, read_regular
+from dragoman.web.server import deadline
+from dragoman.web.server.deadline import Deadline
 
 STUCK = Path(__file__).parent / "programs" / "stuck.py"
 

@@ -22,7 +22,7 @@ from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.records import SessionRecord, StoredEvent
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.web.endings import Endings
+from dragoman.web.last_turn import Endings
 
 
 def _turn(name: str, error: str | None = None) -> list[Event]:

@@ -22,7 +22,7 @@ from dragoman.store.records import SessionRecord
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
 from dragoman.web.failures import Failure
-from dragoman.web.mentions import Search, rank_of
+from dragoman.web.path_completion import Search, rank_of
 from dragoman.web.uploads import (
     KEPT_SECONDS,
     MAX_BYTES,

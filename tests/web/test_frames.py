@@ -8,10 +8,10 @@ from pathlib import Path
 from support.cost import Memory
 from support.serving import served
 
-from dragoman.client.blanking import BLANK
+from dragoman.client.redaction import BLANK
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
-from dragoman.web.frames import MAX_BYTES, MAX_FRAME_BYTES, Frames
+from dragoman.web.frame_ring import MAX_BYTES, MAX_FRAME_BYTES, Frames
 
 SECRET = "s3cr3t-canary"
 

@@ -13,8 +13,8 @@ from support.serving import TOKEN, Served, served
 
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
-from dragoman.web.route import JSON, Route
-from dragoman.web.table import ROUTES
+from dragoman.web.routing.route import JSON, Route
+from dragoman.web.routing.table import ROUTES
 
 SEED = 20_250_612
 

@@ -12,13 +12,12 @@ from pathlib import Path
 from starlette.types import Receive, Scope, Send
 from support.raw_http import Answer, raw, request
 
-from dragoman.web.guard import FAILURE_SECONDS, MAX_FAILURES, ROUTE, Guard
-from dragoman.web.headers import SECURITY_HEADERS
-from dragoman.web.hosts import Hosts
 from dragoman.web.page import page_routes
-from dragoman.web.route import ANY_TYPE, JSON, Route, Table
-from dragoman.web.serving import Uvicorn
-from dragoman.web.table import ROUTES
+from dragoman.web.routing.route import ANY_TYPE, JSON, Route, Table
+from dragoman.web.routing.table import ROUTES
+from dragoman.web.server.guard import FAILURE_SECONDS, MAX_FAILURES, ROUTE, SECURITY_HEADERS, Guard
+from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.runner import Uvicorn
 
 TOKEN = "the-right-token-of-thirty-two-characters-and-more"
 FRIEND = "https://front.example"

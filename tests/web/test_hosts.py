@@ -17,7 +17,7 @@ from support.postgres import empty_database
 from support.server_process import COMMAND, SECONDS, server_process
 from support.serving import STREAM, Served, also_served, sent_events, served
 
-from dragoman.hub.opening import new_record
+from dragoman.hub.opener import new_record
 from dragoman.store.records import HostRecord, Owner
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import ask, say

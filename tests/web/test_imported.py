@@ -15,7 +15,7 @@ from dragoman.session.content import Diff, Text
 from dragoman.store.archive import Archive, import_session, read_archive
 from dragoman.store.records import SessionRecord, encode_event
 from dragoman.testing import ScriptedAgent
-from dragoman.testing.agent import AgentTurn
+from dragoman.testing.scripted_agent import AgentTurn
 from dragoman.testing.steps import say
 
 

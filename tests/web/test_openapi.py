@@ -13,9 +13,9 @@ from support.serving import served
 
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
-from dragoman.web.openapi import document
-from dragoman.web.route import JSON, Route, Table
-from dragoman.web.table import ROUTES
+from dragoman.web.routing.openapi import document
+from dragoman.web.routing.route import JSON, Route, Table
+from dragoman.web.routing.table import ROUTES
 
 CONTRACT = """
 GET /api/agents

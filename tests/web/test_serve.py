@@ -13,7 +13,7 @@ import httpx
 import pytest
 from support.server_process import COMMAND, ServerProcess, server_process
 
-from dragoman.process.tree import children
+from dragoman.process.process_tree import children
 
 SECONDS = 60.0
 
@@ -149,7 +149,7 @@ def test_a_browser_is_not_started_with_the_token_in_its_arguments(tmp_path: Path
 
 
 def test_nothing_of_the_server_is_imported_before_it_is_needed() -> None:
-    code = "import sys, dragoman.cli.serve, dragoman.cli.run; print(*sys.modules)"
+    code = "import sys, dragoman.cli.commands.serve, dragoman.cli.commands.run; print(*sys.modules)"
     modules = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     assert not {"starlette", "uvicorn", "dragoman.web"} & set(modules)
 

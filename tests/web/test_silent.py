@@ -20,11 +20,11 @@ from support.server_process import PreparedProcess, ServerProcess
 from support.serving import STREAM, TOKEN, client
 from support.shortage import no_descriptors
 
-from dragoman.web.connections import Connections
-from dragoman.web.guard import ROUTE, Guard
-from dragoman.web.hosts import Hosts
-from dragoman.web.route import Route, Table
-from dragoman.web.serving import Uvicorn
+from dragoman.web.routing.route import Route, Table
+from dragoman.web.server.connections import Connections
+from dragoman.web.server.guard import ROUTE, Guard
+from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.runner import Uvicorn
 
 HALF_A_HEAD = b"GET / HTTP/1.1\r\n"
 

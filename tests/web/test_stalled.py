@@ -18,9 +18,9 @@ from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import say
 from dragoman.ui_stream import encode
 from dragoman.ui_stream.chunks import Chunk, TextDelta
-from dragoman.web import chat_stream, stream
-from dragoman.web.sse import PIECE_BYTES
-from dragoman.web.stream import Pace, Stream
+from dragoman.web.streams import chat_stream, stream_response
+from dragoman.web.streams.sse import PIECE_BYTES
+from dragoman.web.streams.stream_response import Pace, Stream
 
 MIB = 1024 * 1024
 COUNT = 3_000
@@ -83,7 +83,7 @@ async def test_a_client_that_leaves_in_the_midst_of_its_body_is_no_failure_of_ou
 async def test_a_reader_that_stalls_is_cut_off_and_costs_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "STALL_SECONDS", 1.0)
+    monkeypatch.setattr(stream_response, "STALL_SECONDS", 1.0)
     async with served(tmp_path, {"flood": ScriptedAgent(_flood)}, on_disk=True) as web:
         session_id = await web.new_session()
         with Memory() as without:

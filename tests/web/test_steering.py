@@ -14,8 +14,8 @@ from support.second_version import stoppable
 from support.serving import Served, served
 
 from dragoman import Policy
-from dragoman.host.changes import Change
-from dragoman.host.diffs import MAX_WORK
+from dragoman.host.workspace.changes import Change
+from dragoman.host.workspace.diffs import MAX_WORK
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import (

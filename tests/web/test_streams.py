@@ -13,9 +13,9 @@ from support.serving import SECONDS, STREAM, Sent, Served, also_served, sent_eve
 
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import say
-from dragoman.web import stream
-from dragoman.web.sse import HEARTBEAT
-from dragoman.web.stream import merged
+from dragoman.web.streams import stream_response
+from dragoman.web.streams.sse import HEARTBEAT
+from dragoman.web.streams.stream_response import merged
 
 SEED = 20_250_611
 
@@ -172,7 +172,7 @@ async def test_a_list_says_where_the_stream_stood(tmp_path: Path) -> None:
 async def test_a_quiet_stream_has_a_heartbeat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(stream_response, "BEAT_SECONDS", 0.05)
     async with (
         served(tmp_path) as web,
         web.http.stream("GET", "/api/events") as response,

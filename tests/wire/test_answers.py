@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.cost import cpu_seconds
 
-from dragoman.wire.answers import Answers
+from dragoman.wire.in_flight import Answers
 from dragoman.wire.messages import NULL, Request
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.wire.calls import Calls
+from dragoman.wire.in_flight import Calls
 
 
 def test_ids_count_from_zero() -> None:

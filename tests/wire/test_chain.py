@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.wire.chain import CLIENT, DEEPEST, MOST_OPEN, Chain, NotAProxy
 from dragoman.wire.messages import MAX_DEPTH, Malformed, decode
+from dragoman.wire.proxy_routing import CLIENT, DEEPEST, MOST_OPEN, Chain, NotAProxy
 
 PROXY, AGENT = 1, 2
 FIRST = 1_000_000_000

@@ -13,8 +13,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.wire.chain import CLIENT, Chain
 from dragoman.wire.messages import decode
+from dragoman.wire.proxy_routing import CLIENT, Chain
 
 Json = dict[str, Any]
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dragoman.wire.noise import Noise
+from dragoman.wire.framing import Noise
 
 
 def test_lines_are_counted_and_the_first_of_them_kept() -> None:

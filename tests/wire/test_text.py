@@ -10,7 +10,7 @@ from support.cost import cpu_seconds, peak_bytes
 from support.examples import EXAMPLES
 from support.json_values import Json, json_values, nested
 
-from dragoman.wire.text import depth, has_more_values, is_utf8, outline, repair
+from dragoman.wire.json_text import depth, has_more_values, is_utf8, outline, repair
 
 SLICE = 1 << 16
 

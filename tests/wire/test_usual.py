@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from dragoman.wire.fast_path import Usual
 from dragoman.wire.messages import MAX_DEPTH, MAX_VALUES, SMALL, is_modest
-from dragoman.wire.usual import Usual
 
 
 class Notes:

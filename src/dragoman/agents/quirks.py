@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dragoman.host.claims import Habits
+from dragoman.host.permissions.claims import Habits
 
 
 class Quirks(Habits, frozen=True, kw_only=True):

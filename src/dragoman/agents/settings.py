@@ -1,13 +1,18 @@
-"""`settings.json`: the agents a user has set up and the MCP servers they bring along.
+"""`settings.json`: the agents a user has set up and their MCP servers, read and changed.
 
 Strict JSON. Whatever is wrong is one ConfigError that names the file, the key and what should be
 there.
+
+The order of what is there stays. A file that is not sound is left alone, with the usual error.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, Literal, TypeAlias
 
@@ -15,15 +20,15 @@ import msgspec
 
 from dragoman.agents.mcp_servers import HttpServer, SseServer, StdioServer
 from dragoman.agents.quirks import Quirks
+from dragoman.data_directory import settings_file
 from dragoman.errors import ConfigError
-from dragoman.host.home import settings_file
-from dragoman.host.regular_file import read_regular
-from dragoman.host.strict_json import read_strict_json
+from dragoman.host.rules.policy_file import read_strict_json
+from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.transport.base import Side
-from dragoman.transport.remote import RemoteAgent, is_header_value
+from dragoman.transport.remote_address import RemoteAgent, is_header_value
 from dragoman.transport.stdio import AgentCommand
-from dragoman.transport.ways import ProxyTarget, check_proxy
+from dragoman.transport.target import ProxyTarget, check_proxy
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
@@ -359,3 +364,59 @@ def _kind(value: object) -> str:
             return "an object"
         case _:
             return "a list"
+
+
+_INDENT = re.compile(r"\n([ \t]+)\S")
+
+
+def set_agent(path: Path, name: str, entry: Mapping[str, Any]) -> None:
+    """Add an agent behind the others, or replace it in its place. Raises ConfigError, OSError."""
+    text = _text(path)
+    document = _document(text, path)
+    document.setdefault("agent_servers", {})[name] = dict(entry)
+    _write(path, _rendered(document, text))
+
+
+def drop_agent(path: Path, name: str) -> None:
+    """Take an agent out, if it is there. Raises ConfigError, OSError."""
+    text = _text(path)
+    document = _document(text, path)
+    document.get("agent_servers", {}).pop(name, None)
+    _write(path, _rendered(document, text))
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_regular(path, MAX_SETTINGS_BYTES, links=True).decode()
+    except FileNotFoundError:
+        return "{}"
+
+
+def _document(text: str, path: Path) -> dict[str, Any]:
+    parse_settings(text, str(path))
+    return json.loads(text)
+
+
+def _rendered(document: dict[str, Any], before: str) -> str:
+    """With the indentation the file had."""
+    found = _INDENT.search(before)
+    indent = found[1] if found else "  "
+    return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    """In one step; a link stays a link, and the file keeps its mode. It may hold keys: 0600."""
+    real = Path(os.path.realpath(path))
+    real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
+    temporary = real.with_name(f".{real.name}.{os.getpid()}.new")
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        temporary.replace(real)
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()

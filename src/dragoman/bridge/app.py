@@ -11,12 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dragoman.bridge.agents import Agents
-from dragoman.bridge.connections import Connections, HttpConnection
-from dragoman.bridge.mailbox import Mailbox
-from dragoman.bridge.sockets import Sockets
+from dragoman.bridge.agent_processes import Agents
+from dragoman.bridge.http_connections import Connections, HttpConnection, Mailbox
+from dragoman.bridge.websocket_agent import Sockets
 from dragoman.transport.base import Start
-from dragoman.transport.http_routes import (
+from dragoman.transport.http_routing import (
     CONNECTION_ID,
     EVENT_STREAM,
     INITIALIZE,
@@ -26,11 +25,11 @@ from dragoman.transport.http_routes import (
     outline,
 )
 from dragoman.web.failures import Failure, failure_of, response_for
-from dragoman.web.guard import ROUTE, Guard, Log
-from dragoman.web.hosts import Hosts
-from dragoman.web.route import Route, Table
-from dragoman.web.sse import HEADERS, HEARTBEAT
-from dragoman.web.stream import Stream, with_beats
+from dragoman.web.routing.route import Route, Table
+from dragoman.web.server.guard import ROUTE, Guard, Log
+from dragoman.web.server.host_header import Hosts
+from dragoman.web.streams.sse import HEADERS, HEARTBEAT
+from dragoman.web.streams.stream_response import Stream, with_beats
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
 logger = logging.getLogger("dragoman.bridge")

@@ -32,7 +32,7 @@ def _take_store(address: str | None) -> None:
     """Whatever the command is: what it starts must not inherit the password."""
     if address is None and "DRAGOMAN_STORE" not in os.environ:
         return
-    home = import_module("dragoman.host.home")
+    home = import_module("dragoman.data_directory")
     home.store_address() if address is None else home.use_store(address)
 
 
@@ -46,9 +46,9 @@ def _run(words: list[str]) -> int:
         parsers.refuse_command(arguments.prompt)
     _take_store(getattr(arguments, "store", None))
     if command in _TALKS:
-        import_module("dragoman.process.launch").warm_up()  # it gets ready while we import
-    module = import_module(f"dragoman.cli.{command.replace('-', '_')}")
-    guard = import_module("dragoman.cli.guard")
+        import_module("dragoman.process.zygote_client").warm_up()  # it gets ready while we import
+    module = import_module(f"dragoman.cli.commands.{command.replace('-', '_')}")
+    guard = import_module("dragoman.cli.exit_codes")
     if command not in _TALKS:  # those have more to import
         streams.raise_when_interrupted()
     return guard.guarded(lambda: module.run(arguments), debug=getattr(arguments, "debug", False))

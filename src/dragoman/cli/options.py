@@ -1,19 +1,23 @@
-"""How options are parsed, and those of a turn, shared by `run` and `chat`."""
+"""Shared options: how they are parsed, those of a turn, and `OPTION=VALUE` settings."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from typing import TypeAlias
 
+from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.streams import terminal_width
+from dragoman.session.facts import ConfigOption
+from dragoman.session.state import SessionState
 
 
 class Parser(argparse.ArgumentParser):
     """One that answers what it does not understand with a line, not with a page."""
 
     def error(self, message: str):
-        guard = import_module("dragoman.cli.guard")  # which nobody needs who types no nonsense
+        guard = import_module("dragoman.cli.exit_codes")  # which nobody needs who types no nonsense
         sentence = message.removeprefix("argument ") + _meant_choice(message)
         guard.tell(f"{sentence}{'' if sentence.endswith('?') else ';'} see {self.prog} --help")
         self.exit(guard.Exit.USAGE)
@@ -292,3 +296,36 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return float("nan")
+
+
+Assignment: TypeAlias = tuple[str, str]
+
+_SWITCHES = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+
+
+def assignment(text: str) -> Assignment:
+    """An option and its value. Raises UsageError."""
+    option, separator, value = text.partition("=")
+    if not separator or not option:
+        raise UsageError(f"expected OPTION=VALUE, not {text!r}")
+    return option, value
+
+
+def typed(state: SessionState, option_id: str, text: str) -> str | bool:
+    """The text as the option wants it: some options are switches."""
+    for option in state.config_options:
+        if option.id == option_id and option.choices is None:
+            return _SWITCHES.get(text.lower(), text)
+    return text
+
+
+def as_typed(value: str | bool) -> str:
+    """A value as one would type it."""
+    return value if isinstance(value, str) else str(value).lower()
+
+
+def choices_of(option: ConfigOption) -> list[str]:
+    """What may be typed for it."""
+    if option.choices is None:
+        return ["true", "false"]
+    return [choice.value for choice in option.choices]

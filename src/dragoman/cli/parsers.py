@@ -1,4 +1,4 @@
-"""The commands there are, and the parser of each.
+"""The commands and their parsers, with the actions of commands such as `agents list`.
 
 Imports almost nothing, so that `--help` is quick; a command's own module says what it takes.
 """
@@ -11,6 +11,39 @@ from importlib import import_module
 
 from dragoman._version import __version__
 from dragoman.cli import options
+
+
+class Actions:
+    """The actions of one command; what was chosen is `options.action`."""
+
+    def __init__(self, parser: argparse.ArgumentParser, *, stored: bool = False) -> None:
+        """With `stored` each takes `--store`."""
+        self._stored = stored
+        self._actions = parser.add_subparsers(
+            dest="action", metavar="ACTION", required=True, title="actions"
+        )
+
+    def add(self, name: str, text: str, examples: str = "") -> argparse.ArgumentParser:
+        """One more; `text` says what it does, `examples` are lines for its help."""
+        parser = self._actions.add_parser(
+            name,
+            help=text,
+            description=f"{text[:1].upper()}{text[1:]}.",
+            epilog=f"examples:\n{examples}" if examples else None,
+            formatter_class=options.formatter,
+            allow_abbrev=False,
+        )
+        # Without a default of its own, so that `agents --debug list` keeps what was said there.
+        parser.add_argument(
+            "--debug",
+            action="store_true",
+            default=argparse.SUPPRESS,
+            help="log to standard error, tracebacks included",
+        )
+        if self._stored:
+            options.add_store_option(parser, "use the store in")
+        return parser
+
 
 COMMANDS = {
     "run": "one turn; the same as no command at all",
@@ -149,7 +182,7 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
         formatter_class=options.formatter,
         allow_abbrev=False,
     )
-    import_module(f"dragoman.cli.{command.replace('-', '_')}").add_arguments(parser)
+    import_module(f"dragoman.cli.commands.{command.replace('-', '_')}").add_arguments(parser)
     if command in _STORED:
         options.add_store_option(parser, "record in" if command == "serve" else "use the store in")
     options.add_debug_option(parser)

@@ -14,14 +14,15 @@ import msgspec
 from dragoman.agents.known import known_command
 from dragoman.agents.quirks import Quirks
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
+from dragoman.client.config import HostCapabilities, Timeouts
 from dragoman.client.connection import Connection
+from dragoman.client.connection_questions import OutsideQuestions
 from dragoman.client.dialect import Dialect, Meta, Welcome
 from dragoman.client.mcp import McpServer
-from dragoman.client.opening import Listener, Openings
-from dragoman.client.options import HostCapabilities, Timeouts
-from dragoman.client.outside import OutsideQuestions
 from dragoman.client.router import Router
 from dragoman.client.session import CLOSED_SECONDS, Session
+from dragoman.client.session_factory import Listener, Openings
+from dragoman.data_directory import data_directory
 from dragoman.errors import (
     CancelIgnored,
     ConnectionClosed,
@@ -31,20 +32,23 @@ from dragoman.errors import (
     SessionGone,
     Unsupported,
 )
-from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
-from dragoman.host.files import FilesProvider, LocalFiles
+from dragoman.host.forms.elicitation import (
+    ElicitationAnswer,
+    ElicitationProvider,
+    ElicitationRequest,
+)
 from dragoman.host.gate import Providers
-from dragoman.host.home import data_directory
-from dragoman.host.permissions import PermissionsProvider
-from dragoman.host.pty import LocalTerminals
-from dragoman.host.rulebook import Policy
-from dragoman.host.terminals import TerminalsProvider
+from dragoman.host.permissions.request import PermissionsProvider
+from dragoman.host.rules.policy import Policy
+from dragoman.host.terminals.provider import TerminalsProvider
+from dragoman.host.terminals.pty import LocalTerminals
+from dragoman.host.workspace.files import FilesProvider, LocalFiles
 from dragoman.rpc import Pace, Tap
 from dragoman.session.bounds import ID, LIMITS, weigh_struct
 from dragoman.transport.base import Side, Transport
-from dragoman.transport.remote import RemoteAgent, is_remote
+from dragoman.transport.remote_address import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
-from dragoman.transport.ways import ProxyTarget
+from dragoman.transport.target import ProxyTarget
 
 logger = logging.getLogger("dragoman.client")
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from dragoman.client.config import HostCapabilities, Timeouts
 from dragoman.client.dialect import Dialect, Host, Welcome
 from dragoman.client.handshake import Undecided, shake_hands
-from dragoman.client.options import HostCapabilities, Timeouts
-from dragoman.client.v1.serving import WAITS, Serving
+from dragoman.client.v1.inbound import WAITS, Serving
 from dragoman.errors import CallTimeout, ConnectionClosed, DragomanError
 from dragoman.rpc import Pace, Peer, Tap
 from dragoman.transport.base import Transport
-from dragoman.transport.chain import ChainTransport
-from dragoman.transport.remote import RemoteAgent
+from dragoman.transport.proxy_chain import ChainTransport
+from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
-from dragoman.transport.ways import ProxyTarget, processes_of, way_to
+from dragoman.transport.target import ProxyTarget, processes_of, way_to
 
 
 class Connection:
@@ -134,7 +134,7 @@ class Connection:
             raise ConnectionClosed("only an agent started by command can be started again")
         await self.aclose()
         if any(isinstance(each, RemoteAgent) for each in (self._agent, *self._proxies)):
-            from dragoman.transport.route import patiently  # brings networks along
+            from dragoman.transport.reconnection import patiently  # brings networks along
 
             return await patiently(self.connect)
         return await self.connect()

@@ -14,15 +14,15 @@ import msgspec
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.mcp import McpHandler, McpServer
 from dragoman.errors import DragomanError
-from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.permissions import PermissionAnswer, Subject
-from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalSnapshot
+from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions.request import PermissionAnswer, Subject
+from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
 from dragoman.session.content import Content
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import ConfigOption, PermissionOption, TokenUsage
-from dragoman.session.quota import OutputQuota
 from dragoman.session.state import SessionState
-from dragoman.wire.usual import Usual
+from dragoman.session.terminal_quota import OutputQuota
+from dragoman.wire.fast_path import Usual
 
 
 class Welcome(msgspec.Struct, kw_only=True):

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from dragoman._version import __version__
+from dragoman.client.config import HostCapabilities, Timeouts
 from dragoman.client.dialect import Dialect, Host, Serving, Welcome
-from dragoman.client.options import HostCapabilities, Timeouts
 from dragoman.client.v1.dialect import V1
 from dragoman.errors import (
     AuthRequired,
@@ -25,7 +25,7 @@ from dragoman.errors import (
 )
 from dragoman.rpc import Peer
 from dragoman.session.bounds import LIMITS, fitted, fitting
-from dragoman.wire.usual import Usual
+from dragoman.wire.fast_path import Usual
 
 NAME = "dragoman"
 
@@ -101,9 +101,9 @@ async def _first(peer: Peer, offers: HostCapabilities, timeouts: Timeouts) -> Ag
 
 
 async def _second(peer: Peer, host: Host, offers: HostCapabilities, timeouts: Timeouts) -> Agreed:
-    from dragoman.client.v2 import outward
+    from dragoman.client.v2 import to_wire
 
-    request = outward.initialize(offers, NAME, __version__)
+    request = to_wire.initialize(offers, NAME, __version__)
     try:
         raw = await peer.call("initialize", request, timeout=timeouts.initialize)
     except AuthRequired:
@@ -136,7 +136,7 @@ def _in_first(peer: Peer, timeouts: Timeouts, raw: msgspec.Raw) -> Agreed:
 
 def _in_second(peer: Peer, host: Host, timeouts: Timeouts, raw: msgspec.Raw) -> Agreed:
     from dragoman.client.v2.dialect import V2
-    from dragoman.client.v2.serving import Serving as Serving2
+    from dragoman.client.v2.inbound import Serving as Serving2
 
     serving = Serving2(host)
     dialect = V2(peer, timeouts, serving.conversations)

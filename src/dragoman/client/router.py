@@ -11,13 +11,13 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dragoman.client.connection_questions import OutsideQuestions
 from dragoman.client.dialect import Place
 from dragoman.client.mcp import InProcessServer, McpHandler
-from dragoman.client.outside import OutsideQuestions
 from dragoman.errors import InvalidParams, ResourceNotFound
-from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.permissions import NO_SUBJECT, PermissionAnswer, Subject
-from dragoman.host.terminals import TerminalCommand, TerminalExit, TerminalSnapshot
+from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions.request import NO_SUBJECT, PermissionAnswer, Subject
+from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
 from dragoman.session.bounds import LIMITS, weigh_struct
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import PermissionOption

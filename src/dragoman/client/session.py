@@ -15,10 +15,10 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
-from dragoman.client.choices import checked_option, option_of, with_own, with_value
+from dragoman.client.config_options import checked_option, option_of, with_own, with_value
 from dragoman.client.dialect import Finished, Meta, Place
-from dragoman.client.log import SessionLog
 from dragoman.client.prompts import PromptInput, prepare
+from dragoman.client.session_log import SessionLog
 from dragoman.client.sign_in import explained
 from dragoman.client.turn import Turn
 from dragoman.errors import (
@@ -32,9 +32,9 @@ from dragoman.errors import (
     SessionGone,
     Unsupported,
 )
-from dragoman.host.changes import Change
-from dragoman.host.elicitation import ElicitationAnswer
+from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.host.gate import Gate
+from dragoman.host.workspace.changes import Change
 from dragoman.session import events as e
 from dragoman.session.content import Content
 from dragoman.session.state import OVER_STATUSES, AgentEntry, Pending

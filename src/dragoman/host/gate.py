@@ -24,7 +24,16 @@ from dragoman.errors import (
     ResourceNotFound,
     Unsupported,
 )
-from dragoman.host.access import (
+from dragoman.host.forms.elicitation import (
+    ElicitationAnswer,
+    ElicitationProvider,
+    ElicitationRequest,
+)
+from dragoman.host.permissions.consent import Consent
+from dragoman.host.permissions.grants import HARMLESS
+from dragoman.host.permissions.request import PermissionsProvider
+from dragoman.host.permissions.wording import blame, shown_names
+from dragoman.host.rules.access import (
     TOO_LONG,
     Access,
     Sighting,
@@ -32,24 +41,19 @@ from dragoman.host.access import (
     is_too_long,
     terminal_access,
 )
-from dragoman.host.changes import Change
-from dragoman.host.consent import Consent
-from dragoman.host.elicitation import ElicitationAnswer, ElicitationProvider, ElicitationRequest
-from dragoman.host.files import Changed, FilesProvider, Found, LocalFiles
-from dragoman.host.grants import HARMLESS
-from dragoman.host.jail import Resolved, at, check_roots, real_file, real_path, real_roots
-from dragoman.host.lane import Lane
-from dragoman.host.permissions import PermissionsProvider
-from dragoman.host.reach import Reach, being_written
-from dragoman.host.refusal import refusal
-from dragoman.host.terminals import (
+from dragoman.host.serial_worker import Lane
+from dragoman.host.terminals.provider import (
     TerminalCommand,
     TerminalExit,
     TerminalSnapshot,
     TerminalsProvider,
 )
-from dragoman.host.wording import blame, shown_names
-from dragoman.host.workspace import Workspace
+from dragoman.host.workspace.changes import Change
+from dragoman.host.workspace.files import Changed, FilesProvider, Found, LocalFiles
+from dragoman.host.workspace.jail import Resolved, at, check_roots, real_file, real_path, real_roots
+from dragoman.host.workspace.path_refusal import refusal
+from dragoman.host.workspace.reach import Reach, being_written
+from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session.content import Diff
 from dragoman.session.facts import SWITCHED_OFF, Decision

@@ -10,7 +10,7 @@ from dragoman.errors import CommandRefused
 from dragoman.session.content import Content
 
 if TYPE_CHECKING:
-    from dragoman.hub.sealing import Key
+    from dragoman.hub.sealed_box import Key
 
 
 class _Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="command"):
@@ -182,7 +182,7 @@ def encode_command(command: Command) -> bytes:
 
 def sealed(command: Command, key: str) -> Sealed:
     """Raises ValueError for what is no key."""
-    from dragoman.hub.sealing import sealed as box  # hashing is needed for nothing else
+    from dragoman.hub.sealed_box import sealed as box  # hashing is needed for nothing else
 
     return Sealed(box(_encoder.encode(command), key))
 

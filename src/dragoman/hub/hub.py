@@ -35,38 +35,29 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.hub import commands as c
-from dragoman.hub.agents import Agents, Launcher
-from dragoman.hub.chores import Chores
-from dragoman.hub.elsewhere import Elsewhere, may_be_cut_off
-from dragoman.hub.hosting import Hosting, Presence
-from dragoman.hub.hosts import Hosts
-from dragoman.hub.inbox import Inbox
-from dragoman.hub.live import Live
-from dragoman.hub.lives import Lives
-from dragoman.hub.opening import (
-    Move,
-    OnReset,
-    Opener,
-    Way,
-    new_record,
-    with_more,
-    workspace_of,
-)
-from dragoman.hub.orphans import Orphans
+from dragoman.hub.agent_pool import Agents, Launcher
+from dragoman.hub.background_work import Chores
+from dragoman.hub.command_inbox import Inbox
+from dragoman.hub.event_readers import News, Tail, watch_all, watch_session
+from dragoman.hub.host_directory import Hosts
+from dragoman.hub.host_service import Hosting, Presence
+from dragoman.hub.opener import Move, OnReset, Opener, Way, new_record, with_more, workspace_of
+from dragoman.hub.orphaned_agents import Orphans
 from dragoman.hub.owner import is_gone, this_process
-from dragoman.hub.past import Past, whole_thread
-from dragoman.hub.states import stored_state
-from dragoman.hub.summary import status_of
-from dragoman.hub.watching import News, Tail, watch_all, watch_session
+from dragoman.hub.past_entries import Past, whole_thread
+from dragoman.hub.remote_sessions import Elsewhere, may_be_cut_off
+from dragoman.hub.running_session import Live
+from dragoman.hub.running_sessions import Lives
+from dragoman.hub.session_state import status_of, stored_state
 from dragoman.process import descriptors
 from dragoman.session.facts import EVERYTHING, Offer
-from dragoman.session.quota import OutputLimits
 from dragoman.session.state import AnyEntry, SessionState
+from dragoman.session.terminal_quota import OutputLimits
 from dragoman.store.base import Store
 from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent
 
 if TYPE_CHECKING:
-    from dragoman.hub.sealing import Key
+    from dragoman.hub.sealed_box import Key
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -382,7 +373,7 @@ class Hub:
 
     @cached_property
     def _key(self) -> Key:
-        from dragoman.hub.sealing import Key
+        from dragoman.hub.sealed_box import Key
 
         return Key()
 

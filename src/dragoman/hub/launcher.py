@@ -14,13 +14,13 @@ import msgspec
 from dragoman.agents.known import UnknownAgent, known_command, known_names
 from dragoman.agents.settings import AgentSettings, Settings
 from dragoman.client.client import Client
+from dragoman.client.config import HostCapabilities
 from dragoman.client.mcp import McpServer
-from dragoman.client.options import HostCapabilities
 from dragoman.errors import Unsupported
-from dragoman.host.rulebook import Policy
+from dragoman.host.rules.policy import Policy
 from dragoman.rpc import Tap
 from dragoman.session.facts import EVERYTHING, Offer
-from dragoman.transport.remote import RemoteAgent
+from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
 
 

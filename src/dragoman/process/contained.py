@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dragoman.errors import StartError
-from dragoman.process import forks, launch, relief, tree
-from dragoman.process.base import ExitStatus, Process
-from dragoman.process.order import Order, refusal
+from dragoman.process import descriptors, helper_watch, process_tree, zygote_client
+from dragoman.process.child import ExitStatus, Process
+from dragoman.process.start_order import Order, refusal
 
 _REPORT_SIZE = 256
 _RETRY_SECONDS = 0.02
@@ -55,7 +55,7 @@ class Patience(NamedTuple):
 class ZygoteFailed(Exception):
     """The zygote did not take the request."""
 
-    zygote: launch.Zygote | None = None
+    zygote: zygote_client.Zygote | None = None
     """The one that failed; None when not even that could be started."""
     is_impossible = False
     """Whether this system can have none: nothing that another program could bring about."""
@@ -99,13 +99,13 @@ async def _is_impossible(failed: ZygoteFailed) -> bool:
 
     Any other end may be another program's doing: a limit set while Python starts is enough.
     """
-    if launch.has_worked():
+    if zygote_client.has_worked():
         return False
     if failed.zygote is None:
         return failed.is_impossible
     for _ in range(_ENDING_LOOKS):
         if (code := failed.zygote.exit_code) is not None:
-            return code == relief.IMPOSSIBLE
+            return code == helper_watch.IMPOSSIBLE
         await asyncio.sleep(_RETRY_SECONDS)
     return False
 
@@ -114,7 +114,7 @@ PATIENCE = Patience()
 
 
 async def _spawn(order: Order, stdio: Sequence[int], patience: Patience) -> ContainedProcess:
-    life, theirs = forks.socketpair()
+    life, theirs = descriptors.socketpair()
     zygote = None
     try:
         try:
@@ -122,19 +122,21 @@ async def _spawn(order: Order, stdio: Sequence[int], patience: Patience) -> Cont
             watch = _Watch(zygote, patience)
             await _request(order, [theirs.fileno(), *stdio], zygote, watch)
         finally:
-            forks.close(theirs.detach())
+            descriptors.close(theirs.detach())
         return await _await_start(order, life, watch)
     except ZygoteFailed as error:
         error.zygote = zygote
         if zygote is not None:
-            launch.dismiss(zygote)
+            zygote_client.dismiss(zygote)
         raise
     finally:
         if life.fileno() >= 0:
-            forks.close(life.detach())
+            descriptors.close(life.detach())
 
 
-async def _request(order: Order, handed: list[int], zygote: launch.Zygote, watch: _Watch) -> None:
+async def _request(
+    order: Order, handed: list[int], zygote: zygote_client.Zygote, watch: _Watch
+) -> None:
     written = _write(order)
     handed.insert(1, written)
     looked = time.monotonic()
@@ -148,7 +150,7 @@ async def _request(order: Order, handed: list[int], zygote: launch.Zygote, watch
         os.close(written)
 
 
-def _is_taken(zygote: launch.Zygote, descriptors: list[int]) -> bool:
+def _is_taken(zygote: zygote_client.Zygote, descriptors: list[int]) -> bool:
     try:
         zygote.request(descriptors)
     except BlockingIOError:
@@ -158,9 +160,9 @@ def _is_taken(zygote: launch.Zygote, descriptors: list[int]) -> bool:
     return True
 
 
-def _zygote() -> launch.Zygote:
+def _zygote() -> zygote_client.Zygote:
     try:
-        return launch.zygote()
+        return zygote_client.zygote()
     except OSError as error:
         if error.errno in _SHORTAGES:
             raise
@@ -188,7 +190,7 @@ async def _await_start(order: Order, life: socket.socket, watch: _Watch) -> Cont
         match report.split():
             case [b"kept", keeper]:
                 watch.keeper = int(keeper)
-                launch.note_work()
+                zygote_client.note_work()
             case [b"started", pid]:
                 return ContainedProcess(int(pid), life.detach(), watch.keeper, watch.session)
             case [b"failed", step, number]:
@@ -236,7 +238,7 @@ def _settle(future: asyncio.Future[bool], result: bool) -> None:
 class _Watch:
     """Looks whether the one whose turn it is gets on: the zygote, then the keeper it forked."""
 
-    def __init__(self, zygote: launch.Zygote, patience: Patience) -> None:
+    def __init__(self, zygote: zygote_client.Zygote, patience: Patience) -> None:
         self.patience = patience
         self.session = zygote.session
         self.keeper = 0
@@ -260,12 +262,12 @@ class _Watch:
     def _give_up(self) -> None:
         self._zygote.kill()
         if self.keeper:
-            relief.end(self.keeper, self.session)
-            relief.kill(self.keeper, self.session)
+            helper_watch.end(self.keeper, self.session)
+            helper_watch.kill(self.keeper, self.session)
 
     def _gets_on(self) -> bool:
         if self.keeper:
-            return not relief.is_held(self.keeper)
+            return not helper_watch.is_held(self.keeper)
         before = self._work
         is_held, is_busy, self._work = self._zygote.progress()
         return not is_held and (is_busy or self._work != before)
@@ -279,7 +281,7 @@ class ContainedProcess(Process):
         self._life = life
         self._keeper = keeper
         self._session = session
-        self._born = tree.state(pid).born
+        self._born = process_tree.state(pid).born
         self._rounds = 0
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(life, self._take_report)
@@ -298,10 +300,10 @@ class ContainedProcess(Process):
                 self._do_the_keepers_work()
 
     def _do_the_keepers_work(self) -> None:
-        relief.end(self._keeper, self._session)
+        helper_watch.end(self._keeper, self._session)
         self._rounds += 1
-        if self._rounds > _ROUNDS_BEFORE_KILL and not tree.living(self._keeper):
-            relief.kill(self._keeper, self._session)
+        if self._rounds > _ROUNDS_BEFORE_KILL and not process_tree.living(self._keeper):
+            helper_watch.kill(self._keeper, self._session)
 
     def release(self) -> None:
         self._let_go()
@@ -312,7 +314,7 @@ class ContainedProcess(Process):
         if self._life >= 0:
             life, self._life = self._life, -1
             self._loop.remove_reader(life)
-            forks.close(life)
+            descriptors.close(life)
         if not self._exited.done():
             # The keeper was killed, or cannot end the tree: no better news will come.
             self._exited.set_result(ExitStatus(None, "SIGKILL"))
@@ -368,13 +370,13 @@ class ContainedProcess(Process):
     def _has_orphans(self, deadline: float) -> bool:
         """Kill them, once; whether to try again."""
         with contextlib.suppress(OSError):  # no descriptor is free: those above the keeper do it
-            if relief.end_strays(self._session) and time.monotonic() < deadline:
+            if helper_watch.end_strays(self._session) and time.monotonic() < deadline:
                 return True
-            if not relief.is_staffed(self._session):
-                relief.end_session(self.pid, self._born)
+            if not helper_watch.is_staffed(self._session):
+                helper_watch.end_session(self.pid, self._born)
         return False
 
     def __del__(self) -> None:
         if getattr(self, "_life", -1) >= 0:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
-            forks.close(self._life)
+            descriptors.close(self._life)

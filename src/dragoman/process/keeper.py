@@ -19,8 +19,8 @@ import os
 import select
 from _socket import socket  # the public modules cost more at import than all the rest
 
-from .relief import KEEPER, is_helper
-from .tree import OwnChildren, end_tree, signal_tree
+from .helper_watch import KEEPER, is_helper
+from .process_tree import OwnChildren, end_tree, signal_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
-from dragoman.process import descriptors, tree
-from dragoman.process.base import ExitStatus, Process
-from dragoman.process.order import Order, refusal
+from dragoman.process import descriptors, process_tree
+from dragoman.process.child import ExitStatus, Process
+from dragoman.process.start_order import Order, refusal
 
 
 async def spawn(order: Order, stdio: Sequence[int]) -> Process:
@@ -127,11 +127,11 @@ else:
 
 def _descendants(pid: int) -> list[int]:
     if sys.platform == "linux":
-        return tree.descendants(pid)
+        return process_tree.descendants(pid)
     listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, check=False)
     pairs = [line.split() for line in listed.stdout.splitlines()]
     parents = {int(child): int(parent) for child, parent in pairs}
-    return tree.walk(pid, tree.by_parents(parents))
+    return process_tree.walk(pid, process_tree.by_parents(parents))
 
 
 def _set_up(tty: bool, limit: int | None) -> Callable[[], None] | None:

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from dragoman.errors import StartError
-from dragoman.process import contained, launch, portable
-from dragoman.process.base import Process
-from dragoman.process.order import Order, checked
+from dragoman.process import contained, portable, zygote_client
+from dragoman.process.child import Process
+from dragoman.process.start_order import Order, checked
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ async def spawn(
 
 
 async def _spawn(order: Order, stdio: Sequence[int]) -> Process:
-    if launch.available():
+    if zygote_client.available():
         try:
             return await contained.spawn(order, stdio)
         except contained.ZygoteFailed as error:

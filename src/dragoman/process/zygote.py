@@ -17,7 +17,7 @@ import os
 import time
 from _socket import MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET, socket
 
-from . import inherited, relief
+from . import helper_watch, inherited
 from .keeper import (
     IGNORED,
     adopt_orphans,
@@ -28,7 +28,7 @@ from .keeper import (
     readable,
     wake_on_child,
 )
-from .tree import OwnChildren, kill_tree
+from .process_tree import OwnChildren, kill_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def main(descriptors: str, *given: str) -> None:
     try:
         adopt_orphans()
     except OSError:
-        os._exit(relief.IMPOSSIBLE)
+        os._exit(helper_watch.IMPOSSIBLE)
     control = _set_up()
     if descriptors:
         _limit(int(descriptors))
@@ -62,10 +62,10 @@ def main(descriptors: str, *given: str) -> None:
         return  # no process is free
     if pid:
         control.close()
-        become_helper(relief.WARDEN)
+        become_helper(helper_watch.WARDEN)
         Warden(host).serve()
     else:
-        become_helper(relief.ZYGOTE)
+        become_helper(helper_watch.ZYGOTE)
         Zygote(control, inherited.read(given)).serve()
 
 
@@ -124,22 +124,22 @@ class Superior:
             return False
 
     def _resume(self, child: int) -> None:
-        if not relief.is_helper(child, self._session):
+        if not helper_watch.is_helper(child, self._session):
             return  # a stray, to be killed
         self._stops[child] = self._stops.get(child, 0) + 1
-        if self._stops[child] > relief.STOPS:
+        if self._stops[child] > helper_watch.STOPS:
             self._relieve()
-        relief.resume(child, self._session)
+        helper_watch.resume(child, self._session)
 
     def _relieve(self) -> None:
         try:
-            relief.relieve(self._session)
+            helper_watch.relieve(self._session)
         except OSError:
             return  # no descriptor is free to look around with
 
     def _kill_strays(self) -> bool:
         """Kill what came to us from a keeper that could not do its work; whether there was any."""
-        spare = relief.spared(self._session)
+        spare = helper_watch.spared(self._session)
         if all(map(spare, self._own.pids())):
             return False
         kill_tree(os.getpid(), spare)
@@ -176,14 +176,14 @@ class Warden(Superior):
 
     def _end_all(self, alone: float) -> None:
         if alone > _PROGRAMS_SECONDS:
-            relief.end_all(self._session)
+            helper_watch.end_all(self._session)
         if alone > _KEEPERS_SECONDS:
             self._kill_helpers()
 
     def _kill_helpers(self) -> None:
-        for helper in relief.helpers(self._session):
+        for helper in helper_watch.helpers(self._session):
             if helper != os.getpid():
-                relief.kill(helper, self._session)
+                helper_watch.kill(helper, self._session)
 
 
 class Zygote(Superior):

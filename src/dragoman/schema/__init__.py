@@ -3,7 +3,7 @@
 `dragoman.schema.v1` and `.v2` are imported by whoever speaks that version, not from here.
 """
 
-from .base import Method, Model, Unknown
-from .codec import decode, encode
+from dragoman.schema.base import Method, Model, Unknown
+from dragoman.schema.codec import decode, encode
 
 __all__ = ["Method", "Model", "Unknown", "decode", "encode"]

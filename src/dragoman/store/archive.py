@@ -15,7 +15,14 @@ from dragoman.session.events import Event, FileWritten, PromptUnqueued
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
 from dragoman.store.base import Store
-from dragoman.store.lines import VERSION, Header, event_line, header_line, is_header, read_header
+from dragoman.store.mirror_lines import (
+    VERSION,
+    Header,
+    event_line,
+    header_line,
+    is_header,
+    read_header,
+)
 from dragoman.store.records import (
     LAST_MOMENT,
     Batch,
@@ -27,8 +34,8 @@ from dragoman.store.records import (
     decode_event,
     encode_event,
 )
-from dragoman.store.status import status_at_rest
-from dragoman.store.texts import Texts
+from dragoman.store.search_texts import Texts
+from dragoman.store.session_status import status_at_rest
 
 MAX_LINE = 64 * 1024 * 1024
 _LEASE_SECONDS = 60.0

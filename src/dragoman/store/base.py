@@ -9,10 +9,10 @@ nothing of it has happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from typing import Protocol
 
-from dragoman.host.rulebook import RuleStore, StoredRule
+from dragoman.host.rules.policy import RuleStore, StoredRule
 from dragoman.store.records import (
     Batch,
     Command,
@@ -253,3 +253,21 @@ class Store(Protocol):
         """The same for commands: with the session for which one may have come, or that may be taken
         now by whoever was called; None when it may be any."""
         ...
+
+
+_PAGE = 2_000
+
+
+async def events_of_types(
+    store: Store, session_id: str, types: Iterable[str], *, after: int = 0, until: int | None = None
+) -> AsyncGenerator[StoredEvent]:
+    """Those behind the event numbered `after`, up to `until` or to the last."""
+    beginnings = tuple(b'{"type":"%b"' % each.encode() for each in types)
+    while until is None or after < until:
+        limit = _PAGE if until is None else min(_PAGE, until - after)
+        if not (page := await store.events(session_id, after=after, limit=limit)):
+            return
+        for event in page:
+            if event.body.startswith(beginnings):
+                yield event
+        after = page[-1].seq

@@ -10,19 +10,19 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+from dragoman.data_directory import data_directory, store_address
 from dragoman.errors import StoreAway, StoreError
-from dragoman.host.home import data_directory, store_address
-from dragoman.store import inbox
 from dragoman.store.base import Rules, Store
-from dragoman.store.database import BUSY_SECONDS, FILE_NAME, Database, prepare
-from dragoman.store.failures import lost
-from dragoman.store.migrations import migrate
-from dragoman.store.mirror import Mirror
-from dragoman.store.mirror_file import DIRECTORY, all_mirrors
 from dragoman.store.outbox import Outbox
-from dragoman.store.rules import SqliteRules
-from dragoman.store.sessions import has_deleted
-from dragoman.store.sqlite import STORE_ID, SqliteStore
+from dragoman.store.sqlite import inbox
+from dragoman.store.sqlite.database import BUSY_SECONDS, FILE_NAME, Database, prepare
+from dragoman.store.sqlite.failures import lost
+from dragoman.store.sqlite.mirror import Mirror
+from dragoman.store.sqlite.mirror_file import DIRECTORY, all_mirrors
+from dragoman.store.sqlite.rules import SqliteRules
+from dragoman.store.sqlite.sessions import has_deleted
+from dragoman.store.sqlite.store import STORE_ID, SqliteStore
+from dragoman.store.sqlite.tables import migrate
 
 WAIT_SECONDS = 60.0
 """How long a server waits at its start for a database that is not there yet."""

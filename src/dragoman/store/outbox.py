@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
+from dragoman.data_directory import make_private
 from dragoman.errors import StoreCorrupt, StoreError
-from dragoman.host.home import make_private
-from dragoman.store.database import Database, prepare
 from dragoman.store.records import Batch, Lease
+from dragoman.store.sqlite.database import Database, prepare
 
 if sys.platform != "win32":
     import fcntl

@@ -1,4 +1,4 @@
-"""What a store keeps, as types. Pure: times, ids and encoded events come in from outside."""
+"""The types a store keeps. Pure: times, ids and encoded events come in from outside."""
 
 from __future__ import annotations
 

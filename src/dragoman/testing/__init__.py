@@ -13,10 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.testing.agent import AgentSession, ScriptedAgent
     from dragoman.testing.recording import Recorder, Recording, load_recording
     from dragoman.testing.replay import ReplayAgent
-    from dragoman.testing.turn import AgentTurn, Script, Step
+    from dragoman.testing.scripted_agent import AgentSession, ScriptedAgent
+    from dragoman.testing.scripted_turn import AgentTurn, Script, Step
     from dragoman.transport.memory import memory_pair
 
 __all__ = [
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AgentSession": "testing.agent",
-    "AgentTurn": "testing.turn",
+    "AgentSession": "testing.scripted_agent",
+    "AgentTurn": "testing.scripted_turn",
     "Recorder": "testing.recording",
     "Recording": "testing.recording",
     "ReplayAgent": "testing.replay",
-    "Script": "testing.turn",
-    "ScriptedAgent": "testing.agent",
-    "Step": "testing.turn",
+    "Script": "testing.scripted_turn",
+    "ScriptedAgent": "testing.scripted_agent",
+    "Step": "testing.scripted_turn",
     "load_recording": "testing.recording",
     "memory_pair": "transport.memory",
 }

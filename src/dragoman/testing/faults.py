@@ -11,8 +11,8 @@ import os
 from typing import Any, Final
 
 from dragoman.errors import DragomanError
-from dragoman.testing.answers import NEVER
-from dragoman.testing.turn import AgentTurn, Step
+from dragoman.testing.scripted_methods import NEVER
+from dragoman.testing.scripted_turn import AgentTurn, Step
 
 __all__ = [
     "NEVER",

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from dragoman.testing.agent import ScriptedAgent
-    from dragoman.testing.turn import Script, Step
+    from dragoman.testing.scripted_agent import ScriptedAgent
+    from dragoman.testing.scripted_turn import Script, Step
 
 
 class MakeAgent(Protocol):
@@ -31,7 +31,7 @@ def acp_agent() -> Iterator[MakeAgent]:
     agents: list[ScriptedAgent] = []
 
     def make(script: Script | Sequence[Step] = (), **options: Any) -> ScriptedAgent:
-        from dragoman.testing.agent import ScriptedAgent
+        from dragoman.testing.scripted_agent import ScriptedAgent
 
         agents.append(ScriptedAgent(script, **options))
         return agents[-1]

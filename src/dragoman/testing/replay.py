@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.errors import DragomanError, InternalError, InvalidParams, MethodNotFound, to_wire
+from dragoman.testing.agent_address import Served
 from dragoman.testing.exchanges import (
     Act,
     Answer,
@@ -25,12 +26,11 @@ from dragoman.testing.exchanges import (
     Hear,
     HearCancel,
     Say,
+    Substitutes,
     conversations,
     session_of,
 )
 from dragoman.testing.recording import Recording, load_recording
-from dragoman.testing.served import Served
-from dragoman.testing.substitutes import Substitutes
 from dragoman.transport.base import Transport
 from dragoman.wire import messages
 from dragoman.wire.framing import Framer

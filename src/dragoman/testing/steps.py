@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from dragoman.testing.turn import AgentTurn, Step
+from dragoman.testing.scripted_turn import AgentTurn, Step
 
 
 def say(text: str) -> Step:

@@ -1,7 +1,9 @@
-"""An agent behind Streamable HTTP: messages go out as POSTs and come in on streams of events.
+"""An agent behind Streamable HTTP: POSTs go out, messages come in as server-sent events.
 
 One stream is of the connection, one of each session. HTTP/2 is spoken where TLS agrees on it, else
 HTTP/1.1. What of a message decides where it travels is read by `http_routes`, and nothing else.
+
+Sans I/O.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import logging
 import ssl
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Coroutine, Generator
+from collections.abc import AsyncGenerator, Coroutine, Generator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -26,9 +28,8 @@ from dragoman.errors import (
     StartError,
     Unreachable,
 )
-from dragoman.transport.event_stream import EventStream
 from dragoman.transport.http_client import ENDLESS, PATIENT, body_of, new_client, probe, reason_of
-from dragoman.transport.http_routes import (
+from dragoman.transport.http_routing import (
     CONNECTION_ID,
     EVENT_STREAM,
     INITIALIZE,
@@ -38,8 +39,8 @@ from dragoman.transport.http_routes import (
     Outline,
     outline,
 )
-from dragoman.transport.route import CONNECT_SECONDS, Route, refusal, unreachable
-from dragoman.wire.framing import Framer
+from dragoman.transport.reconnection import CONNECT_SECONDS, Route, refusal, unreachable
+from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
 
 _LITTLE_QUEUED = 64 * 1024
 _MUCH_AHEAD = 64 * 1024
@@ -382,3 +383,41 @@ class HttpTransport:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._http.aclose()
+
+
+_FIELD_NAME = len(b"data: ")
+
+
+class EventStream:
+    """Feed it what arrives; holds at most `limit` bytes of an unfinished event."""
+
+    def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
+        self._limit = limit
+        self._lines = Framer(limit + _FIELD_NAME + 1)
+        # Grows in place: a heap of tiny lines would take many times what they hold.
+        self._data: bytearray | None = None
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The frames that `data` completes. Raises FrameTooLarge."""
+        for line in self._cut(data):
+            if not line and self._data is not None:
+                frame, self._data = bytes(self._data), None
+                yield frame
+            elif line.startswith(b"data:"):
+                self._take(line[5:].removeprefix(b" "))
+
+    def _cut(self, data: bytes) -> Iterator[bytes]:
+        try:
+            for line in self._lines.feed(data):
+                yield line.removesuffix(b"\r")
+        except FrameTooLarge:
+            raise FrameTooLarge(self._limit) from None
+
+    def _take(self, part: bytes) -> None:
+        if self._data is None:
+            self._data = bytearray()
+        else:
+            self._data += b" "
+        if len(self._data) + len(part) > self._limit:
+            raise FrameTooLarge(self._limit)
+        self._data += part

@@ -14,7 +14,7 @@ from contextlib import suppress
 import httpx
 
 from dragoman.errors import FrameTooLarge
-from dragoman.transport.route import CONNECT_SECONDS, REASON_BYTES, REASON_SECONDS, Route
+from dragoman.transport.reconnection import CONNECT_SECONDS, REASON_BYTES, REASON_SECONDS, Route
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
 ENDLESS = httpx.Timeout(None, connect=CONNECT_SECONDS)

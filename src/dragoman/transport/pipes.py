@@ -13,7 +13,7 @@ import sys
 import termios
 from collections.abc import Callable
 
-from dragoman.process import forks
+from dragoman.process import descriptors
 
 # Larger reads map and unmap their buffer each time, which costs more than it saves.
 _READ_SIZE = 64 * 1024
@@ -48,11 +48,11 @@ class _Pipe:
             descriptor, self._fd = self._fd, -1
             self._loop.remove_reader(descriptor)
             self._loop.remove_writer(descriptor)
-            forks.close(descriptor)
+            descriptors.close(descriptor)
 
     def __del__(self) -> None:
         if getattr(self, "_fd", -1) >= 0:
-            forks.close(self._fd)
+            descriptors.close(self._fd)
 
 
 class OutputPipe(_Pipe):

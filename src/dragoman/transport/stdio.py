@@ -23,8 +23,8 @@ from dragoman.errors import (
     PeerStalled,
     StartError,
 )
-from dragoman.process import forks
-from dragoman.process.base import ExitStatus, Process
+from dragoman.process import descriptors
+from dragoman.process.child import ExitStatus, Process
 from dragoman.process.spawn import spawn
 from dragoman.transport.base import Side
 from dragoman.transport.pipes import InputPipe, OutputPipe, TailPipe
@@ -161,11 +161,11 @@ class StdioTransport:
 
 def _pipe(command: AgentCommand, reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     try:
-        ends = forks.pipe()
+        ends = descriptors.pipe()
     except OSError as error:
         raise StartError(command.command, f"no pipe to talk to it ({error.strerror})") from error
-    reader.callback(forks.close, ends[0])
-    writer.callback(forks.close, ends[1])
+    reader.callback(descriptors.close, ends[0])
+    writer.callback(descriptors.close, ends[1])
     return ends
 
 

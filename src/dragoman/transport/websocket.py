@@ -1,4 +1,4 @@
-"""An agent behind a WebSocket: each text message is a line.
+"""An agent behind a WebSocket, directly or through an HTTP CONNECT proxy.
 
 `websockets` makes and checks the handshake; frames are our own, see `websocket_frames`. Nothing
 here looks inside the messages.
@@ -9,24 +9,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import socket as sockets
+import socket
 import ssl
 from collections import deque
 from contextlib import suppress
 from email.message import Message
-from socket import socket
 from typing import Any, Final
 from urllib.request import Request
 
 from websockets.client import ClientProtocol
-from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.exceptions import InvalidHandshake, InvalidProxy, InvalidStatus, InvalidURI
 from websockets.http11 import Response
+from websockets.proxy import Proxy, get_proxy, parse_proxy, prepare_connect_request
 from websockets.uri import WebSocketURI, parse_uri
 
 from dragoman.errors import ConnectionClosed, ConnectionLost, RemoteLost, StartError, Unreachable
 from dragoman.transport import websocket_frames as frames
-from dragoman.transport.proxy import tunnel
-from dragoman.transport.route import (
+from dragoman.transport.reconnection import (
     CONNECT_SECONDS,
     REASON_BYTES,
     REASON_SECONDS,
@@ -97,7 +96,9 @@ async def _connect(route: Route, uri: WebSocketURI) -> WebSocketTransport:
             transport.abort()
 
 
-async def _dial(uri: WebSocketURI, sock: socket | None, protocol: asyncio.BufferedProtocol) -> None:
+async def _dial(
+    uri: WebSocketURI, sock: socket.socket | None, protocol: asyncio.BufferedProtocol
+) -> None:
     create = asyncio.get_running_loop().create_connection
     context = ssl.create_default_context() if uri.secure else None
     name = uri.host if uri.secure else None
@@ -406,11 +407,11 @@ class WebSocketTransport(asyncio.BufferedProtocol):
             self._readable.set_result(None)
 
 
-def _hold_little(sock: socket) -> None:
+def _hold_little(sock: socket.socket) -> None:
     """Have the system take only what it can soon send, so that what is slow is not taken for what
     is gone: megabytes would else wait where nobody sees them move."""
-    if hasattr(sockets, "TCP_NOTSENT_LOWAT"):
-        sock.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NOTSENT_LOWAT, _LITTLE_UNSENT)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _LITTLE_UNSENT)
 
 
 def _small_body(head: bytes) -> int:
@@ -426,3 +427,65 @@ def _without_body(head: bytes) -> bytes:
     dropped = (b"content-length:", b"transfer-encoding:")
     kept = [line for line in lines if not line.lower().startswith(dropped)]
     return b"\r\n".join([*kept[:-2], b"Content-Length: 0", b"", b""])
+
+
+_LARGEST_PROXY_HEAD = 64 * 1024
+
+
+async def tunnel(uri: WebSocketURI, place: str) -> socket.socket | None:
+    """A socket that leads there, or None where no proxy is set for it.
+
+    Raises Unreachable for a proxy that cannot be used or does not let us through, OSError.
+    """
+    address = get_proxy(uri)
+    if address is None:
+        return None
+    try:
+        proxy = parse_proxy(address)
+    except InvalidProxy:  # which has the whole address in its words, and that may hold a password
+        raise Unreachable(place, "the address of its proxy cannot be read") from None
+    if proxy.scheme != "http":
+        reason = f"a WebSocket goes through an http:// proxy alone, not {proxy.scheme}://"
+        raise Unreachable(place, f"{reason}; set one, or leave this host out with NO_PROXY")
+    sock = await _connected(proxy)
+    try:
+        await _ask(sock, prepare_connect_request(proxy, uri), place)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _connected(proxy: Proxy) -> socket.socket:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(proxy.host, proxy.port, type=socket.SOCK_STREAM)
+    error: OSError | None = None
+    for family, kind, protocol, _, address in found:
+        sock = socket.socket(family, kind, protocol)
+        sock.setblocking(False)
+        try:
+            await loop.sock_connect(sock, address)
+            return sock
+        except OSError as failed:
+            sock.close()
+            error = failed
+        except BaseException:
+            sock.close()
+            raise
+    raise error or OSError("the proxy has no address")
+
+
+async def _ask(sock: socket.socket, request: bytes, place: str) -> None:
+    loop = asyncio.get_running_loop()
+    await loop.sock_sendall(sock, request)
+    head = b""
+    while not head.endswith(b"\r\n\r\n") and len(head) < _LARGEST_PROXY_HEAD:
+        # One byte at a time: what comes behind the head is not for us.
+        data = await loop.sock_recv(sock, 1)
+        if not data:
+            break
+        head += data
+    status = head.split(b" ", 2)[1:2]
+    if status != [b"200"]:
+        said = status[0].decode("latin-1") if status else "nothing"
+        raise Unreachable(place, f"its proxy does not let us through ({said})")

@@ -10,12 +10,10 @@ chunks, `messages` a stored session into UI messages, `decode` a request into a 
 
 from __future__ import annotations
 
-from dragoman.ui_stream.chunks import Chunk
+from dragoman.ui_stream.chunks import DONE, HEADERS, KEEP_ALIVE, Chunk, encode
 from dragoman.ui_stream.decoder import Attachment, ChatRequest, UnusableRequest, decode
 from dragoman.ui_stream.encoder import Encoder
-from dragoman.ui_stream.message import UIMessage
-from dragoman.ui_stream.messages import messages
-from dragoman.ui_stream.sse import DONE, HEADERS, KEEP_ALIVE, encode
+from dragoman.ui_stream.message_history import UIMessage, messages
 
 __all__ = [
     "DONE",

@@ -13,7 +13,7 @@ import msgspec
 from dragoman.session import content as c
 from dragoman.session import events as e
 from dragoman.session import facts as f
-from dragoman.session.options import in_words
+from dragoman.session.permission_options import in_words
 from dragoman.session.state import Terminal
 from dragoman.ui_stream.chunks import Json
 
@@ -24,10 +24,6 @@ TERMINAL_TAIL = 16 * 1024
 def given(**fields: Any) -> Json:
     """Only what is there."""
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def is_object(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def content(part: c.Content) -> Json:

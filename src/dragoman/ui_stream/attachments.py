@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink
-from dragoman.ui_stream.spoken import ANY_TYPE, is_web
+from dragoman.ui_stream.text_parts import ANY_TYPE, is_web
 
 _unsafe = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 80

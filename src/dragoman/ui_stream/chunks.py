@@ -1,4 +1,4 @@
-"""The chunks of an AI SDK UI message stream, one type each.
+"""The chunks of an AI SDK UI message stream, and their encoding as server-sent events.
 
 What is None is absent on the wire, never null. Releases 6 and 7 of the SDK both know `InBoth`;
 `OnlyIn7` makes a client of release 6 throw, and one of release 5 throws at any chunk or field that
@@ -7,7 +7,7 @@ it does not know: `for_five` leaves those out. Nothing here knows ACP.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -263,3 +263,43 @@ def for_five(chunk: Chunk) -> Chunk:
     )
     changes = {name: None for name in later if getattr(chunk, name, None) is not None}
     return msgspec.structs.replace(chunk, **changes) if changes else chunk
+
+
+HEADERS: Final = {
+    "content-type": "text/event-stream",
+    "cache-control": "no-cache",
+    "x-vercel-ai-ui-message-stream": "v1",
+    "x-accel-buffering": "no",
+}
+DONE: Final = b"data: [DONE]\n\n"
+KEEP_ALIVE: Final = b": keep-alive\n\n"
+
+_SUSPECT = (b'"__proto__"', b'"constructor"')
+
+
+def encode(chunk: Chunk) -> bytes:
+    """One chunk as one event."""
+    data = msgspec.json.encode(chunk)
+    if any(word in data for word in _SUSPECT):
+        data = msgspec.json.encode(_harmless(msgspec.json.decode(data)))
+    return b"data: " + data + b"\n\n"
+
+
+def _harmless(value: Any) -> Any:
+    """The SDK's parser gives up on keys that could reach a prototype, so they get another name."""
+    if is_object(value):
+        return {_renamed(key, inner): _harmless(inner) for key, inner in value.items()}
+    return [_harmless(inner) for inner in value] if _is_list(value) else value
+
+
+def _renamed(key: str, value: Any) -> str:
+    is_constructor = key == "constructor" and is_object(value) and "prototype" in value
+    return f"unsafe:{key}" if key == "__proto__" or is_constructor else key
+
+
+def is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)

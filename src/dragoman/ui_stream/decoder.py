@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.errors import DragomanError
-from dragoman.host.answers import Option, choose_option
+from dragoman.host.permissions.always_rules import Option, choose_option
 from dragoman.session.content import Content, Text
 from dragoman.session.facts import PermissionOption
 from dragoman.ui_stream.attachments import Attachment, FileReader, UnusableFile

@@ -18,7 +18,7 @@ from dragoman.session import events as e
 from dragoman.session.bounds import ID
 from dragoman.session.content import Text
 from dragoman.session.state import ToolCall
-from dragoman.ui_stream import acp_json, told
+from dragoman.ui_stream import acp_json, data_parts
 from dragoman.ui_stream.acp_json import given
 from dragoman.ui_stream.chunks import (
     Abort,
@@ -34,9 +34,9 @@ from dragoman.ui_stream.chunks import (
     ToolApprovalResponse,
     for_five,
 )
-from dragoman.ui_stream.parts import Parts
-from dragoman.ui_stream.spoken import Kind, part_of
-from dragoman.ui_stream.tools import ToolPart
+from dragoman.ui_stream.message_parts import Parts
+from dragoman.ui_stream.text_parts import Kind, part_of
+from dragoman.ui_stream.tool_parts import ToolPart
 
 FINISH_REASONS: Final[dict[str, FinishReason]] = {
     "end_turn": "stop",
@@ -64,7 +64,7 @@ class Encoder:
         self._parts = Parts()
         self._backlog: list[e.Event] = []
         self._cancelling = False
-        self._requests: dict[str, told.Request | None] = {}
+        self._requests: dict[str, data_parts.Request | None] = {}
         """What was asked; None for what is settled, of which only the newest are remembered."""
         # Asked of the page; the part is None for an elicitation.
         self._asked: dict[str, ToolPart | None] = {}
@@ -285,11 +285,11 @@ class Encoder:
     def _usage(self, event: e.UsageChanged) -> None:
         self._tell({"acp": {"usage": acp_json.usage(event.usage)}})
 
-    def _fact(self, event: told.Fact) -> None:
-        self._parts.emit(told.fact(event))
+    def _fact(self, event: data_parts.Fact) -> None:
+        self._parts.emit(data_parts.fact(event))
 
     def _notice(self, event: e.Notice) -> None:
-        self._parts.append(told.notice(event))
+        self._parts.append(data_parts.notice(event))
 
     def _compaction(self, event: e.CompactionUpdated | e.CompactionSummary) -> None:
         self._parts.throttle.hold(f"compaction:{event.compaction_id[:ID]}")
@@ -311,12 +311,12 @@ class Encoder:
 
     # ── questions ─────────────────────────────────────────────────────────────────────────────
 
-    def _request(self, event: told.Request, *, ask: bool) -> None:
+    def _request(self, event: data_parts.Request, *, ask: bool) -> None:
         if not self.open or event.request_id in self._requests:
             return
         self._requests[event.request_id] = event
         if ask:
-            self._parts.put(told.request(event, None), beside=True)
+            self._parts.put(data_parts.request(event, None), beside=True)
             part = None
             if isinstance(event, e.PermissionRequested) and self._sdk != 5:
                 part = self._ask(event)
@@ -331,7 +331,7 @@ class Encoder:
         self._parts.emit(*part.ask(event.request_id))
         return part
 
-    def _settled(self, event: told.Settlement) -> None:
+    def _settled(self, event: data_parts.Settlement) -> None:
         request = self._requests.get(event.request_id)
         is_permission = isinstance(event, e.PermissionSettled)
         if request is None or isinstance(request, e.PermissionRequested) != is_permission:
@@ -339,7 +339,7 @@ class Encoder:
         self._requests[event.request_id] = None
         if len(self._requests) > _MAX_REQUESTS:
             del self._requests[next(iter(self._requests))]
-        self._parts.put(told.request(request, event), beside=True)
+        self._parts.put(data_parts.request(request, event), beside=True)
         part, answer = self._answer_to(event.request_id)
         if part is None or not isinstance(event, e.PermissionSettled):
             return

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from dragoman.web.dispatch import Dispatch
-from dragoman.web.guard import Guard, Log
-from dragoman.web.hosts import Hosts
-from dragoman.web.openapi import document
+from dragoman.web.context import Server
 from dragoman.web.page import FOLDER, page_routes
-from dragoman.web.route import Table
-from dragoman.web.server import Server
-from dragoman.web.table import ROUTES
+from dragoman.web.routing.dispatch import Dispatch
+from dragoman.web.routing.openapi import document
+from dragoman.web.routing.route import Table
+from dragoman.web.routing.table import ROUTES
+from dragoman.web.server.guard import Guard, Log
+from dragoman.web.server.host_header import Hosts
 
 
 def _quiet(method: str, path: str, status: int, seconds: float) -> None:

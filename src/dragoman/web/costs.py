@@ -13,8 +13,7 @@ from itertools import islice
 import msgspec
 
 from dragoman.session.events import UsageChanged
-from dragoman.store.base import Store
-from dragoman.store.by_type import events_of_types
+from dragoman.store.base import Store, events_of_types
 from dragoman.store.records import SessionFilter, SessionRecord, StoredEvent
 
 _SESSIONS = 200

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from dragoman import errors
 from dragoman.agents.known import UnknownAgent
 from dragoman.client.capabilities import AuthMethod
-from dragoman.host.demands import FormError
+from dragoman.host.forms.form_values import FormError
 from dragoman.ui_stream import UnusableRequest
-from dragoman.web.route import JSON
+from dragoman.web.routing.route import JSON
 
 
 class Failure(Exception):

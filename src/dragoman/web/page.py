@@ -11,8 +11,8 @@ from pathlib import Path
 
 from starlette.responses import Response
 
-from dragoman.web.route import ANY_TYPE, Route
-from dragoman.web.server import Server
+from dragoman.web.context import Server
+from dragoman.web.routing.route import ANY_TYPE, Route
 
 FOLDER = Path(__file__).parent / "static"
 NOT_BUILT = (

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from dragoman.data_directory import make_private
 from dragoman.errors import StoreAway
-from dragoman.host.home import make_private
-from dragoman.host.regular_file import read_regular
+from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink
 from dragoman.store.base import Store
 from dragoman.store.records import Kin

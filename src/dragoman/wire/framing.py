@@ -1,4 +1,4 @@
-"""Bytes to frames: a frame is the bytes of one line, without its newline.
+"""Bytes to frames: a frame is one line without its newline. Lines that are not JSON are counted.
 
 Only b"\\n" ends a line. U+2028 and its like are ordinary characters inside JSON strings, which is
 why nothing here may ever call `splitlines`.
@@ -7,6 +7,8 @@ why nothing here may ever call `splitlines`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+
+import msgspec
 
 from dragoman.errors import FrameTooLarge
 
@@ -54,3 +56,15 @@ class Framer:
         if len(self._held) + len(part) > self.limit:
             self._held.clear()
             raise FrameTooLarge(self.limit)
+
+
+class Noise(msgspec.Struct):
+    """How many lines there were, and the first few of them."""
+
+    lines: int = 0
+    sample: str = ""
+
+    def add(self, frame: bytes) -> None:
+        self.lines += 1
+        if len(self.sample) < 2000:
+            self.sample += frame[:500].decode("utf-8", "replace") + "\n"

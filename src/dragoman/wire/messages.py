@@ -11,7 +11,14 @@ from typing import Any
 
 import msgspec
 
-from dragoman.wire.text import depth, has_longer_number, has_more_values, is_utf8, outline, repair
+from dragoman.wire.json_text import (
+    depth,
+    has_longer_number,
+    has_more_values,
+    is_utf8,
+    outline,
+    repair,
+)
 
 MAX_DEPTH = 128
 # Each may take a hundred bytes once it is decoded, and microseconds on its way to the store: a

@@ -9,7 +9,7 @@ from dragoman.errors import AuthRequired, DragomanError, RemoteError
 from dragoman.schema import v1, v2
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing import faults as f
-from dragoman.testing.agent import EVERYTHING
+from dragoman.testing.scripted_agent import EVERYTHING
 from dragoman.testing.steps import fail, say, stop, tool_call, usage
 from dragoman.testing.v2.turn import TurnV2
 

@@ -11,8 +11,8 @@ import socket
 import sys
 from pathlib import Path
 
+from dragoman.testing.agent_stdio import StandardStreams
 from dragoman.testing.serve import find_agent
-from dragoman.testing.stdio import StandardStreams
 
 PROGRAMS = Path(__file__).parent
 NAME_BYTES = 64

@@ -15,9 +15,9 @@ import tempfile
 import time
 from typing import NamedTuple
 
-from dragoman.host.pty import LocalTerminals
-from dragoman.host.terminals import TerminalCommand, TerminalExit
-from dragoman.host.workspace import Workspace
+from dragoman.host.terminals.provider import TerminalCommand, TerminalExit
+from dragoman.host.terminals.pty import LocalTerminals
+from dragoman.host.workspace.roots import Workspace
 
 MEGABYTE = 1_000_000
 PRINTER = """if True:

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.host.files import LocalFiles
-from dragoman.host.workspace import Workspace
+from dragoman.host.workspace.files import LocalFiles
+from dragoman.host.workspace.roots import Workspace
 
 SIZE = 2 << 20
 CONTENTS = ("A" * SIZE, "B" * SIZE)

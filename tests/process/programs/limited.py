@@ -6,8 +6,8 @@ import asyncio
 import os
 
 from dragoman.process import contained, descriptors, portable
-from dragoman.process.base import Process
-from dragoman.process.order import Order
+from dragoman.process.child import Process
+from dragoman.process.start_order import Order
 
 ORDER = Order(["sh", "-c", "ulimit -Sn; ulimit -Hn"], dict(os.environ), "/", tty=False)
 

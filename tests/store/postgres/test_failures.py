@@ -16,9 +16,9 @@ from store.stores import batch, begin, body, record, whole
 from support.postgres import empty_database
 
 from dragoman.errors import StoreAway, StoreCorrupt, StoreError, StoreFull
-from dragoman.store.failures import Duplicate, Refused
 from dragoman.store.postgres.failures import MEANINGS, meaning, store_error
 from dragoman.store.records import Batch
+from dragoman.store.sqlite.failures import Duplicate, Refused
 
 BUSY = psycopg.OperationalError("cannot exit pipeline mode while busy")
 

@@ -8,7 +8,7 @@ from store.stores import batch
 
 from dragoman.store.postgres.appending import Sent
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.jobs import Append, Job, is_much
+from dragoman.store.postgres.writer import Append, Job, is_much
 from dragoman.store.records import Batch, Lease
 
 

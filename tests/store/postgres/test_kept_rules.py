@@ -14,11 +14,11 @@ from support.cable import cable_to
 from support.postgres import empty_database
 
 from dragoman.errors import StoreAway, StoreCorrupt, StoreError
-from dragoman.host.matching import Rule
-from dragoman.host.rulebook import StoredRule
-from dragoman.store.postgres import kept_rules, news, writer
+from dragoman.host.rules.policy import StoredRule
+from dragoman.host.rules.rule import Rule
+from dragoman.store.postgres import cached_rules, news, writer
+from dragoman.store.postgres.cached_rules import KeptRules
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.kept_rules import KeptRules
 from dragoman.store.postgres.store import PostgresStore
 
 
@@ -88,13 +88,13 @@ async def test_news_is_heard_long_before_the_next_look_and_decisions_cost_no_loo
 def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One more for each time that they are read from the database."""
     reads: list[object] = []
-    load = kept_rules.loaded
+    load = cached_rules.loaded
 
     async def counted(db: Database) -> tuple[StoredRule, ...]:
         reads.append(db)
         return await load(db)
 
-    monkeypatch.setattr(kept_rules, "loaded", counted)
+    monkeypatch.setattr(cached_rules, "loaded", counted)
     return reads
 
 

@@ -9,7 +9,7 @@ from support.cable import cable_to
 from support.postgres import bare_database, empty_database, own_server
 
 from dragoman.errors import StoreAway, StoreError
-from dragoman.host.matching import Rule
+from dragoman.host.rules.rule import Rule
 from dragoman.store.postgres import rules as alone
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database

@@ -16,7 +16,7 @@ from dragoman.store.postgres import store as stores
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.records import Hit
-from dragoman.store.search import RANKED
+from dragoman.store.sqlite.search import RANKED
 
 
 async def slow(db: Database, text: str, limit: int) -> list[Hit]:

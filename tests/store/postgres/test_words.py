@@ -6,7 +6,7 @@ import pytest
 from support.normalising import Normalised
 
 from dragoman.store.postgres.search import snippet
-from dragoman.store.postgres.words import query, storable, vector, words
+from dragoman.store.postgres.search_words import query, storable, vector, words
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from store.faults import failing_disk
 
-from dragoman.store import mirror_file
-from dragoman.store.lines import is_header
+from dragoman.store.mirror_lines import is_header
 from dragoman.store.open import open_store
 from dragoman.store.records import Batch, Owner, SessionRecord, Snapshot
-from dragoman.store.sqlite import SqliteStore
+from dragoman.store.sqlite import mirror_file
+from dragoman.store.sqlite.store import SqliteStore
 
 SESSIONS: tuple[str, ...] = ("a", "b", "c")
 

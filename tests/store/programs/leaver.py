@@ -7,9 +7,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from dragoman.store import writer
 from dragoman.store.open import open_store
 from dragoman.store.records import Batch, Owner
+from dragoman.store.sqlite import writer
 
 ME = Owner("me", "machine", 1, "today", "here")
 

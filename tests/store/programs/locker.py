@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from dragoman.store.database import Database
+from dragoman.store.sqlite.database import Database
 
 db = Database(sys.argv[1])
 db.run("BEGIN IMMEDIATE")

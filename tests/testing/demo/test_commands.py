@@ -16,7 +16,7 @@ from support.peers import tidy_loop
 
 from dragoman import Client, Image, Session
 from dragoman.errors import AgentExited, InternalError
-from dragoman.host.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.session import events as e
 from dragoman.session.state import AgentEntry, CompactionEntry, NoticeEntry
 

@@ -9,7 +9,7 @@ import os
 import sys
 
 from dragoman import Client, Policy, load_settings
-from dragoman.transport.remote import RemoteAgent
+from dragoman.transport.remote_address import RemoteAgent
 
 
 async def main(name: str) -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from dragoman.web.serving import serve
+from dragoman.web.server.runner import serve
 
 HOW, SETTINGS = sys.argv[1:]
 FIFO = Path(os.environ["DRAGOMAN_HOME"]) / "fifo"

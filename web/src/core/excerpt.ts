@@ -1,5 +1,5 @@
 // What is too long to be read at a glance, both ends first: whoever decides about a text must see how it
-// ends. The lines left out are in the middle, and are counted. The same as `cli/excerpt.py`: a test
+// ends. The lines left out are in the middle, and are counted. The same as `cli/render/excerpt.py`: a test
 // holds them together.
 
 const EMPTY_RUN = 3

@@ -1,7 +1,7 @@
 // The answers to a permission request as people are shown them: in one order, in our words. The kind
 // of an answer decides what it does, so the kind is what a person reads; the agent's label follows as a
 // remark, and where it says something else than the kind, the remark says so. What is sent back is the
-// option as it came. The same as `session/options.py` on the command line: a test holds them together.
+// option as it came. The same as `session/permission_options.py` on the command line: a test holds them together.
 
 import { cutTo, points } from './bounds'
 import type { PermissionOption } from './facts'

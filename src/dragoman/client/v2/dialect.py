@@ -14,10 +14,10 @@ from dragoman.client.capabilities import (
     AuthMethod,
     SessionInfo,
 )
+from dragoman.client.config import Timeouts
 from dragoman.client.dialect import Finished, Meta, OnOpened, Opened, Place, Prompt, Welcome
-from dragoman.client.options import Timeouts
-from dragoman.client.v2 import inward, outward
-from dragoman.client.v2.serving import Conversations
+from dragoman.client.v2 import from_wire, to_wire
+from dragoman.client.v2.inbound import Conversations
 from dragoman.errors import InvalidMessage, RequestCancelled, Unsupported
 from dragoman.rpc import Peer
 from dragoman.schema import codec, v2
@@ -106,9 +106,9 @@ class V2:
     async def new_session(self, place: Place, on_opened: OnOpened) -> None:
         request = v2.NewSessionRequest(
             cwd=place.cwd,
-            mcp_servers=outward.mcp_servers(place),
-            additional_directories=outward.directories(place),
-            system_prompt=outward.system_prompt(place),
+            mcp_servers=to_wire.mcp_servers(place),
+            additional_directories=to_wire.directories(place),
+            system_prompt=to_wire.system_prompt(place),
             meta=place.meta,
         )
         await self._open("session/new", request, v2.NewSessionResponse, None, place, on_opened)
@@ -129,10 +129,10 @@ class V2:
         request = v2.ResumeSessionRequest(
             session_id=session_id,
             cwd=place.cwd,
-            mcp_servers=outward.mcp_servers(place),
-            additional_directories=outward.directories(place),
+            mcp_servers=to_wire.mcp_servers(place),
+            additional_directories=to_wire.directories(place),
             replay_from=replay_from,
-            system_prompt=outward.system_prompt(place),
+            system_prompt=to_wire.system_prompt(place),
             meta=place.meta,
         )
         foreground = self._conversations.of(session_id).foreground
@@ -148,9 +148,9 @@ class V2:
         request = v2.ForkSessionRequest(
             session_id=session_id,
             cwd=place.cwd,
-            mcp_servers=outward.mcp_servers(place),
-            additional_directories=outward.directories(place),
-            system_prompt=outward.system_prompt(place),
+            mcp_servers=to_wire.mcp_servers(place),
+            additional_directories=to_wire.directories(place),
+            system_prompt=to_wire.system_prompt(place),
             meta=place.meta,
         )
         await self._open("session/fork", request, v2.ForkSessionResponse, None, place, on_opened)
@@ -229,7 +229,7 @@ class V2:
         on_finished: Callable[[Finished], None],
     ) -> None:
         request = v2.PromptRequest(
-            session_id=session_id, prompt=[outward.content(part) for part in prompt], meta=meta
+            session_id=session_id, prompt=[to_wire.content(part) for part in prompt], meta=meta
         )
         over = asyncio.Event()
 
@@ -295,7 +295,7 @@ class V2:
             reply = await self._control(method, request, reply_type)
         except InvalidMessage:
             return None  # it is set all the same
-        return inward.config_options(reply.config_options)
+        return from_wire.config_options(reply.config_options)
 
     async def _control(self, method: str, request: msgspec.Struct, reply_type: type[T]) -> T:
         raw = await self._peer.call(method, codec.encode(request), timeout=self._timeouts.control)
@@ -317,9 +317,9 @@ def _message_id(raw: msgspec.Raw) -> str | None:
 
 def _facts(reply: Any) -> list[Event]:
     facts: list[Event] = []
-    if options := inward.config_options(reply.config_options):
+    if options := from_wire.config_options(reply.config_options):
         facts.append(ConfigChanged(options))
-    if commands := inward.commands(reply.available_commands):
+    if commands := from_wire.commands(reply.available_commands):
         facts.append(CommandsChanged(commands))
     return facts
 

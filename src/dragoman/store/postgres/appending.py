@@ -1,5 +1,4 @@
-"""Writes batches of events in one transaction: what stands there is read in one round trip, what is
-new is written and committed in another.
+"""Writes batches of events in one transaction and few round trips.
 
 A batch that does not fit is refused alone. The row that numbers all events is locked last, since
 every host waits for it.
@@ -7,18 +6,21 @@ every host waits for it.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Dumper
 
 from dragoman.errors import DragomanError, LeaseLost, NameTaken, SequenceGap, UnknownSession
-from dragoman.store.failures import Duplicate, Refused
-from dragoman.store.postgres.arrays import Blobs, Integers
 from dragoman.store.postgres.database import CHANNEL, Database
+from dragoman.store.postgres.search_words import storable, vector
 from dragoman.store.postgres.sessions import change_records
-from dragoman.store.postgres.words import storable, vector
 from dragoman.store.records import Batch, Lease, Said
+from dragoman.store.sqlite.failures import Duplicate, Refused
 
 # In one order for everybody, so that nobody waits for one who waits for him.
 LOCKED = """
@@ -241,3 +243,51 @@ async def off_record(db: Database, all_sent: Sequence[Sent]) -> list[bytes]:
     found = await db.rows(_STORED, (session_id, [seq for seq, _ in numbered]))
     stored: dict[int, bytes] = dict(found)
     return [body for seq, body in numbered if stored.get(seq) != body]
+
+
+_BYTEA, _INT8 = 17, 20
+# Dimensions, whether there are NULLs, the type; then the size and the first index.
+_header = struct.Struct(">iiiii")
+
+
+class Packed:
+    """A list of one dimension, as bytes."""
+
+    def __init__(self, kind: int, count: int, items: bytes) -> None:
+        self.data = _header.pack(1, 0, kind, count, 1) + items
+
+
+class Integers(Packed):
+    """A bigint[] that is not empty."""
+
+    def __init__(self, values: Sequence[int]) -> None:
+        count = len(values)
+        pairs = [part for value in values for part in (8, value)]
+        super().__init__(_INT8, count, struct.pack(">" + "iq" * count, *pairs))
+
+
+class Blobs(Packed):
+    """A bytea[] that is not empty."""
+
+    def __init__(self, values: Sequence[bytes]) -> None:
+        pieces = [part for value in values for part in (len(value).to_bytes(4, "big"), value)]
+        super().__init__(_BYTEA, len(values), b"".join(pieces))
+
+
+class _PackedDumper(Dumper):
+    format = pq.Format.BINARY
+
+    def dump(self, obj: Packed) -> bytes:
+        return obj.data
+
+
+class _IntegersDumper(_PackedDumper):
+    oid = 1016
+
+
+class _BlobsDumper(_PackedDumper):
+    oid = 1001
+
+
+psycopg.adapters.register_dumper(Integers, _IntegersDumper)
+psycopg.adapters.register_dumper(Blobs, _BlobsDumper)

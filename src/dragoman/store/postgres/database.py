@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL, and a transaction in it. Turns the driver's errors into ours.
+"""A connection to PostgreSQL and its transactions. Turns the driver's errors into ours.
 
 Whoever waits is never cancelled in the middle: a connection that does not answer in time is cut.
 """
@@ -9,9 +9,9 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -205,3 +205,27 @@ def cut(connection: psycopg.AsyncConnection[TupleRow] | psycopg.Connection[Tuple
         wire = socket.socket(fileno=os.dup(connection.fileno()))
         with wire:
             wire.shutdown(socket.SHUT_RDWR)
+
+
+T = TypeVar("T")
+
+Rows: TypeAlias = list[tuple[Any, ...]]
+Statement: TypeAlias = tuple[str, Sequence[Any]]
+
+
+class Plan(Generic[T]):
+    """A transaction of two round trips: all that is `first` is asked in one, and what `decide`
+    makes of the answers is written and committed in the other. `decide` has the result too, and
+    raises what there is to refuse. One that is `repeatable` does no harm when it is done twice:
+    it takes one round trip, and nothing is written afterwards."""
+
+    def __init__(
+        self,
+        first: Sequence[Statement],
+        decide: Callable[[list[Rows]], tuple[T, Sequence[Statement]]],
+        *,
+        repeatable: bool = False,
+    ) -> None:
+        self.first = first
+        self.decide = decide
+        self.repeatable = repeatable

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from dragoman.errors import SequenceGap, UnknownSession
-from dragoman.store import events as limits
 from dragoman.store.postgres.appending import fenced
 from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.search_words import storable
 from dragoman.store.postgres.sessions import key_of
-from dragoman.store.postgres.words import storable
 from dragoman.store.records import Lease, Snapshot, StoredEvent
+from dragoman.store.sqlite import events as limits
 
 _SOME = """
 SELECT position, id, seq, body FROM (

@@ -9,7 +9,7 @@ import psycopg
 from psycopg import errors
 
 from dragoman.errors import StoreAway, StoreCorrupt, StoreError, StoreFull
-from dragoman.store.failures import Duplicate, Refused
+from dragoman.store.sqlite.failures import Duplicate, Refused
 
 Meaning: TypeAlias = Literal[
     "away", "full", "data", "duplicate", "again", "slow", "damaged", "statement"

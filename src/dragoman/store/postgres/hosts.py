@@ -11,11 +11,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.store import hosts as limits
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Database, Plan
 from dragoman.store.postgres.owners import RUN_OUT, THERE
-from dragoman.store.postgres.plans import Plan
 from dragoman.store.records import HostRecord, Owner
+from dragoman.store.sqlite import hosts as limits
 
 _ANNOUNCE = """
 INSERT INTO hosts (id, home, body, seen_at, expires_at)

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.errors import UnknownSession
-from dragoman.store import inbox as limits
 from dragoman.store.postgres.appending import LOCKED
-from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.database import Database, Plan, Rows
 from dragoman.store.postgres.owners import RUN_OUT
-from dragoman.store.postgres.plans import Plan, Rows
-from dragoman.store.postgres.words import storable
+from dragoman.store.postgres.search_words import storable
 from dragoman.store.records import Command, Lease, Outcome
+from dragoman.store.sqlite import inbox as limits
 
 _SEND = """
 INSERT INTO commands (session, body, host)

@@ -13,10 +13,9 @@ import msgspec
 
 from dragoman.errors import SessionOwned, UnknownSession
 from dragoman.store.postgres.appending import fenced
-from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.plans import Plan, Rows, Statement
+from dragoman.store.postgres.database import Database, Plan, Rows, Statement
+from dragoman.store.postgres.search_words import storable
 from dragoman.store.postgres.sessions import LOCKED_KEY, create, key_of, mark_deleted
-from dragoman.store.postgres.words import storable
 from dragoman.store.records import Lease, Owner, SessionRecord
 
 RUN_OUT = (

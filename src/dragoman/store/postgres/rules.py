@@ -18,13 +18,13 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from dragoman.errors import StoreAway, StoreCorrupt, StoreError
-from dragoman.host.matching import Rule
-from dragoman.host.rulebook import StoredRule
+from dragoman.host.rules.policy import StoredRule
+from dragoman.host.rules.rule import Rule
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import CHANNEL, SCHEMA, cut
 from dragoman.store.postgres.failures import connect_error, lost, store_error
 from dragoman.store.postgres.news import RULES
-from dragoman.store.rules import must_last
+from dragoman.store.sqlite.rules import must_last
 
 logger = logging.getLogger("dragoman.store")
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.words import query, words
+from dragoman.store.postgres.search_words import query, words
 from dragoman.store.records import Hit
-from dragoman.store.search import RANKED, pieces
+from dragoman.store.sqlite.search import RANKED, pieces
 
 # Rank is divided by length (2): a short text about it is better than a long one that names it.
 _FIND = """

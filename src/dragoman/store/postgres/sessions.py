@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import NameTaken, StoreError, UnknownSession
-from dragoman.store.failures import Duplicate
-from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.plans import Plan, Rows
-from dragoman.store.postgres.words import storable
+from dragoman.store.postgres.database import Database, Plan, Rows
+from dragoman.store.postgres.search_words import storable
 from dragoman.store.records import Kin, SessionChange, SessionFilter, SessionRecord
-from dragoman.store.sessions import KIN, as_json, from_json, is_id
+from dragoman.store.sqlite.failures import Duplicate
+from dragoman.store.sqlite.sessions import KIN, as_json, from_json, is_id
 
 _NAMES = tuple(SessionRecord.__struct_fields__)
 _COLUMNS = ", ".join(_NAMES)

@@ -16,13 +16,13 @@ from typing import TypeVar
 from dragoman.errors import StoreError
 from dragoman.store.outage import Outage
 from dragoman.store.outbox import Outbox, deliver_left
-from dragoman.store.postgres import events, hosts, inbox, looks, owners, sessions
+from dragoman.store.postgres import events, hosts, inbox, owners, round_trips, sessions
 from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.cached_rules import KeptRules
 from dragoman.store.postgres.connections import limits, must_be_ours_alone
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.events import Wanted
 from dragoman.store.postgres.failures import NoRoom
-from dragoman.store.postgres.kept_rules import KeptRules
 from dragoman.store.postgres.link import READ_SECONDS, Link
 from dragoman.store.postgres.news import News, command_news, freed_news
 from dragoman.store.postgres.reader import Reader
@@ -252,10 +252,10 @@ class PostgresStore:
         return await self._searching.use(owners.owned)
 
     async def standing(self, session_id: str) -> Standing:
-        return await self._read(partial(looks.standing, session_id=session_id))
+        return await self._read(partial(round_trips.standing, session_id=session_id))
 
     async def overview(self, wanted: SessionFilter) -> Overview:
-        return await self._read(partial(looks.overview, wanted=wanted))
+        return await self._read(partial(round_trips.overview, wanted=wanted))
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
 

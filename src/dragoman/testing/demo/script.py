@@ -9,10 +9,10 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from dragoman.schema import v1
-from dragoman.testing.demo.commands import COMMANDS
+from dragoman.testing.demo.demo_commands import COMMANDS
+from dragoman.testing.demo.demo_turn import DemoTurn, Ran
 from dragoman.testing.demo.summary import summarise
-from dragoman.testing.demo.turn import DemoTurn, Ran
-from dragoman.testing.turn import AgentTurn
+from dragoman.testing.scripted_turn import AgentTurn
 
 OWN_FILE = "dragoman-demo.txt"
 """The only file it ever writes."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import msgspec
 
-from dragoman.testing.agent import AgentSession
+from dragoman.testing.scripted_agent import AgentSession
 
 MAX_SESSIONS = 100
 MAX_HISTORY_BYTES = 256 * 1024

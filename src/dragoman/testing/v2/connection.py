@@ -20,14 +20,14 @@ from dragoman.errors import (
     to_wire,
 )
 from dragoman.schema import codec, v1, v2
-from dragoman.testing.answers import offers
+from dragoman.testing.scripted_methods import offers
 from dragoman.testing.v2 import words
 from dragoman.testing.v2.turn import TurnV2
 from dragoman.testing.v2.words import Json, Words
 
 if TYPE_CHECKING:
-    from dragoman.testing.agent import AgentSession
-    from dragoman.testing.connection import Connection
+    from dragoman.testing.scripted_agent import AgentSession
+    from dragoman.testing.scripted_connection import Connection
 
 _AS_IN_V1 = frozenset(
     {

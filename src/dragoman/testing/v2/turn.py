@@ -15,13 +15,13 @@ import msgspec
 
 from dragoman.errors import InternalError, InvalidParams, ResourceNotFound
 from dragoman.schema import codec, v1
-from dragoman.testing.turn import DEFAULT_OPTIONS, AgentTurn
+from dragoman.testing.scripted_turn import DEFAULT_OPTIONS, AgentTurn
 from dragoman.testing.v2.display import Display
 from dragoman.testing.v2.words import Json, tool_call
 
 if TYPE_CHECKING:
-    from dragoman.testing.agent import AgentSession
-    from dragoman.testing.connection import Connection
+    from dragoman.testing.scripted_agent import AgentSession
+    from dragoman.testing.scripted_connection import Connection
 
 
 class TurnV2(AgentTurn):

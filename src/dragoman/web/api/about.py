@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman._version import __version__
+from dragoman.web.context import Server
 from dragoman.web.failures import Failure
-from dragoman.web.server import Server
 from dragoman.web.shapes.chats import Health, Readiness
 
 

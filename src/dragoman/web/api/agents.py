@@ -7,18 +7,18 @@ import asyncio
 
 import msgspec
 
-from dragoman.agents.doctor import examine
+from dragoman.agents.doctor.examination import examine
 from dragoman.agents.known import UnknownAgent
 from dragoman.agents.listing import list_agents
 from dragoman.client.capabilities import AuthMethod
 from dragoman.errors import Unsupported
-from dragoman.host.elicitation import ElicitationAnswer
+from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.store.records import SessionFilter
 from dragoman.transport.stdio import AgentCommand
 from dragoman.web.api.sessions import summary, summary_of
+from dragoman.web.context import Server
 from dragoman.web.failures import Failure
-from dragoman.web.placing import folder
-from dragoman.web.server import Server
+from dragoman.web.placement import folder
 from dragoman.web.shapes.agents import (
     AgentList,
     AgentSession,

@@ -26,15 +26,15 @@ from dragoman.store.records import StoredEvent
 from dragoman.ui_stream import ChatRequest, decode
 from dragoman.ui_stream.decoder import Answer, ElicitationReply
 from dragoman.ui_stream.encoder import allows
-from dragoman.ui_stream.messages import History
-from dragoman.web.chat_stream import ChatStream, active_settlements
+from dragoman.ui_stream.message_history import History
+from dragoman.web.context import Server
 from dragoman.web.failures import Failure
-from dragoman.web.placing import Wanted, begin
-from dragoman.web.prompts import start_again
-from dragoman.web.server import Server
+from dragoman.web.placement import Wanted, begin
+from dragoman.web.prompt_body import start_again
 from dragoman.web.shapes.chats import ChatQuery, Messages, MessagesQuery
 from dragoman.web.shapes.steering import Cancelled
-from dragoman.web.stream import Stream
+from dragoman.web.streams.chat_stream import ChatStream, active_settlements
+from dragoman.web.streams.stream_response import Stream
 
 _PAGE = 2_000
 

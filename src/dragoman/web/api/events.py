@@ -8,14 +8,14 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dragoman.hub.outages import outages
+from dragoman.hub.outage_notices import outages
 from dragoman.store.archive import exported
-from dragoman.store.by_type import events_of_types
-from dragoman.store.events import MAX_BYTES
+from dragoman.store.base import events_of_types
 from dragoman.store.records import StoredEvent
+from dragoman.store.sqlite.events import MAX_BYTES
+from dragoman.web.context import Server
 from dragoman.web.failures import Failure
-from dragoman.web.route import EVENT_STREAM, JSON, JSON_LINES
-from dragoman.web.server import Server
+from dragoman.web.routing.route import EVENT_STREAM, JSON, JSON_LINES
 from dragoman.web.shapes.base import LARGEST_CURSOR
 from dragoman.web.shapes.reading import (
     AllEventsQuery,
@@ -27,7 +27,7 @@ from dragoman.web.shapes.reading import (
     HitShape,
     SearchQuery,
 )
-from dragoman.web.sse import (
+from dragoman.web.streams.sse import (
     HEADERS,
     HEARTBEAT,
     PIECE_BYTES,
@@ -38,7 +38,7 @@ from dragoman.web.sse import (
     reset_frame,
     store_frame,
 )
-from dragoman.web.stream import Pace, Stream, merged, with_beats
+from dragoman.web.streams.stream_response import Pace, Stream, merged, with_beats
 
 GATHER_SECONDS = 0.03
 """The first event is told at once; what follows it within this time goes out together."""

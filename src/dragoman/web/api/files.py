@@ -9,13 +9,13 @@ from typing import Literal
 
 from starlette.requests import Request
 
-from dragoman.host.changes import MAX_CHANGES, Change
-from dragoman.host.diffs import MAX_WORK
-from dragoman.hub.written import read_written, told_changes
+from dragoman.host.workspace.changes import MAX_CHANGES, Change
+from dragoman.host.workspace.diffs import MAX_WORK
+from dragoman.hub.written_files import read_written, told_changes
+from dragoman.web.context import Server
 from dragoman.web.failures import Failure
-from dragoman.web.frames import Frames
-from dragoman.web.mentions import Search
-from dragoman.web.server import Server
+from dragoman.web.frame_ring import Frames
+from dragoman.web.path_completion import Search
 from dragoman.web.shapes.base import utc
 from dragoman.web.shapes.files import (
     ChangesQuery,

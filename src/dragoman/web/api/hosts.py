@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.errors import UnknownHost
-from dragoman.hub.hosts import Hosts, judged
+from dragoman.hub.host_directory import Hosts, judged
 from dragoman.hub.owner import is_gone
 from dragoman.store.records import HostRecord, Owner, SessionRecord
-from dragoman.web.placing import plain
-from dragoman.web.server import Server
+from dragoman.web.context import Server
+from dragoman.web.placement import plain
 from dragoman.web.shapes.base import utc
 from dragoman.web.shapes.hosts import HostList, HostShape, MoveBody, SessionHost
 

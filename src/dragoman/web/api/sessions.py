@@ -11,8 +11,8 @@ from msgspec import UNSET
 
 from dragoman.errors import DragomanError, UnknownSession
 from dragoman.hub import commands as c
-from dragoman.hub.live import Live
 from dragoman.hub.owner import is_gone
+from dragoman.hub.running_session import Live
 from dragoman.session.bounds import ROW
 from dragoman.session.content import Content
 from dragoman.session.facts import Offer
@@ -26,10 +26,10 @@ from dragoman.session.state import (
 )
 from dragoman.store.records import Owner, SessionChange, SessionFilter, SessionRecord, Standing
 from dragoman.web.api.hosts import Whereabouts, move_session
-from dragoman.web.endings import Ended
+from dragoman.web.context import Server
 from dragoman.web.failures import Failure
-from dragoman.web.placing import Wanted, begin, folder
-from dragoman.web.server import Server
+from dragoman.web.last_turn import Ended
+from dragoman.web.placement import Wanted, begin, folder
 from dragoman.web.shapes.hosts import MoveBody
 from dragoman.web.shapes.sessions import (
     DeleteQuery,

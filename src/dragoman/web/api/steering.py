@@ -9,10 +9,10 @@ import msgspec
 
 from dragoman.errors import CommandRefused, SessionNotContinued
 from dragoman.hub import commands as c
-from dragoman.store.by_type import events_of_types
+from dragoman.store.base import events_of_types
+from dragoman.web.context import Server
 from dragoman.web.failures import Failure
-from dragoman.web.prompts import note_uploads, prompt_content, start_again
-from dragoman.web.server import Server
+from dragoman.web.prompt_body import note_uploads, prompt_content, start_again
 from dragoman.web.shapes.base import IdQuery
 from dragoman.web.shapes.steering import (
     Accepted,

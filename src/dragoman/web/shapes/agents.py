@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from dragoman.agents.doctor.report import Grade, Report
 from dragoman.agents.listing import ListedAgent
-from dragoman.agents.report import Grade, Report
-from dragoman.host.matching import Rule
+from dragoman.host.rules.rule import Rule
 from dragoman.web.shapes.base import Count, Shape
 
 

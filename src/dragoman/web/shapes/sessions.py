@@ -21,7 +21,7 @@ from dragoman.session.state import (
     TurnState,
 )
 from dragoman.store.records import SessionRecord, Status
-from dragoman.web.endings import Ended
+from dragoman.web.last_turn import Ended
 from dragoman.web.shapes.base import Count, Cursor, Shape, utc
 from dragoman.web.shapes.hosts import SessionHost
 

@@ -1,0 +1,1 @@
+"""Installing agents from the ACP registry."""

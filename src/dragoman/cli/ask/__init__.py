@@ -1,0 +1,1 @@
+"""How the person at the terminal is asked: permissions, forms, sign-in methods."""

@@ -1,0 +1,33 @@
+"""`dragoman chat`: stay and talk.
+
+The options are here; the conversation is in `conversation`, imported when it begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from dragoman.cli import options as shared
+from dragoman.cli import streams
+
+_EXAMPLES = """\
+examples:
+  dragoman chat
+  dragoman chat -a gemini --write --cwd ~/project
+
+In the chat, /help lists the commands. Enter sends; Esc Enter, or a backslash at
+the end of a line, begins a new line. Esc or Ctrl-C cancels the running turn,
+Ctrl-D leaves."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EXAMPLES
+    shared.add_agent_options(parser)
+    shared.add_session_options(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from dragoman.cli.commands.chat.conversation import chat
+
+    streams.raise_when_interrupted()
+    return chat(options)

@@ -1,0 +1,439 @@
+"""A conversation at the prompt: what is typed goes to the agent or to us, what happens goes above.
+
+One task shows events, one brings the screen to the terminal, the main one reads the prompt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+from prompt_toolkit.patch_stdout import patch_stdout
+
+from dragoman.cli.ask.asker import TerminalAsker, Tty
+from dragoman.cli.ask.ordered_questions import InOrder
+from dragoman.cli.commands.chat.completion import Completions
+from dragoman.cli.commands.chat.prompt import Prompt, bindings
+from dragoman.cli.commands.chat.scene import Scene
+from dragoman.cli.commands.chat.screen import Screen, ScreenStatus, recap
+from dragoman.cli.commands.chat.slash_commands import OWN, route, run_command, typed_as
+from dragoman.cli.exit_codes import Exit, UsageError, tell
+from dragoman.cli.render.status_line import Status
+from dragoman.cli.render.style import BOLD, DIM, RED, Style, can_draw, wants_colour
+from dragoman.cli.render.terminal_view import TerminalView
+from dragoman.cli.render.wrap import folded
+from dragoman.cli.run.agent_setup import client_for, configure, offer_of
+from dragoman.cli.run.interrupts import Interrupts
+from dragoman.cli.run.job import for_session, prepare
+from dragoman.cli.run.run_hub import hub_of, is_unused, meant_by, open_live, runs_elsewhere
+from dragoman.cli.streams import terminal_width
+from dragoman.client.client import Client
+from dragoman.client.config_options import option_of
+from dragoman.client.session import Session
+from dragoman.client.turn import Turn
+from dragoman.errors import (
+    CancelIgnored,
+    CommandNotFound,
+    DragomanError,
+    SlowConsumer,
+)
+from dragoman.hub.hub import Hub
+from dragoman.hub.outage_notices import told_of_outages
+from dragoman.hub.running_session import Live
+from dragoman.safe_text import sanitise, single_line
+from dragoman.session import events as e
+from dragoman.session.facts import Offer
+from dragoman.session.state import SessionState
+
+_TWICE_SECONDS = 2.0
+
+
+def chat(options: argparse.Namespace) -> int:
+    """Talk until the person leaves; the exit code."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError('chat needs a terminal; for one turn, use dragoman "…"')
+    try:
+        return asyncio.run(Conversation(options).run())
+    except asyncio.CancelledError:  # Ctrl-C twice
+        return Exit.CANCELLED
+
+
+class Conversation:
+    """One chat. What commands need of it is public."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._job = prepare(options, asks=options.on_ask != "reject")
+        self.style = Style(colour=wants_colour(sys.stdout))
+        self._screen = Screen()
+        self._status = ScreenStatus(self._screen, self.style)
+        self._screen.on_quiet = self._pause
+        self._completions = Completions(OWN)
+        self._prompt = Prompt(
+            self._screen,
+            self.style,
+            completions=self._completions,
+            keys=bindings(busy=self._is_busy, on_cancel=self._cancel),
+            toolbar=self._toolbar,
+        )
+        self._asker = TerminalAsker(self._prompt.tty, self.style, self._status)
+        self._questions = InOrder(self._asker, lambda sentence: self.say(sanitise(sentence), DIM))
+        self._hub: Hub | None = None
+        self._live: Live | None = None
+        self._scene = self._new_scene(SessionState())
+        self._stands_there: set[str] = set()
+        """Turns whose prompt was typed just above: it did not wait, nor come from elsewhere."""
+        self._typed: set[str] = set()
+        """Turns whose prompt was typed here at all."""
+        self._taking = asyncio.Lock()
+        self._pressed = 0.0
+        self._code: int | None = None
+        self._failure: BaseException | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # ── the course of it ──────────────────────────────────────────────────────────────────────
+
+    async def run(self) -> int:
+        asyncio.get_running_loop().set_exception_handler(_ignore)
+        async with AsyncExitStack() as stack:
+            if not await self._begin(stack):
+                return Exit.CANCELLED
+            code = await self._talk()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all has ended in order
+        self._say_how_to_go_on()
+        return code
+
+    def _say_how_to_go_on(self) -> None:
+        if self._live is not None and self._live.state.turns and not self._job.options.no_store:
+            how = f"dragoman chat --resume {self._live.id}"
+            print(self.style(f"to go on with this session:\n  {how}", DIM))
+
+    async def _begin(self, stack: AsyncExitStack) -> bool:
+        """Start the agent and open a session; False when Ctrl-C was pressed meanwhile."""
+        name = self._job.agent.name
+        with (
+            Status(sys.stdout, visible=can_draw(sys.stdout), style=self.style) as status,
+            Interrupts(tell, lambda: status.doing(f"ending {name}")) as interrupts,
+        ):
+            status.doing(f"starting {name}")
+            try:
+                self._hub = await stack.enter_async_context(hub_of(self._job, self._start))
+                told = told_of_outages(self._hub.store, self.say)
+                await stack.enter_async_context(told)
+                await self._open(self._hub, stack, status)
+            except CommandNotFound as error:
+                raise self._job.with_hint(error) from error
+            except asyncio.CancelledError:
+                if not interrupts.pressed:
+                    raise
+                await stack.aclose()
+                return False
+        return True
+
+    def _start(self, offer: Offer) -> Client:
+        return client_for(self._job, self._questions if self._job.asks else None, offer)
+
+    async def _open(self, hub: Hub, stack: AsyncExitStack, status: Status) -> None:
+        # The prompt is not there yet: a way to sign in is chosen at the bare terminal.
+        def asker() -> TerminalAsker:
+            return TerminalAsker(Tty(), self.style, status)
+
+        meant = await meant_by(hub, self._job)
+        if (record := meant.record) is not None:
+            self._job = for_session(self._job, record)
+            if self._job.options.fork is None and await runs_elsewhere(hub, record):
+                without = ", without this proxy" if self._job.options.proxy else ""
+                hint = f"`dragoman watch {record.id}` follows it"
+                raise UsageError(f"another process runs session {record.id}{without}; {hint}")
+        using = hub.using(self._job.agent.name, self._job.cwd, meant.offer(self._job))
+        await stack.enter_async_context(using)
+        live = await open_live(hub, self._job, meant, asker)
+        self._enter(live, meant.state)
+        await configure(live.session, self._job)
+
+    def _enter(self, live: Live, state: SessionState) -> None:
+        """Show what happens in it from where the state is."""
+        self._live = live
+        self._completions.state = live.state
+        self._completions.cwd = live.session.cwd
+        self._scene = self._new_scene(state)
+        self._spawn(self._hear(live, self._scene, state.last_seq))
+        self._spawn(self._show(self._scene))
+
+    async def _hear(self, live: Live, scene: Scene, after: int) -> None:
+        """What is stored of the session, as long as it is the one that is shown."""
+        assert self._hub is not None
+        async for page in self._hub.watch(live.id, after):
+            if scene is not self._scene:
+                return
+            for stored in page:
+                scene.hear(live.session, stored.decode())
+
+    def _greet(self) -> None:
+        info = self._client.agent_info
+        who = single_line(f"{info.title or info.name or self._client.name} {info.version}", 80)
+        # What was typed while the agent started has been echoed; the prompt will show it again.
+        clean = "\r\x1b[K" if can_draw(sys.stdout) else ""
+        self.show(f"{clean}{self.style(who.strip(), BOLD)} in {single_line(self._job.cwd, 200)}")
+        if self._live is not None and (turns := len(self._live.state.turns)):
+            title = single_line(self._live.record.title or "", 60)
+            count = f"{turns} turn{'' if turns == 1 else 's'} so far"
+            self.say(f"session {self._live.id} goes on, {count}: {title}", DIM)
+            for line in recap(self._live.state, self.style):
+                self.show(line)
+            if waiting := len(self._live.state.queue):
+                some = "a prompt waits" if waiting == 1 else f"{waiting} prompts wait"
+                self.say(f"{some} from before, to be sent ahead of what you type next", DIM)
+        self.say("/help says what can be typed here, Ctrl-D leaves", DIM)
+
+    async def _talk(self) -> int:
+        # Also between two prompts nothing that is typed may be echoed over what is shown.
+        with patch_stdout(raw=True), self._prompt.input.raw_mode():
+            self._greet()
+            await self._screen.settle()
+            self._spawn(self._screen.run())
+            try:
+                while self._code is None:
+                    await self._step()
+            finally:
+                for task in self._tasks:
+                    task.cancel()
+                self._put_down()
+                await self._screen.settle()
+        if self._failure is not None:
+            raise self._failure
+        return self._code
+
+    async def _step(self) -> None:
+        if self._prompt.is_asking:
+            await self._prompt.answer()
+            return
+        try:
+            text = await self._prompt.read()
+        except EOFError:
+            self.leave()
+            return
+        if text is not None and text.strip():
+            self._spawn(self._take(text))
+
+    # ── for commands ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def live(self) -> Live:
+        assert self._live is not None
+        return self._live
+
+    @property
+    def session(self) -> Session:
+        return self.live.session
+
+    @property
+    def _client(self) -> Client:
+        return self.live.running.client
+
+    @property
+    def queued(self) -> list[Turn]:
+        """The turns that wait, in order."""
+        return self.session.queued
+
+    def say(self, text: str, *codes: str, indent: str = "") -> None:
+        """A sentence above the prompt, in lines that fit; what it holds is safe to show."""
+        for line in text.split("\n"):
+            for fitting in folded(line, indent):
+                self.show(self.style(fitting, *codes))
+            indent = " " * len(indent)
+
+    def show(self, line: str) -> None:
+        """A line above the prompt, painted already."""
+        self._screen.line(line)
+
+    def leave(self, code: int = Exit.DONE) -> None:
+        self._code = code
+        self._prompt.take_away()
+
+    async def begin_anew(self) -> None:
+        """Another session with the same agent, which is started again if it is gone."""
+        assert self._hub is not None
+        job, before = self._job, self._live
+        live = await self._hub.create(
+            job.agent.name,
+            job.cwd,
+            additional_directories=job.more_folders,
+            offer=offer_of(job.options) if before is None else before.record.offer,
+        )
+        try:
+            await configure(live.session, job)
+        except (UsageError, DragomanError) as error:
+            self._complain(str(error))  # the session is there all the same
+        self._put_down()
+        self._enter(live, SessionState())
+        kept = before is not None and before.state.turns and not job.options.no_store
+        self.say("a new session", BOLD)
+        if before is not None and kept:
+            self.say(f"the one before is kept as {before.id}", DIM)
+        if before is not None:
+            await self._hub.detach(before)
+            if is_unused(before):
+                await self._hub.delete(before.id, local=True)
+
+    def _put_down(self) -> None:
+        """Nothing is sent, or goes on, behind the back of a person who leaves the session."""
+        self._status.fresh_line()
+        if self._live is None:
+            return
+        for turn in [turn for turn in self.queued if turn.id in self._typed]:
+            self.session.drop_queued(turn)
+            words = "".join(part.text for part in turn.content)
+            self.say(f"not sent: {single_line(words, 60)}", DIM)
+        running = self.session.state.turn
+        if self._is_busy() and running is not None and running.status != "cancelling":
+            self.say("what was running is cancelled", DIM)
+
+    # ── what was typed ────────────────────────────────────────────────────────────────────────
+
+    async def _take(self, text: str) -> None:
+        """One after the other, in the order typed; the prompt is there meanwhile."""
+        async with self._taking:
+            to = route(text, {command.name for command in self.session.state.commands})
+            try:
+                if to.to == "us":
+                    await run_command(self, to.name, to.text)
+                else:
+                    await self._send(to.text)
+            except (DragomanError, ValueError) as error:
+                self._complain(str(error))
+
+    async def _send(self, text: str) -> None:
+        assert self._live is not None
+        was_lost = self._client.connection_error is not None
+        turn = await self._live.prompt(text.encode("utf-8", "replace").decode())
+        self._typed.add(turn.id)
+        if was_lost:
+            self.say("the agent was started again, the session goes on", DIM)
+        if turn in self.queued:
+            drop = typed_as("drop", {command.name for command in self.session.state.commands})
+            self.say(f"queued: {len(self.queued)} waiting; {drop} takes it back", DIM)
+        else:
+            self._stands_there.add(turn.id)
+        self._spawn(_end_of(turn))
+
+    # ── cancelling ────────────────────────────────────────────────────────────────────────────
+
+    def _cancel(self) -> None:
+        """Esc or Ctrl-C."""
+        if self._is_busy():
+            self._cancel_turn()
+        elif self._prompt.clear():
+            self._pressed = 0.0
+        elif time.monotonic() - self._pressed < _TWICE_SECONDS:
+            self.leave()
+        else:
+            self._pressed = time.monotonic()
+            self.say("Ctrl-C again, or Ctrl-D, leaves", DIM)
+
+    def _cancel_turn(self) -> None:
+        running = self.session.state.turn
+        if running is not None and running.status == "cancelling":
+            self.leave(Exit.CANCELLED)
+            return
+        self.say("cancelling; Ctrl-C again ends the agent", DIM)
+        self._spawn(self._cancel_session())
+
+    async def _cancel_session(self) -> None:
+        try:
+            await self.session.cancel()
+        except CancelIgnored as error:
+            self._complain(f"{error}; Ctrl-C ends it")
+
+    def _is_busy(self) -> bool:
+        return self._live is not None and self._live.session.busy
+
+    # ── showing ───────────────────────────────────────────────────────────────────────────────
+
+    def _new_scene(self, state: SessionState) -> Scene:
+        view = TerminalView(self._status, self.style)
+        self._asker.on_asked = view.asked
+        return Scene(view, state)
+
+    async def _show(self, scene: Scene) -> None:
+        while scene is self._scene:
+            await scene.wait()
+            # A question has the floor until it is answered.
+            async with self._status.floor:
+                self._show_all(scene)
+
+    def _show_all(self, scene: Scene) -> None:
+        try:
+            events = scene.take()
+        except SlowConsumer:
+            self._complain("too much came to be shown; some of it was left out")
+            return
+        for event in events:
+            if isinstance(event, e.TurnStarted) and event.turn_id not in self._stands_there:
+                self.say(sanitise(event.text), DIM, indent="› ")
+            scene.show(event)
+            self._questions.shown(event)
+            if isinstance(event, e.TurnEnded):
+                self._ended(event)
+
+    def _ended(self, event: e.TurnEnded) -> None:
+        self._status.doing("")
+        if event.error is not None:
+            self._complain(event.error)
+        elif event.stop_reason == "cancelled":
+            self.say("cancelled", DIM)
+
+    def _pause(self) -> None:
+        self._status.on_quiet()
+
+    def _complain(self, sentence: str) -> None:
+        self.say(f"dragoman: {sanitise(sentence)}", RED)
+
+    def _toolbar(self) -> str:
+        """What goes on first: a narrow window has no room for the rest."""
+        if self._live is None:
+            return ""
+        state = self._live.state
+        asking = self._prompt.is_asking
+        model = option_of(state.config_options, "model")
+        parts = [
+            "waiting for your answer" if asking else self._status.words,
+            f"{len(state.queue)} queued" if state.queue else "",
+            self._client.name,
+            "" if state.mode is None else state.mode.name,
+            "" if model is None else str(model.value),
+            _context(state),
+        ]
+        return single_line(" · ".join(filter(None, parts)), terminal_width() - 1)
+
+    # ── tasks ─────────────────────────────────────────────────────────────────────────────────
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = self._failure or error
+            self.leave(Exit.FAILED)
+
+
+async def _end_of(turn: Turn) -> None:
+    with suppress(DragomanError):  # the event that ends the turn says so
+        await turn
+
+
+def _context(state: SessionState) -> str:
+    usage = state.usage
+    return f"context {usage.used * 100 // usage.size} %" if usage and usage.size else ""
+
+
+def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody awaits any more must not be printed over the prompt."""

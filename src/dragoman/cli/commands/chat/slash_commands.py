@@ -1,0 +1,251 @@
+"""The commands of a chat, and whose command it is when someone types one.
+
+`/name` is the agent's where it has a command of that name, else ours; only `/help` is ours always,
+since it says so. `:name` is always ours, `//name` always goes to the agent, as `/name`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from dragoman.cli.options import as_typed, assignment, choices_of, typed
+from dragoman.cli.render.event_text import tool_output
+from dragoman.cli.render.style import BOLD
+from dragoman.cli.render.terminal_view import painted_diff
+from dragoman.cli.streams import terminal_width
+from dragoman.client.config_options import option_of
+from dragoman.host.workspace.changes import Change
+from dragoman.safe_text import columns, reveal, sanitise, single_line
+from dragoman.session.content import TerminalItem, Text
+from dragoman.session.facts import Command
+from dragoman.session.state import SessionState, ToolCall
+
+if TYPE_CHECKING:
+    from dragoman.cli.commands.chat.conversation import Conversation
+
+OWN = {
+    "help": "what can be typed here",
+    "mode": "show the modes, or switch: /mode ID",
+    "model": "show the models, or switch: /model ID",
+    "set": "show the options, or change one: /set OPTION=VALUE",
+    "queue": "the prompts that wait for the running turn",
+    "drop": "take the last queued prompt back, or the one of a number: /drop N",
+    "output": "all output of the last tool call or command, or of the one N before it: /output N",
+    "changes": "what was written for the agent in this session",
+    "revert": "undo those writes; /revert force also what was changed since",
+    "new": "begin a new session",
+    "quit": "leave; so does Ctrl-D",
+}
+_KEYS = {
+    "Enter": "send; Esc Enter, or \\ at the end of a line, begins a new line",
+    "Esc, Ctrl-C": "cancel the running turn",
+    "Up, Ctrl-R": "what was typed before, and looking for something in it",
+    "@file": "mention a file; Tab completes its name",
+    "//name": "goes to the agent as /name; :name is ours",
+}
+_DIFF_LINES = 200
+_typed_command = re.compile(r"([/:])([\w-]+)(?:\s+(.*))?\Z", re.DOTALL)
+
+
+class Route(msgspec.Struct, frozen=True):
+    """Where a typed line goes: a command of ours by name, or the agent."""
+
+    to: Literal["us", "agent"]
+    text: str
+    name: str = ""
+
+
+def route(text: str, theirs: Collection[str]) -> Route:
+    """`theirs` are the names of the agent's commands."""
+    if text.startswith("//"):
+        return Route("agent", text[1:])
+    found = _typed_command.match(text.strip())
+    if found is None or not is_ours(found[2], () if found[1] == ":" else theirs):
+        return Route("agent", text)
+    return Route("us", (found[3] or "").strip(), found[2])
+
+
+def is_ours(name: str, theirs: Collection[str]) -> bool:
+    """Whether `/name` is a command of ours, where the agent has these."""
+    return name in OWN and (name == "help" or name not in theirs)
+
+
+def typed_as(name: str, theirs: Collection[str]) -> str:
+    """How a command of ours is typed, where the agent has these."""
+    return f"{'/' if is_ours(name, theirs) else ':'}{name}"
+
+
+async def run_command(talk: Conversation, name: str, text: str) -> None:
+    """Raises what goes wrong, as a sentence for the person who typed it."""
+    await _COMMANDS[name](talk, text)
+
+
+async def _help(talk: Conversation, text: str) -> None:
+    theirs = {command.name: command for command in talk.session.state.commands}
+    _rows(talk, "ours:", {typed_as(name, theirs): about for name, about in OWN.items()})
+    if theirs:
+        _rows(talk, "the agent's:", dict(_theirs(theirs)))
+    _rows(talk, "keys and marks:", _KEYS)
+
+
+def _theirs(commands: Mapping[str, Command]) -> Iterator[tuple[str, str]]:
+    for name, command in commands.items():
+        hint = f" ({command.hint})" if command.hint else ""
+        mark = "//" if is_ours(name, commands) else "/"
+        yield f"{mark}{single_line(name, 30)}", single_line(command.description + hint, 200)
+
+
+def _rows(talk: Conversation, title: str, rows: Mapping[str, str]) -> None:
+    """Beside names that are long there is no room on a narrow terminal: what they do is below."""
+    talk.say(title, BOLD)
+    longest = max(11, *(columns(name) for name in rows))
+    width = longest if longest <= terminal_width() // 3 else 11
+    for name, about in rows.items():
+        beside = name if columns(name) <= width else ""
+        if not beside:
+            talk.say(name, indent="  ")
+        talk.say(about, indent=f"  {beside}{' ' * (width - columns(beside))} ")
+
+
+async def _mode(talk: Conversation, text: str) -> None:
+    state = talk.session.state
+    if text:
+        await talk.session.set_mode(text)
+        if state.modes is None:  # else an event of the session tells it
+            talk.say(f"mode: {single_line(text, 60)}")
+    elif state.modes is not None:
+        _choices(talk, [(m.id, m.name) for m in state.modes.available], state.modes.current)
+    else:
+        _option(talk, "mode")
+
+
+async def _model(talk: Conversation, text: str) -> None:
+    if text:
+        await talk.session.set_model(text)
+        talk.say(f"model: {single_line(text, 60)}")
+    else:
+        _option(talk, "model")
+
+
+def _option(talk: Conversation, category: str) -> None:
+    option = option_of(talk.session.state.config_options, category)
+    if option is None:
+        talk.say(f"the agent offers no choice of {category}")
+    else:
+        _choices(talk, [(c.value, c.name) for c in option.choices or ()], str(option.value))
+
+
+def _choices(talk: Conversation, choices: list[tuple[str, str]], current: str) -> None:
+    width = max((len(choice) for choice, _ in choices), default=0)
+    for choice, name in choices:
+        mark = "*" if choice == current else " "
+        indent = f"  {mark} {single_line(choice, 40):<{min(width, 40)}}  "
+        talk.say(single_line(name, 60), indent=indent)
+
+
+async def _set(talk: Conversation, text: str) -> None:
+    if text:
+        option, value = assignment(text)
+        await talk.session.set_config_option(option, typed(talk.session.state, option, value))
+        talk.say(f"{single_line(option, 60)}: {single_line(value, 60)}")
+        return
+    options = talk.session.state.config_options
+    if not options:
+        talk.say("the agent has no options")
+    for option in options:
+        now, can_be = reveal(as_typed(option.value)), reveal(", ".join(choices_of(option)))
+        talk.say(f"{reveal(option.id)} = {now}  ({can_be})", indent="  ")
+
+
+async def _queue(talk: Conversation, text: str) -> None:
+    if not talk.queued:
+        talk.say("nothing is queued")
+    for number, turn in enumerate(talk.queued, 1):
+        words = "".join(part.text for part in turn.content if isinstance(part, Text))
+        talk.say(single_line(words, 80), indent=f"  {number}. ")
+
+
+async def _drop(talk: Conversation, text: str) -> None:
+    number = int(text) if text.isdecimal() else len(talk.queued)
+    if (text and not text.isdecimal()) or not 0 < number <= len(talk.queued):
+        raise ValueError("there is no such prompt in the queue")
+    talk.session.drop_queued(talk.queued[number - 1])
+    talk.say(f"dropped; {len(talk.queued)} left in the queue")
+
+
+async def _output(talk: Conversation, text: str) -> None:
+    if text and not text.isdecimal():
+        raise ValueError("usage: /output [N]")
+    back = int(text or 0)
+    found = next(islice(_outputs(talk.session.state), back, None), None)
+    if found is None:
+        raise ValueError("there is no such output")
+    title, output = found
+    talk.say(single_line(title, 200), BOLD)
+    talk.say(sanitise(output).strip("\n"), indent="  ")
+
+
+def _outputs(state: SessionState) -> Iterator[tuple[str, str]]:
+    """What tool calls brought back, the newest first, each with its title."""
+    for call in reversed(state.entries):
+        if isinstance(call, ToolCall):
+            shown = [item.terminal_id for item in call.content if isinstance(item, TerminalItem)]
+            printed = [state.terminals[each].output for each in shown if each in state.terminals]
+            if text := "\n".join(filter(None, (tool_output(call), *printed))):
+                yield call.title or call.name or call.id, text
+
+
+async def _changes(talk: Conversation, text: str) -> None:
+    await talk.live.recall()
+    changes, told = talk.session.changes(), await talk.live.told()
+    if not changes and not told:
+        talk.say("nothing was written")
+    _show_changes(talk, changes)
+    if told:
+        talk.say("imported: the file that this session came from says so; it cannot be reverted")
+        _show_changes(talk, told)
+
+
+def _show_changes(talk: Conversation, changes: Sequence[Change]) -> None:
+    for change in changes:
+        lines = change.diff(talk.session.cwd).removesuffix("\n").split("\n")
+        for line in painted_diff(lines, talk.style, _DIFF_LINES):
+            talk.show(line)
+
+
+async def _revert(talk: Conversation, text: str) -> None:
+    if text not in ("", "force"):
+        raise ValueError("expected nothing, or force")
+    await talk.live.recall()
+    # What was put back is told by events of the session.
+    if not await talk.session.revert(force=text == "force"):
+        talk.say("there is nothing to undo")
+
+
+async def _new(talk: Conversation, text: str) -> None:
+    await talk.begin_anew()
+
+
+async def _quit(talk: Conversation, text: str) -> None:
+    talk.leave()
+
+
+Act: TypeAlias = Callable[["Conversation", str], Awaitable[None]]
+_COMMANDS: dict[str, Act] = {
+    "help": _help,
+    "mode": _mode,
+    "model": _model,
+    "set": _set,
+    "queue": _queue,
+    "drop": _drop,
+    "output": _output,
+    "changes": _changes,
+    "revert": _revert,
+    "new": _new,
+    "quit": _quit,
+}

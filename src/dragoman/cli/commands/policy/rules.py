@@ -1,0 +1,91 @@
+"""`dragoman policy list`, `check` and `revoke`."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.run.stored_rules import StoredRules
+from dragoman.host.permissions.always_rules import describe
+from dragoman.host.rules.policy import StoredRule
+from dragoman.host.rules.policy_file import load_policy
+from dragoman.safe_text import reveal
+
+
+def run(options: argparse.Namespace) -> int:
+    match options.action:
+        case "list":
+            rules = StoredRules().load()
+            _names(rules) if options.names else _list(rules, as_json=options.json)
+        case "check":
+            _check(options.file)
+        case _:
+            _revoke(options.id)
+    return 0
+
+
+def _names(rules: tuple[StoredRule, ...]) -> None:
+    for stored in rules:
+        print(stored.rule.id)
+
+
+def _list(rules: tuple[StoredRule, ...], *, as_json: bool) -> None:
+    if as_json:
+        fields = [_fields(stored) for stored in rules]
+        print(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
+    elif not rules:
+        print('no stored rules: they are made by "always" answers')
+    for stored in () if as_json else rules:
+        print(reveal(f"{stored.rule.id}  {describe(stored.rule)}{_where(stored)}"))
+        print(f"    {_when(stored)}")
+
+
+def _where(stored: StoredRule) -> str:
+    return f" ({stored.rule.project})" if stored.rule.project else ""
+
+
+def _when(stored: StoredRule) -> str:
+    used = "never used" if stored.used_at is None else f"last used {_moment(stored.used_at)}"
+    expires = stored.rule.expires_at
+    end = "" if expires is None else f", until {_moment(expires)}"
+    return f"made {_moment(stored.created_at)}, {used}{end}"
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+
+
+def _fields(stored: StoredRule) -> dict[str, Any]:
+    rule = msgspec.to_builtins(stored.rule)
+    times = {
+        "createdAt": stored.created_at,
+        "usedAt": stored.used_at,
+        "expiresAt": rule.pop("expires_at", None),
+    }
+    return {
+        "id": stored.rule.id,
+        "sentence": describe(stored.rule),
+        "scope": stored.rule.scope,
+        **{name: None if at is None else _iso(at) for name, at in times.items()},
+        "rule": {name: value for name, value in rule.items() if name not in ("id", "scope")},
+    }
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _check(file: str) -> None:
+    rules = load_policy(Path(file), home=str(Path.home()))
+    print(f"{file}: {len(rules)} rule{'' if len(rules) == 1 else 's'}, all understood")
+
+
+def _revoke(rule_id: str) -> None:
+    if not StoredRules().revoke(rule_id):
+        raise UsageError(f"there is no stored rule {rule_id!r}; `dragoman policy list` has them")
+    print(f"revoked {rule_id}")

@@ -1,0 +1,439 @@
+"""`dragoman "…"`: one turn. Starts the agent, opens a session, prompts, and reports the outcome."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from dragoman.cli import streams
+from dragoman.cli.ask.asker import TerminalAsker, Tty
+from dragoman.cli.ask.ordered_questions import InOrder
+from dragoman.cli.ask.sign_in_prompt import sign_in_needed
+from dragoman.cli.exit_codes import Exit, UsageError, ended_with
+from dragoman.cli.render.console import WAITING, Console
+from dragoman.cli.render.event_text import Tally
+from dragoman.cli.render.offers import Lists
+from dragoman.cli.render.terminal_view import TerminalView
+from dragoman.cli.run.agent_setup import client_for, configure
+from dragoman.cli.run.feed import Feed
+from dragoman.cli.run.frame_output import FrameTap
+from dragoman.cli.run.interrupts import Interrupts
+from dragoman.cli.run.job import Job, for_session
+from dragoman.cli.run.run_hub import Meant, hub_of, meant_by, open_live, runs_elsewhere
+from dragoman.client.client import Client
+from dragoman.client.prompts import find_mentions
+from dragoman.client.turn import Turn
+from dragoman.errors import (
+    AuthRequired,
+    CommandNotFound,
+    CommandRefused,
+    DragomanError,
+    NameTaken,
+    RemoteError,
+    RequestCancelled,
+    SessionOwned,
+)
+from dragoman.hub.hub import Hub
+from dragoman.hub.outage_notices import told_of_outages
+from dragoman.hub.running_session import Live
+from dragoman.rpc import Tap
+from dragoman.session import events as e
+from dragoman.session.content import Content
+from dragoman.session.facts import Offer
+from dragoman.session.reduce import reduce
+from dragoman.session.state import SessionState
+from dragoman.store.records import SessionRecord
+
+if TYPE_CHECKING:
+    from dragoman.cli.run.remote_turn import TurnElsewhere
+
+
+def run(options: argparse.Namespace) -> int:
+    """One turn; the exit code."""
+    gc.disable()  # thousands of things are made by these imports, and none of them is garbage
+    from dragoman.cli.run.job import prepare_turn
+
+    gc.freeze()  # nor will they ever be
+    gc.enable()
+    streams.raise_when_interrupted()
+    return run_job(prepare_turn(options))
+
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+"""Seconds before another try at a session that another process was quicker to take."""
+
+
+def run_job(job: Job) -> int:
+    """Do it; the exit code."""
+    try:
+        return asyncio.run(Run(job).run())
+    except asyncio.CancelledError:
+        return Exit.CANCELLED
+
+
+class Run:
+    """One run, from the agent's start to its end."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._output = "jsonl" if job.options.output == "json" else job.options.output
+        self._console = Console(self._output)
+        self._status = self._console.status
+        self._lists = Lists(job.options, self._console.writer.write)
+        self._asker = self._find_asker()
+        self._questions = None if self._asker is None else InOrder(self._asker, self._tell)
+        self._feed = Feed()
+        self._state = SessionState()
+        self._tally = Tally()
+        self._prompt: list[Content] = []
+        self._turn_id = ""
+        self._over = self._taken_back = False
+
+    async def run(self) -> int:
+        with Interrupts(self._tell, self._tell_end) as interrupts, self._status:
+            try:
+                return await self._with_agent(interrupts)
+            except CommandNotFound as error:
+                raise self._job.with_hint(error) from error
+            except asyncio.CancelledError:
+                if not interrupts.pressed:
+                    raise
+                return Exit.CANCELLED
+
+    def _tell(self, sentence: str) -> None:
+        if self._asker is not None:
+            self._asker.leave_line()
+        self._console.tell(sentence)
+
+    def _tell_end(self) -> None:
+        self._status.doing(f"ending {self._job.agent.name}")
+
+    # ── what it needs ─────────────────────────────────────────────────────────────────────────
+
+    def _find_asker(self) -> TerminalAsker | None:
+        if not self._job.asks:
+            return None
+        try:
+            tty = Tty()
+        except UsageError:
+            if self._job.options.on_ask == "prompt":
+                raise
+            return None
+        asker = TerminalAsker(tty, self._console.style, self._status)
+        if isinstance(self._console.view, TerminalView):
+            asker.on_asked = self._console.view.asked
+        return asker
+
+    def _client(self, offer: Offer) -> Client:
+        return client_for(
+            self._job,
+            self._questions,
+            offer,
+            timeout=self._job.options.timeout,
+            tap=self._tap(),
+        )
+
+    def _tap(self) -> Tap | None:
+        if self._output != "jsonl":
+            return None
+        tap = FrameTap(sys.stdout.buffer, self._status, self._feed.fail)
+        tap.announce(self._job.agent.name, self._job.program)
+        return tap.frame
+
+    # ── the course of it ──────────────────────────────────────────────────────────────────────
+
+    async def _with_agent(self, interrupts: Interrupts) -> int:
+        async with (
+            hub_of(self._job, self._client) as hub,
+            told_of_outages(hub.store, self._tell),
+        ):
+            pause = _FIRST_PAUSE
+            while True:
+                try:
+                    return await self._with_hub(hub, interrupts)
+                except (NameTaken, SessionOwned):
+                    pass  # another window has just begun with the same session
+                except CommandRefused as error:
+                    if error.code != "owner_gone":
+                        raise
+                # Not all at the same moment: one of those who wait gets it each time.
+                await asyncio.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _with_hub(self, hub: Hub, interrupts: Interrupts) -> int:
+        meant = await meant_by(hub, self._job)
+        if meant.record is not None:
+            self._job = for_session(self._job, meant.record)
+        self._prompt = self._prompt or self._mentioning()
+        forks = self._job.options.fork is not None
+        if meant.record is None or forks or not await runs_elsewhere(hub, meant.record):
+            code = await self._here(hub, meant, interrupts)
+            assert code is not None
+            return code
+        return await self._elsewhere(hub, meant, interrupts)
+
+    def _mentioning(self) -> list[Content]:
+        """What was typed, with what it mentions in the folder of the session."""
+        typed = self._job.prompt
+        if typed is None:
+            return []
+        text, *attached = typed
+        mentions = find_mentions(text.text, self._job.cwd)
+        for sentence in mentions.notices(self._job.cwd if self._job.files_are_here else None):
+            self._tell(sentence)
+        return [text, *mentions.links, *attached]
+
+    async def _here(
+        self, hub: Hub, meant: Meant, interrupts: Interrupts, queued_as: str = ""
+    ) -> int | None:
+        """`queued_as`: where the prompt waits in the session's queue already. None when somebody
+        else has sent it meanwhile."""
+        self._status.doing(f"starting {self._job.agent.name}")
+        offer = meant.offer(self._job)
+        async with hub.using(self._job.agent.name, self._job.cwd, offer) as client:
+            self._lists.of_agent(client)
+            if self._job.prompt is None and not self._needs_session:
+                return Exit.DONE
+            live = await open_live(hub, self._job, meant, lambda: self._asker)
+            if queued_as in {turn.id for turn in live.state.turns}:
+                await hub.detach(live)
+                return None
+            self._state = meant.state
+            async with self._fed(hub, live):
+                await configure(live.session, self._job)
+                self._status.doing(WAITING)
+                await self._lists.of_session(live.session, self._feed)
+                if self._job.prompt is None:
+                    return Exit.DONE
+                self._lists.close()
+                return await self._turn_of(hub, client, live, interrupts, queued_as)
+
+    @asynccontextmanager
+    async def _fed(self, hub: Hub, live: Live) -> AsyncGenerator[None]:
+        """What is stored goes to the feed as long as this lasts."""
+        feeding = asyncio.create_task(self._feed_from(hub, live))
+        try:
+            yield
+        finally:
+            feeding.cancel()
+
+    async def _feed_from(self, hub: Hub, live: Live) -> None:
+        try:
+            async for page in hub.watch(live.id, self._state.last_seq):
+                for stored in page:
+                    self._feed.push(live.session, stored.decode())
+        except DragomanError as error:
+            self._feed.fail(error)
+
+    async def _turn_of(
+        self, hub: Hub, client: Client, live: Live, interrupts: Interrupts, queued_as: str
+    ) -> int:
+        interrupts.turn_of(live.session)
+        try:
+            turn = await self._sent(live, queued_as)
+            interrupts.turn_of(turn)
+            code = await self._turn(client, turn, by_us=lambda: interrupts.pressed)
+            interrupts.turn_of(None)
+            await self._serve_others(hub, live)
+            return code
+        finally:
+            interrupts.turn_of(None)
+            self._console.view.close()
+            self._tell_end()
+
+    async def _serve_others(self, hub: Hub, live: Live) -> None:
+        """What other windows have queued into the session is done before it is given up."""
+        await hub.refuse()
+        if not live.idle:
+            self._tell("another window asks for more: that is done here first; Ctrl-C leaves")
+        await self._show_until(
+            lambda: live.idle and self._state.turn is None and not self._state.queue
+        )
+
+    async def _elsewhere(self, hub: Hub, meant: Meant, interrupts: Interrupts) -> int:
+        """As long as another process runs the session, and here when it does not any more."""
+        turn = self._turn_elsewhere(hub, meant)
+        self._status.doing(WAITING)
+        await turn.send(self._prompt)
+        while True:
+            interrupts.turn_of(turn, "only stops watching")
+            if (code := await turn.follow()) is not None:
+                return code
+            interrupts.turn_of(None)
+            meant = await meant_by(hub, self._job)
+            with suppress(SessionOwned):  # somebody else was quicker to take it over
+                code = await self._here(hub, meant, interrupts, turn.turn_id)
+                if code is not None:
+                    return code
+
+    def _turn_elsewhere(self, hub: Hub, meant: Meant) -> TurnElsewhere:
+        from dragoman.cli.ask.remote_questions import Answers, Refuser
+        from dragoman.cli.run.remote_turn import TurnElsewhere
+
+        record = meant.record
+        if self._output == "jsonl" or self._job.prompt is None or record is None:
+            raise UsageError(
+                "another process runs this session: its frames and lists are seen there alone"
+            )
+        self._check_shared(record)
+        answers = None
+        asker = Refuser() if self._job.options.on_ask == "reject" else self._asker
+        if asker is not None:
+            answers = Answers(hub, record.id, record.agent, asker, self._tell)
+        return TurnElsewhere(hub, meant, self._job, self._console, answers)
+
+    def _check_shared(self, record: SessionRecord) -> None:
+        """What only the process that runs the session could do. Raises UsageError."""
+        options = self._job.options
+        given = ((options.yolo, "--yolo"), (options.write, "--write"), (options.exec, "--exec"))
+        offered = ((options.no_files, "--no-files"), (options.no_terminals, "--no-terminals"))
+        for is_given, option in (*given, (options.policy, "--policy"), *offered):
+            if is_given:
+                raise UsageError(
+                    f"another process runs this session, by its own rules: leave {option} out, or "
+                    "wait until it has ended"
+                )
+        if options.proxy:
+            lacking, option = "proxy", "--proxy"
+        elif not set(self._job.more_folders).issubset(record.additional_directories):
+            lacking, option = "folder", "--add-dir"
+        else:
+            return
+        raise UsageError(
+            f"another process runs this session, without this {lacking}: leave {option} out, or "
+            "wait until it has ended"
+        )
+
+    @property
+    def _needs_session(self) -> bool:
+        options = self._job.options
+        settings = options.mode is not None or options.model is not None or options.set
+        return self._lists.need_session or bool(settings)
+
+    # ── the turn ──────────────────────────────────────────────────────────────────────────────
+
+    async def _sent(self, live: Live, queued_as: str) -> Turn:
+        """The turn of our prompt, which keeps its place behind those that waited before it."""
+        waiting = live.session.queued
+        for before, turn in enumerate(waiting):
+            if turn.id == queued_as:
+                self._tell_of_those_before(before)
+                await live.go_on_with(turn)
+                return turn
+        self._tell_of_those_before(0 if live.session.busy else len(waiting))
+        return await live.prompt(self._prompt)
+
+    def _tell_of_those_before(self, count: int) -> None:
+        if count:
+            some = "a prompt waits" if count == 1 else f"{count} prompts wait"
+            them = "it is" if count == 1 else "they are"
+            self._tell(f"{some} from before: {them} sent first")
+
+    async def _turn(self, client: Client, turn: Turn, *, by_us: Callable[[], bool]) -> int:
+        """`by_us` says whether it was here that the turn was cancelled."""
+        ended = asyncio.create_task(_end_of(turn))
+        self._turn_id = turn.id
+        await self._show_until(lambda: self._over)
+        error = await ended
+        if self._taken_back:
+            if not by_us():
+                self._console.tell("the prompt was taken back before it was sent")
+            return Exit.CANCELLED
+        if turn.cancel_requested:
+            if not by_us():
+                self._console.tell("cancelled in another window")
+            return self._cancelled(error)
+        if self._tally.all_refused and (error is None or isinstance(error, RemoteError)):
+            return self._refused(error)
+        if isinstance(error, AuthRequired):
+            raise sign_in_needed(client, self._job) from error
+        if error is not None:
+            raise error
+        return ended_with(turn.stop_reason)
+
+    async def _show_until(self, over: Callable[[], bool]) -> None:
+        while not over():
+            await self._feed.wait()
+            # All of it, before a question can get between: what leads to a question comes first.
+            async with self._status.floor:
+                for event in self._feed.take():
+                    self._show(event)
+
+    def _show(self, event: e.Event) -> None:
+        # A state of our own: the session's is ahead of the events that are still to be shown.
+        reduce(self._state, event)
+        if event.replay:
+            return  # what an agent tells again
+        is_ours = not self._over and not self._is_of_others(event)
+        if is_ours:
+            self._tally.count(event)
+        # Around our turn are those of other windows, and into a pipe goes what was asked for here.
+        if is_ours or isinstance(self._console.view, TerminalView):
+            self._show_of_others(event)
+            self._console.show(event, self._state)
+        if self._questions is not None:
+            self._questions.shown(event)
+        match event:
+            case e.TurnEnded(turn_id=self._turn_id):
+                self._over = True
+            case e.PromptUnqueued(queue_id=self._turn_id, dropped=True):
+                self._over = self._taken_back = True
+            case _:
+                pass
+
+    def _is_of_others(self, event: e.Event) -> bool:
+        if isinstance(event, e.TurnEnded):
+            return event.turn_id != self._turn_id
+        turn = self._state.turn
+        return turn is not None and turn.id != self._turn_id
+
+    def _show_of_others(self, event: e.Event) -> None:
+        match event:
+            case e.PromptQueued() if event.queue_id != self._turn_id:
+                self._console.tell(f"queued in another window: {event.text}")
+            case e.TurnStarted() if event.turn_id != self._turn_id:
+                self._console.asked(event.text)
+            case _:
+                pass
+
+    def _cancelled(self, error: DragomanError | None) -> int:
+        if error is not None and not isinstance(error, RequestCancelled):
+            self._console.tell(str(error))
+        return Exit.CANCELLED
+
+    def _refused(self, error: RemoteError | None) -> int:
+        if error is not None:
+            self._console.tell(str(error))
+        hint = _hint(self._job.options, self._tally) if self._asker is None else ""
+        self._console.tell(f"all that needed permission was refused{hint}")
+        return Exit.REFUSED
+
+
+def _hint(options: argparse.Namespace, tally: Tally) -> str:
+    """What may allow it, if anything may. A flag that was given did not count for this: agents do
+    not always say that something is a write or a command."""
+    unoffered = tally.unoffered and not (options.write or options.no_files)
+    if not (tally.unruled or unoffered):
+        return ""  # refused for a reason of its own, which is told
+    given = [f"--{name}" for name in ("write", "exec") if getattr(options, name)]
+    if options.yolo:
+        return ""  # it covers what can be allowed
+    if not given:
+        return "; see --write, --exec, --yolo and --policy"
+    flags = " and ".join(given)
+    return f"; {flags} did not cover it; --yolo or a rule (--policy) may allow it"
+
+
+async def _end_of(turn: Turn) -> DragomanError | None:
+    """Wait for the end; why, if the turn was cut short."""
+    try:
+        await turn
+    except DragomanError as error:
+        return error
+    return None

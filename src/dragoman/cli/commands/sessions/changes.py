@@ -1,0 +1,87 @@
+"""`dragoman sessions changes` and `revert`: what a session changed, and undoing it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from contextlib import aclosing
+
+from dragoman.cli.commands.sessions.list import print_json
+from dragoman.cli.render.style import BOLD, Style, wants_colour
+from dragoman.cli.render.terminal_view import painted_diff
+from dragoman.cli.run.command_hub import meant, opened_hub
+from dragoman.errors import CommandRefused, DragomanError, RevertConflict
+from dragoman.host.workspace.changes import Change
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.hub.written_files import read_written, told_changes
+from dragoman.safe_text import reveal
+from dragoman.store.records import SessionRecord
+
+_REMARKS = {"agent": " (as reported by the agent)", "imported": " (as the imported file says)"}
+
+
+def run(options: argparse.Namespace) -> int:
+    asyncio.run(_revert(options) if options.action == "revert" else _changes(options))
+    return 0
+
+
+async def _changes(options: argparse.Namespace) -> None:
+    async with opened_hub(options.settings) as hub:
+        record = await meant(hub.store, options)
+        changes = await _of(hub, record)
+    if options.json:
+        print_json([_fields(source, change, record.cwd) for source, change in changes])
+    elif not changes:
+        print("no changes")
+    else:
+        _print(changes, record.cwd)
+
+
+async def _of(hub: Hub, record: SessionRecord) -> list[tuple[str, Change]]:
+    """Each with who says so: the host, the agent, or the file it was imported from."""
+    written = await read_written(hub.store, record.id)
+    ours = written.changes(None)
+    known = {(each.is_imported, each.path) for each in ours}
+    cwd = (await hub.state(record.id)).cwd
+    async with aclosing(hub.thread(record.id)) as thread:
+        told = await told_changes(record, thread, cwd, None, written)
+    rest = [each for each in told if (each.is_imported, each.path) not in known]
+    said = [("host", each) for each in ours] + [("agent", each) for each in rest]
+    return [("imported" if each.is_imported else source, each) for source, each in said]
+
+
+def _fields(source: str, change: Change, root: str) -> dict[str, object]:
+    path, diff = str(change.path), change.diff(root)
+    return {"path": path, "source": source, "existed": change.existed, "diff": diff}
+
+
+def _print(changes: list[tuple[str, Change]], root: str) -> None:
+    style = Style(colour=wants_colour(sys.stdout))
+    for source, change in changes:
+        path = os.path.relpath(change.path, root) if root else change.path
+        print(style(f"{reveal(path)}{_REMARKS.get(source, '')}", BOLD))
+        lines = change.diff(root).removesuffix("\n").split("\n")
+        print("\n".join(painted_diff(lines, style, len(lines))))
+
+
+async def _revert(options: argparse.Namespace) -> None:
+    async with opened_hub(options.settings) as hub:
+        record = await meant(hub.store, options)
+        try:
+            reply = await hub.send(
+                record.id, c.Revert(None, options.force, _absolute(options.path))
+            )
+        except CommandRefused as error:
+            if error.code != "conflict":
+                raise
+            raise DragomanError(f"{error}; --force undoes it anyway") from error
+        except RevertConflict as error:
+            raise DragomanError(f"{error}; --force undoes it anyway") from error
+    print("\n".join(map(reveal, reply["paths"])) or "nothing to undo")
+
+
+def _absolute(paths: list[str]) -> list[str] | None:
+    return [os.path.abspath(path) for path in paths] or None

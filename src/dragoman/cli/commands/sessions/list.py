@@ -1,0 +1,259 @@
+"""`dragoman sessions list` and `search`: a line each for people, JSON for programs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+import msgspec
+
+from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.render.event_text import called
+from dragoman.cli.run.command_hub import opened_hub, opened_store
+from dragoman.cli.streams import terminal_width
+from dragoman.client.capabilities import SessionInfo
+from dragoman.safe_text import columns, single_line
+from dragoman.store.base import Store
+from dragoman.store.records import LAST_MOMENT, Hit, SessionFilter, SessionRecord
+
+Hosts: TypeAlias = dict[str, str]
+
+_SHORT_ID = 10
+_FOUND = {"\x01": "", "\x02": ""}
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.action == "search":
+        asyncio.run(_search(options))
+        return 0
+    folder = None if options.cwd is None else os.path.abspath(options.cwd)
+    asyncio.run((_known if options.known else _list)(options, folder))
+    return 0
+
+
+# ── recorded ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def _list(options: argparse.Namespace, folder: str | None) -> None:
+    wanted = SessionFilter(
+        cwd=folder,
+        agent=options.agent,
+        status=options.status,
+        archived=options.archived,
+        limit=options.limit,
+    )
+    async with opened_store() as store:
+        records = await store.sessions(wanted)
+        hosts = None if store.is_local else await _hosts(store)
+    if options.names:
+        print("\n".join(word for record in records for word in (record.name, record.id) if word))
+    elif options.json:
+        print_json([session_fields(record) | _whereabouts(record, hosts) for record in records])
+    elif not records:
+        print("no sessions")
+    else:
+        print("\n".join(_table(records, hosts)))
+        _tell_of_more(records, options.limit)
+
+
+async def _hosts(store: Store) -> Hosts:
+    """The names of hosts by their homes; a store of this machine has none."""
+    return {host.home: host.name for host in await store.hosts() if host.home is not None}
+
+
+def _whereabouts(record: SessionRecord, hosts: Hosts | None) -> dict[str, str | None]:
+    return {} if hosts is None else {"host": hosts.get(record.home or "")}
+
+
+def session_fields(record: SessionRecord) -> dict[str, Any]:
+    """A session as programs see it."""
+    return {
+        "id": record.id,
+        "name": record.name,
+        "title": record.title,
+        "agent": record.agent,
+        "agentSessionId": record.agent_session_id,
+        "cwd": record.cwd,
+        "importedFrom": None if record.imported is None else record.imported.cwd,
+        "status": record.status,
+        "createdAt": iso(record.created_at),
+        "updatedAt": iso(record.updated_at),
+        "archived": record.archived,
+        "parent": record.parent,
+        "lastSeq": record.last_seq,
+    }
+
+
+def _table(records: list[SessionRecord], hosts: Hosts | None) -> list[str]:
+    now, folder, id_length = time.time(), max(room() // 5, 12), _shortest(records)
+    rows = [
+        (
+            r.id[:id_length],
+            r.status,
+            ago(now - r.updated_at),
+            shortened(r.agent, folder),
+            *(() if hosts is None else (shortened(hosts.get(r.home or "", "-"), folder),)),
+            shortened(_folder(r), folder),
+            called(r.name, r.title),
+        )
+        for r in records
+    ]
+    host = () if hosts is None else ("HOST",)
+    return table(("SESSION", "STATUS", "AGE", "AGENT", *host, "FOLDER", "[NAME] TITLE"), rows)
+
+
+def _folder(record: SessionRecord) -> str:
+    """One that was imported has none until it is given one."""
+    return short(record.cwd) if record.cwd else "(imported)"
+
+
+def _shortest(records: list[SessionRecord]) -> int:
+    """How much of an id is needed; all of it where programs may read."""
+    if not sys.stdout.isatty():
+        return room()
+    length = _SHORT_ID
+    while len({record.id[:length] for record in records}) < len(records):
+        length += 2
+    return length
+
+
+def _tell_of_more(records: list[SessionRecord], limit: int) -> None:
+    if len(records) == limit and sys.stdout.isatty():
+        print(f"there may be more; --limit N shows more than {limit}")
+
+
+# ── what the agent knows ──────────────────────────────────────────────────────────────────────
+
+
+async def _known(options: argparse.Namespace, folder: str | None) -> None:
+    if options.agent is None:
+        raise UsageError("--known needs the agent's name: -a NAME")
+    here = folder or os.getcwd()
+    async with opened_hub(options.settings) as hub, hub.using(options.agent, here) as client:
+        known = [info async for info in client.list_sessions(folder)]
+    known = known[: options.limit]
+    if options.json:
+        print_json([_known_fields(info, options.agent) for info in known])
+    elif not known:
+        print(f"{options.agent} knows no sessions")
+    else:
+        print("\n".join(_known_table(known)))
+
+
+def _known_table(known: list[SessionInfo]) -> list[str]:
+    folder = max(room() // 4, 12)
+    rows = [(x.id, _age(x), shortened(short(x.cwd), folder), x.title or "") for x in known]
+    return table(("AGENT'S ID", "AGE", "FOLDER", "TITLE"), rows)
+
+
+def _age(info: SessionInfo) -> str:
+    """Nothing where the agent does not say when, or not in a way that can be read."""
+    try:
+        moment = datetime.fromisoformat(info.updated_at or "")
+    except ValueError:
+        return ""
+    return ago(time.time() - (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def _known_fields(info: SessionInfo, agent: str) -> dict[str, Any]:
+    return {
+        "agentSessionId": info.id,
+        "agent": agent,
+        "title": info.title,
+        "cwd": info.cwd,
+        "updatedAt": info.updated_at,
+    }
+
+
+# ── search ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _search(options: argparse.Namespace) -> None:
+    async with opened_store() as store:
+        hits = await store.search(options.words, limit=options.limit)
+        records = {hit.session_id: await store.session(hit.session_id) for hit in hits}
+    if options.json:
+        print_json([_hit_fields(hit, records[hit.session_id]) for hit in hits])
+    elif not hits:
+        print("nothing found")
+    for record in () if options.json else filter(None, records.values()):
+        print(single_line(f"{record.id}  {called(record.name, record.title)}", room()).rstrip())
+        for line in _found_in(record, hits):
+            print(single_line(line, room()))
+
+
+def _found_in(record: SessionRecord, hits: list[Hit]) -> list[str]:
+    lines = [f"  {h.kind}: {_snippet(h)}" for h in hits if h.session_id == record.id]
+    return list(dict.fromkeys(lines))  # a title may have been told more than once
+
+
+def _hit_fields(hit: Hit, record: SessionRecord | None) -> dict[str, Any]:
+    return {
+        "session": hit.session_id,
+        "seq": hit.seq,
+        "kind": hit.kind,
+        "snippet": _snippet(hit),
+        "title": None if record is None else record.title,
+    }
+
+
+def _snippet(hit: Hit) -> str:
+    return " ".join(hit.snippet.translate(str.maketrans(_FOUND)).split())
+
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def print_json(value: object) -> None:
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def iso(seconds: float) -> str:
+    """The nearest moment that has a date."""
+    moment = datetime.fromtimestamp(min(max(seconds, 0.0), LAST_MOMENT), UTC)
+    return moment.isoformat(timespec="milliseconds")
+
+
+def ago(seconds: float) -> str:
+    """How long ago, in one unit."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return "now"
+
+
+def short(path: str) -> str:
+    home = os.path.expanduser("~")
+    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
+
+
+_GAP = "  "
+_ANY = 100_000
+
+
+def room() -> int:
+    """The columns there are for a line; what is no terminal has room for all of it."""
+    return max(terminal_width(), 40) if sys.stdout.isatty() else _ANY
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of it; the last column gets what room the others leave."""
+    safe = [[single_line(cell, _ANY) for cell in row] for row in (header, *rows)]
+    widths = [max(columns(row[at]) for row in safe) for at in range(len(header) - 1)]
+    return [_line(row, widths) for row in safe]
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=False)]
+    return single_line(_GAP.join([*cells, row[-1]]), room()).rstrip()
+
+
+def shortened(path: str, width: int) -> str:
+    """The end of a path, which tells more than its beginning."""
+    return path if len(path) <= width else f"…{path[-width + 1 :]}"

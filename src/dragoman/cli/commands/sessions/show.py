@@ -1,0 +1,60 @@
+"""`dragoman sessions show`: a recorded session, shown as it was shown live."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+import msgspec
+
+from dragoman.cli.commands.sessions.list import print_json
+from dragoman.cli.render.playback import Retelling, Stage
+from dragoman.cli.render.status_line import Status
+from dragoman.cli.run.command_hub import meant, opened_store
+from dragoman.hub.past_entries import whole_thread
+from dragoman.hub.session_state import stored_state
+from dragoman.store.base import Store
+from dragoman.store.records import SessionRecord
+
+
+def run(options: argparse.Namespace) -> int:
+    asyncio.run(_show(options))
+    return 0
+
+
+async def _show(options: argparse.Namespace) -> None:
+    async with opened_store() as store:
+        record = await meant(store, options)
+        if options.json:
+            await _print_state(store, record)
+        else:
+            await _play(store, record, full=options.full)
+
+
+async def _print_state(store: Store, record: SessionRecord) -> None:
+    """With all of its entries: those that the state has let go are read again, one at a time."""
+    state = await stored_state(store, record.id)
+    if not state.entries_before:
+        print_json(msgspec.to_builtins(state))
+        return
+    rest = msgspec.structs.replace(state, entries=[], entries_before=0)
+    head = msgspec.json.format(msgspec.json.encode(rest), indent=2).decode()
+    print(head.removesuffix("\n}") + ',\n  "entries": [')
+    line = ""
+    async for entry in whole_thread(store, record.id):
+        if line:
+            print(line + ",")
+        line = "    " + msgspec.json.encode(entry).decode()
+    print(line + "\n  ]\n}")
+
+
+async def _play(store: Store, record: SessionRecord, *, full: bool) -> None:
+    with Status(sys.stdout, visible=False) as status:
+        stage, after = Stage(status, full=full), 0
+        retelling = Retelling(stage, record)
+        while events := await store.events(record.id, after=after):
+            for stored in events:
+                retelling.tell(stored.decode())
+            after = events[-1].seq
+        stage.close()

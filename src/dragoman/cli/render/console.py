@@ -1,0 +1,78 @@
+"""Where a run is shown: standard output and standard error, and the terminal they may be."""
+
+from __future__ import annotations
+
+import sys
+
+from dragoman.cli.exit_codes import tell
+from dragoman.cli.render.event_text import Asides
+from dragoman.cli.render.plain import PlainView, SimpleView
+from dragoman.cli.render.status_line import Status
+from dragoman.cli.render.style import BOLD, CYAN, Style, can_draw, wants_colour
+from dragoman.cli.render.terminal_view import UNANSWERED, TerminalView
+from dragoman.cli.render.view import NoView, View, Writer, heading
+from dragoman.safe_text import sanitise
+from dragoman.session import events as e
+from dragoman.session.state import SessionState
+
+WAITING = "waiting for the agent"
+
+
+class Console:
+    """`output` is text, simple or jsonl."""
+
+    def __init__(self, output: str) -> None:
+        self.style = Style(colour=wants_colour(sys.stdout))
+        self.status = _status()
+        self.writer: Writer = self.status if can_draw(sys.stdout) else _Flushed()
+        self.view = self._view(output)
+        self._asides = Asides(of_silence=output == "text")
+
+    def _view(self, output: str) -> View:
+        match output:
+            case "simple":
+                return SimpleView(self.writer, on_screen=sys.stdout.isatty())
+            case "text" if can_draw(sys.stdout):
+                return TerminalView(self.status, self.style)
+            case "text":
+                return PlainView(self.writer)
+            case _:
+                return NoView()
+
+    def show(self, event: e.Event, state: SessionState) -> None:
+        """The event, and what there is to know about it beside the answer."""
+        self.view.show(event, state)
+        if isinstance(self.view, TerminalView):
+            return  # which tells that itself, in its place
+        self.status.follow(event)
+        self.status.doing(UNANSWERED if state.pending else WAITING)
+        if (sentence := self._asides.sentence(event)) is not None:
+            self.tell(sentence)
+
+    def asked(self, text: str) -> None:
+        """What somebody asked, in another window or before."""
+        self.view.close()
+        self.writer.write(heading("› ", sanitise(text), self.style, BOLD, CYAN))
+
+    def tell(self, sentence: str) -> None:
+        """A line on standard error, which may be the same terminal."""
+        self.status.wipe()
+        if sys.stdout.isatty() and sys.stderr.isatty():
+            self.view.close()
+        tell(sentence)
+
+
+class _Flushed:
+    """Standard output where it is no terminal: a reader of a pipe sees each piece at once."""
+
+    def write(self, text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _status() -> Status:
+    """Drawn on whichever of our outputs is a terminal."""
+    for out in (sys.stdout, sys.stderr):
+        if can_draw(out):
+            return Status(out, visible=True, style=Style(colour=wants_colour(out)))
+    return Status(sys.stderr, visible=False)

@@ -1,0 +1,1 @@
+"""How a run is set up and followed: its options checked, its agent started, its hub opened."""

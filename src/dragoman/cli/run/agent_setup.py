@@ -1,0 +1,274 @@
+"""From options to a client and a configured session: which agent, rules and folders."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from dragoman.agents.known import (
+    KnownAgent,
+    UnknownAgent,
+    known_agents,
+    known_as,
+    known_command,
+    known_names,
+)
+from dragoman.agents.settings import AgentSettings, Settings, load_settings
+from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.options import typed
+from dragoman.cli.run.stored_rules import StoredRules
+from dragoman.client.client import Client
+from dragoman.client.config import HostCapabilities, Timeouts
+from dragoman.client.mcp import McpServer
+from dragoman.data_directory import settings_file
+from dragoman.errors import Unsupported
+from dragoman.host.rules.policy import Policy
+from dragoman.session.facts import Offer
+from dragoman.transport.base import Side
+from dragoman.transport.remote_address import RemoteAgent, is_remote
+from dragoman.transport.stdio import AgentCommand
+from dragoman.transport.target import ProxyTarget, check_proxy
+
+if TYPE_CHECKING:
+    from dragoman.cli.ask.ordered_questions import InOrder
+    from dragoman.cli.run.job import Job
+    from dragoman.client.session import Session
+    from dragoman.host.rules.rule import Rule
+    from dragoman.rpc import Tap
+
+_INTERPRETER = re.compile(r"python[\d.]*|node|ruby|perl|(?:ba|da|z)?sh")
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The agent that was chosen, and the settings around it."""
+
+    agent: AgentSettings
+    settings: Settings
+    known: KnownAgent | None = None
+    """What we know about it, if we do."""
+
+    @property
+    def command(self) -> AgentCommand:
+        if self.agent.command is None:
+            name = self.agent.name
+            raise UsageError(f"{name} runs elsewhere: this needs one that is started by a command")
+        return self.agent.command
+
+    @property
+    def mcp_servers(self) -> list[McpServer]:
+        return list(self.settings.mcp_servers)
+
+
+def choose_agent(options: argparse.Namespace) -> Choice:
+    """By command, by name, or by default. Raises ConfigError, UnknownAgent or UsageError."""
+    choice = _choose(options)
+    # Those of this run stand nearest to us.
+    proxies = (*map(_proxy, getattr(options, "proxy", ())), *choice.agent.proxies)
+    agent = msgspec.structs.replace(choice.agent, proxies=proxies)
+    agent = msgspec.structs.replace(agent, offer=agent.offer.within(offer_of(options)))
+    files: Side | None = getattr(options, "files", None)
+    if files is not None:
+        agent = _on_side(agent, files)
+    protocol: Literal[1, 2] | None = getattr(options, "protocol", None)
+    if protocol is not None:
+        agent = msgspec.structs.replace(agent, protocol=protocol)
+    return msgspec.structs.replace(choice, agent=agent)
+
+
+def offer_of(options: argparse.Namespace) -> Offer:
+    """What the flags leave on."""
+    return Offer(
+        files=not getattr(options, "no_files", False),
+        terminals=not getattr(options, "no_terminals", False),
+    )
+
+
+def _on_side(agent: AgentSettings, files: Side) -> AgentSettings:
+    command = agent.command
+    if command is not None:
+        command = msgspec.structs.replace(command, files=files)
+    proxies = tuple(msgspec.structs.replace(proxy, files=files) for proxy in agent.proxies)
+    return msgspec.structs.replace(agent, files=files, command=command, proxies=proxies)
+
+
+def _choose(options: argparse.Namespace) -> Choice:
+    if options.agent_command is not None:
+        settings = load_settings(options.settings) if options.settings else Settings()
+        agent = from_command(options.agent_command, session_of=options.agent)
+        return Choice(agent, settings)
+    settings = load_settings(options.settings)
+    name = options.agent if options.agent is not None else next(iter(settings.agents), "demo")
+    if name in settings.agents:
+        agent = settings.agents[name]
+        program = None if agent.command is None else agent.command.command
+        return Choice(agent, settings, known_as(name, program))
+    known = next((known for known in known_agents() if known.name == name), None)
+    if known is None:
+        names = dict.fromkeys((*settings.agents, *known_names()))
+        file = options.settings or settings_file()
+        raise UnknownAgent(name, tuple(names), os.path.abspath(file))
+    return Choice(AgentSettings(name=name, command=known_command(name)), settings, known)
+
+
+def from_command(line: str, *, session_of: str | None = None) -> AgentSettings:
+    """The agent of `--agent-command`, by the name it gets: in a session that was recorded by the
+    name of its program, by that one. Raises UsageError."""
+    target = _target("--agent-command", line)
+    if isinstance(target, RemoteAgent):
+        return AgentSettings(name=target.name, url=target.url)
+    name = program_of(target) if session_of == program_of(target) else _called(target)
+    return AgentSettings(name=name, command=target)
+
+
+def program_of(command: AgentCommand) -> str:
+    return os.path.basename(command.command)
+
+
+def _called(command: AgentCommand) -> str:
+    """By its program; where that is an interpreter, by the script or module right after it: rules
+    for one script should not hold for all. What follows other options is not guessed at."""
+    program = program_of(command)
+    match command.args:
+        case ("-m", module, *_) if program.startswith("python"):
+            script = module
+        case (script, *_) if _INTERPRETER.fullmatch(program) and not script.startswith("-"):
+            pass
+        case _:
+            return program
+    return os.path.basename(script) or program
+
+
+def _proxy(line: str) -> ProxyTarget:
+    proxy = _target("--proxy", line)
+    try:
+        check_proxy(proxy)
+    except ValueError as error:
+        raise UsageError(f"--proxy: {error}") from error
+    # Its words may be paths, relative to where they were typed.
+    folder = os.getcwd()
+    return proxy if isinstance(proxy, RemoteAgent) else msgspec.structs.replace(proxy, cwd=folder)
+
+
+def _target(option: str, line: str) -> AgentCommand | RemoteAgent:
+    """A command, or an address. Raises UsageError."""
+    if is_remote(line):
+        return _address(option, line)
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"{option} cannot be read: {str(error).lower()}") from error
+    if not words:
+        raise UsageError(f"{option} is empty")
+    return AgentCommand(words[0], tuple(words[1:]))
+
+
+def _address(option: str, url: str) -> RemoteAgent:
+    try:
+        return RemoteAgent(url)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def policy(options: argparse.Namespace, stored: StoredRules) -> Policy:
+    """The rules of this run: its flags, its file, and what was answered with always before.
+
+    Raises ConfigError for a file that cannot be read or understood.
+    """
+    return Policy(
+        given_rules(options.policy),
+        write=options.write,
+        execute=options.exec,
+        yolo=options.yolo,
+        stored=stored,
+    )
+
+
+def folders(options: argparse.Namespace, files: Side | None) -> tuple[str, list[str]]:
+    """The workspace and its further roots. Raises UsageError for one that is not there; those of
+    another machine cannot be looked for."""
+    cwd = "." if options.cwd is None else options.cwd
+    if files == "there":
+        return os.path.abspath(cwd), [os.path.abspath(path) for path in options.add_dir]
+    more = [folder("--add-dir", path) for path in options.add_dir]
+    return folder("--cwd", cwd), more
+
+
+def folder(option: str, path: str) -> str:
+    if os.path.isdir(path):
+        return os.path.abspath(path)
+    problem = "it is not a directory" if os.path.exists(path) else "there is no such directory"
+    raise UsageError(f"{option} {path}: {problem}")
+
+
+def client_for(
+    job: Job,
+    asker: InOrder | None,
+    offer: Offer,
+    *,
+    timeout: float | None = None,
+    tap: Tap | None = None,
+) -> Client:
+    """The client of the job's agent, not started yet, which offers at most this; without an asker
+    nobody is asked.
+
+    Raises UsageError for a recording that cannot be written.
+    """
+    offer = job.agent.offer.within(offer)
+    could_write = job.policy.could_allow("write", agent=job.agent.name, person=asker is not None)
+    return Client.start(
+        job.command,
+        name=job.agent.name,
+        policy=job.policy,
+        capabilities=HostCapabilities(
+            read_files=offer.files,
+            write_files=offer.files and could_write,
+            terminals=offer.terminals,
+            elicitation=asker is not None,
+            terminal_sign_in=True,
+        ),
+        timeouts=_timeouts(timeout),
+        tap=job.record.beside(tap),
+        permissions=asker,
+        elicitation=asker,
+        quirks=job.agent.quirks,
+        protocol=job.agent.protocol,
+        proxies=job.proxies,
+    )
+
+
+def _timeouts(seconds: float | None) -> Timeouts:
+    """No progress is no progress, when the agent starts too."""
+    if seconds is None:
+        return Timeouts()
+    return Timeouts(initialize=seconds, control=seconds, progress=seconds)
+
+
+async def configure(session: Session, job: Job) -> None:
+    """Mode, model and options. Raises UsageError for what is not there."""
+    options = job.options
+    try:
+        if options.mode is not None:
+            await session.set_mode(options.mode)
+        if options.model is not None:
+            await session.set_model(options.model)
+        for option, value in job.assignments:
+            await session.set_config_option(option, typed(session.state, option, value))
+    except (ValueError, Unsupported) as error:
+        raise UsageError(str(error)) from error
+
+
+def given_rules(paths: Sequence[str]) -> tuple[Rule, ...]:
+    """Raises ConfigError for a file that cannot be read or understood."""
+    if not paths:
+        return ()
+    from dragoman.host.rules.policy_file import load_policy  # brings a TOML parser along
+
+    home = str(Path.home())
+    return tuple(rule for path in paths for rule in load_policy(Path(path), home=home))

@@ -1,0 +1,104 @@
+"""Frames of a run, byte for byte: in a file (`--record`) or on standard output (`-o jsonl`).
+
+The file is made when the agent is started, so that a run which never comes to that leaves an older
+recording as it is; one file has the frames of all the agent's processes. What may be secret in them
+is blanked, as it is wherever we keep frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, BinaryIO, Literal
+
+import msgspec
+
+from dragoman.cli.exit_codes import UsageError, tell
+from dragoman.cli.render.status_line import Status
+from dragoman.client.redaction import Direction, Requests, blanked
+from dragoman.wire import messages
+
+if TYPE_CHECKING:
+    from dragoman.rpc import Tap
+    from dragoman.testing.recording import Recorder
+
+
+class FrameFile:
+    """`path` is None where nothing is to be recorded."""
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+        self._recorder: Recorder | None = None
+
+    def beside(self, tap: Tap | None) -> Tap | None:
+        """A tap that records, and that passes frames on to another. Raises UsageError."""
+        if self.path is None:
+            return tap
+        if self._recorder is None:
+            self._recorder = _recorder(self.path)
+        requests = Requests()  # each process has ids of its own
+
+        def both(direction: Direction, frame: bytes) -> None:
+            self._record(direction, frame, requests)
+            if tap is not None:
+                tap(direction, frame)
+
+        return both
+
+    def close(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder = None
+
+    def _record(self, direction: Direction, frame: bytes, requests: Requests) -> None:
+        if self._recorder is None:
+            return
+        asked = requests.asked(direction, messages.decode(frame))
+        try:
+            self._recorder(direction, blanked(frame, asked))
+        except OSError as error:  # the run itself goes on
+            self.close()
+            tell(f"--record {self.path}: {_reason(error)}; what follows is not recorded")
+
+
+def _recorder(path: str) -> Recorder:
+    from dragoman.testing.recording import Recorder
+
+    try:
+        return Recorder(path)
+    except OSError as error:
+        raise UsageError(f"--record {path}: {_reason(error)}") from error
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or "error").lower()
+
+
+class FrameTap:
+    """Writes frames as they pass, behind one line that says which agent was chosen.
+
+    `on_failure` is told when nobody takes them any more: what a tap raises is heard by no one.
+    """
+
+    def __init__(
+        self, out: BinaryIO, status: Status, on_failure: Callable[[OSError], None]
+    ) -> None:
+        self._out = out
+        self._status = status
+        self._on_failure = on_failure
+
+    def announce(self, name: str, command: str) -> None:
+        """Neither arguments nor environment: they may hold secrets."""
+        params = {"name": name, "command": command}
+        line = {"jsonrpc": "2.0", "method": "client/selected_agent", "params": params}
+        self._write(msgspec.json.encode(line))
+
+    def frame(self, direction: Literal["sent", "received"], frame: bytes) -> None:
+        try:
+            self._write(frame)
+        except OSError as error:
+            self._on_failure(error)
+
+    def _write(self, frame: bytes) -> None:
+        self._status.wipe()
+        self._out.write(frame + b"\n")
+        self._out.flush()

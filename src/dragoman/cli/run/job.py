@@ -1,0 +1,187 @@
+"""What there is to do in a run, checked as far as it can be before an agent is started."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+import msgspec
+
+from dragoman.agents.known import KnownAgent, UnknownAgent
+from dragoman.agents.settings import AgentSettings
+from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.options import Assignment, assignment
+from dragoman.cli.run import agent_setup, prompt_input
+from dragoman.cli.run.frame_output import FrameFile
+from dragoman.cli.run.stored_rules import StoredRules
+from dragoman.client.mcp import McpServer
+from dragoman.errors import CommandNotFound, CommandRefused, SessionNotContinued
+from dragoman.host.rules.policy import Policy
+from dragoman.hub.launcher import run_in
+from dragoman.hub.opener import workspace_of
+from dragoman.session.content import Content
+from dragoman.store.records import SessionRecord
+from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.stdio import AgentCommand
+from dragoman.transport.target import ProxyTarget
+
+
+class Job(msgspec.Struct, kw_only=True):
+    """`prompt` is what was typed; None when there are only lists to print."""
+
+    options: argparse.Namespace
+    agent: AgentSettings
+    known: KnownAgent | None
+    command: AgentCommand | RemoteAgent
+    proxies: list[ProxyTarget]
+    mcp_servers: list[McpServer]
+    rules: StoredRules
+    policy: Policy
+    cwd: str
+    more_folders: list[str]
+    assignments: list[Assignment]
+    asks: bool
+    prompt: list[Content] | None
+    record: FrameFile
+
+    @property
+    def program(self) -> str:
+        """What is run, or where the agent is; nothing that could be a secret."""
+        command = self.command
+        return command.place if isinstance(command, RemoteAgent) else command.command
+
+    @property
+    def files_are_here(self) -> bool:
+        return all(each.files == "here" for each in (self.command, *self.proxies))
+
+    def with_hint(self, error: CommandNotFound) -> CommandNotFound:
+        """The same error, and what to do about it if we know that."""
+        if self.known is not None and self.known.install:
+            hint = f"to install: {self.known.install}"
+        elif "$" in error.command:
+            hint = "variables are not expanded, only a leading ~"
+        elif " " in error.command:
+            hint = "arguments go into args, one string each"
+        else:
+            return error
+        return CommandNotFound(error.command, f"{error.reason}; {hint}")
+
+
+def prepare(
+    options: argparse.Namespace,
+    *,
+    asks: bool,
+    rules: StoredRules | None = None,
+    record: FrameFile | None = None,
+) -> Job:
+    """All but a prompt. Raises UsageError, ConfigError or UnknownAgent."""
+    if options.no_store and options.session is not None:
+        raise UsageError("--session needs a record to find the name in: leave --no-store out")
+    if options.save_session is not None:
+        _check_place(options.save_session)
+    choice = agent_setup.choose_agent(options)
+    cwd, more_folders = agent_setup.folders(options, choice.agent.files)
+    command = choice.agent.target
+    if options.agent_command is None:
+        command = run_in(command, cwd)
+    rules = rules or StoredRules()
+    return Job(
+        options=options,
+        agent=choice.agent,
+        known=choice.known,
+        command=command,
+        proxies=[run_in(proxy, cwd) for proxy in choice.agent.proxies],
+        mcp_servers=choice.mcp_servers,
+        rules=rules,
+        policy=agent_setup.policy(options, rules),
+        cwd=cwd,
+        more_folders=more_folders,
+        assignments=[assignment(text) for text in options.set],
+        asks=asks,
+        prompt=None,
+        record=record or FrameFile(options.record),
+    )
+
+
+def _check_place(path: str) -> None:
+    """Whether an id can be written there, before there is a session whose it is."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path):
+        problem = "it is a directory"
+    elif not os.path.isdir(folder):
+        problem = "there is no such directory"
+    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        problem = "permission denied"
+    else:
+        return
+    raise UsageError(f"--save-session {path}: {problem}")
+
+
+def prepare_turn(options: argparse.Namespace) -> Job:
+    """With its prompt, if there is to be a turn. Raises what `prepare` does."""
+    job = prepare(options, asks=_asks(options))
+    if prompt_input.is_wanted(options):
+        job.prompt = prompt_input.prompt(options)
+    return job
+
+
+def _asks(options: argparse.Namespace) -> bool:
+    """On a terminal someone can be asked, unless we are told not to; also while the answer goes
+    into a file."""
+    if options.on_ask is not None:
+        return options.on_ask == "prompt"
+    return sys.stdin.isatty() and (sys.stdout.isatty() or sys.stderr.isatty())
+
+
+def for_session(job: Job, record: SessionRecord) -> Job:
+    """The job with the agent and in the folder of the session it continues.
+
+    Raises UsageError if another agent or folder was named, if that agent is not there any more,
+    or if one was imported and is given no folder, SessionNotContinued if the folder is not there.
+    """
+    record = _placed(job, record)
+    if record.agent == job.agent.name and record.cwd == job.cwd:
+        return job
+    if job.options.cwd is not None and not _is_same(record.cwd, job.cwd):
+        raise UsageError(f"session {record.id} is one of {record.cwd}, not of --cwd {job.cwd}")
+    if not os.path.isdir(record.cwd) and job.agent.files != "there":
+        raise SessionNotContinued(record.id, f"its folder {record.cwd} is not there any more")
+    options = _options_for(job, record)
+    again = prepare(options, asks=job.asks, rules=job.rules, record=job.record)
+    again.prompt = job.prompt
+    return again
+
+
+def _placed(job: Job, record: SessionRecord) -> SessionRecord:
+    """An imported session without a folder works in the one that was named: never in the current
+    directory by itself."""
+    if record.cwd:
+        return record
+    try:
+        workspace_of(record, job.options.cwd)
+    except CommandRefused as error:
+        raise UsageError(f"{error}: --cwd DIR gives it one") from error
+    return msgspec.structs.replace(record, cwd=job.cwd)
+
+
+def _is_same(folder: str, other: str) -> bool:
+    return os.path.realpath(folder) == os.path.realpath(other)
+
+
+def _options_for(job: Job, record: SessionRecord) -> argparse.Namespace:
+    options = vars(job.options) | {"cwd": record.cwd}
+    if record.agent == job.agent.name:
+        return argparse.Namespace(**options)
+    whose = f"session {record.id} is one of {record.agent}"
+    another = UsageError(f"{whose}, not of {job.agent.name}")
+    if job.options.agent is not None:
+        raise another
+    chosen = argparse.Namespace(**options | {"agent": record.agent})
+    try:
+        if agent_setup.choose_agent(chosen).agent.name != record.agent:
+            raise another
+    except UnknownAgent as error:
+        hint = "add it there, or give its --agent-command"
+        raise UsageError(f"{whose}, which is not in the settings; {hint}") from error
+    return chosen

@@ -1,0 +1,243 @@
+"""The hub of one run: where it is recorded, which session is meant, and how that one is opened."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.cli.ask.sign_in_prompt import sign_in
+from dragoman.cli.exit_codes import UsageError
+from dragoman.cli.run.agent_setup import offer_of
+from dragoman.client.client import Client
+from dragoman.client.mcp import McpServer
+from dragoman.data_directory import data_directory, running_directory
+from dragoman.errors import (
+    AmbiguousSession,
+    AuthRequired,
+    DragomanError,
+    RemoteError,
+    SessionNotContinued,
+    StoreCorrupt,
+    StoreError,
+    UnknownSession,
+    Unsupported,
+)
+from dragoman.hub.host_directory import home_of
+from dragoman.hub.hub import Hub
+from dragoman.hub.owner import is_gone
+from dragoman.hub.running_session import Live
+from dragoman.hub.session_lookup import find_session
+from dragoman.session.facts import Offer
+from dragoman.session.state import SessionState
+from dragoman.store.open import open_default, open_store
+from dragoman.store.records import SessionFilter, SessionRecord
+
+if TYPE_CHECKING:
+    from dragoman.cli.ask.asker import TerminalAsker
+    from dragoman.cli.run.job import Job
+
+_FORGET_SECONDS = 2.0
+"""Nobody waits for an agent at its end."""
+
+
+class JobLauncher:
+    """The one agent of a run."""
+
+    def __init__(self, start: Callable[[Offer], Client], mcp_servers: list[McpServer]) -> None:
+        self._start = start
+        self._mcp_servers = mcp_servers
+
+    def client(self, agent: str, cwd: str, offer: Offer) -> Client:
+        return self._start(offer)
+
+    def is_shared(self, agent: str) -> bool:
+        return True
+
+    def mcp_servers(self, agent: str) -> list[McpServer]:
+        return self._mcp_servers
+
+
+@asynccontextmanager
+async def hub_of(job: Job, start: Callable[[Offer], Client]) -> AsyncGenerator[Hub]:
+    """`start` makes the client of the job's agent. Raises StoreError."""
+    directory = None if job.options.no_store else data_directory()
+    try:
+        store = await (open_store(None) if directory is None else open_default())
+    except StoreCorrupt:
+        raise  # the rules are in there too: no run goes without them
+    except StoreError as error:
+        raise type(error)(
+            error.place, f"{error.reason}; --no-store runs without a record"
+        ) from error
+    unused: list[str] = []
+    if directory is not None:
+        job.rules.use(store.rules)
+    try:
+        launcher = JobLauncher(start, job.mcp_servers)
+        # Who answers questions is a provider of the client, if there is someone.
+        notes = None if directory is None else running_directory()
+        home = home_of(store, data_directory())
+        async with Hub(store, launcher, attended=False, notes=notes, home=home) as hub:
+            try:
+                yield hub
+            finally:
+                if job.options.save_session is None:
+                    lives = [live for live in hub.live.values() if is_unused(live)]
+                    unused += [live.id for live in lives]
+                    await asyncio.gather(*map(_forgotten, lives))
+    finally:
+        for session_id in unused:
+            with suppress(DragomanError):
+                await store.delete_session(session_id)
+        await store.aclose()
+        job.record.close()
+
+
+async def _forgotten(live: Live) -> None:
+    """By the agent, where it can: its own list should not fill with what nobody used."""
+    client = live.running.client
+    forget = client.delete_session if client.capabilities.delete else client.close_session
+    with suppress(DragomanError, TimeoutError):
+        async with asyncio.timeout(_FORGET_SECONDS):
+            await forget(live.session.id)
+
+
+def is_unused(live: Live) -> bool:
+    """A new session in which nothing was asked: nobody will want to go on with it."""
+    asked = live.state.turns or live.state.queue or live.record.name is not None
+    return live.session.continuity == "new" and not asked
+
+
+class Meant(msgspec.Struct):
+    """The session of a run: one that is stored, one that only the agent knows, or a new one."""
+
+    record: SessionRecord | None = None
+    known_id: str | None = None
+    state: SessionState = msgspec.field(default_factory=SessionState)
+    """What is known of it; the run goes on from there."""
+
+    def offer(self, job: Job) -> Offer:
+        """What its agent is offered, in this run and later: what it began with."""
+        begins = offer_of(job.options)
+        if self.record is None:
+            return begins
+        return self.record.offer if job.options.fork is None else self.record.offer.within(begins)
+
+
+async def meant_by(hub: Hub, job: Job) -> Meant:
+    """Raises UsageError when it belongs to another agent."""
+    options = job.options
+    word = options.fork if options.resume is None else options.resume
+    if word is not None:
+        try:
+            record = await find_session(hub.store, word, job.cwd)
+        except AmbiguousSession:
+            raise
+        except UnknownSession:
+            return Meant(known_id=word)
+    elif options.session is not None:
+        found = await hub.store.sessions(SessionFilter(name=options.session, cwd=job.cwd))
+        record = found[0] if found else None
+    else:
+        record = None
+    if record is None:
+        return Meant()
+    owner = await hub.store.owner(record.id)
+    if owner is not None and is_gone(owner):
+        await hub.chores.recover()
+    return Meant(record, state=await hub.state(record.id))
+
+
+async def runs_elsewhere(hub: Hub, record: SessionRecord) -> bool:
+    """Whether another process runs it, or has to: the one with its workspace."""
+    owner = await hub.store.owner(record.id)
+    if owner is None or is_gone(owner):
+        return not hub.hosts.has(record)
+    return owner.id != hub.owner.id
+
+
+async def open_live(
+    hub: Hub, job: Job, meant: Meant, asker: Callable[[], TerminalAsker | None]
+) -> Live:
+    """The session, as the options say; `asker` asks which way to sign in, if that is wanted.
+
+    Raises SessionNotContinued, SignInNeeded, and what starting a session raises.
+    """
+    while True:
+        try:
+            live = await _open(hub, job, meant)
+        except AuthRequired as error:
+            # Which may be another process than before: one way to sign in starts it anew.
+            async with hub.using(job.agent.name, job.cwd, meant.offer(job)) as client:
+                await sign_in(client, job, error, asker())
+        else:
+            _save_id(job, live)
+            return live
+
+
+async def _open(hub: Hub, job: Job, meant: Meant) -> Live:
+    options, agent, more = job.options, job.agent.name, job.more_folders
+    if options.fork is not None:
+        return await _fork(hub, job, meant)
+    match meant.record, meant.known_id:
+        case SessionRecord(id=ours, cwd=cwd), _:
+            if not cwd:
+                await hub.give_folder(ours, job.cwd)
+            return await hub.open(ours, on_reset=options.on_reset, more_directories=more)
+        case _, str(known):
+            return await hub.adopt(
+                agent,
+                known,
+                job.cwd,
+                on_reset=options.on_reset,
+                additional_directories=more,
+                offer=meant.offer(job),
+            )
+        case _:
+            return await hub.create(
+                agent,
+                job.cwd,
+                name=options.session,
+                additional_directories=more,
+                offer=meant.offer(job),
+            )
+
+
+async def _fork(hub: Hub, job: Job, meant: Meant) -> Live:
+    try:
+        if meant.record is not None:
+            return await hub.fork(
+                meant.record.id,
+                cwd=job.cwd,
+                more_directories=job.more_folders,
+                offer=meant.offer(job),
+            )
+        return await hub.fork_known(
+            job.agent.name,
+            meant.known_id or "",
+            job.cwd,
+            additional_directories=job.more_folders,
+            offer=meant.offer(job),
+        )
+    except AuthRequired:
+        raise
+    except (RemoteError, Unsupported) as error:
+        raise SessionNotContinued(job.options.fork, str(error)) from error
+
+
+def _save_id(job: Job, live: Live) -> None:
+    path: str | None = job.options.save_session
+    if path is None:
+        return
+    known = live.session.id if job.options.no_store else live.id
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"{known}\n")
+    except OSError as error:
+        reason = (error.strerror or "error").lower()
+        raise UsageError(f"--save-session {os.fspath(path)}: {reason}") from error

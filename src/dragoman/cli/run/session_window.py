@@ -1,0 +1,145 @@
+"""Follows a session by its stored events, from the turn that runs or from the beginning."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from dragoman.cli.ask.asker import TerminalAsker, Tty
+from dragoman.cli.ask.remote_questions import Answers
+from dragoman.cli.exit_codes import Exit, tell
+from dragoman.cli.render.console import Console
+from dragoman.cli.render.event_text import called
+from dragoman.cli.render.terminal_view import TerminalView
+from dragoman.cli.run.command_hub import meant, opened_hub
+from dragoman.hub.hub import Hub
+from dragoman.hub.outage_notices import told_of_outages
+from dragoman.hub.session_state import stored_state
+from dragoman.session import events as e
+from dragoman.session.reduce import reduce
+from dragoman.session.state import SessionState
+from dragoman.store.records import SessionRecord, StoredEvent
+
+
+def watch(options: argparse.Namespace) -> int:
+    try:
+        asyncio.run(_watch(options))
+    except KeyboardInterrupt:
+        if sys.stdout.isatty():
+            print()  # below the ^C
+        return Exit.CANCELLED
+    return Exit.DONE
+
+
+async def _watch(options: argparse.Namespace) -> None:
+    async with opened_hub() as hub, told_of_outages(hub.store, tell):
+        record = await meant(hub.store, options)
+        if options.json:
+            await _print(hub, record, options)
+        else:
+            await Window(hub, record, options).follow()
+
+
+async def _print(hub: Hub, record: SessionRecord, options: argparse.Namespace) -> None:
+    state = await stored_state(hub.store, record.id)
+    after = 0 if options.all else _beginning(state)
+    if options.until_idle and state.turn is None and not options.all:
+        return
+    async for page in hub.watch(record.id, after):
+        sys.stdout.buffer.write(b"".join(event.body + b"\n" for event in page))
+        sys.stdout.buffer.flush()
+        if options.until_idle and _is_idle(state, page):
+            return
+
+
+def _is_idle(state: SessionState, page: list[StoredEvent]) -> bool:
+    for stored in page:
+        if stored.seq > state.last_seq:
+            reduce(state, stored.decode())
+    return state.turn is None and state.last_seq <= page[-1].seq
+
+
+def _beginning(state: SessionState) -> int:
+    """Just before the turn that runs, else at the end."""
+    return state.last_seq if state.turn is None else state.turn.seq - 1
+
+
+class Window:
+    """One session on this terminal."""
+
+    def __init__(self, hub: Hub, record: SessionRecord, options: argparse.Namespace) -> None:
+        self._hub = hub
+        self._record = record
+        self._options = options
+        self._console = Console("text")
+        self._state = SessionState()
+        self._answers = self._find_answers()
+
+    def _find_answers(self) -> Answers | None:
+        on_ask, terminal = self._options.on_ask, sys.stdin.isatty() and sys.stdout.isatty()
+        if on_ask == "ignore" or (on_ask is None and not terminal):
+            return None
+        asker = TerminalAsker(Tty(), self._console.style, self._console.status)
+        if isinstance(self._console.view, TerminalView):
+            asker.on_asked = self._console.view.asked
+        return Answers(self._hub, self._record.id, self._record.agent, asker, tell)
+
+    async def follow(self) -> None:
+        now = await stored_state(self._hub.store, self._record.id)
+        shown_from = 0 if self._options.all else _beginning(now)
+        waiting = set(now.pending)
+        called_ = called(self._record.name, self._record.title)
+        self._console.tell(f"watching {self._record.id} {called_}; Ctrl-C ends that")
+        with self._console.status as status:
+            async for page in self._hub.watch(self._record.id):
+                events = [stored.decode() for stored in page]
+                if self._answers is not None:
+                    self._answers.hear(events)
+                async with status.floor:
+                    for event in events:
+                        reduce(self._state, event)
+                        if event.seq > shown_from:
+                            self._show(
+                                event, asks=event.seq > now.last_seq or _open(event, waiting)
+                            )
+                if self._is_over(now, page[-1].seq):
+                    break
+            else:
+                self._console.tell("the session was deleted")
+        self._console.view.close()
+        if self._answers is not None:
+            self._answers.close()
+
+    def _is_over(self, now: SessionState, seq: int) -> bool:
+        over = self._options.until_idle and self._state.turn is None
+        return over and seq >= now.last_seq
+
+    def _show(self, event: e.Event, *, asks: bool) -> None:
+        self._head(event)
+        self._console.show(event, self._state)
+        self._foot(event)
+        if self._answers is not None and asks:
+            self._answers.see(event)
+
+    def _head(self, event: e.Event) -> None:
+        match event:
+            case e.TurnStarted():
+                self._console.asked(event.text)
+            case e.PromptQueued():
+                self._console.tell(f"queued: {event.text}")
+            case _:
+                pass
+
+    def _foot(self, event: e.Event) -> None:
+        match event:
+            case e.TurnEnded(stop_reason="cancelled"):
+                self._console.tell("the turn was cancelled")
+            case e.TurnEnded(error=str(error)):
+                self._console.tell(f"the turn failed: {error}")
+            case _:
+                pass
+
+
+def _open(event: e.Event, waiting: set[str]) -> bool:
+    return getattr(event, "request_id", None) in waiting

@@ -1,0 +1,329 @@
+"""How sessions come to be: new, forked, loaded, resumed, and continued after a crash.
+
+Updates may come before the reply that names their session, history before or behind it; here they
+find their session in the order they came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from dragoman.agents.quirks import Quirks, quirks_for
+from dragoman.client.config import HostCapabilities
+from dragoman.client.dialect import Opened, Place
+from dragoman.client.mcp import McpServer, supported
+from dragoman.client.router import Router
+from dragoman.client.session import NOT_OPENED, Session
+from dragoman.client.session_log import SessionLog
+from dragoman.client.sign_in import explained
+from dragoman.errors import (
+    AuthRequired,
+    InvalidMessage,
+    RemoteError,
+    SessionBusy,
+    SessionNotContinued,
+)
+from dragoman.host.gate import Gate, Providers
+from dragoman.host.permissions.consent import Consent
+from dragoman.host.rules.policy import Policy
+from dragoman.host.workspace.jail import found
+from dragoman.host.workspace.roots import Workspace
+from dragoman.session import events as e
+from dragoman.session.bounds import ID, LIMITS, fitted
+
+if TYPE_CHECKING:
+    from dragoman.client.client import Client
+
+Listener: TypeAlias = Callable[[Session, e.Event], None]
+Way: TypeAlias = Literal["load", "resume"]
+
+_MOST_WAITS = 200
+"""For more of a history; an agent may send one without end."""
+
+_NO_WAY = "the agent can neither load nor resume sessions"
+
+
+class Openings:
+    """Makes the sessions of one client."""
+
+    def __init__(
+        self,
+        client: Client,
+        router: Router,
+        *,
+        policy: Policy,
+        providers: Providers,
+        offers: HostCapabilities,
+        quirks: Quirks | None,
+        listen: Listener | None,
+        folders_are_here: bool = True,
+    ) -> None:
+        self._folders_are_here = folders_are_here
+        self._client = client
+        self._router = router
+        self._policy = policy
+        self._providers = providers
+        self._offers = offers
+        self._quirks = quirks
+        self._listen = listen
+
+    def place(
+        self,
+        cwd: str | os.PathLike[str],
+        additional_directories: Sequence[str | os.PathLike[str]],
+        mcp_servers: Sequence[McpServer],
+        system_prompt: str | None,
+        meta: dict[str, Any] | None,
+    ) -> Place:
+        """Where the session is to work. Raises ValueError for a folder that does not exist."""
+        agent = self._client.capabilities
+        servers, notes = supported(mcp_servers, agent)
+        extra = [self._folder(path) for path in additional_directories]
+        if extra and not agent.additional_directories:
+            notes.append("the agent was not told of the additional directories: it takes none")
+        if system_prompt is not None and not agent.system_prompt:
+            notes.append("the system prompt was left out: the agent takes none")
+            system_prompt = None
+        return Place(
+            cwd=self._folder(cwd),
+            additional_directories=extra,
+            tell_directories=agent.additional_directories,
+            mcp_servers=servers,
+            system_prompt=system_prompt,
+            meta=meta,
+            notes=notes,
+        )
+
+    def _folder(self, path: str | os.PathLike[str]) -> str:
+        """A folder of another machine cannot be looked for here."""
+        return _folder(path) if self._folders_are_here else os.path.abspath(path)
+
+    # ── opening ───────────────────────────────────────────────────────────────────────────────
+
+    async def new(self, place: Place, continuity: e.Continuity) -> Session:
+        opened: list[Session] = []
+
+        def on_opened(answer: Opened) -> None:
+            opened.append(self._adopt(answer, place, continuity, replaying=False))
+
+        async with self._undone_if_cut(opened):
+            with self._router.opening(place), self._explaining():
+                await self._client.dialect.new_session(place, on_opened)
+        return opened[0]
+
+    async def fork(self, session_id: str, place: Place) -> Session:
+        _check_id(session_id)
+        opened: list[Session] = []
+
+        def on_opened(answer: Opened) -> None:
+            opened.append(self._adopt(answer, place, "continued", replaying=True))
+
+        async with self._undone_if_cut(opened):
+            with self._router.opening(place), self._explaining():
+                await self._client.dialect.fork_session(session_id, place, on_opened)
+        return opened[0]
+
+    @asynccontextmanager
+    async def _undone_if_cut(self, opened: list[Session]) -> AsyncGenerator[None]:
+        """Whoever asked may be cancelled just when the reply is there: nobody has it then."""
+        try:
+            yield
+        except BaseException:
+            for session in opened:
+                await self._give_up(session, None)
+            raise
+
+    async def reopen(self, way: Way, session_id: str, place: Place) -> Session:
+        """Load or resume. A session of that id that is open here already ends for it.
+
+        Raises SessionBusy while that one has a turn running.
+        """
+        _check_id(session_id)
+        before = self._router.get(session_id)
+        if before is not None and before.busy:
+            raise SessionBusy(session_id)
+        # The history comes before the reply, so the session must be there first.
+        continuity: e.Continuity = "replayed" if way == "load" else "continued"
+        session = self._make(session_id, place, continuity, replaying=True)
+        try:
+            await self._call(way, session_id, place, lambda answer: _tell(session, answer))
+        except BaseException:
+            await self._give_up(session, before)
+            raise
+        if before is not None:
+            await before.shut("the session was opened again")
+        return session
+
+    async def _give_up(self, session: Session, before: Session | None) -> None:
+        self._router.remove(session)
+        if before is None:
+            await session.abandon()
+        else:
+            # Terminals are known by the session's id: those of the one before go on.
+            self._router.add(before)
+            session.log.close(NOT_OPENED)
+
+    async def ensure(self, session_id: str, place: Place, *, allow_new: bool) -> Session:
+        _check_id(session_id)
+        reason = _NO_WAY
+        for way in self._ways(known=place.history is not None):
+            try:
+                return await self.reopen(way, session_id, place)
+            except AuthRequired:
+                raise
+            except RemoteError as error:
+                reason = str(error)
+        if not allow_new:
+            raise SessionNotContinued(session_id, reason)
+        return await self.new(place, "reset")
+
+    async def reconnect(self, session: Session) -> None:
+        """Have the agent, started again, continue a session that is still here."""
+
+        def on_opened(answer: Opened) -> None:
+            session.log.record(self._opened(session.id, session.place, "continued"))
+            _tell(session, answer)
+
+        session.log.replay = "skip"
+        reason = _NO_WAY
+        for way in self._ways(known=True):
+            try:
+                return await self._call(way, session.id, session.place, on_opened)
+            except AuthRequired:
+                raise
+            except RemoteError as error:
+                reason = str(error)
+        raise SessionNotContinued(session.id, reason)
+
+    def _ways(self, *, known: bool) -> list[Way]:
+        """Resuming comes first when the history is known here already."""
+        agent = self._client.capabilities
+        ways: list[Way] = ["load"] if agent.load else []
+        ways = [*ways, "resume"] if agent.resume else ways
+        return ways[::-1] if known else ways
+
+    async def _call(
+        self, way: Way, session_id: str, place: Place, on_opened: Callable[[Opened], None]
+    ) -> None:
+        dialect = self._client.dialect
+        call = dialect.load_session if way == "load" else dialect.resume_session
+        with self._router.opening(place), self._explaining():
+            await call(session_id, place, on_opened)
+        await self._history_complete(way, session_id)
+
+    async def _history_complete(self, way: Way, session_id: str) -> None:
+        """Some agents answer first and send the history right after; a prompt sent meanwhile would
+        make it look live. An agent that resumes should send none: wait only if it does."""
+        session = self._router.get(session_id)
+        seen, pauses = -1 if way == "load" else 0, self._client.pauses
+        waits = 0
+        while session is not None and waits < _MOST_WAITS:
+            was_read = pauses is not None and pauses == self._client.pauses
+            if was_read and session.log.retold == seen:
+                return
+            waits += was_read
+            seen, pauses = session.log.retold, self._client.pauses
+            await asyncio.sleep(self._client.timeouts.history)
+
+    @contextmanager
+    def _explaining(self) -> Generator[None]:
+        """An agent that wants a sign-in first: say how to do that."""
+        try:
+            yield
+        except AuthRequired as error:
+            raise explained(error, self._client.auth_methods) from error
+
+    # ── making ────────────────────────────────────────────────────────────────────────────────
+
+    def _adopt(
+        self, answer: Opened, place: Place, continuity: e.Continuity, *, replaying: bool
+    ) -> Session:
+        if len(answer.session_id) > ID:
+            raise InvalidMessage(f"the agent's id for the session has more than {ID} characters")
+        session = self._make(answer.session_id, place, continuity, replaying=replaying)
+        self._router.deliver_held(session)
+        _tell(session, answer)
+        return session
+
+    def _make(
+        self, session_id: str, place: Place, continuity: e.Continuity, *, replaying: bool
+    ) -> Session:
+        opening = [
+            self._opened(session_id, place, continuity),
+            *(e.Notice(note, "warning", source="client") for note in place.notes),
+        ]
+        log = SessionLog(
+            opening,
+            replaying=replaying,
+            listeners=[] if place.listen is None else [place.listen],
+            history=place.history,
+            quota=place.quota,
+        )
+        session = Session(
+            self._client,
+            session_id=session_id,
+            place=place,
+            log=log,
+            gate=self._gate(session_id, place, log),
+        )
+        if (listen := self._listen) is not None:
+            log.listeners.append(lambda event: listen(session, event))
+        self._router.add(session)
+        return session
+
+    def _gate(self, session_id: str, place: Place, log: SessionLog) -> Gate:
+        workspace = found(Workspace(session_id, place.cwd, tuple(place.additional_directories)))
+        quirks = self._quirks or quirks_for(self._client.agent_info.name)
+        consent = Consent(
+            workspace,
+            agent=self._client.name,
+            policy=self._policy,
+            permissions=self._providers.permissions,
+            elicitation=self._providers.elicitation,
+            state=log.state,
+            record=log.record_work,
+            habits=quirks,
+        )
+        return Gate(
+            workspace,
+            agent=self._client.name,
+            consent=consent,
+            providers=self._providers,
+            offered=self._offers.methods,
+            missing_file=quirks.missing_file,
+            state=log.state,
+            record=log.record_work,
+        )
+
+    def _opened(self, session_id: str, place: Place, continuity: e.Continuity) -> e.SessionOpened:
+        return e.SessionOpened(
+            session_id,
+            place.cwd,
+            continuity,
+            place.additional_directories,
+            self._client.name,
+        )
+
+
+def _tell(session: Session, answer: Opened) -> None:
+    session.log.open()
+    session.meta = fitted(answer.meta, LIMITS.fact)[0]
+    asked, session.place.asked = session.place.asked, []
+    for event in (*asked, *answer.facts):
+        session.log.record(event)
+
+
+def _check_id(session_id: str) -> None:
+    if not session_id:
+        raise ValueError("the id of a session is not empty")
+
+
+def _folder(path: str | os.PathLike[str]) -> str:
+    folder = os.path.abspath(path)
+    if not os.path.isdir(folder):
+        raise ValueError(f"{folder} is not a directory")
+    return folder

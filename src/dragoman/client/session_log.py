@@ -1,0 +1,195 @@
+"""The events of one session, in the order they happened: stamped, folded, passed on.
+
+What an agent tells again is kept apart here: it goes into the state once, and to no reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from msgspec import UNSET
+
+from dragoman.client.config_options import with_own
+from dragoman.client.turn import Turn
+from dragoman.session import events as e
+from dragoman.session.reduce import fold
+from dragoman.session.state import SessionState
+from dragoman.session.terminal_quota import OutputQuota
+from dragoman.stream import Stream
+
+logger = logging.getLogger("dragoman.client")
+
+_TOLD_TERMINALS = (e.TerminalStarted, e.TerminalOutput, e.TerminalExited)
+_HISTORY = frozenset(
+    (
+        e.UserMessage,
+        e.AgentMessage,
+        e.AgentThought,
+        e.ToolCallUpdated,
+        e.PlanUpdated,
+        *_TOLD_TERMINALS,
+    )
+)
+"""What a loaded session tells again; other kinds are news even then."""
+
+_DOUBTFUL = frozenset((e.ConfigChanged, e.ActivityChanged, *_TOLD_TERMINALS))
+"""What an agent tells that we may know better, or that says something about what follows."""
+
+_SMALL = 256
+"""Bytes an event of our own counts for in a reader's buffer."""
+
+
+class SessionLog:
+    """`opening` is recorded before anything else; `replay` says what to do with history.
+
+    With a `history` the log goes on behind it; `quota` says how much output of terminals it takes.
+    """
+
+    def __init__(
+        self,
+        opening: Iterable[e.Event],
+        *,
+        replaying: bool,
+        listeners: list[Callable[[e.Event], None]],
+        history: SessionState | None = None,
+        quota: OutputQuota | None = None,
+    ) -> None:
+        self._quota = quota
+        self.state = SessionState() if history is None else history
+        self.turn: Turn | None = None
+        """Whoever reads the running turn."""
+        self.replay: Literal["keep", "skip", "no"] = _told_again(replaying, history)
+        self.progress = time.monotonic()
+        """When the agent, or a command it runs, was last heard of."""
+        self._opening = list(opening)
+        self.listeners = listeners
+        self._streams: list[Stream[e.Event]] = []
+        self._seq = self.state.last_seq
+        self.retold = 0
+        """How much history the agent has sent again."""
+        self._begun = False
+        """Something was recorded here; what a history tells does not count."""
+        self._closed = False
+
+    def touch(self) -> None:
+        self.progress = time.monotonic()
+
+    def stream(self) -> Stream[e.Event]:
+        """Everything that happens from now on."""
+        stream: Stream[e.Event] = Stream()
+        if self._closed:
+            stream.close()
+        else:
+            self._streams.append(stream)
+        return stream
+
+    def open(self) -> None:
+        """Record what the session begins with, once."""
+        opening, self._opening = self._opening, []
+        self._begun = True
+        for event in opening:
+            self.record(event)
+
+    def record(self, event: e.Event, size: int = _SMALL) -> None:
+        """Stamp an event, fold it, and pass it on."""
+        self._record([event], size)
+
+    def _record(self, events: list[e.Event], size: int) -> None:
+        """The only way into the session's state."""
+        if self._opening:
+            self.open()
+        if self._closed:
+            return
+        if self._quota is not None and not (events := self._quota.within(events)):
+            return
+        self._fold(events)
+        for listen in self.listeners:
+            for event in events:
+                self._tell(listen, event)
+        if events[0].replay:  # what is told again comes alone
+            return
+        # The turn's last event goes to it by `finish`.
+        if self.turn is not None:
+            self.turn.push(events, size)
+        for stream in self._streams:
+            stream.push(events, size)
+
+    def _fold(self, events: list[e.Event]) -> None:
+        at = time.time()
+        for seq, event in enumerate(events, self._seq + 1):
+            event.seq = seq
+            event.at = at
+        self._seq += len(events)
+        fold(self.state, events)
+
+    def _tell(self, listen: Callable[[e.Event], None], event: e.Event) -> None:
+        try:
+            listen(event)
+        except (Exception, asyncio.CancelledError):
+            # Whoever listens in must not be able to break the conversation.
+            logger.exception("a listener failed")
+
+    def record_work(self, event: e.Event) -> None:
+        """Record what happens on this machine for the agent: that is progress too."""
+        self.touch()
+        self.record(event)
+
+    def record_told(self, events: list[e.Event], size: int) -> None:
+        """Record what the agent tells, which came in `size` bytes."""
+        if not events:
+            return
+        self.touch()
+        if self._plain(events):
+            self._record(events, size)
+            return
+        for event in events:
+            if self._counts(event):
+                self._record([event], size)
+                size = 0  # it came in once
+
+    def _plain(self, events: list[e.Event]) -> bool:
+        """Whether they may be recorded together: nobody looks at each, or does something about it,
+        and none depends on what the one before it did."""
+        alone = bool(self.listeners) or self.replay != "no"
+        return not alone and _DOUBTFUL.isdisjoint(map(type, events))
+
+    def _counts(self, event: e.Event) -> bool:
+        if type(event) in _DOUBTFUL and not self._believed(event):
+            return False
+        if self.replay == "no" or type(event) not in _HISTORY:
+            return True
+        event.replay = True
+        self.retold += 1
+        return self.replay == "keep"
+
+    def _believed(self, event: e.Event) -> bool:
+        if isinstance(event, e.ActivityChanged) and event.activity not in (UNSET, "idle"):
+            self.replay = "no"  # who works tells no history
+        if isinstance(event, e.ConfigChanged):
+            event.options = with_own(event.options, self.state.config_options)
+        return not (isinstance(event, _TOLD_TERMINALS) and self._runs_here(event.terminal_id))
+
+    def _runs_here(self, terminal_id: str) -> bool:
+        """What a terminal of ours prints, we know better than the agent."""
+        terminal = self.state.terminals.get(terminal_id)
+        return terminal is not None and terminal.ours
+
+    def close(self, reason: str) -> None:
+        """The last event, if the session was ever open; nothing is recorded behind it."""
+        self._opening.clear()
+        if self._begun and self.state.open:
+            self.record(e.SessionClosed(reason))
+        self._closed = True
+        for stream in self._streams:
+            stream.close()
+        self._streams.clear()
+
+
+def _told_again(replaying: bool, history: SessionState | None) -> Literal["keep", "skip", "no"]:
+    if not replaying:
+        return "no"
+    return "keep" if history is None else "skip"

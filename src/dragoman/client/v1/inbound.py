@@ -1,0 +1,326 @@
+"""What a v1 agent asks of us: its requests and notifications, turned into calls on the host."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from dragoman.agents.extensions import TERMINAL_EXIT, TERMINAL_INFO, TERMINAL_OUTPUT, said
+from dragoman.client.dialect import Host
+from dragoman.client.inbound import (
+    Told,
+    checked,
+    examined,
+    mcp_failure,
+    typed,
+    unread_of_call,
+    unreadable,
+)
+from dragoman.client.mcp import telling
+from dragoman.client.v1 import from_wire
+from dragoman.errors import InvalidMessage, MethodNotFound
+from dragoman.host.forms.elicitation import ElicitationRequest
+from dragoman.host.permissions.request import NO_SUBJECT, Subject
+from dragoman.host.terminals.provider import TerminalCommand, TerminalExit
+from dragoman.schema import codec, v1
+from dragoman.schema.decoders import decoder
+from dragoman.session import events as e
+from dragoman.session.content import ToolContent
+from dragoman.wire.fast_path import Usual
+
+logger = logging.getLogger("dragoman.client")
+
+OLD_NAMES = {
+    "read_text_file": "fs/read_text_file",
+    "write_text_file": "fs/write_text_file",
+    "request_permission": "session/request_permission",
+    "create_terminal": "terminal/create",
+    "terminal_output": "terminal/output",
+    "wait_for_terminal_exit": "terminal/wait_for_exit",
+    "kill_terminal": "terminal/kill",
+    "release_terminal": "terminal/release",
+    "session_update": "session/update",
+}
+"""Method names of agents from before ACP had namespaces: understood, never sent."""
+
+WAITS = frozenset(
+    {
+        "session/request_permission",
+        "request_permission",
+        "terminal/wait_for_exit",
+        "wait_for_terminal_exit",
+        "elicitation/create",
+    }
+)
+"""Requests that stay open for a person or a process, and so do not count as load."""
+
+
+class _PeekPermission(msgspec.Struct, rename="camel"):
+    tool_call: msgspec.Raw
+
+
+_UPDATES = frozenset({"session/update", "session_update"})
+_NOTIFICATIONS = _UPDATES | {"elicitation/complete"}
+
+
+_session_of = attrgetter("session_id")
+
+
+class _McpConnect(msgspec.Struct, rename="camel"):
+    acp_id: str = ""
+    server_id: str = ""
+
+
+class _McpDraftMessage(msgspec.Struct, rename="camel"):
+    connection_id: str
+    method: str
+    params: dict[str, Any] | None = None
+
+
+class Serving:
+    """Handles what comes from the agent; the peer calls `on_notification` and `on_request`."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    # ── notifications ─────────────────────────────────────────────────────────────────────────
+
+    def on_notification(self, method: str, params: msgspec.Raw) -> None:
+        if method in _UPDATES:
+            self._session_update(params)
+        elif method == "elicitation/complete":
+            done = codec.decode(params, v1.CompleteElicitationNotification)
+            self._host.on_elicitation_complete(done.elicitation_id)
+        else:
+            logger.debug("the notification %s was ignored", method)
+
+    def _session_update(self, params: msgspec.Raw) -> None:
+        try:
+            notification, fits = codec.examine(params, v1.SessionNotification)
+        except InvalidMessage as error:
+            self._keep(unreadable(params, error))
+            return
+        event = from_wire.update(notification.update)
+        if notification.meta is not None:
+            event.meta = {**notification.meta, **(event.meta or {})}
+        if not fits and isinstance(event, e.ToolCallUpdated):
+            event.more = _unread(msgspec.json.decode(params, type=Told).update, event)
+        events = [event] if event.meta is None else [event, *_terminal_events(event.meta)]
+        self._host.on_events(notification.session_id, events, len(params))
+
+    def usual(self) -> Usual[v1.SessionNotification]:
+        return Usual(
+            "session/update", v1.SessionNotification, self._session_updates, decoder=decoder
+        )
+
+    def _session_updates(self, run: list[v1.SessionNotification], sizes: list[int]) -> None:
+        done = 0
+        for session_id, told in groupby(run, _session_of):
+            together = list(told)
+            size = sum(sizes[done : done + len(together)])
+            done += len(together)
+            self._host.on_events(session_id, _events_of(together), size)
+
+    def _keep(self, found: tuple[str, e.UnknownUpdate] | None) -> None:
+        if found is not None:
+            session_id, event = found
+            self._host.on_events(session_id, [event], len(event.raw))
+
+    # ── requests ──────────────────────────────────────────────────────────────────────────────
+
+    def on_request(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes] | bytes:
+        if method in _NOTIFICATIONS:
+            # Some serialisers write every member, and so give a notification an id.
+            self.on_notification(method, params)
+            return b"null"
+        handler = _REQUESTS.get(OLD_NAMES.get(method, method))
+        if handler is None:
+            raise MethodNotFound(f"{method} is not offered here")
+        return handler(self, params)
+
+    async def read_text_file(self, p: v1.ReadTextFileRequest) -> v1.ReadTextFileResponse:
+        text = await self._host.read_text_file(p.session_id, p.path, p.line, p.limit)
+        return v1.ReadTextFileResponse(content=text)
+
+    async def write_text_file(self, p: v1.WriteTextFileRequest) -> v1.WriteTextFileResponse:
+        await self._host.write_text_file(p.session_id, p.path, p.content)
+        return v1.WriteTextFileResponse()
+
+    async def request_permission(
+        self, p: v1.RequestPermissionRequest, unfit: msgspec.Raw | None
+    ) -> v1.RequestPermissionResponse:
+        tool_call = from_wire.tool_call_update(p.tool_call)
+        if unfit is not None:
+            told = msgspec.json.decode(unfit, type=_PeekPermission).tool_call
+            tool_call.more = _unread(told, tool_call)
+        options = [from_wire.permission_option(option) for option in p.options]
+        answer = await self._host.request_permission(
+            p.session_id, tool_call, options, NO_SUBJECT if p.meta is None else Subject(meta=p.meta)
+        )
+        if answer.option_id is None:
+            return v1.RequestPermissionResponse(outcome=v1.CancelledPermissionOutcome())
+        return v1.RequestPermissionResponse(
+            outcome=v1.SelectedPermissionOutcome(option_id=answer.option_id)
+        )
+
+    async def create_elicitation(
+        self, p: v1.CreateElicitationRequest
+    ) -> v1.CreateElicitationResponse:
+        request = ElicitationRequest(
+            request_id="",
+            message=p.message,
+            mode=p.mode,
+            schema=None if p.requested_schema is None else msgspec.to_builtins(p.requested_schema),
+            url=p.url,
+            elicitation_id=p.elicitation_id,
+            tool_call_id=p.tool_call_id,
+            meta=p.meta,
+        )
+        tied_to = None if p.request_id is UNSET else msgspec.json.encode(p.request_id)
+        answer = await self._host.create_elicitation(p.session_id, request, tied_to)
+        return v1.CreateElicitationResponse(action=answer.action, content=answer.content)
+
+    async def create_terminal(self, p: v1.CreateTerminalRequest) -> v1.CreateTerminalResponse:
+        command = TerminalCommand(
+            command=p.command,
+            args=tuple(p.args),
+            env={variable.name: variable.value for variable in p.env},
+            cwd=p.cwd,
+            output_byte_limit=p.output_byte_limit,
+        )
+        terminal_id = await self._host.create_terminal(p.session_id, command)
+        return v1.CreateTerminalResponse(terminal_id=terminal_id)
+
+    async def terminal_output(self, p: v1.TerminalOutputRequest) -> dict[str, Any]:
+        now = await self._host.terminal_output(p.session_id, p.terminal_id)
+        answer = {"output": now.output, "truncated": now.truncated}
+        return answer if now.exit is None else {**answer, "exitStatus": _exit_status(now.exit)}
+
+    async def wait_for_exit(self, p: v1.WaitForTerminalExitRequest) -> dict[str, Any]:
+        return _exit_status(await self._host.wait_for_terminal_exit(p.session_id, p.terminal_id))
+
+    async def kill_terminal(self, p: v1.KillTerminalRequest) -> v1.KillTerminalResponse:
+        await self._host.kill_terminal(p.session_id, p.terminal_id)
+        return v1.KillTerminalResponse()
+
+    async def release_terminal(self, p: v1.ReleaseTerminalRequest) -> v1.ReleaseTerminalResponse:
+        await self._host.release_terminal(p.session_id, p.terminal_id)
+        return v1.ReleaseTerminalResponse()
+
+    async def mcp_connect(self, p: _McpConnect) -> dict[str, str]:
+        """Older drafts open a connection first; ours is named after the server."""
+        return {"connectionId": p.server_id or p.acp_id}
+
+    async def mcp_disconnect(self, p: dict[str, Any]) -> dict[str, str]:
+        return {}
+
+    async def mcp_message(self, p: Any) -> Any:
+        if "connectionId" in p:  # older drafts: the result is the MCP result itself
+            draft = checked(msgspec.Raw(msgspec.json.encode(p)), _McpDraftMessage)
+            return await self._host.mcp_server(draft.connection_id)(draft.method, draft.params)
+        request = checked(msgspec.Raw(msgspec.json.encode(p)), v1.MessageMcpRequest)
+        handle = self._host.mcp_server(request.server_id)
+
+        def tell(method: str, params: dict[str, Any] | None) -> None:
+            told = v1.MessageMcpNotification(
+                server_id=request.server_id,
+                request_id=request.request_id,
+                method=method,
+                params=params,
+            )
+            self._host.notify("mcp/message", codec.encode(told))
+
+        try:
+            with telling(tell):
+                result = await handle(request.method, request.params)
+            return v1.MessageMcpResponse(result=result)
+        except Exception as error:
+            code, message, data = mcp_failure(error)
+            return v1.MessageMcpResponse(error=v1.McpError(code=code, message=message, data=data))
+
+
+Handler = Callable[[Serving, msgspec.Raw], Coroutine[Any, Any, bytes]]
+
+
+async def _permission(serving: Serving, raw: msgspec.Raw) -> bytes:
+    asked, fits = examined(raw, v1.RequestPermissionRequest)
+    return codec.encode(await serving.request_permission(asked, None if fits else raw))
+
+
+_REQUESTS: dict[str, Handler] = {
+    "fs/read_text_file": typed(v1.ReadTextFileRequest, Serving.read_text_file),
+    "fs/write_text_file": typed(v1.WriteTextFileRequest, Serving.write_text_file),
+    "session/request_permission": _permission,
+    "elicitation/create": typed(v1.CreateElicitationRequest, Serving.create_elicitation),
+    "terminal/create": typed(v1.CreateTerminalRequest, Serving.create_terminal),
+    "terminal/output": typed(v1.TerminalOutputRequest, Serving.terminal_output),
+    "terminal/wait_for_exit": typed(v1.WaitForTerminalExitRequest, Serving.wait_for_exit),
+    "terminal/kill": typed(v1.KillTerminalRequest, Serving.kill_terminal),
+    "terminal/release": typed(v1.ReleaseTerminalRequest, Serving.release_terminal),
+    "mcp/message": typed(dict[str, Any], Serving.mcp_message),
+    "mcp/connect": typed(_McpConnect, Serving.mcp_connect),
+    "mcp/disconnect": typed(dict[str, Any], Serving.mcp_disconnect),
+}
+
+
+def _events_of(run: list[v1.SessionNotification]) -> list[e.Event]:
+    """What updates tell, in their order; one that fails takes no other along."""
+    events: list[e.Event] = []
+    for notification in run:
+        try:
+            update = notification.update
+            event = from_wire.UPDATES[type(update)](update)  # without one call more: this is a loop
+            events.append(event)
+            if notification.meta is not None:
+                event.meta = {**notification.meta, **(event.meta or {})}
+            if event.meta is not None:
+                events += _terminal_events(event.meta)
+        except Exception:
+            logger.exception("an update could not be understood")
+    return events
+
+
+def _unread(raw: msgspec.Raw, event: e.ToolCallUpdated) -> list[ToolContent]:
+    items = event.content if isinstance(event.content, list) else []
+    places = event.locations if isinstance(event.locations, list) else []
+    return unread_of_call(raw, len(items) + len(places))
+
+
+def _terminal_events(meta: dict[str, Any]) -> list[e.Event]:
+    """The agent's own terminals, which some agents show in `_meta`."""
+    events: list[e.Event] = []
+    match said(meta, TERMINAL_INFO):
+        case {"terminal_id": str(terminal_id), **rest}:
+            cwd = rest.get("cwd")
+            events.append(e.TerminalStarted(terminal_id, [], cwd if isinstance(cwd, str) else ""))
+        case _:
+            pass
+    match said(meta, TERMINAL_OUTPUT):
+        case {"terminal_id": str(terminal_id), "data": str(data)}:
+            events.append(e.TerminalOutput(terminal_id, data))
+        case _:
+            pass
+    match said(meta, TERMINAL_EXIT):
+        case {"terminal_id": str(terminal_id), **rest}:
+            code, signal = rest.get("exit_code"), rest.get("signal")
+            events.append(
+                e.TerminalExited(
+                    terminal_id,
+                    code if isinstance(code, int) else None,
+                    signal if isinstance(signal, str) else None,
+                )
+            )
+        case _:
+            pass
+    return events
+
+
+def _exit_status(ended: TerminalExit) -> dict[str, Any]:
+    """With both fields, null or not: agents tell a signal from a code by the null."""
+    return {"exitCode": ended.exit_code, "signal": ended.signal}

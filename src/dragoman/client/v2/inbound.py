@@ -1,0 +1,315 @@
+"""What a v2 agent sends: updates turned into events, requests into calls on the host."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from dragoman.client.dialect import Finished, Host
+from dragoman.client.inbound import (
+    Told,
+    checked,
+    mcp_failure,
+    typed,
+    unread_of_call,
+    unread_of_piece,
+    unreadable,
+)
+from dragoman.client.mcp import telling
+from dragoman.client.v2 import from_wire, upserts
+from dragoman.client.v2.foreground import Foreground
+from dragoman.errors import (
+    DragomanError,
+    InternalError,
+    InvalidMessage,
+    MethodNotFound,
+    remote_error,
+)
+from dragoman.host.forms.elicitation import ElicitationRequest
+from dragoman.host.permissions.request import Subject
+from dragoman.schema import codec, v2
+from dragoman.schema.decoders import decoder
+from dragoman.session import events as e
+from dragoman.session.content import ToolContent
+from dragoman.wire.fast_path import Usual
+
+logger = logging.getLogger("dragoman.client")
+
+_WORK = frozenset(
+    (
+        v2.AgentMessageChunk,
+        v2.AgentMessage,
+        v2.AgentThoughtChunk,
+        v2.AgentThought,
+        v2.SessionToolCallUpdate,
+        v2.ToolCallContentChunk,
+        v2.PlanUpdate,
+    )
+)
+"""What shows that the agent is at work on a prompt."""
+_CHUNKS = frozenset((v2.AgentMessageChunk, v2.AgentThoughtChunk))
+
+
+class _PeekSubject(msgspec.Struct, rename="camel"):
+    tool_call: msgspec.Raw
+
+
+class _PeekPermission(msgspec.Struct):
+    subject: _PeekSubject
+
+
+class Conversation(msgspec.Struct):
+    """What has to be kept of one session to understand what the agent says next."""
+
+    foreground: Foreground
+    terminals: upserts.Terminals
+
+
+class Conversations:
+    """Those of one connection; `tell` passes on what happens outside of turns."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._sessions: dict[str, Conversation] = {}
+
+    def of(self, session_id: str) -> Conversation:
+        found = self._sessions.get(session_id)
+        if found is None:
+            found = Conversation(Foreground(), upserts.Terminals())
+            self._sessions[session_id] = found
+        return found
+
+    def forget(self, session_id: str) -> None:
+        self._sessions.pop(session_id, None)
+
+    def tell(self, session_id: str) -> None:
+        if news := self.of(session_id).foreground.news():
+            self._host.on_events(session_id, [e.ActivityChanged(**news)], 0)
+
+
+class Serving:
+    """Handles what comes from the agent; the peer calls `on_notification` and `on_request`."""
+
+    def __init__(self, host: Host) -> None:
+        self.conversations = Conversations(host)
+        self._host = host
+
+    # ── notifications ─────────────────────────────────────────────────────────────────────────
+
+    def on_notification(self, method: str, params: msgspec.Raw) -> None:
+        if method == "session/update":
+            self._session_update(params)
+        elif method == "elicitation/complete":
+            done = codec.decode(params, v2.CompleteElicitationNotification)
+            self._host.on_elicitation_complete(done.elicitation_id)
+        else:
+            logger.debug("the notification %s was ignored", method)
+
+    def _session_update(self, params: msgspec.Raw) -> None:
+        try:
+            told, fits = codec.examine(params, v2.UpdateSessionNotification)
+        except InvalidMessage as error:
+            self._keep(unreadable(params, error))
+            return
+        self._tell(told, len(params), None if fits else params)
+
+    def usual(self) -> Usual[v2.UpdateSessionNotification]:
+        return Usual(
+            "session/update", v2.UpdateSessionNotification, self._session_updates, decoder=decoder
+        )
+
+    def _session_updates(self, run: list[v2.UpdateSessionNotification], sizes: list[int]) -> None:
+        # One by one: what an update changes depends on what the one before it did.
+        for told, size in zip(run, sizes, strict=True):
+            try:
+                self._tell(told, size)
+            except Exception:
+                logger.exception("an update could not be understood")
+
+    def _tell(
+        self, told: v2.UpdateSessionNotification, size: int, unfit: msgspec.Raw | None = None
+    ) -> None:
+        if type(told.update) in _CHUNKS:  # nearly every update is one, and there is little to it
+            self.conversations.of(told.session_id).foreground.works()
+            event = from_wire.update(told.update)
+            if told.meta is not None:
+                event.meta = {**told.meta, **(event.meta or {})}
+            self._host.on_events(told.session_id, [event], size)
+            return
+        if isinstance(told.update, v2.SessionStateUpdate):
+            self._state(told.session_id, told.update)
+            return
+        events = self._events(told.session_id, told.update)
+        for event in events:
+            if told.meta is not None:
+                event.meta = {**told.meta, **(event.meta or {})}
+            if unfit is not None and isinstance(event, e.ToolCallUpdated):
+                event.more = [*event.more, *_unread(unfit, told.update)]
+        self._host.on_events(told.session_id, events, size)
+
+    def _keep(self, found: tuple[str, e.UnknownUpdate] | None) -> None:
+        if found is not None:
+            session_id, event = found
+            self._host.on_events(session_id, [event], len(event.raw))
+
+    def _events(self, session_id: str, wire: v2.SessionUpdate) -> list[e.Event]:
+        conversation = self.conversations.of(session_id)
+        if type(wire) in _WORK:
+            conversation.foreground.works()
+        match wire:
+            case v2.UserMessage() | v2.UserMessageChunk() if _echoes(conversation, wire):
+                return []
+            case v2.UserMessage() | v2.AgentMessage() | v2.AgentThought():
+                return upserts.message(wire, self._host.known(session_id))
+            case v2.TerminalUpdate():
+                return conversation.terminals.update(wire, self._host.known(session_id))
+            case v2.TerminalOutputChunk():
+                return conversation.terminals.chunk(wire)
+            case _:
+                return [from_wire.update(wire)]
+
+    def _state(self, session_id: str, wire: v2.StateUpdate) -> None:
+        foreground = self.conversations.of(session_id).foreground
+        if wire.background is not None:
+            foreground.background = [from_wire.plain(work) for work in wire.background]
+        foreground.changes(wire.state, _finished(wire), snapshot=wire.background is not None)
+        self.conversations.tell(session_id)
+
+    # ── requests ──────────────────────────────────────────────────────────────────────────────
+
+    def on_request(self, method: str, params: msgspec.Raw) -> Coroutine[Any, Any, bytes] | bytes:
+        handler = _REQUESTS.get(method)
+        if handler is None:
+            raise MethodNotFound(f"{method} is not offered here")
+        return handler(self, params)
+
+    async def request_permission(
+        self, p: v2.RequestPermissionRequest, raw: msgspec.Raw
+    ) -> v2.RequestPermissionResponse:
+        options = [from_wire.permission_option(option) for option in p.options]
+        tool_call, subject = tool_call_of(p, raw), subject_of(p)
+        answer = await self._host.request_permission(p.session_id, tool_call, options, subject)
+        if answer.option_id is None:
+            return v2.RequestPermissionResponse(outcome=v2.CancelledPermissionOutcome())
+        chosen = v2.SelectedPermissionOutcome(option_id=answer.option_id)
+        return v2.RequestPermissionResponse(outcome=chosen)
+
+    async def create_elicitation(
+        self, p: v2.CreateElicitationRequest
+    ) -> v2.CreateElicitationResponse:
+        request = ElicitationRequest(
+            request_id="",
+            message=p.message,
+            mode=p.mode,
+            schema=None if p.requested_schema is None else from_wire.plain(p.requested_schema),
+            url=p.url,
+            elicitation_id=p.elicitation_id,
+            tool_call_id=p.tool_call_id,
+            meta=p.meta,
+        )
+        tied_to = None if p.request_id is None else msgspec.json.encode(p.request_id)
+        answer = await self._host.create_elicitation(p.session_id, request, tied_to)
+        return v2.CreateElicitationResponse(action=answer.action, content=answer.content)
+
+    async def mcp_message(self, p: v2.MessageMcpRequest) -> v2.MessageMcpResponse:
+        handle = self._host.mcp_server(p.server_id)
+
+        def tell(method: str, params: dict[str, Any] | None) -> None:
+            told = v2.MessageMcpNotification(
+                server_id=p.server_id, request_id=p.request_id, method=method, params=params
+            )
+            self._host.notify("mcp/message", codec.encode(told))
+
+        try:
+            with telling(tell):
+                result = await handle(p.method, p.params)
+            return v2.MessageMcpResponse(result=result)
+        except Exception as error:
+            code, message, data = mcp_failure(error)
+            return v2.MessageMcpResponse(error=v2.McpError(code=code, message=message, data=data))
+
+
+Handler = Callable[[Serving, msgspec.Raw], Coroutine[Any, Any, bytes]]
+
+
+async def _permission(serving: Serving, raw: msgspec.Raw) -> bytes:
+    asked = checked(raw, v2.RequestPermissionRequest)
+    return codec.encode(await serving.request_permission(asked, raw))
+
+
+_REQUESTS: dict[str, Handler] = {
+    "session/request_permission": _permission,
+    "elicitation/create": typed(v2.CreateElicitationRequest, Serving.create_elicitation),
+    "mcp/message": typed(v2.MessageMcpRequest, Serving.mcp_message),
+}
+
+
+def _unread(params: msgspec.Raw, wire: v2.SessionUpdate) -> list[ToolContent]:
+    match wire:
+        case v2.SessionToolCallUpdate():
+            return unread_of_call(msgspec.json.decode(params, type=Told).update, _read(wire))
+        case v2.ToolCallContentChunk():
+            raw = msgspec.json.decode(params, type=Told).update
+            return unread_of_piece(raw, _read_content([wire.content]))
+        case _:
+            return []
+
+
+def _read(wire: v2.ToolCallUpdate) -> int:
+    return _read_content(wire.content or []) + len(wire.locations or [])
+
+
+def _read_content(items: list[v2.ToolCallContent]) -> int:
+    return sum(1 + len(item.changes) if isinstance(item, v2.Diff) else 1 for item in items)
+
+
+def tool_call_of(wire: v2.RequestPermissionRequest, raw: msgspec.Raw) -> e.ToolCallUpdated | None:
+    """The tool call a request is about, with what could not be read of it in `raw`."""
+    if not isinstance(wire.subject, v2.ToolCallPermissionSubject):
+        return None
+    call = wire.subject.tool_call
+    event = from_wire.tool_call_update(call)
+    told = msgspec.json.decode(raw, type=_PeekPermission).subject.tool_call
+    event.more = unread_of_call(told, _read(call))
+    return event
+
+
+def subject_of(wire: v2.RequestPermissionRequest) -> Subject:
+    """What a request says beside the tool call it may be about."""
+    match wire.subject:
+        case v2.CommandPermissionSubject() as asked:
+            return Subject(
+                title=wire.title,
+                explanation=wire.description,
+                command=asked.command,
+                cwd=asked.cwd,
+                tool_call_id=asked.tool_call_id,
+                meta=wire.meta,
+            )
+        case _:
+            return Subject(title=wire.title, explanation=wire.description, meta=wire.meta)
+
+
+def _echoes(conversation: Conversation, wire: v2.UserMessage | v2.UserMessageChunk) -> bool:
+    foreground = conversation.foreground
+    whole = isinstance(wire, v2.UserMessage)
+    blocks = wire.content or [] if isinstance(wire, v2.UserMessage) else [wire.content]
+    text = "".join(from_wire.content(block).text for block in blocks)
+    return not foreground.opening and foreground.echoes(wire.message_id, text, whole=whole)
+
+
+def _finished(wire: v2.StateUpdate) -> Finished | None:
+    """None where the state says nothing about how work ended."""
+    if wire.stop_reason is None and wire.error is None and wire.usage is None:
+        return None
+    reason, usage = wire.stop_reason or "end_turn", from_wire.token_usage(wire.usage)
+    return Finished(reason, usage, wire.meta, _failure(wire) if reason == "error" else None)
+
+
+def _failure(wire: v2.StateUpdate) -> DragomanError:
+    if wire.error is None:
+        return InternalError("the agent stopped with an error it does not name")
+    return remote_error(wire.error.code, wire.error.message, wire.error.data)

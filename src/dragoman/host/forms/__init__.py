@@ -1,0 +1,1 @@
+"""Forms an agent asks the user to fill in."""

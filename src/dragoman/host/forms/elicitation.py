@@ -1,0 +1,70 @@
+"""Questions an agent asks the user beside permissions: a form to fill in, an address to visit.
+
+Never answered automatically: without someone to ask, the answer is that it was declined.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from dragoman.host.forms.form_values import FormError, wrong_fields
+from dragoman.session.events import ElicitationRequested
+
+
+class ElicitationRequest(msgspec.Struct, kw_only=True, frozen=True):
+    """`mode` is form, with a `schema`, or url, with a `url`; others are passed on as they are."""
+
+    request_id: str
+    message: str
+    mode: str
+    schema: dict[str, Any] | None = None
+    url: str | None = None
+    elicitation_id: str | None = None
+    tool_call_id: str | None = None
+    session_id: str | None = None
+    """None for one that is asked outside any session, while signing in for example."""
+    meta: dict[str, Any] | None = None
+
+    def as_event(self) -> ElicitationRequested:
+        return ElicitationRequested(
+            self.request_id,
+            self.message,
+            self.mode,
+            self.schema,
+            self.url,
+            self.elicitation_id,
+            self.tool_call_id,
+            meta=self.meta,
+        )
+
+
+class ElicitationAnswer(msgspec.Struct, frozen=True):
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+
+def check(schema: dict[str, Any] | None, answer: ElicitationAnswer) -> None:
+    """Raises FormError, which is a ValueError, for a yes that the form does not take."""
+    if answer.action != "accept":
+        return
+    content = answer.content or {}
+    wrong = {name: "an answer is needed" for name in _required(schema) if name not in content}
+    if wrong := wrong | wrong_fields(schema, content):
+        raise FormError(wrong)
+
+
+def _required(schema: dict[str, Any] | None) -> list[str]:
+    match schema:
+        case {"required": [*names], "properties": {**fields}}:
+            needed = {name for name in names if isinstance(name, str)}
+            return [name for name in fields if name in needed]
+        case _:
+            return []
+
+
+class ElicitationProvider(Protocol):
+    """Asks the user. It may take as long as it takes; cancellation means nobody needs it now."""
+
+    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer: ...

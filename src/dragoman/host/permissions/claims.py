@@ -1,0 +1,274 @@
+"""How a `session/request_permission` is read: what the agent claims to be about to do.
+
+A command anywhere in the raw input makes it execute; a diff, or a kind that changes files, makes it
+write; a read or search whose every path is inside the workspace is read; anything else is other.
+Titles are not looked at, unless the habits of an agent are known, and a name can only refuse.
+Pure: who may look at the disk passes `look`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from dragoman.host.permissions.raw_input import RawInput, looks_like_a_path
+from dragoman.host.rules.access import Access, Command, Operation, Sighting, normalise
+from dragoman.host.rules.globs import LONGEST_PATH, MOST_COMPONENTS, is_within
+
+T = TypeVar("T")
+
+_WRITING = frozenset({"edit", "delete", "move"})
+_WITHOUT_CONTENT = frozenset({"delete", "move"})
+_READING = frozenset({"read", "search"})
+# Kinds that say what is done; any other may be a call of an MCP tool.
+_TELLING = _WRITING | _READING | {"execute", "fetch", "think", "switch_mode"}
+# What an editor's `command` may be where it says that it reads.
+_VIEWING = frozenset({"view"})
+# Kinds that ask what to do next, not whether something may be done.
+_ASKING = frozenset({"switch_mode"})
+# Each is looked up on disk by who passes `look`. What has more is a question for a person.
+MOST_PATHS = 256
+MOST_LETTERS = 32 << 10
+MOST_CALLS = 64
+"""That one request can be about; more are a question for a person."""
+_scheme = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+class Habits(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent means by its requests where they do not say it: it is known by experience."""
+
+    permission_titles: tuple[str, ...] = ()
+    """The titles of requests that are for permission although they name no action: they are about
+    all tool calls of the turn that are not over yet."""
+    edit_titles: tuple[str, ...] = ()
+    """How the titles of tool calls begin that edit files, though their kind is `other`."""
+    edit_verbs: tuple[str, ...] = ()
+    """What a call that edits files may have as its `command`, which is none to run; in a call that
+    reads files only `view` may."""
+
+    def kind_of(self, kind: str, title: str) -> str:
+        return "edit" if kind == "other" and title.startswith(self.edit_titles) else kind
+
+
+NO_HABITS = Habits()
+
+
+def read_claim(
+    kind: str | None,
+    raw_input: Any = None,
+    *,
+    agent: str,
+    cwd: str,
+    roots: Sequence[str],
+    home: str,
+    diff_paths: Sequence[str] = (),
+    locations: Sequence[str] = (),
+    look: Callable[[str], Sighting | None] = lambda path: Sighting(normalise(path)),
+    name: str | None = None,
+    verbs: Collection[str] = (),
+) -> Access:
+    """What the host would be asked to do if the agent did as it claims, with the tool of that name.
+
+    `roots` are the real ones. `look` says what an absolute path is on the disk, None where that
+    cannot be told; without it links are taken at their word. `verbs` are no commands where files
+    are read or changed.
+    """
+    found = RawInput(raw_input, verbs=_verbs(kind, verbs))
+    names = _Names(cwd, home, look)
+    writes = bool(diff_paths) or kind in _WRITING
+    # What is told beside a patch does not make up for the files that the patch names.
+    patched = found.patched if writes else []
+    paths = names.of([*diff_paths, *locations, *_named(found, kind, writes), *patched])
+    aliases, hazard = tuple(dict.fromkeys(names.aliases)), names.hazard
+    tools = tuple(dict.fromkeys(found.tools))
+    cwds = names.of(found.cwds + (found.folders if found.commands else []))
+    in_several = bool(found.commands) and len(cwds) > 1
+    where = _hardest(cwds, roots) or (cwd if (seen := look(cwd)) is None else seen.path)
+    facts = Access(
+        operation="other",
+        agent=agent,
+        paths=paths,
+        aliases=aliases,
+        hazard=hazard,
+        commands=tuple(dict.fromkeys(found.commands)),
+        env=bool(found.variables),
+        variables=tuple(dict.fromkeys(found.variables)),
+        cwd=where,
+        cwds=tuple(each for each in cwds if each != where) if in_several else (),
+        roots=tuple(roots),
+        hosts=tuple(dict.fromkeys(found.hosts)),
+        tool=tools[0] if tools else None,
+        names=tools if name is None else (*tools, name),
+        claimed=True,
+        # Texts that only look like paths do not count: the choices of a question may.
+        action=writes
+        or kind == "fetch"
+        or bool(found.commands or found.hosts or tools or found.paths or locations),
+        question=kind in _ASKING or names.too_many,
+        complete=found.complete
+        and names.complete
+        and len(tools) < 2
+        and not in_several
+        and (found.patch_is_clear or not writes)
+        # Who says that a patch is read may yet apply it.
+        and (kind not in _READING or not found.patched),
+    )
+    operation = _operation(facts, kind, writes)
+    also = tuple(each for each in _claimed(facts, kind, writes) if each != operation)
+    return msgspec.structs.replace(facts, operation=operation, also=also)
+
+
+def together(claims: Sequence[Access]) -> Access:
+    """One access for several claims, to be shown as one question; each of them is decided alone."""
+    first, *others = claims
+    if not others:
+        return first
+    kinds = _all(claim.operations for claim in claims)
+    alike = all(claim.operation == first.operation for claim in others)
+    operation: Operation = first.operation if alike else "other"
+    running = [claim for claim in claims if claim.commands] or [first]
+    apart = len({claim.folders for claim in running}) > 1
+    return Access(
+        operation=operation,
+        agent=first.agent,
+        also=tuple(kind for kind in kinds if kind != operation),
+        paths=_all(claim.paths for claim in claims),
+        aliases=_all(claim.aliases for claim in claims),
+        hazard=next(filter(None, (claim.hazard for claim in claims)), None),
+        commands=_all(_with_folder(claim) if apart else claim.commands for claim in claims),
+        env=any(claim.env for claim in claims),
+        variables=_all(claim.variables for claim in claims),
+        cwd=None if apart else running[0].cwd,
+        cwds=() if apart else running[0].cwds,
+        roots=first.roots,
+        hosts=_all(claim.hosts for claim in claims),
+        names=_all(claim.names for claim in claims),
+        claimed=True,
+        action=any(claim.action for claim in claims),
+        question=any(claim.question for claim in claims),
+        complete=all(claim.complete for claim in claims),
+        parts=tuple(claims),
+    )
+
+
+def _with_folder(claim: Access) -> tuple[Command, ...]:
+    """Its commands as lines that say where each would run."""
+    where = " or ".join(map(shlex.quote, claim.folders))
+    lines = (each if isinstance(each, str) else shlex.join(each) for each in claim.commands)
+    return tuple(f"cd {where} && {line}" for line in lines)
+
+
+def _all(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(item for group in groups for item in group))
+
+
+def claimed_path(
+    text: str, *, cwd: str, home: str, look: Callable[[str], Sighting | None]
+) -> str | None:
+    """The one path that this way to write it means; None for what is no path on this disk."""
+    paths = _Names(cwd, home, look).of([text])
+    return paths[0] if paths else None
+
+
+def _verbs(kind: str | None, verbs: Collection[str]) -> Collection[str]:
+    """What is no command: any other stays one, as does a change by a call that says it reads."""
+    if kind in _READING:
+        return _VIEWING.intersection(verbs)
+    return verbs if kind in _WRITING else ()
+
+
+def _named(found: RawInput, kind: str | None, writes: bool) -> list[str]:
+    """The texts to take for paths; in an edit, a text that only looks like one may be content."""
+    ends = [end for end in found.ends if kind == "move" or looks_like_a_path(end)]
+    has_content = writes and kind not in _WITHOUT_CONTENT
+    strays = [] if has_content or found.commands else found.strays
+    return found.paths + found.folders + ends + strays
+
+
+def _operation(facts: Access, kind: str | None, writes: bool) -> Operation:
+    if facts.commands:
+        return "execute"
+    if writes:
+        return "write"
+    inside = facts.place == "inside" and facts.complete and not facts.hosts
+    return "read" if kind in _READING and inside else "other"
+
+
+def _claimed(facts: Access, kind: str | None, writes: bool) -> Iterator[Operation]:
+    """All that the claim says or may hide, so that no deny is evaded by claiming more at once."""
+    if kind == "execute" or not facts.complete:
+        yield "execute"
+    if writes or not facts.complete:
+        yield "write"
+    if kind in _READING or not facts.complete:
+        yield "read"
+    if kind == "fetch" or facts.hosts or not facts.complete:
+        yield "fetch"
+    if kind not in _TELLING or facts.tool is not None or not facts.complete:
+        yield "mcp"
+
+
+def _hardest(cwds: Sequence[str], roots: Sequence[str]) -> str | None:
+    """Of several working directories the one outside the workspace, if there is one."""
+    outside = (cwd for cwd in cwds if not any(is_within(cwd, root) for root in roots))
+    return next(outside, cwds[0] if cwds else None)
+
+
+class _Names:
+    """Turns the ways to write a path into one; `complete` is off once that failed."""
+
+    def __init__(self, cwd: str, home: str, look: Callable[[str], Sighting | None]) -> None:
+        self.complete = True
+        self.too_many = False
+        self.aliases: list[str] = []
+        self.hazard: str | None = None
+        self._cwd = cwd
+        self._home = home
+        self._look = look
+        self._paths = self._letters = 0
+
+    def of(self, texts: Sequence[str]) -> tuple[str, ...]:
+        found = dict.fromkeys(filter(None, map(self._path, dict.fromkeys(texts))))
+        return tuple(found)
+
+    def _path(self, text: str) -> str | None:
+        seen = None if self._is_full() else self._seen(text)
+        self.complete &= seen is not None
+        if seen is None:
+            return None
+        self.hazard = self.hazard or seen.hazard
+        self.aliases += seen.aliases
+        self._paths += 1
+        self._letters += len(seen.path) + sum(map(len, seen.aliases))
+        return seen.path
+
+    def _is_full(self) -> bool:
+        self.too_many |= self._paths >= MOST_PATHS or self._letters >= MOST_LETTERS
+        return self.too_many
+
+    def _seen(self, text: str) -> Sighting | None:
+        if len(text) > LONGEST_PATH:
+            return None
+        path = _from_uri(text) if _scheme.match(text) else text
+        if path is None or "\0" in path or "\n" in path:
+            return None
+        if path == "~" or path.startswith("~/"):
+            path = self._home + path[1:]
+        path = path if path.startswith("/") else f"{self._cwd}/{path}"
+        fits = len(path) <= LONGEST_PATH and path.count("/") <= MOST_COMPONENTS
+        return self._look(path) if fits else None
+
+
+def _from_uri(text: str) -> str | None:
+    """The path of a `file:` address, None for what is not on this disk."""
+    try:
+        uri = urlsplit(text)
+    except ValueError:
+        return None
+    local = uri.scheme == "file" and uri.netloc in ("", "localhost")
+    return unquote(uri.path) if local and uri.path.startswith("/") else None

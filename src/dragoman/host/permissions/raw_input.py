@@ -1,0 +1,303 @@
+"""What a tool call's raw input names: commands, paths, hosts, tools, under agents' various keys.
+
+The input has no schema: it is walked to its leaves, keys compared without case or punctuation, and
+the walk is bounded because an agent chooses its size. Finding too much only makes a decision
+stricter. Knows nothing of kinds, workspaces or rules.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection
+from itertools import islice
+from typing import Any, TypeGuard
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.host.rules.access import Command
+from dragoman.host.rules.globs import LONGEST_PATH
+from dragoman.host.rules.shell import plain_words
+
+_PROGRAM_KEYS = frozenset(
+    ("argv", "bash", "exec", "executable", "execute", "program", "run", "script", "sh", "shell")
+)
+_LINE_LIST_KEYS = frozenset(("commands", "cmds", "scripts"))
+_ARGUMENT_KEYS = frozenset(("args", "arguments"))
+_CWD_KEYS = frozenset(
+    ("cwd", "pwd", "workdir", "workingdir", "workingdirectory", "currentdirectory")
+)
+_FOLDER_KEYS = frozenset(("dir", "directory", "folder"))
+_ENV_KEYS = frozenset(("env", "envs", "envvars", "environment", "environmentvariables"))
+_PATH_ENDINGS = ("path", "paths", "pathname", "file", "files", "filename", "uri")
+# Paths when a file is moved; words to replace, or anything, elsewhere.
+_END_KEYS = frozenset(
+    ("from", "to", "source", "src", "destination", "dest", "dst", "target", "newname", "rename")
+)
+# Where agents put an object with a file's name for each key.
+_MAPPING_KEYS = frozenset(("changes", "edits", "files"))
+_FILE_KEYS = frozenset(("path", "file", "filepath", "absolutepath", "filename"))
+_CONTENT_KEYS = frozenset(("content", "contents", "filetext"))
+_TOOL_KEYS = frozenset(("tool", "toolname", "mcptool"))
+# Where agents put a whole JSON document into a string.
+_DOCUMENT_KEYS = frozenset(
+    ("arguments", "args", "input", "params", "parameters", "payload", "rawinput")
+)
+
+_DEEPEST = 32
+_MOST_VALUES = 20_000
+_MOST_COMMANDS = 64
+# No known key is as long, and to normalise a run of combining marks takes quadratic time.
+_LONGEST_KEY = 256
+_url = re.compile(r"(?:https?|wss?|ftp)://\S*\Z", re.IGNORECASE)
+_path_like = re.compile(r"/|~(?:/|\Z)|\.\.?/|file:|(?:.*/)?\.\.(?:/|\Z)", re.IGNORECASE)
+# Some agents take one without its first line, or in the midst of a shell's words.
+_patch = re.compile(
+    r"\*\*\*[ \t]*(?:Begin Patch|(?:Add|Update|Delete) File|Move to)", re.IGNORECASE
+)
+_patch_header = re.compile(
+    r"\*\*\* (?:(?:Begin Patch|End Patch|End of File)|"
+    r"(?:(?:Add|Update|Delete) File|Move to): (?P<path>.+))\Z"
+)
+_unified_header = re.compile(r"^--- ([^\t\n]+)(?:\t[^\n]*)?\n\+\+\+ ([^\t\n]+)", re.MULTILINE)
+_git_rename = re.compile(r"^(?:rename|copy) (?:from|to) ([^\n]+)", re.MULTILINE)
+_not_alphanumeric = re.compile(r"[^a-z0-9]")
+
+
+class RawInput:
+    """The findings of one walk. `complete` is off when something could not be read to its end.
+
+    `paths` stand under keys that name paths; `strays` only look like paths; `ends` are the two
+    ends of a move, if it is one; `patched` are the files that a patch is for. `verbs` stand where
+    a command would and are none.
+    """
+
+    def __init__(self, raw_input: Any, *, verbs: Collection[str] = ()) -> None:
+        self._verbs = verbs
+        self.commands: list[Command] = []
+        self.paths: list[str] = []
+        self.strays: list[str] = []
+        self.patched: list[str] = []
+        self.ends: list[str] = []
+        self.folders: list[str] = []
+        self.cwds: list[str] = []
+        self.hosts: list[str] = []
+        self.tools: list[str] = []
+        self.variables: list[str] = []
+        self.complete = True
+        self.patch_is_clear = True
+        self._values = 0
+        self._walk(raw_input, "rawinput", 0)
+
+    def _walk(self, value: Any, key: str, depth: int) -> None:
+        if not self._may_go_on(depth):
+            return
+        if _is_object(value):
+            if key in _MAPPING_KEYS:
+                self.paths += [
+                    str(name) for name in islice(value, _MOST_VALUES) if "." in str(name)
+                ]
+            self._object(value, depth + 1)
+        elif _is_list(value):
+            for item in value[:_MOST_VALUES]:
+                self._walk(item, key, depth + 1)
+        elif isinstance(value, str):
+            self._text(value.strip(), key, depth + 1)
+
+    def _may_go_on(self, depth: int) -> bool:
+        self._values += 1
+        within = depth <= _DEEPEST and self._values <= _MOST_VALUES
+        self.complete &= within
+        return within
+
+    def _object(self, fields: dict[Any, Any], depth: int) -> None:
+        names = [str(name) for name in islice(fields, _MOST_VALUES)]
+        self.complete &= len(names) == len(fields)
+        self.complete &= all(len(name) <= _LONGEST_KEY for name in names)
+        self.paths += [name for name in names if "/" in name]
+        spelled = list(zip(map(_spelling, names), fields.values(), strict=False))
+        for key, value in spelled:
+            if key in _ENV_KEYS and value:
+                self.variables += _variables(value)
+        given = [value for key, value in spelled if key in _ARGUMENT_KEYS and value]
+        arguments = _arguments(given)
+        known = len(self.commands)
+        for key, value in spelled:
+            if _names_a_command(key):
+                self._command(value, key, arguments, depth)
+            else:
+                self._walk(value, key, depth)
+        if len(self.commands) == known and any(map(_words, given)):
+            self._add(tuple(arguments))
+
+    def _add(self, *commands: Command) -> None:
+        room = _MOST_COMMANDS - len(self.commands)
+        self.complete &= len(commands) <= room
+        self.commands += commands[: max(room, 0)]
+
+    def _command(self, value: Any, key: str, arguments: list[str], depth: int) -> None:
+        if not self._may_go_on(depth):
+            return
+        words = _words(value)
+        is_verb = key == "command" and isinstance(value, str) and value in self._verbs
+        if is_verb and not arguments:
+            return
+        if isinstance(value, str):
+            self._add(*([_with_arguments(value, arguments)] if value.strip() else []))
+        elif words and key in _LINE_LIST_KEYS:
+            self._add(*words)
+        elif words:
+            self._add((*words, *arguments))
+        elif _is_list(value):
+            for item in value[:_MOST_VALUES]:
+                self._command(item, key, arguments, depth + 1)
+        elif _is_object(value):
+            self._described_command(value, depth + 1)
+
+    def _described_command(self, description: dict[Any, Any], depth: int) -> None:
+        known = len(self.commands)
+        self._object(description, depth)
+        if len(self.commands) == known:
+            # Called a command, and not understood: no rule about words may cover it.
+            self._add(f"({description})")
+
+    def _text(self, text: str, key: str, depth: int) -> None:
+        if key in _TOOL_KEYS:
+            self.tools.append(text)
+        if _patch.search(text):
+            self._patch(text)
+        self._unified(text)
+        if key in _DOCUMENT_KEYS and (document := _document(text)) is not None:
+            self._walk(document, key, depth)
+        elif _url.match(text):
+            self._host(text)
+        elif key in _CWD_KEYS:
+            self.cwds.append(text)
+        elif key in _FOLDER_KEYS:
+            self.folders.append(text)
+        elif key.endswith(_PATH_ENDINGS):
+            self.paths.append(text)
+        elif key in _END_KEYS:
+            self.ends.append(text)
+        elif looks_like_a_path(text):
+            self.strays.append(text)
+
+    def _patch(self, text: str) -> None:
+        """Each header names a file; one that is not understood may name any."""
+        lines = [line.strip() for line in text.split("\n")]
+        # Where lines end is for the agent to say: each character that may end one leaves doubt.
+        self.patch_is_clear &= all(len(line.splitlines()) < 2 for line in lines)
+        for line in lines:
+            if header := _patch_header.match(line):
+                self.patched += filter(None, [header["path"]])
+            elif line.startswith("***"):
+                self.patch_is_clear = False
+
+    def _unified(self, text: str) -> None:
+        """The headers of a unified diff; a quoted name may be any."""
+        if "diff --git " in text:
+            self.patched += map(str.strip, _git_rename.findall(text))
+        for header in _unified_header.finditer(text):
+            named = [name.strip() for name in header.groups() if name.strip() != "/dev/null"]
+            self.patch_is_clear &= not any(name.startswith('"') for name in named)
+            self.patched += [name[2:] if name[:2] in ("a/", "b/") else name for name in named]
+
+    def _host(self, url: str) -> None:
+        host = _host_of(url)
+        if host is None:
+            self.complete = False
+        else:
+            self.hosts.append(host)
+
+
+def whole_file(raw_input: Any) -> tuple[str, str] | None:
+    """A path and all that is to stand there, where the input is nothing but these two."""
+    if not _is_object(raw_input) or len(raw_input) != 2:
+        return None
+    texts = {_spelling(str(key)): text for key, text in raw_input.items() if isinstance(text, str)}
+    path = next((text for key, text in texts.items() if key in _FILE_KEYS), None)
+    content = next((text for key, text in texts.items() if key in _CONTENT_KEYS), None)
+    return None if path is None or content is None else (path, content)
+
+
+def looks_like_a_path(text: str) -> bool:
+    """Whether a text alone, whatever its key, is better taken for a path."""
+    return len(text) <= LONGEST_PATH and "\n" not in text and bool(_path_like.match(text))
+
+
+def _spelling(name: str) -> str:
+    if len(name) > _LONGEST_KEY:
+        return ""
+    return _not_alphanumeric.sub("", unicodedata.normalize("NFKC", name).casefold())
+
+
+def _names_a_command(key: str) -> bool:
+    if key in _PROGRAM_KEYS or key in _LINE_LIST_KEYS:
+        return True
+    return "command" in key or key.startswith("cmd") or key.endswith("cmd")
+
+
+def _words(value: Any) -> list[str]:
+    """A text that says something, or a list of nothing but texts; else nothing."""
+    if isinstance(value, str):
+        return [value] if value.strip() and _document(value) is None else []
+    if not _is_list(value) or len(value) > _MOST_VALUES:
+        return []
+    words = [item for item in value if isinstance(item, str)]
+    return words if len(words) == len(value) else []
+
+
+def _arguments(given: list[Any]) -> list[str]:
+    """The arguments beside a command; what is not a word becomes one that no rule can match."""
+    listed = [value[:_MOST_VALUES] if _is_list(value) else [value] for value in given]
+    items = [item for values in listed for item in values]
+    return [item if isinstance(item, str) else f"({item})" for item in items]
+
+
+def _with_arguments(command: str, arguments: list[str]) -> Command:
+    if not arguments:
+        return command
+    # One plain word is a program; anything else an agent can only mean for a shell.
+    is_program = plain_words(command) == (command,)
+    return (command, *arguments) if is_program else " ".join((command, *arguments))
+
+
+def _document(text: str) -> Any:
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _variables(value: Any) -> list[str]:
+    """The names of the variables that are set; there is one for whatever is not understood."""
+    if _is_object(value):
+        return [str(name) for name in islice(value, _MOST_VALUES)]
+    items = value[:_MOST_VALUES] if _is_list(value) else [value]
+    return [_variable(item) for item in items]
+
+
+def _variable(item: Any) -> str:
+    if _is_object(item) and isinstance(name := item.get("name"), str):
+        return name
+    return item.partition("=")[0] if isinstance(item, str) else f"({item})"
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        return None
+    # Browsers end the host at a backslash, this parser does not.
+    return None if not host or "\\" in url else host.rstrip(".")
+
+
+def _is_object(value: Any) -> TypeGuard[dict[Any, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    return isinstance(value, list | tuple)

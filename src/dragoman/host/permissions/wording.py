@@ -1,0 +1,193 @@
+"""How a permission is put into words: the event of a request, of a decision, and the refusal.
+
+Nothing is decided here, and nobody is asked.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from dragoman.errors import InternalError, InvalidParams, RemoteError
+from dragoman.host.permissions.always_rules import Answer, NoRule, Option, choose_option, describe
+from dragoman.host.permissions.request import PermissionRequest
+from dragoman.host.rules.access import Access
+from dragoman.host.rules.decision import Decision
+from dragoman.host.rules.rule import Rule, Scope
+from dragoman.session import events as e
+from dragoman.session import facts
+from dragoman.session.facts import PermissionOption
+from dragoman.session.permission_options import in_words, is_for_session
+
+OUR_OPTIONS = (
+    PermissionOption("allow", "Allow once", "allow_once"),
+    PermissionOption("allow_always", "Always allow", "allow_always"),
+    PermissionOption("reject", "Reject", "reject_once"),
+    PermissionOption("reject_always", "Always reject", "reject_always"),
+)
+"""What we offer when it is ourselves who ask."""
+
+MOST_WORDS = 2000
+MOST_NAMES = 256
+_FOR_ALWAYS: dict[str, Answer] = {"allow_always": "allow", "reject_always": "deny"}
+_logger = logging.getLogger("dragoman.host")
+
+
+def requested(request: PermissionRequest) -> e.PermissionRequested:
+    return e.PermissionRequested(
+        request.request_id,
+        list(request.options),
+        title=request.title,
+        tool_call_id=request.tool_call_id,
+        operation=request.operation,
+        paths=list(request.paths),
+        argv=None if request.argv is None else list(request.argv),
+        content=list(request.content),
+        description=request.always,
+        explanation=request.explanation,
+        claimed=request.claimed,
+        cwd=request.cwd,
+        env=list(request.env),
+        meta=request.meta,
+    )
+
+
+def decided(access: Access, decision: Decision) -> e.AccessDecided:
+    return e.AccessDecided(
+        access.operation,
+        decision_words(decision),
+        paths=list(access.paths),
+        argv=shown_argv(access),
+    )
+
+
+def blame(provider: str, error: BaseException) -> str:
+    """Which provider failed, and with what."""
+    words = str(error).strip()
+    return f"the {provider} provider failed: {type(error).__name__}{words and f': {words}'}"
+
+
+def answered(
+    request: PermissionRequest, option_id: str | None, decision: facts.Decision
+) -> e.AccessDecided:
+    """What the agent asked, and was answered without anyone having been asked."""
+    return e.AccessDecided(
+        request.operation,
+        decision,
+        paths=list(request.paths),
+        argv=None if request.argv is None else list(request.argv),
+        title=request.title,
+        tool_call_id=request.tool_call_id,
+        option_id=option_id,
+    )
+
+
+def decision_words(decision: Decision) -> facts.Decision:
+    rule = None if decision.rule is None else msgspec.to_builtins(decision.rule)
+    return facts.Decision(decision.effect, decision.reason, rule)
+
+
+def effect_of(kinds: set[str]) -> str:
+    """What an option comes to: the same id used for a yes and a no is neither."""
+    if not kinds:
+        return "cancelled"
+    if kinds <= {"allow_once", "allow_always"}:
+        return "allow"
+    return "deny" if kinds <= {"reject_once", "reject_always"} else "answered"
+
+
+def with_consequences(
+    options: Sequence[PermissionOption],
+    always: Callable[[Answer, Scope], Rule | NoRule],
+    *,
+    claimed: bool,
+    names_action: bool,
+) -> tuple[PermissionOption, ...]:
+    """The options, each one for always with what it leads to; `always` makes the rule of an answer.
+
+    What is `claimed` is answered to the agent, which may keep an answer for always by itself.
+    """
+    once = choose_option(plain_options(options), "allow", names_action=names_action)
+
+    @functools.cache
+    def consequence(answer: Answer, scope: Scope) -> str:
+        return _consequence(always(answer, scope), claimed, answer == "deny" or once is None)
+
+    def told(option: PermissionOption, answer: Answer) -> PermissionOption:
+        words = consequence(answer, scope_of([option]))
+        return msgspec.structs.replace(option, consequence=words)
+
+    return tuple(
+        told(option, _FOR_ALWAYS[option.kind]) if option.kind in _FOR_ALWAYS else option
+        for option in _in_words(options)
+    )
+
+
+def scope_of(options: Sequence[PermissionOption]) -> Scope:
+    """Where the rule of an answer counts that has these names: in the project, unless one of them
+    says that it is for the session."""
+    return "session" if any(map(is_for_session, options)) else "project"
+
+
+def _in_words(options: Sequence[PermissionOption]) -> Iterator[PermissionOption]:
+    """Each with what it does in our words, for those who read nothing but the JSON."""
+    for option, ours in zip(options, in_words(options), strict=True):
+        warning = ours.remark if ours.warns else None
+        yield msgspec.structs.replace(option, words=ours.words, warning=warning)
+
+
+def _consequence(rule: Rule | NoRule, claimed: bool, is_last_way: bool) -> str:
+    """Without a rule the agent is only told `always` when there is no other way to say it."""
+    if isinstance(rule, Rule):
+        more = "; the agent may keep it in its own way" if claimed else ""
+        return f"from now on: {in_short(rule)}{more}"
+    unless = ", unless the agent itself keeps it" if claimed and is_last_way else ""
+    return f"counts once only{unless}: {rule.reason}"
+
+
+def in_short(rule: Rule) -> str:
+    """What a rule does; the middle of a long command is left out, as the question shows it."""
+    words = describe(rule)
+    if len(words) <= MOST_WORDS:
+        return words
+    half = MOST_WORDS // 2
+    return f"{words[:half]} … ({len(words) - 2 * half} characters more) … {words[-half:]}"
+
+
+def plain_options(options: Sequence[PermissionOption]) -> list[Option]:
+    return [Option(option.id, option.name, option.kind) for option in options]
+
+
+def shown_argv(access: Access) -> list[str] | None:
+    """The words of the command; of several, a line each, so that none goes unseen."""
+    if not access.commands:
+        return None
+    lines = [c if isinstance(c, str) else shlex.join(c) for c in access.commands]
+    first = access.commands[0]
+    if len(lines) > 1 or isinstance(first, str):
+        return ["\n".join(lines)]
+    return list(first)
+
+
+def shown_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of variables, in bounds: an agent chooses how many there are and how long."""
+    shown = [name if len(name) <= 200 else f"{name[:200]}…" for name in names[:MOST_NAMES]]
+    more = len(names) - len(shown)
+    return (*shown, *([f"… and {more} more"] if more else []))
+
+
+def refusal(access: Access, reason: str) -> RemoteError:
+    """The error reply that says so; the log has no words of a command, which may be secret."""
+    _logger.debug("%s refused: %r (%s)", access.operation, ", ".join(access.paths), reason)
+    subject = ", ".join(access.paths) or " ".join(shown_argv(access) or ())
+    if access.operation in ("read", "write") and access.place == "outside":
+        why = f"{subject}: outside the workspace ({reason})"
+        return InvalidParams(why, {"path": subject, "reason": "outside the workspace"})
+    if access.operation == "execute" and access.place_of_cwd == "outside":
+        why = f"{access.cwd}: outside the workspace ({reason})"
+        return InvalidParams(why, {"path": access.cwd, "reason": "outside the workspace"})
+    return InternalError(f"{subject}: refused ({reason})", {"reason": reason})

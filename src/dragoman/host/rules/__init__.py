@@ -1,0 +1,1 @@
+"""What is allowed: accesses, rules, the policy they form, and names that always ask."""

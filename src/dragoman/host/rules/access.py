@@ -1,0 +1,174 @@
+"""What is about to happen, as far as a decision needs to know: seen by the host, or claimed.
+
+Pure data. Whoever opens files and starts processes says here what it really is about to do;
+`claims` says the same of what an agent only asserts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from dragoman.host.rules.globs import is_within
+from dragoman.host.rules.protected import protection
+
+Operation: TypeAlias = Literal["read", "write", "execute", "fetch", "mcp", "other"]
+OPERATIONS: tuple[Operation, ...] = ("read", "write", "execute", "fetch", "mcp", "other")
+# The words of an argv, or a line for a shell.
+Command: TypeAlias = tuple[str, ...] | str
+MOST_OF_COMMAND = 128 << 10
+"""Characters; the kernel takes no longer argument either."""
+TOO_LONG = f"a command has at most {MOST_OF_COMMAND} characters: put the rest into a file"
+Place: TypeAlias = Literal["inside", "outside", "unknown"]
+
+
+class Sighting(msgspec.Struct, frozen=True):
+    """What a look at the disk says of a path: the real one, the other names it was reached by (as
+    it was asked for, and each link on the way), and why writing it asks, if there is a reason
+    that its names do not tell."""
+
+    path: str
+    aliases: tuple[str, ...] = ()
+    hazard: str | None = None
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
+    """One thing an agent wants done. Paths, cwd and roots are absolute, and made normal here.
+
+    Where several things are named, an allow must cover all of them; for a deny or an ask one is
+    enough. `also` is what a claim could be besides, `names` is what it calls the tool, `aliases`
+    is how else its paths are called, `cwds` is where else it says that its command would run: they
+    count for deny and ask, never for allow.
+    """
+
+    operation: Operation
+    agent: str = ""
+    also: tuple[Operation, ...] = ()
+    paths: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    hazard: str | None = None
+    commands: tuple[Command, ...] = ()
+    env: bool = False
+    variables: tuple[str, ...] = ()
+    """The names of what is set for the command: for people, who decide; rules only ask whether."""
+    cwd: str | None = None
+    cwds: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    tool: str | None = None
+    names: tuple[str, ...] = ()
+    claimed: bool = False
+    action: bool = False
+    """The claim names what would be done: a command, a change, a path, an address or a tool."""
+    question: bool = False
+    complete: bool = True
+    parts: tuple[Access, ...] = ()
+    """The claims of one request for several. Each is decided alone; the rest of this is only shown
+    to people, and no rule is made of it."""
+
+    def __post_init__(self) -> None:
+        normal = msgspec.structs.force_setattr
+        normal(self, "paths", tuple(map(normalise, self.paths)))
+        normal(self, "aliases", tuple(map(normalise, self.aliases)))
+        normal(self, "roots", tuple(map(normalise, self.roots)))
+        normal(self, "cwds", tuple(map(normalise, self.cwds)))
+        normal(self, "cwd", None if self.cwd is None else normalise(self.cwd))
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        return (self.operation, *self.also)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where its command would run; nobody can tell which of several it is."""
+        return () if self.cwd is None else (self.cwd, *self.cwds)
+
+    @property
+    def place(self) -> Place:
+        """Where the paths are: inside only when there are some and all are."""
+        if not self.paths:
+            return "unknown"
+        return "inside" if all(map(self._is_inside, self.paths)) else "outside"
+
+    @property
+    def place_of_cwd(self) -> Place:
+        if self.cwd is None:
+            return "unknown"
+        return "inside" if self._is_inside(self.cwd) else "outside"
+
+    @cached_property
+    def protection(self) -> str | None:
+        """Why this write always asks, if it does: the first protected path and its reason."""
+        if "write" not in self.operations:
+            return None
+        reasons = ((path, protection(path)) for path in (*self.paths, *self.aliases))
+        named = (f"{path} is protected: {why}" for path, why in reasons if why)
+        return next(named, self.hazard)
+
+    def _is_inside(self, path: str) -> bool:
+        return any(is_within(path, root) for root in self.roots)
+
+
+def file_access(
+    operation: Literal["read", "write"],
+    path: str | Sighting,
+    *,
+    agent: str,
+    roots: Sequence[str],
+) -> Access:
+    """`fs/*`: the path must be the real one, links resolved."""
+    seen = Sighting(path) if isinstance(path, str) else path
+    return Access(
+        operation=operation,
+        agent=agent,
+        paths=(seen.path,),
+        aliases=seen.aliases,
+        hazard=seen.hazard,
+        roots=tuple(roots),
+    )
+
+
+def terminal_access(
+    command: str,
+    args: Sequence[str] = (),
+    *,
+    agent: str,
+    cwd: str,
+    roots: Sequence[str],
+    env: bool = False,
+    variables: Iterable[str] = (),
+) -> Access:
+    """`terminal/create`: without arguments the command is a line, which a shell will run.
+    `variables` are the names of what `env` says is set."""
+    return Access(
+        operation="execute",
+        agent=agent,
+        commands=((command, *args) if args else command,),
+        env=env,
+        variables=tuple(variables),
+        cwd=cwd,
+        roots=tuple(roots),
+    )
+
+
+def is_too_long(commands: Sequence[Command]) -> bool:
+    """Whether they could not be run as they are, nor judged by a person, nor in little time."""
+    lengths = (len(c) if isinstance(c, str) else sum(map(len, c)) + len(c) for c in commands)
+    return sum(lengths) > MOST_OF_COMMAND
+
+
+def normalise(path: str, base: str | None = None) -> str:
+    """The path without `.`, `..`, doubled or trailing slashes, by its letters alone."""
+    full = path if base is None or path.startswith("/") else f"{base}/{path}"
+    if not full.startswith("/"):
+        raise ValueError(f"not an absolute path: {full!r}")
+    parts: list[str] = []
+    for part in full.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)

@@ -1,0 +1,167 @@
+"""Which rule decides: allow, ask or deny. Pure: rules, an access and the moment come in.
+
+Deny beats ask beats allow. Where no rule speaks, reads inside the workspace are allowed and all
+else asks. Writes outside are refused whatever the rules say; protected files and questions ask
+whatever the rules allow. Knows nothing of people, options or the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from dragoman.host.rules.access import OPERATIONS, Access, Operation
+from dragoman.host.rules.rule import Effect, Moment, Rule, Scope, covered, mismatch, out_of_force
+
+__all__ = [
+    "OPERATIONS",
+    "Access",
+    "Considered",
+    "Decision",
+    "Effect",
+    "Explanation",
+    "Operation",
+    "Rule",
+    "Scope",
+    "could_allow",
+    "decide",
+    "explain",
+    "flag_rules",
+]
+
+
+NO_RULE = "no rule allows it"
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What follows, why in a sentence, and the rule that decided, if one did."""
+
+    effect: Effect
+    reason: str
+    rule: Rule | None = None
+
+
+class Considered(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A rule that was looked at; `mismatch` says why it does not speak of the access."""
+
+    rule: Rule
+    mismatch: str | None = None
+
+    @property
+    def matched(self) -> bool:
+        return self.mismatch is None
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """A decision, and every rule on the way to it."""
+
+    decision: Decision
+    considered: tuple[Considered, ...]
+
+
+def decide(
+    access: Access, rules: Iterable[Rule], *, now: float, session_id: str, project: str
+) -> Decision:
+    """The decision on this access. The order of the rules only settles which one is named."""
+    return explain(access, rules, now=now, session_id=session_id, project=project).decision
+
+
+def explain(
+    access: Access, rules: Iterable[Rule], *, now: float, session_id: str, project: str
+) -> Explanation:
+    """The decision, with each rule and whether it matched; of several claims, the strictest."""
+    rules = tuple(rules)
+    if access.parts:
+        told = [
+            explain(part, rules, now=now, session_id=session_id, project=project)
+            for part in access.parts
+        ]
+        return min(told, key=_leniency)
+    moment = Moment(now, session_id, project)
+    considered = tuple(Considered(rule, mismatch(rule, access, moment)) for rule in rules)
+    decision = _decide(access, [each.rule for each in considered if each.matched])
+    return Explanation(decision, considered)
+
+
+def flag_rules(
+    *, write: bool = False, execute: bool = False, yolo: bool = False
+) -> tuple[Rule, ...]:
+    """`--write`, `--exec` and `--yolo` as rules."""
+    rules: list[Rule] = []
+    if write:
+        rules.append(Rule(effect="allow", operation="write", source="--write"))
+    if execute:
+        rules.append(Rule(effect="allow", operation="execute", source="--exec"))
+    if yolo:
+        rules += (
+            Rule(effect="allow", operation=operation, anywhere=True, source="--yolo")
+            for operation in OPERATIONS
+        )
+    return tuple(rules)
+
+
+def could_allow(
+    operation: Operation,
+    rules: Iterable[Rule],
+    *,
+    person: bool,
+    agent: str,
+    now: float,
+    session_id: str,
+    project: str,
+) -> bool:
+    """Whether anything of this kind could be allowed, by a rule or by a person who is there."""
+    moment = Moment(now, session_id, project)
+    live = [rule for rule in rules if out_of_force(rule, agent, moment) is None]
+    closed = {rule.effect for rule in live if _is_blanket(rule, operation)}
+    if "deny" in closed or person:
+        return "deny" not in closed
+    allowing = (rule for rule in live if rule.effect == "allow" and operation in covered(rule))
+    return "ask" not in closed and any(allowing)
+
+
+def _decide(access: Access, matching: Sequence[Rule]) -> Decision:
+    rules: dict[Effect, Rule] = {rule.effect: rule for rule in reversed(matching)}
+    if refusal := _refusal(access, matching):
+        return Decision("deny", refusal)
+    if rule := rules.get("deny"):
+        return Decision("deny", f"{rule.label} denies it", rule)
+    if rule := rules.get("ask"):
+        return Decision("ask", f"{rule.label} asks for it", rule)
+    if doubt := access.protection or _question(access):
+        return Decision("ask", doubt)
+    if rule := rules.get("allow"):
+        return Decision("allow", f"{rule.label} allows it", rule)
+    if access.operation == "read" and access.place == "inside" and access.complete:
+        return Decision("allow", "reading inside the workspace needs no rule")
+    return Decision("ask", NO_RULE)
+
+
+def _leniency(explanation: Explanation) -> tuple[int, bool]:
+    """Of two that lead to the same, a rule says more than that none was needed."""
+    decision = explanation.decision
+    return _STRICTEST_FIRST.index(decision.effect), decision.rule is None
+
+
+_STRICTEST_FIRST: tuple[Effect, ...] = ("deny", "ask", "allow")
+
+
+def _refusal(access: Access, matching: Sequence[Rule]) -> str | None:
+    """What the host never does, whatever the rules allow."""
+    if "write" in access.operations and access.place == "outside":
+        return "writing outside the workspace is always refused"
+    if "execute" not in access.operations or access.place_of_cwd != "outside":
+        return None
+    if any(rule.anywhere and rule.effect == "allow" for rule in matching):
+        return None
+    return f"{access.cwd} is outside the workspace: commands run there only with --yolo"
+
+
+def _question(access: Access) -> str | None:
+    return "this is a question for a person, not a permission" if access.question else None
+
+
+def _is_blanket(rule: Rule, operation: Operation) -> bool:
+    conditions = (rule.path, rule.argv, rule.argv_prefix, rule.cwd, rule.host, rule.tool)
+    return rule.operation in (None, operation) and not any(conditions)

@@ -1,0 +1,138 @@
+"""The rules in force for a client: given, from flags, and remembered from "always" answers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from dragoman.errors import ConfigError
+from dragoman.host.rules.access import Access, Operation
+from dragoman.host.rules.decision import (
+    Decision,
+    Explanation,
+    could_allow,
+    decide,
+    explain,
+    flag_rules,
+)
+from dragoman.host.rules.rule import YOUR_ANSWER, Rule
+from dragoman.host.workspace.roots import Workspace
+
+logger = logging.getLogger("dragoman.host")
+_BETWEEN_USES = 60.0
+
+
+class StoredRule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A rule, when it was made and when it last decided something."""
+
+    rule: Rule
+    created_at: float
+    used_at: float | None = None
+
+
+class RuleStore(Protocol):
+    """Where "always" answers are kept beyond this process."""
+
+    def list(self) -> Sequence[Rule]: ...
+
+    def add(self, rule: Rule) -> None: ...
+
+
+@runtime_checkable
+class UsedRules(Protocol):
+    """A store that also keeps when a rule last decided something."""
+
+    def used(self, rule_id: str) -> None: ...
+
+
+class Policy:
+    """What an agent may have us do without asking, and what it may not do at all.
+
+    `write` allows writes inside the workspace, `execute` commands whose working directory is inside
+    it, `yolo` both and everything else that can be allowed. Deny beats ask beats allow.
+
+    Raises TypeError if one of `rules` is no Rule.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule] = (),
+        *,
+        write: bool = False,
+        execute: bool = False,
+        yolo: bool = False,
+        stored: RuleStore | None = None,
+    ) -> None:
+        for rule in rules:
+            if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"a policy is made of rules, and this is none: {rule!r}")
+        self._given = (*rules, *flag_rules(write=write, execute=execute, yolo=yolo))
+        self._remembered: list[Rule] = []
+        self._stored = stored
+        self._used: dict[str, float] = {}
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        stored = () if self._stored is None else tuple(self._stored.list())
+        return (*self._given, *self._remembered, *stored)
+
+    def decide(self, access: Access, workspace: Workspace) -> Decision:
+        decision = decide(
+            access,
+            self.rules,
+            now=time.time(),
+            session_id=workspace.session_id,
+            project=workspace.cwd,
+        )
+        if decision.rule is not None and decision.rule.source == YOUR_ANSWER:
+            self._note_use(decision.rule.id)
+        return decision
+
+    def _note_use(self, rule_id: str) -> None:
+        """Not each time: it is for people who wonder whether a rule is still of use."""
+        now = time.monotonic()
+        if not isinstance(self._stored, UsedRules) or now < self._used.get(rule_id, 0.0):
+            return
+        self._used[rule_id] = now + _BETWEEN_USES
+        try:
+            self._stored.used(rule_id)
+        except (OSError, ConfigError) as error:
+            logger.warning("the use of a rule could not be noted: %s", error)
+
+    def explain(self, access: Access, workspace: Workspace) -> Explanation:
+        """The decision, and every rule on the way to it."""
+        return explain(
+            access,
+            self.rules,
+            now=time.time(),
+            session_id=workspace.session_id,
+            project=workspace.cwd,
+        )
+
+    def could_allow(self, operation: Operation, *, agent: str, person: bool) -> bool:
+        """Whether anything of this kind could be allowed in any project."""
+        rules = self.rules
+        projects = {rule.project or "" for rule in rules} | {""}
+        return any(
+            could_allow(
+                operation,
+                rules,
+                person=person,
+                agent=agent,
+                now=time.time(),
+                session_id="",
+                project=project,
+            )
+            for project in projects
+        )
+
+    def remember(self, rule: Rule) -> None:
+        """Keep a rule: for this process, and beyond it where rules are stored."""
+        if self._stored is None or rule.scope in ("once", "session"):
+            self._remembered.append(rule)
+        else:
+            self._stored.add(rule)

@@ -1,0 +1,261 @@
+"""A permission rule, and whether it speaks of an access.
+
+`mismatch` is the one place where rules meet accesses: decisions and their explanations both rest
+on it. Knows nothing of what follows when several rules match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
+
+import msgspec
+
+from dragoman.host.rules.access import OPERATIONS, Access, Command, Operation
+from dragoman.host.rules.globs import matches_name, matches_path
+from dragoman.host.rules.shell import hands_a_line_to_a_shell, is_harmless, plain_words
+
+Effect: TypeAlias = Literal["allow", "ask", "deny"]
+Scope: TypeAlias = Literal["once", "session", "project", "user"]
+T = TypeVar("T")
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What it matches (every condition it has), what follows, and for whom it counts.
+
+    `path` is a glob: absolute, or relative to the roots of the workspace; `cwd` is one for the
+    folder in which a command runs. A rule of scope `once`
+    counts like a session's, until its owner drops it after the first use. `anywhere` is --yolo:
+    it also covers what is not known to be inside the workspace; no file of rules can say it.
+
+    Raises ValueError or TypeError for what is no rule: one that means nothing would stop nothing.
+    """
+
+    effect: Effect
+    operation: Operation | None = None
+    agent: str | None = None
+    path: str | None = None
+    argv: tuple[str, ...] | None = None
+    argv_prefix: tuple[str, ...] | None = None
+    cwd: str | None = None
+    host: str | None = None
+    tool: str | None = None
+    anywhere: bool = False
+    scope: Scope = "user"
+    session: str | None = None
+    project: str | None = None
+    expires_at: float | None = None
+    id: str = ""
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        _check_word("effect", self.effect, get_args(Effect))
+        _check_word("scope", self.scope, get_args(Scope))
+        if self.operation is not None:
+            _check_word("operation", self.operation, OPERATIONS)
+        for name in _TEXTS:
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"a rule's {name} is a text, not {value!r}")
+        for name in ("argv", "argv_prefix"):
+            msgspec.structs.force_setattr(self, name, _words(name, getattr(self, name)))
+
+    @property
+    def label(self) -> str:
+        """What to call this rule in a sentence."""
+        return " ".join(filter(None, (self.source, self.id))) or "a rule"
+
+
+YOUR_ANSWER = "your answer"
+"""The source of rules that were made from answers."""
+_TEXTS = ("agent", "path", "cwd", "host", "tool", "session", "project", "id", "source")
+
+
+def _check_word(name: str, word: str, known: tuple[str, ...]) -> None:
+    if word not in known:
+        raise ValueError(f"a rule's {name} is {', '.join(known[:-1])} or {known[-1]}, not {word!r}")
+
+
+def _words(name: str, value: Any) -> tuple[str, ...] | None:
+    """As they are compared: a list would equal none."""
+    if value is None:
+        return None
+    words = tuple(cast("Sequence[Any]", value)) if isinstance(value, list | tuple) else ()
+    if not words or not all(isinstance(word, str) for word in words):
+        raise TypeError(f"a rule's {name} is the words of a command, a text each, not {value!r}")
+    return words
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """When and for which session a decision is made; `project` is its first workspace root."""
+
+    now: float
+    session_id: str
+    project: str
+
+
+_SPEAKS_OF: dict[str, frozenset[Operation]] = {
+    "path": frozenset(("read", "write", "other")),
+    "argv": frozenset(("execute",)),
+    "argv_prefix": frozenset(("execute",)),
+    "cwd": frozenset(("execute",)),
+    "host": frozenset(("fetch", "mcp", "other")),
+    "tool": frozenset(("mcp", "other")),
+}
+_BUT_OTHER = frozenset(OPERATIONS) - {"other"}
+
+
+def covered(rule: Rule) -> frozenset[Operation]:
+    """The operations a rule can allow: what it names, as far as its conditions speak of it.
+
+    A condition without an operation is read narrowly, so that a rule about a path never allows a
+    command that happens to name one.
+    """
+    conditions = [ops for name, ops in _SPEAKS_OF.items() if getattr(rule, name) is not None]
+    if rule.operation is not None:
+        return frozenset((rule.operation,)).intersection(*conditions)
+    return _BUT_OTHER.intersection(*conditions) if conditions else frozenset(OPERATIONS)
+
+
+def mismatch(rule: Rule, access: Access, moment: Moment) -> str | None:
+    """Why the rule does not speak of this access, as the end of a sentence; None when it does."""
+    return out_of_force(rule, access.agent, moment) or next(
+        filter(None, (check(rule, access) for check in _CHECKS)), None
+    )
+
+
+def out_of_force(rule: Rule, agent: str, moment: Moment) -> str | None:
+    """Why the rule does not count at all for this agent in this moment."""
+    if rule.expires_at is not None and moment.now >= rule.expires_at:
+        return "it has expired"
+    if rule.scope in ("once", "session") and rule.session != moment.session_id:
+        return "it is for another session"
+    # An agent's ids may come again: a rule for a session can name its project too.
+    in_project = rule.scope == "project" or (rule.scope == "session" and rule.project is not None)
+    if in_project and rule.project != moment.project:
+        return "it is for another project"
+    if rule.agent is not None and not matches_name(rule.agent, agent):
+        return f"it is for the agent {rule.agent}"
+    return None
+
+
+def _other_operation(rule: Rule, access: Access) -> str | None:
+    if rule.effect == "allow":
+        fits = access.operation in covered(rule)
+    else:
+        fits = rule.operation is None or rule.operation in access.operations
+    return None if fits else f"it is not about {access.operation}"
+
+
+def _other_path(rule: Rule, access: Access) -> str | None:
+    glob = rule.path
+    if glob is None:
+        return None
+    names = access.paths if rule.effect == "allow" else (*access.paths, *access.aliases)
+    fits = _enough(rule, names, lambda path: matches_path(glob, path, access.roots))
+    return None if fits else f"the path does not match {glob}"
+
+
+def _other_command(rule: Rule, access: Access) -> str | None:
+    if rule.argv is None and rule.argv_prefix is None:
+        return None
+    if access.env:
+        return "it names words, and the request sets environment variables"
+    if _enough(rule, access.commands, lambda each: _matches_words(rule, each, access.claimed)):
+        return None
+    if any(isinstance(each, str) and plain_words(each) is None for each in access.commands):
+        return "it names words, and the command is a line only a shell understands"
+    return "the words of the command differ"
+
+
+def _other_folder(rule: Rule, access: Access) -> str | None:
+    where = folder(rule)
+    if where is None:
+        return None
+    if rule.cwd is None:
+        fits = access.cwd in access.roots[:1]  # the project, links resolved
+    else:
+        named = access.folders[:1] if rule.effect == "allow" else access.folders
+        fits = any(matches_path(where, each, access.roots) for each in named)
+    return None if fits else f"it is for commands in {where}"
+
+
+def folder(rule: Rule) -> str | None:
+    """Where its commands run, as a glob; None for anywhere in the workspace.
+
+    An answer that was remembered without a folder allows its command at the top of its project
+    alone: what a command does depends on the files around it.
+    """
+    if rule.cwd is None and rule.source == YOUR_ANSWER and rule.effect == "allow" and rule.argv:
+        return rule.project
+    return rule.cwd
+
+
+def _other_host(rule: Rule, access: Access) -> str | None:
+    if rule.host is None:
+        return None
+    glob = rule.host.lower()
+    fits = _enough(rule, access.hosts, lambda host: matches_name(glob, host.lower()))
+    return None if fits else f"the host does not match {rule.host}"
+
+
+def _other_tool(rule: Rule, access: Access) -> str | None:
+    if rule.tool is None:
+        return None
+    if rule.effect == "allow" and access.claimed and access.operation != "mcp":
+        return "the name of a tool in a claim allows nothing"
+    named = [] if access.tool is None else [access.tool]
+    if rule.effect != "allow":
+        named += access.names
+    if any(matches_name(rule.tool, name) for name in named):
+        return None
+    return f"the tool does not match {rule.tool}"
+
+
+def _too_uncertain(rule: Rule, access: Access) -> str | None:
+    """An allow needs to know where; only --yolo goes without."""
+    if rule.effect != "allow" or rule.anywhere:
+        return None
+    if not access.complete:
+        return "not all that the request names could be read"
+    if access.operation == "write" and access.place != "inside":
+        return "the write is not known to be inside the workspace"
+    if access.operation == "execute" and access.place_of_cwd != "inside":
+        return "the working directory is not known to be inside the workspace"
+    return None
+
+
+_CHECKS = (
+    _other_operation,
+    _other_path,
+    _other_command,
+    _other_folder,
+    _other_host,
+    _other_tool,
+    _too_uncertain,
+)
+
+
+def _enough(rule: Rule, items: Iterable[T], fits: Callable[[T], bool]) -> bool:
+    """An allow has to fit everything that is named, a deny or an ask only something."""
+    results = [fits(item) for item in items]
+    return bool(results) and (all(results) if rule.effect == "allow" else any(results))
+
+
+def _matches_words(rule: Rule, command: Command, claimed: bool) -> bool:
+    words = plain_words(command) if isinstance(command, str) else command
+    if words is None or rule.argv not in (None, words):
+        return False
+    prefix = rule.argv_prefix
+    if prefix is None:
+        return True
+    if words[: len(prefix)] != prefix:
+        return False
+    return rule.effect != "allow" or not _may_hide_a_line(words, claimed)
+
+
+def _may_hide_a_line(words: tuple[str, ...], claimed: bool) -> bool:
+    # Who claims an argv may yet join it to a line: then each word has to survive that.
+    if claimed and not all(map(is_harmless, words)):
+        return True
+    return hands_a_line_to_a_shell(words)

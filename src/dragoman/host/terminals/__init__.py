@@ -1,0 +1,1 @@
+"""Commands an agent has us run."""

@@ -1,0 +1,67 @@
+"""Terminals as an agent sees them: what it may ask for, and what it gets.
+
+The words and the Protocol only; `pty.py` has the provider that runs real processes.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from dragoman.host.workspace.roots import Workspace
+
+
+class TerminalCommand(msgspec.Struct, kw_only=True, frozen=True):
+    """What to run. Without `args`, `command` may be a whole shell line."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    output_byte_limit: int | None = None
+
+
+class TerminalExit(msgspec.Struct, frozen=True):
+    """How a command ended: by itself with a code, or by a signal with its name."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+
+
+class TerminalSnapshot(msgspec.Struct, frozen=True):
+    """What is kept of the output now, and the end if it has come."""
+
+    output: str
+    truncated: bool
+    exit: TerminalExit | None = None
+
+
+class TerminalWatcher(Protocol):
+    """Told what happens in a terminal, as it happens, in order."""
+
+    def on_output(self, terminal_id: str, text: str) -> None: ...
+
+    def on_exit(self, terminal_id: str, ended: TerminalExit) -> None: ...
+
+
+class TerminalsProvider(Protocol):
+    """Runs commands for an agent. Whether it may was decided before this is called.
+
+    Unknown and released ids raise ResourceNotFound, a command that cannot start InternalError with
+    the reason. `kill` and `release` may be repeated.
+    """
+
+    async def create(
+        self, workspace: Workspace, command: TerminalCommand, watcher: TerminalWatcher
+    ) -> str: ...
+
+    async def output(self, workspace: Workspace, terminal_id: str) -> TerminalSnapshot: ...
+
+    async def wait_for_exit(self, workspace: Workspace, terminal_id: str) -> TerminalExit: ...
+
+    async def kill(self, workspace: Workspace, terminal_id: str) -> None: ...
+
+    async def release(self, workspace: Workspace, terminal_id: str) -> None: ...
+
+    async def release_all(self, workspace: Workspace) -> None: ...

@@ -1,0 +1,1 @@
+"""The folders a session works in: opening paths safely, reading, writing, undoing."""

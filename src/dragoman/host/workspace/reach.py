@@ -1,0 +1,143 @@
+"""What a path leads to on this disk, seen before anything is decided about it.
+
+A name is judged by all that it stands for: as it was asked for, the real path, every link on the
+way, and what is beside it. Only names are read, and nothing is opened: what is there when the
+path is opened may be something else, and the jail sees to that.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+
+from dragoman.host.rules.access import Sighting, normalise
+from dragoman.host.rules.protected import usual_places
+from dragoman.host.workspace.jail import Resolved, resolve
+
+# What makes a folder a git repository, and what git runs once it is one.
+_GIT = frozenset(
+    ("head", "objects", "refs", "commondir", "config", "config.worktree", "hooks", "info")
+)
+
+
+_being_written: Counter[str] = Counter()
+"""Paths that this process is writing and whose names mean something to git: each counts as if it
+were there already."""
+_counting = threading.Lock()
+
+
+@contextmanager
+def being_written(real: str) -> Generator[None]:
+    """While this lasts, others that look at the folder know what the write adds to it: of writes at
+    the same time that make a repository together, none takes another for not there."""
+    names = list(_git_names(real))
+    with _counting:
+        _being_written.update(names)
+    try:
+        yield
+    finally:
+        with _counting:
+            _being_written.subtract(names)
+            for name in names:
+                if not _being_written[name]:
+                    del _being_written[name]
+
+
+class Reach:
+    """Looks at paths for one decision. Protected names at the top of `homes` that are links are
+    followed once, so that a write to where they lead is known for what it is."""
+
+    def __init__(self, homes: Sequence[str]) -> None:
+        self._homes = homes
+
+    def look(self, path: str) -> Sighting | None:
+        """None for a path that cannot be followed to its end."""
+        met: list[str] = []
+        try:
+            real = resolve(path, met)
+        except (OSError, ValueError):
+            return None
+        return self.sighting(path, real, met)
+
+    def sighting(self, path: str, real: Resolved, met: Sequence[str]) -> Sighting:
+        """The same for a path that was resolved before, over these links."""
+        names = dict.fromkeys(map(normalise, (path, *met)))
+        names.pop(str(real), None)
+        return Sighting(real, tuple(names), self._hazard(real))
+
+    def _hazard(self, real: str) -> str | None:
+        if (repository := _repository(real)) is not None:
+            return f"{real} is protected: git reads {repository} as a repository"
+        if (name := self._leading_to(real)) is not None:
+            return f"{real} is protected: {name} leads to it"
+        return None
+
+    def _leading_to(self, real: str) -> str | None:
+        if not self._linked:
+            return None
+        return next((self._linked[each] for each in _lineage(real) if each in self._linked), None)
+
+    @cached_property
+    def _linked(self) -> dict[str, str]:
+        """Where protected names lead that are links, or lie behind one."""
+        found: dict[str, str] = {}
+        for home in dict.fromkeys(self._homes):
+            for name in _present(home):
+                try:
+                    real = resolve(name)
+                except (OSError, ValueError):
+                    continue
+                if real != name:
+                    found.setdefault(real, name)
+        return found
+
+
+def _present(home: str) -> Iterator[str]:
+    """The protected names that are there; most are not, nor is the folder they would be in."""
+    top = "" if home == "/" else home
+    missing: set[str] = set()
+    for place in usual_places():
+        first = place.partition("/")[0]
+        if first in missing:
+            continue
+        if not os.path.lexists(f"{top}/{first}"):
+            missing.add(first)
+        elif place == first or os.path.lexists(f"{top}/{place}"):
+            yield f"{top}/{place}"
+
+
+def _repository(real: str) -> str | None:
+    """The folder that is a bare repository, or would be one with this file in it."""
+    for name in _git_names(real):
+        folder, _, given = name.rpartition("/")
+        if _is_git(folder, given):
+            return folder
+    return None
+
+
+def _git_names(real: str) -> Iterator[str]:
+    """Every part of the path that is called like a part of a repository, in lower case, with the
+    folder it is in."""
+    parts = real.split("/")
+    for at, part in enumerate(parts):
+        if part.casefold() in _GIT:
+            yield "/".join((*parts[:at], part.casefold()))
+
+
+def _is_git(folder: str, given: str) -> bool:
+    def has(name: str) -> bool:
+        if name.casefold() == given or f"{folder}/{name.casefold()}" in _being_written:
+            return True
+        return os.path.lexists(f"{folder}/{name}")
+
+    return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
+
+
+def _lineage(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]

@@ -1,0 +1,168 @@
+"""What a hub does from time to time: keep its leases, put right what dead owners left, rest."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from dragoman.errors import DragomanError, LeaseLost, SessionError, StoreAway
+from dragoman.hub.agent_pool import Agents
+from dragoman.hub.opener import LEASE_SECONDS, Opener
+from dragoman.hub.owner import has_ended
+from dragoman.process import descriptors
+from dragoman.store.records import Owner
+
+if TYPE_CHECKING:
+    from dragoman.hub.hub import Hub
+
+logger = logging.getLogger("dragoman.hub")
+
+_SWEEP_SECONDS = 1.0
+_LOOK_SECONDS = 0.5
+_RENEW_SECONDS = LEASE_SECONDS / 4
+SILENCE_SECONDS = 25.0
+"""How long an owner that is gone, and may only be cut off, has to come back to what it runs."""
+IDLE_SECONDS = 600.0
+"""After so long without use a session is put down and an agent stopped, if it can continue."""
+_AT_HAND_SECONDS = 30.0
+"""For so long after its last use a session's newest events are kept in memory."""
+
+
+class Chores:
+    """Run in the background of a hub; one that fails is tried again, and hurts no other."""
+
+    def __init__(self, hub: Hub, opener: Opener, agents: Agents) -> None:
+        self._hub = hub
+        self._opener = opener
+        self._agents = agents
+        self._stopping = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._recovering = asyncio.Lock()
+        self.failing: set[str] = set()
+        """The names of the chores that did not work when they were last tried."""
+        self._expired: dict[tuple[str, str], float] = {}
+        """Since when the lease of a session and an owner is known to have run out."""
+
+    def start(self) -> None:
+        # Leases have a task of their own: the other chores may take longer than one lasts.
+        self._tasks = [
+            asyncio.create_task(self._keep_on(_SWEEP_SECONDS, self.recover, self._save, self.rest)),
+            asyncio.create_task(self._keep_on(_RENEW_SECONDS, self._renew_if_any)),
+        ]
+
+    async def aclose(self) -> None:
+        """Finish the chore at hand: a lease that was just taken has to be given back. One that
+        waits for a store that is away is given up."""
+        self._stopping.set()
+        working: Iterable[asyncio.Task[None]] = self._tasks
+        while working and self._hub.store.away is None:
+            _, working = await asyncio.wait(working, timeout=_LOOK_SECONDS)
+        for task in working:
+            task.cancel()
+        if working:
+            await asyncio.wait(working)
+
+    async def _keep_on(self, seconds: float, *chores: Callable[[], Awaitable[None]]) -> None:
+        while not self._stopping.is_set():
+            await self._try_all(chores)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._stopping.wait()
+
+    async def _try_all(self, chores: Sequence[Callable[[], Awaitable[None]]]) -> None:
+        for chore in chores:
+            name = chore.__name__.strip("_")
+            if await self._try(chore):
+                self.failing.discard(name)
+            else:
+                self.failing.add(name)
+            if self._stopping.is_set():
+                return
+
+    async def _try(self, chore: Callable[[], Awaitable[None]]) -> bool:
+        """Whether it worked."""
+        try:
+            await chore()
+        except StoreAway:
+            pass  # said once, by the store
+        except DragomanError as error:
+            logger.warning("a chore failed: %s", error)
+        except Exception:
+            logger.exception("a chore failed")
+        else:
+            return True
+        return False
+
+    # ── recovery ──────────────────────────────────────────────────────────────────────────────
+
+    async def recover(self) -> None:
+        """Put right the sessions whose owners have ended without doing so. A process that is short
+        of descriptors sees too little of others to take anything from them: DragomanError."""
+        if descriptors.are_short():
+            raise DragomanError("no descriptor is free: nothing is recovered")
+        async with self._recovering:
+            ours, owned = self._hub.owner.id, await self._hub.store.owned()
+            ended = cache(has_ended)
+            others = [(each, owner) for each, owner in owned if owner.id != ours]
+            found = [each for each, owner in others if ended(owner)]
+            for session_id in {*found, *self._given_up(others), *self._opener.left}:
+                opening = self._hub.lives.opening(session_id)
+                if not opening.locked():  # whoever opens it here puts it right
+                    async with opening:
+                        await self._try(partial(self._recover, session_id))
+
+    def _given_up(self, others: Sequence[tuple[str, Owner]]) -> list[str]:
+        """Sessions of owners that cannot be seen from here and do not renew their leases. By our
+        own watch: a machine that wakes up finds all leases run out, also those of the living."""
+        now = time.monotonic()
+        self._expired = {
+            (session_id, owner.id): self._expired.get((session_id, owner.id), now)
+            for session_id, owner in others
+            if not owner.alive and has_ended(owner) is None
+        }
+        return [each for (each, _), since in self._expired.items() if now - since > SILENCE_SECONDS]
+
+    async def _recover(self, session_id: str) -> None:
+        try:
+            await self._opener.recover(session_id)
+        except SessionError:
+            self._opener.left.pop(session_id, None)  # another process was quicker
+
+    # ── leases ────────────────────────────────────────────────────────────────────────────────
+
+    async def _renew_if_any(self) -> None:
+        if self._hub.lives.has_leases:
+            await self.renew()
+
+    async def renew(self) -> None:
+        """Keep our sessions, and let go of those that another process has taken."""
+        lives = list(self._hub.live.values())
+        held = await self._hub.store.renew(self._hub.owner, seconds=LEASE_SECONDS)
+        for live in lives:
+            if live.id not in held:
+                live.recording.fail(LeaseLost(live.id))
+
+    # ── what is at rest ───────────────────────────────────────────────────────────────────────
+
+    async def _save(self) -> None:
+        for live in list(self._hub.live.values()):
+            if live.wants_snapshot:
+                await self._try(live.save_snapshot)
+
+    async def rest(self, after: float = IDLE_SECONDS) -> None:
+        """Put down what nobody has used for so many seconds and can be continued."""
+        now = time.monotonic()
+        for live in list(self._hub.live.values()):
+            if not live.idle:
+                continue
+            agent, unused = live.running.client.capabilities, now - live.used_at
+            if unused >= after and (agent.load or agent.resume):
+                self._hub.lives.put_down(live)
+            elif unused >= _AT_HAND_SECONDS:
+                live.recording.tail.forget()
+        await self._agents.stop_idle(after)

@@ -1,0 +1,282 @@
+"""The events of one session on their way into the store: nobody sees one before it is durable.
+
+While a batch is being committed the next one gathers, so a lone event is stored at once and a flood
+in large batches. A store that takes long is given the next one all the same: it may be away, and
+keep on this disk what it cannot deliver yet. An agent that says more than a store takes has to wait
+for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+from dragoman.errors import DragomanError, StoreError
+from dragoman.hub.event_readers import Tail
+from dragoman.session import events as e
+from dragoman.store.base import Store
+from dragoman.store.records import (
+    Batch,
+    Lease,
+    Said,
+    SessionChange,
+    SessionRecord,
+    StoredEvent,
+    encode_event,
+)
+from dragoman.store.search_texts import Texts
+
+MAX_WAITING_BYTES = 64 * 1024 * 1024
+"""Of events that the store was given and has not stored, and again of those that it was not given
+yet: with more than that the session cannot be recorded. With half of the latter, while the store is
+away, whoever runs the session is to have the turn cancelled."""
+MUCH_BYTES = 16 * 1024 * 1024
+"""An agent with more than that to be stored is not read until there is less, unless the store is
+away: that may last."""
+MAX_SAID = 8 * 1024 * 1024
+"""Characters for search that wait with the next batch: what is said beyond them is on the record,
+and not found."""
+_MAX_BATCH_EVENTS = 5_000
+_SLOW_SECONDS = 0.25
+"""A store that has not answered by then is not waited for before it is sent more."""
+_LOOK_SECONDS = 0.5
+SEAL_SECONDS = 20.0
+"""How long to wait for a store that takes long, …"""
+SEAL_AWAY_SECONDS = 5.0
+"""… and for one that is away and has all of it; whoever closes it has the last word."""
+
+
+class Recording:
+    """`listen` takes the events; `on_stored` is called when there are more for readers. A recording
+    that has much to store is `behind`, with others of the same agent.
+
+    When the store fails, that is `error`, `on_failed` is called with it, and nothing more is taken.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        record: SessionRecord,
+        lease: Lease,
+        *,
+        on_stored: Callable[[str], None],
+        behind: set[Recording] | None = None,
+    ) -> None:
+        self.record = record
+        self.lease = lease
+        self.tail = Tail(record.last_seq)
+        self.error: DragomanError | None = None
+        self.on_failed: Callable[[DragomanError], None] | None = None
+        self.on_much: Callable[[], None] | None = None
+        """Called once in an outage, when much waits for the store."""
+        self.describe: Callable[[], SessionChange] = SessionChange
+        """What to write about the session along with its events."""
+        self._store = store
+        self._on_stored = on_stored
+        self._texts = Texts()
+        self._waiting: list[bytes] = []
+        self._said: list[Said] = []
+        self._said_size = 0
+        self._size = 0
+        self._unstored = 0
+        self._behind = set[Recording]() if behind is None else behind
+        self._first_seq = record.last_seq + 1
+        self._last_seq = record.last_seq
+        self._stale = False
+        self._sealed = False
+        self._has_much = False
+        self._writing: asyncio.Task[None] | None = None
+        self._written = asyncio.Event()
+        """Set, and replaced, when the batch that is being written is durable, or has failed."""
+
+    def listen(self, event: e.Event) -> None:
+        """Take one event; it must follow the last one."""
+        if self._sealed:
+            return
+        # Encoded at once: what an event holds may be part of the state, and change with it.
+        try:
+            body = encode_event(event)
+        except Exception as error:
+            # The next one would take its number.
+            reason = f"event {event.seq} cannot be stored: {error}"
+            self.fail(StoreError(f"session {self.record.id}", reason))
+            return
+        if not self._waiting:
+            self._first_seq = event.seq
+        self._last_seq = event.seq
+        self._waiting.append(body)
+        for said in self._texts.feed(event):
+            self._note_said(said)
+        self._size += len(body)
+        self._unstored += len(body)
+        if self._unstored > MUCH_BYTES:
+            self._behind.add(self)
+        if self._size > MAX_WAITING_BYTES:
+            reason = f"more than {MAX_WAITING_BYTES} bytes of it waited to be stored"
+            self.fail(StoreError(f"session {self.record.id}", reason))
+            return
+        if self._size > MAX_WAITING_BYTES // 2 and not self._has_much:
+            self._note_much()
+        self._begin_writing()
+
+    def _note_said(self, said: Said) -> None:
+        if self._said_size + len(said.text) <= MAX_SAID:
+            self._said_size += len(said.text)
+            self._said.append(said)
+
+    def _note_much(self) -> None:
+        if self._store.away is not None and self.on_much is not None:
+            self._has_much = True
+            # Not now: what it records would come between an event and whoever else hears of it.
+            asyncio.get_running_loop().call_soon(self.on_much)
+
+    def refresh(self) -> None:
+        """Store what there is to say about the session, though nothing new has happened in it."""
+        self._stale = True
+        self._begin_writing()
+
+    def _begin_writing(self) -> None:
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        sent: deque[_Sent] = deque()
+        try:
+            while sent or self._has_more:
+                if self._has_more and sum(each.size for each in sent) < MAX_WAITING_BYTES:
+                    sent.append(_Sent(self._take(), self._store, self.lease))
+                await asyncio.wait([sent[0].append], timeout=_SLOW_SECONDS)
+                while sent and sent[0].append.done():
+                    self._stored(sent.popleft())
+        except DragomanError as error:
+            self.fail(error)
+        except Exception as error:
+            reason = f"the store failed: {type(error).__name__}"
+            self.fail(StoreError(f"session {self.record.id}", reason))
+            raise
+        finally:
+            self._writing = None
+            self._has_much = False
+            self._tell_written()
+
+    @property
+    def _has_more(self) -> bool:
+        return bool(self._waiting or self._stale) and not self._sealed
+
+    def _tell_written(self) -> None:
+        written, self._written = self._written, asyncio.Event()
+        written.set()
+
+    def _take(self) -> Batch:
+        events, self._waiting = (
+            self._waiting[:_MAX_BATCH_EVENTS],
+            self._waiting[_MAX_BATCH_EVENTS:],
+        )
+        batch = Batch(
+            first_seq=self._first_seq, events=events, change=self.describe(), said=self._said
+        )
+        self._said, self._said_size, self._stale = [], 0, False
+        self._first_seq += len(events)
+        self._size -= sum(map(len, events))
+        return batch
+
+    def _stored(self, sent: _Sent) -> None:
+        batch, last = sent.batch, sent.append.result()
+        self._unstored -= sum(map(len, batch.events))
+        if self._unstored <= MUCH_BYTES:
+            self._behind.discard(self)
+        if batch.events:
+            self._show(batch, last - len(batch.events) + 1)
+        self._tell_written()
+
+    def _show(self, batch: Batch, first: int) -> None:
+        self.record.last_seq = batch.first_seq + len(batch.events) - 1
+        self.tail.push(
+            [
+                StoredEvent(first + index, self.record.id, batch.first_seq + index, body)
+                for index, body in enumerate(batch.events)
+            ]
+        )
+        self._on_stored(self.record.id)
+
+    def fail(self, error: DragomanError) -> None:
+        """Take nothing more: it cannot be stored."""
+        if self._sealed:
+            return
+        self._seal()
+        self._waiting.clear()
+        self._said.clear()
+        self.error = error
+        if self.on_failed is not None:
+            self.on_failed(error)
+
+    async def settled(self) -> None:
+        """Wait until all that was taken so far is durable, or the store has failed; not for what
+        comes meanwhile, of which there may be no end."""
+        last = self._last_seq
+        while self._writing is not None and (self._stale or self.record.last_seq < last):
+            await self._written.wait()
+
+    async def stored(self) -> bool:
+        """The same, but while the store cannot be reached only until it is on this host's disk;
+        whether it is durable, or refused."""
+        last = self._last_seq
+        return await self._settled_unless_away(lambda: self._is_kept(last))
+
+    async def shown(self) -> None:
+        """The same for a reader, who gets what is stored while the store is away."""
+        await self._settled_unless_away(lambda: True)
+
+    async def _settled_unless_away(self, is_enough: Callable[[], bool]) -> bool:
+        settling = asyncio.create_task(self.settled())
+        try:
+            while not (await asyncio.wait([settling], timeout=_LOOK_SECONDS))[0]:
+                if self._store.away is not None and is_enough():
+                    return False
+        finally:
+            settling.cancel()
+        return True
+
+    def _is_kept(self, seq: int) -> bool:
+        return self.record.last_seq >= seq or self._store.has_kept(self.record.id, seq)
+
+    async def seal(self) -> None:
+        """Take nothing more; what was taken is stored first, or left to a store that is away."""
+        began = time.monotonic()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SEAL_SECONDS):
+                while self._writing is not None and not self._can_be_left(began):
+                    await asyncio.wait([self._writing], timeout=_LOOK_SECONDS)
+        self._seal()
+
+    def _can_be_left(self, since: float) -> bool:
+        """Whether a store that is away has all of it: on the disk, or in memory for so long that
+        the disk will not take it."""
+        if self._store.away is None or self._waiting:
+            return False
+        return self._is_kept(self._last_seq) or time.monotonic() - since > SEAL_AWAY_SECONDS
+
+    def _seal(self) -> None:
+        self._sealed = True
+        self._behind.discard(self)
+
+    async def caught_up(self) -> None:
+        """Wait while there is much to store, but not for a store that is away."""
+        while self in self._behind and self._store.away is None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._written.wait(), _LOOK_SECONDS)
+        self._behind.discard(self)
+
+
+class _Sent:
+    """A batch on its way."""
+
+    def __init__(self, batch: Batch, store: Store, lease: Lease) -> None:
+        self.batch = batch
+        self.size = sum(map(len, batch.events)) + sum(len(each.text) for each in batch.said)
+        self.append = asyncio.create_task(store.append(lease, batch))
+        # When an earlier one fails, nobody asks for this one any more.
+        self.append.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -1,0 +1,486 @@
+"""Opens a session in this process: leases it, recovers it, reads its history, starts its agent.
+
+Whoever asked may be cancelled at any moment: what is not finished then is undone, in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from dragoman.client.client import Client
+from dragoman.client.dialect import Place
+from dragoman.client.session import Session
+from dragoman.errors import (
+    AuthRequired,
+    CommandRefused,
+    DragomanError,
+    SessionElsewhere,
+    SessionNotContinued,
+    UnknownSession,
+)
+from dragoman.hub import commands as c
+from dragoman.hub.agent_pool import Agents, Running
+from dragoman.hub.event_recorder import Recording
+from dragoman.hub.host_directory import Hosts
+from dragoman.hub.owner import has_ended
+from dragoman.hub.running_session import Live
+from dragoman.hub.session_state import state_to_go_on, status_of
+from dragoman.session import events as e
+from dragoman.session.facts import EVERYTHING, Decision, Offer
+from dragoman.session.reduce import reduce
+from dragoman.session.state import PendingPermission, SessionState
+from dragoman.session.terminal_quota import OutputLimits, OutputQuota
+from dragoman.store.base import Store
+from dragoman.store.records import (
+    Batch,
+    Command,
+    Lease,
+    Owner,
+    SessionChange,
+    SessionFilter,
+    SessionRecord,
+    encode_event,
+)
+
+logger = logging.getLogger("dragoman.hub")
+
+LEASE_SECONDS = 15.0
+"""An owner, and a host, that was not heard of for so long is taken to be gone."""
+
+OnReset: TypeAlias = Literal["fail", "new"]
+"""What to do when the agent does not remember the session."""
+Begin: TypeAlias = Callable[[Client, Place], Awaitable[Session]]
+
+
+class Move(msgspec.Struct, frozen=True):
+    """A session comes here from another host, into a folder if its own is another one here."""
+
+    cwd: str | None = None
+
+
+class Way(msgspec.Struct, frozen=True):
+    """How a stored session is opened: what happens when its agent does not remember it, whether it
+    may come from another host, and what is added to its folders."""
+
+    on_reset: OnReset = "fail"
+    move: Move | None = None
+    more_directories: Sequence[str] = ()
+
+
+class Opener:
+    """Makes the live sessions of one owner. `on_stored` is told when a session has more to read;
+    with `attended` there is always someone who answers questions."""
+
+    def __init__(
+        self,
+        store: Store,
+        agents: Agents,
+        owner: Owner,
+        hosts: Hosts,
+        *,
+        attended: bool,
+        on_stored: Callable[[str], None],
+        output_limits: OutputLimits,
+    ) -> None:
+        self._output_limits = output_limits
+        self.left: dict[str, str] = {}
+        """Sessions that are ours and do not run here, and why what they did was cut short: they
+        have to be put right before they are given up, and the store did not take that yet."""
+        self._store = store
+        self._agents = agents
+        self._owner = owner
+        self._hosts = hosts
+        self._attended = attended
+        self._on_stored = on_stored
+
+    # ── leases ────────────────────────────────────────────────────────────────────────────────
+
+    @asynccontextmanager
+    async def holding(self, session_id: str) -> AsyncGenerator[Lease]:
+        """The session is ours for as long as this lasts. Raises UnknownSession, SessionOwned."""
+        taking = self._taking(session_id)
+        try:
+            yield await asyncio.shield(taking)
+        finally:
+            await _to_its_end(self._give_back(taking))
+
+    def _taking(self, session_id: str) -> asyncio.Task[Lease]:
+        """Shielded, since a lease that was taken for one who is gone would stay for ever."""
+
+        def gone(owner: Owner) -> bool | None:
+            ours = owner.id == self._owner.id and session_id in self.left
+            return ours or has_ended(owner)
+
+        async def taken() -> Lease:
+            # What a process kept that was killed: once its session is ours, nobody may store it.
+            await self._store.deliver_left()
+            return await self._store.acquire(
+                session_id, self._owner, seconds=LEASE_SECONDS, gone=gone
+            )
+
+        return asyncio.create_task(taken())
+
+    async def _give_back(self, taking: asyncio.Task[Lease]) -> None:
+        with suppress(DragomanError):
+            lease = await taking
+            if lease.session_id not in self.left:
+                await self.release(lease)
+
+    async def release(self, lease: Lease) -> None:
+        """Give a session up; when that fails, it is tried again."""
+        try:
+            await self._store.release(lease)
+        except DragomanError as error:
+            logger.warning("a session could not be given up: %s", error)
+            self.left.setdefault(lease.session_id, ENDED)
+
+    # ── the ways to begin ─────────────────────────────────────────────────────────────────────
+
+    async def create(self, record: SessionRecord) -> Live:
+        """A new session. When the agent cannot be started there is no trace of it."""
+
+        async def begin(client: Client, place: Place) -> Session:
+            return await client.openings.new(place, "new")
+
+        return await self._first(record, begin)
+
+    async def adopt(self, agent_session_id: str, record: SessionRecord, on_reset: OnReset) -> Live:
+        """A session that the agent knows and we do not: what it tells of its history is stored."""
+        return await self._first(record, _continued(agent_session_id, record, on_reset))
+
+    async def fork(
+        self, agent_session_id: str, record: SessionRecord, parent: SessionRecord | None
+    ) -> Live:
+        """A new session that remembers what another did; the events of a parent that is stored
+        come before its own."""
+        return await self._first(record, _as_fork(agent_session_id), parent)
+
+    async def reopen(self, session_id: str, way: Way) -> Live:
+        """A session that is stored, continued; one that was never begun is begun.
+
+        Raises SessionOwned, SessionElsewhere unless it is to move here, CommandRefused when it has
+        no workspace, and SessionNotContinued when the agent does not remember it.
+        """
+        taking = self._taking(session_id)
+        try:
+            lease = await asyncio.shield(taking)
+            record, history = await self.put_right(lease)
+            workspace_of(record, None if way.move is None else way.move.cwd)
+            known = await self._known_here(record, way.on_reset)
+            async with self._here(record, way):
+                if _is_new_fork(record):
+                    return await self._begin_fork(record, lease)
+                begin = _continued(known, record, way.on_reset)
+                return await self._begin(record, lease, history, begin)
+        except BaseException:
+            await _to_its_end(self._give_back(taking))
+            raise
+
+    async def _known_here(self, record: SessionRecord, on_reset: OnReset) -> str | None:
+        """What the agent calls a session; nothing where that means another one on this host: an
+        agent's ids may be unique on one machine only. Raises SessionNotContinued."""
+        agent_id = record.agent_session_id
+        if agent_id is None or self._hosts.has(record):
+            return agent_id
+        wanted = SessionFilter(agent=record.agent, agent_session_id=agent_id)
+        for other in await self._store.sessions(wanted):
+            if other.id != record.id and other.home == self._hosts.home:
+                if on_reset == "fail":
+                    reason = "the agent on this host has another session of that id"
+                    raise SessionNotContinued(record.id, reason)
+                return None
+        return agent_id
+
+    @asynccontextmanager
+    async def _here(self, record: SessionRecord, way: Way) -> AsyncGenerator[None]:
+        """From now on the session belongs here, unless what is done meanwhile fails."""
+        move = way.move
+        if move is None and not self._hosts.has(record):
+            raise SessionElsewhere(record.id, await self._hosts.name_of(record.home))
+        before = SessionChange(
+            home=record.home,
+            cwd=record.cwd,
+            additional_directories=record.additional_directories,
+            name=record.name,
+        )
+        after = msgspec.structs.replace(
+            before,
+            home=self._hosts.home or record.home,
+            cwd=record.cwd if move is None or move.cwd is None else move.cwd,
+            additional_directories=with_more(record.additional_directories, way.more_directories),
+        )
+        if after == before:
+            yield
+            return
+        moved = await self._store.change_session(record.id, after)
+        record.home, record.cwd = moved.home, moved.cwd
+        record.additional_directories = moved.additional_directories
+        try:
+            yield
+        except BaseException:
+            with suppress(DragomanError):
+                await self._store.change_session(record.id, before)
+            raise
+
+    async def _begin_fork(self, record: SessionRecord, lease: Lease) -> Live:
+        """One that another host has left to us. When it fails, what was copied until then must not
+        be taken for a session: it is left, and deleted when that is put right. Not at once, since
+        whoever waits for it could not be told why."""
+        try:
+            parent = await self._store.session(record.parent or "")
+            if parent is None or parent.agent_session_id is None:
+                raise SessionNotContinued(record.id, "the session it was forked from is gone")
+            history = await self._copied(parent, record, lease)
+            return await self._begin(record, lease, history, _as_fork(parent.agent_session_id))
+        except BaseException:
+            self.left.setdefault(lease.session_id, ENDED)
+            raise
+
+    async def _copied(
+        self, parent: SessionRecord, record: SessionRecord, lease: Lease
+    ) -> SessionState:
+        await self._store.copy_events(parent.id, lease)
+        copied, history = await self.put_right(lease, FORKED)
+        record.last_seq = copied.last_seq
+        return history
+
+    async def put_right(
+        self, lease: Lease, reason: str | None = None
+    ) -> tuple[SessionRecord, SessionState]:
+        """What is stored, after ending what an owner before us left open."""
+        why = self.left.setdefault(lease.session_id, ENDED)
+        # Read under the lease: until then another owner may have changed it.
+        record = await self._store.session(lease.session_id)
+        if record is None or record.status not in ("running", "waiting"):
+            self.left.pop(lease.session_id, None)
+        if record is None:
+            raise UnknownSession(lease.session_id)
+        state = await state_to_go_on(self._store, lease) if record.last_seq else SessionState()
+        if record.parent is None and record.imported is None:
+            # The owner may have ended before it could write down what the agent calls it.
+            record.agent_session_id = record.agent_session_id or state.session_id or None
+        if ends := loose_ends(state, reason or why):
+            await self._append(lease, state, ends)
+        record.last_seq = state.last_seq
+        self.left.pop(lease.session_id, None)
+        return record, state
+
+    async def _append(self, lease: Lease, state: SessionState, events: list[Any]) -> None:
+        first, now = state.last_seq + 1, time.time()
+        for seq, event in enumerate(events, first):
+            event.seq, event.at = seq, now
+            reduce(state, event)
+        change = SessionChange(status=status_of(state), updated_at=self._store.now())
+        bodies = [encode_event(event) for event in events]
+        await self._store.append(lease, Batch(first_seq=first, events=bodies, change=change))
+        self._on_stored(lease.session_id)
+
+    async def recover(self, session_id: str) -> None:
+        """Put a session right that its owner has left. Raises UnknownSession, SessionOwned."""
+        async with self.holding(session_id) as lease:
+            record, state = await self.put_right(lease)
+            # What it was asked for, it did not do; and nobody else should.
+            await self._say(c.Refusal("owner_gone", ENDED), await self._store.take([lease]))
+            if _is_nothing_yet(record, state):
+                await self._store.delete_session(session_id, lease)
+
+    async def refuse(self, session_id: str, refusal: c.Refusal) -> None:
+        """Say no to all that a session that nobody runs is asked for. Raises as `recover` does."""
+        async with self.holding(session_id) as lease:
+            commands = await self._store.take([lease])
+        # Given back before that: whoever hears it may at once try something else.
+        await self._say(refusal, commands)
+
+    async def _say(self, refusal: c.Refusal, commands: Sequence[Command]) -> None:
+        for command in commands:
+            await self._store.settle(command.id, c.encode_result(refusal))
+
+    # ── what they share ───────────────────────────────────────────────────────────────────────
+
+    async def _first(
+        self, record: SessionRecord, begin: Begin, parent: SessionRecord | None = None
+    ) -> Live:
+        record.created_at = record.updated_at = self._store.now()
+        begun = self._store.begin_session(record, self._owner, seconds=LEASE_SECONDS)
+        creating = asyncio.create_task(begun)
+        try:
+            lease = await asyncio.shield(creating)
+            history = None if parent is None else await self._copied(parent, record, lease)
+            return await self._begin(record, lease, history, begin)
+        except BaseException:
+            await _to_its_end(self._uncreate(creating))
+            raise
+
+    async def _uncreate(self, creating: asyncio.Task[Lease]) -> None:
+        with suppress(DragomanError):
+            lease = await creating
+            self.left.setdefault(lease.session_id, ENDED)
+            await self._store.delete_session(lease.session_id, lease)
+            self.left.pop(lease.session_id, None)
+
+    async def _begin(
+        self, record: SessionRecord, lease: Lease, history: SessionState | None, begin: Begin
+    ) -> Live:
+        running = await self._agents.use(record.agent, record.cwd, record.offer)
+        last_before = record.last_seq
+        recording = Recording(
+            self._store, record, lease, on_stored=self._on_stored, behind=running.behind
+        )
+        try:
+            place = self._place(running, record, recording, history)
+            session = await begin(running.client, place)
+        except BaseException as error:
+            await _to_its_end(self._abandon(recording, running, error))
+            raise
+        session.gate.consent.attended = self._attended
+        return Live(self._store, recording, running, session, last_before=last_before)
+
+    async def _abandon(self, recording: Recording, running: Running, error: BaseException) -> None:
+        await recording.seal()
+        # Many agents look only at their start for who has signed in.
+        await self._agents.leave(running, spent=isinstance(error, AuthRequired))
+
+    def _place(
+        self,
+        running: Running,
+        record: SessionRecord,
+        recording: Recording,
+        history: SessionState | None,
+    ) -> Place:
+        place = running.client.openings.place(
+            record.cwd,
+            record.additional_directories,
+            self._agents.launcher.mcp_servers(record.agent),
+            None,
+            None,
+        )
+        place.history, place.listen = history, recording.listen
+        place.quota = OutputQuota(self._output_limits)
+        return place
+
+
+def workspace_of(record: SessionRecord, given: str | None = None) -> str:
+    """The folder that was given, else its own. Raises CommandRefused with `no_workspace` for an
+    imported session without either: a file must not choose what is opened to an agent."""
+    if cwd := given or record.cwd:
+        return cwd
+    origin = "" if record.imported is None else record.imported.cwd
+    sentence = (
+        f"session {record.id} was imported{origin and f' from {origin}'} and has no folder here yet"
+    )
+    raise CommandRefused(record.id, "no_workspace", sentence)
+
+
+def with_more(directories: Sequence[str], more: Sequence[str]) -> list[str]:
+    """Each once, in their order."""
+    return list(dict.fromkeys((*directories, *more)))
+
+
+def new_record(
+    home: str | None,
+    agent: str,
+    cwd: str,
+    session_id: str | None = None,
+    name: str | None = None,
+    additional_directories: Sequence[str] = (),
+    offer: Offer = EVERYTHING,
+) -> SessionRecord:
+    """Of a session that begins now."""
+    now = time.time()
+    return SessionRecord(
+        id=session_id or f"s-{os.urandom(8).hex()}",
+        agent=agent,
+        cwd=cwd,
+        created_at=now,
+        updated_at=now,
+        name=name,
+        additional_directories=list(additional_directories),
+        home=home,
+        offer=offer,
+    )
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Even when whoever asked is cancelled once more."""
+    await asyncio.shield(asyncio.create_task(work))
+
+
+def _is_new_fork(record: SessionRecord) -> bool:
+    """A fork of which nothing is there yet but its record."""
+    return record.parent is not None and record.agent_session_id is None and not record.last_seq
+
+
+def _is_nothing_yet(record: SessionRecord, state: SessionState) -> bool:
+    """Whether its owner ended while it made the session. One that was imported has its history,
+    whatever became of an attempt to go on with it."""
+    if record.agent_session_id is not None:
+        return False
+    if record.imported is not None and record.parent is None:
+        return not record.last_seq
+    return record.parent is not None or not state.turns
+
+
+def _as_fork(agent_session_id: str) -> Begin:
+    async def begin(client: Client, place: Place) -> Session:
+        client.require("fork", "session/fork")
+        return await client.openings.fork(agent_session_id, place)
+
+    return begin
+
+
+def _continued(agent_session_id: str | None, record: SessionRecord, on_reset: OnReset) -> Begin:
+    async def begin(client: Client, place: Place) -> Session:
+        if agent_session_id is not None:
+            allow_new = on_reset == "new"
+            try:
+                return await client.openings.ensure(agent_session_id, place, allow_new=allow_new)
+            except SessionNotContinued as error:
+                if record.agent_session_id is None:
+                    raise  # nobody has another name for it
+                raise SessionNotContinued(record.name or record.id, error.reason) from error
+        if not record.last_seq:
+            return await client.openings.new(place, "new")
+        if on_reset == "fail":
+            reason = "no agent was ever told of it"
+            if record.imported is not None:
+                reason = "it was imported, and its conversation belongs to another session here"
+            raise SessionNotContinued(record.id, reason)
+        return await client.openings.new(place, "reset")
+
+    return begin
+
+
+ENDED = "the process that ran the session ended"
+NOT_RECORDED = "the session could not be recorded"
+FORKED = "the session was forked in the midst of a turn"
+
+
+def loose_ends(state: SessionState, reason: str = ENDED) -> list[e.Event]:
+    """The events that end what the owner left open: questions, terminals, the turn.
+
+    Prompts that were queued stay so, unless this is a fork: they wait where they were queued.
+    Empty when everything was in order.
+    """
+    events: list[e.Event] = []
+    for pending in state.pending.values():
+        if isinstance(pending, PendingPermission):
+            decision = Decision(effect="cancelled", reason=reason)
+            events.append(e.PermissionSettled(pending.id, None, decision))
+        else:
+            events.append(e.ElicitationSettled(pending.id, "cancel"))
+    running = (t.id for t in state.terminals.values() if t.running and t.ours)
+    events += [e.TerminalExited(terminal_id) for terminal_id in running]
+    if reason == FORKED:
+        events += [e.PromptUnqueued(queued.id, dropped=True) for queued in state.queue]
+    if state.turn is not None:
+        error = f"interrupted: {reason}"
+        events.append(e.TurnEnded(state.turn.id, error=error, interrupted=True))
+    return events

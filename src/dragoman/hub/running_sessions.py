@@ -1,0 +1,196 @@
+"""The sessions that run in this process, from being opened to being let go.
+
+Each way in and out is a task of its own: whoever asked may be cancelled, and what was begun is
+ended in order all the same. Whoever wants a session that is on its way out waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from weakref import WeakValueDictionary
+
+from dragoman.errors import ConnectionClosed, DragomanError, LeaseLost, StoreError
+from dragoman.hub.agent_pool import Agents
+from dragoman.hub.opener import NOT_RECORDED, Opener, Way
+from dragoman.hub.running_session import Live
+from dragoman.process.freed_memory import give_back
+
+logger = logging.getLogger("dragoman.hub")
+
+_LONG = 10_000
+"""Events of a session that leaves much memory behind."""
+_CANCEL_SECONDS = 5.0
+"""How long an agent may take to stop a turn when the session is put down or cut off."""
+
+
+class Lives:
+    """`tell` is called with the id of a session that begins to run here, or fails to go on."""
+
+    def __init__(self, opener: Opener, agents: Agents, tell: Callable[[str], None]) -> None:
+        self.running: dict[str, Live] = {}
+        self.failures: dict[str, DragomanError] = {}
+        """Why a session that ran here does not any more, when the store did not take it."""
+        self._opener = opener
+        self._agents = agents
+        self._tell = tell
+        self._opening: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._beginning: set[asyncio.Task[Live]] = set()
+        self._leaving: dict[str, asyncio.Task[None]] = {}
+        self._is_closed = False
+
+    @property
+    def has_leases(self) -> bool:
+        return bool(self.running or self._beginning or self._opener.left)
+
+    # ── in ────────────────────────────────────────────────────────────────────────────────────
+
+    async def open(self, session_id: str, way: Way) -> Live:
+        """A stored session; the one that runs here, if it does."""
+        await self.left(session_id)
+        if (live := self.running.get(session_id)) is not None:
+            return live
+        return await self.begin(session_id, lambda: self._reopened(session_id, way))
+
+    async def _reopened(self, session_id: str, way: Way) -> Live:
+        """Somebody here may have been quicker."""
+        live = self.running.get(session_id)
+        return live or await self._opener.reopen(session_id, way)
+
+    def opening(self, session_id: str) -> asyncio.Lock:
+        """Held by whoever takes a session, so that we do not get in our own way."""
+        return self._opening.setdefault(session_id, asyncio.Lock())
+
+    async def begin(self, session_id: str, opened: Callable[[], Awaitable[Live]]) -> Live:
+        """Have what is being opened run here; it is cancelled with whoever waits."""
+        if self._is_closed:
+            raise ConnectionClosed("the hub is closed")
+        task = asyncio.create_task(self._begun(session_id, opened))
+        self._beginning.add(task)
+        task.add_done_callback(self._beginning.discard)
+        return await task
+
+    async def _begun(self, session_id: str, opened: Callable[[], Awaitable[Live]]) -> Live:
+        async with self.opening(session_id):
+            return self._run(await opened())
+
+    def _run(self, live: Live) -> Live:
+        self.running[live.id] = live
+        self.failures.pop(live.id, None)
+        live.recording.on_failed = partial(self._failed, live)
+        if (error := live.recording.error) is not None:
+            self._failed(live, error)
+        self._tell(live.id)
+        return live
+
+    def _failed(self, live: Live, error: DragomanError) -> None:
+        """The store does not take the session's events any more: it must not go on unseen."""
+        logger.error("session %s is not recorded any more: %s", live.id, error)
+        self.failures[live.id] = error
+        self._tell(live.id)
+        self.let_go(live, partial(_cut_off, live, error))
+
+    def beside(self, live: Live) -> list[Live]:
+        """The other sessions of the same process."""
+        others = self.running.values()
+        return [each for each in others if each.running is live.running and each is not live]
+
+    # ── out ───────────────────────────────────────────────────────────────────────────────────
+
+    def put_down(self, live: Live) -> None:
+        """Stop running a session here; it is stored, and can be opened again anywhere."""
+        self.let_go(live, partial(_settle, live))
+
+    def let_go(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
+        """Nothing happens when that is under way, or has been done."""
+        if self.running.get(live.id) is live:
+            del self.running[live.id]
+            self.leaves(live.id, self._leave(live, settle))
+
+    def leaves(self, session_id: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Until this is done, nobody here opens the session."""
+        task = self._leaving[session_id] = asyncio.create_task(work)
+        task.add_done_callback(lambda _: self._leaving.pop(session_id, None))
+        return task
+
+    async def left(self, session_id: str) -> None:
+        """Wait until a session that is on its way out is free again."""
+        await _finished(*(self._leaving[each] for each in self._leaving.keys() & {session_id}))
+
+    async def _leave(self, live: Live, settle: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await settle()
+            with suppress(DragomanError):
+                await live.running.client.close_session(live.session.id)
+        finally:
+            live.session.gate.forget()
+            try:
+                await self._agents.leave(live.running)
+            finally:
+                await self._give_up(live)
+                if live.record.last_seq > _LONG:
+                    await asyncio.to_thread(give_back)
+
+    async def _give_up(self, live: Live) -> None:
+        error = live.recording.error
+        if error is None or isinstance(error, LeaseLost):
+            await self._opener.release(live.recording.lease)
+        else:
+            # Its end is not stored: that is done first, as soon as the store takes it.
+            self._opener.left[live.id] = f"{NOT_RECORDED}: {_reason(error)}"
+
+    async def aclose(self) -> None:
+        """All of them, those that are being opened too, and the agents."""
+        self._is_closed = True
+        for beginning in self._beginning:
+            beginning.cancel()
+        lives = list(self.running.values())
+        self.running.clear()
+        try:
+            await asyncio.gather(*map(_settle, lives))
+            # What an agent holds up goes on once that has ended.
+            await _finished(*self._leaving.values(), *self._beginning, timeout=_CANCEL_SECONDS)
+        finally:
+            await self._agents.aclose()
+            await _finished(*self._leaving.values(), *self._beginning)
+            await asyncio.gather(*map(self._give_up, lives))
+
+
+async def _settle(live: Live) -> None:
+    # When a turn ends in order, the next prompt is sent: those that wait are to wait here.
+    if live.session.busy and not live.session.queued and not live.session.holds_back:
+        with suppress(DragomanError, TimeoutError):
+            async with asyncio.timeout(_CANCEL_SECONDS):
+                await live.session.cancel()
+    await live.detach(ConnectionClosed("the process that ran the session was closed"))
+
+
+async def _cut_off(live: Live, error: DragomanError) -> None:
+    """The agent is cancelled, and ended if it goes on: it would work unseen, and maybe beside the
+    one that has the session now. Other sessions of the same process start it again."""
+    await live.detach(error)
+    if not await _has_stopped(live):
+        logger.warning("the agent of session %s does not stop, and is ended", live.id)
+        await live.running.client.kill()
+
+
+async def _has_stopped(live: Live) -> bool:
+    """Whether the agent does nothing more for a session whose turn was cancelled; one that goes on
+    is told to close it, where it can."""
+    if await live.session.has_stopped(_CANCEL_SECONDS):
+        return True
+    return await live.session.stop_by_closing(_CANCEL_SECONDS)
+
+
+def _reason(error: DragomanError) -> str:
+    return error.reason if isinstance(error, StoreError) else str(error)
+
+
+async def _finished(*tasks: asyncio.Task[Any], timeout: float | None = None) -> None:
+    """However they end."""
+    if tasks:
+        await asyncio.wait(tasks, timeout=timeout)

@@ -1,0 +1,194 @@
+"""A connection to the database: its file private and no symbolic link, every commit on the disk.
+
+The one place that speaks to apsw, and the one that turns its errors into ours. Knows no table.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+import apsw
+
+from dragoman.data_directory import make_private
+from dragoman.errors import StoreError
+from dragoman.store.sqlite.failures import store_error
+
+FILE_NAME = "dragoman.db"
+IN_MEMORY = "the store in memory"
+BUSY_SECONDS = 10.0
+"""How long to wait for another process that is writing."""
+
+# By hand, since the types of apsw are not complete.
+_apsw: Any = apsw
+_READ, _WRITE = apsw.SQLITE_OPEN_READONLY, apsw.SQLITE_OPEN_READWRITE
+_INCREMENTAL = 2
+_PAGES_AT_ONCE = 500
+# Deleted content is overwritten: a command that was taken may have held a secret.
+_SETTINGS = """
+PRAGMA synchronous = FULL;
+PRAGMA secure_delete = ON;
+PRAGMA journal_size_limit = 16777216;
+PRAGMA temp_store = MEMORY;
+"""
+
+
+class Database:
+    """One connection, for one thread at a time; `path` None is a new database in memory.
+
+    Every method raises StoreError. Statements are prepared once and kept. With `only_read` the
+    files stay as they are, byte by byte.
+    """
+
+    def __init__(self, path: str | None, *, only_read: bool = False) -> None:
+        self.place = path or IN_MEMORY
+        flags = (_READ if only_read else _WRITE) | apsw.SQLITE_OPEN_NOFOLLOW
+        try:
+            self._db: Any = (
+                apsw.Connection(":memory:") if path is None else apsw.Connection(path, flags=flags)
+            )
+        except apsw.Error as error:
+            self._fail(error)
+        try:
+            self.wait_for_others(BUSY_SECONDS)
+            if not only_read:
+                self._set_up()
+        except BaseException:
+            self.close()
+            raise
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> None:
+        try:
+            self._db.execute(statement, values)
+        except apsw.Error as error:
+            self._fail(error)
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._db.execute(statement, values).fetchall()
+        except apsw.Error as error:
+            self._fail(error)
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """The first."""
+        rows = self.rows(statement, values)
+        return rows[0] if rows else None
+
+    def each(self, statement: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """One by one, for what may be too much at once."""
+        try:
+            yield from self._db.execute(statement, values)
+        except apsw.Error as error:
+            self._fail(error)
+
+    @property
+    def in_transaction(self) -> bool:
+        return not self._db.get_autocommit()
+
+    @property
+    def last_rowid(self) -> int:
+        return self._db.last_insert_rowid()
+
+    @property
+    def changes(self) -> int:
+        """The rows that the last statement changed."""
+        return self._db.changes()
+
+    @property
+    def all_changes(self) -> int:
+        """The rows that all statements so far have changed."""
+        return self._db.total_changes()
+
+    def give_back(self) -> int:
+        """Shorten the file by some of its unused pages; how many bytes. One that was made before
+        this could be done keeps its size, and uses them again."""
+        if self.rows("PRAGMA auto_vacuum")[0][0] != _INCREMENTAL:
+            return 0
+        unused = min(self.rows("PRAGMA freelist_count")[0][0], _PAGES_AT_ONCE)
+        # Each page is a row of the answer: it is done when all are read.
+        self.rows(f"PRAGMA incremental_vacuum({unused})") if unused else None
+        return unused * self.rows("PRAGMA page_size")[0][0]
+
+    def data_version(self) -> int:
+        """Another one when another connection has committed something."""
+        return self.rows("PRAGMA data_version")[0][0]
+
+    def wait_for_others(self, seconds: float) -> None:
+        self._db.set_busy_timeout(int(seconds * 1000))
+
+    def close(self) -> None:
+        with suppress(apsw.Error):
+            self._db.close()
+
+    def _set_up(self) -> None:
+        if self.rows("PRAGMA journal_mode")[0][0] != "wal":
+            # Counts for a new file alone, and before anything else is in it.
+            self.run("PRAGMA auto_vacuum = INCREMENTAL")
+            self._use_wal()
+        self.run(_SETTINGS)
+
+    def _use_wal(self) -> None:
+        """SQLite does not wait by itself here, when several processes make one new database."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except apsw.BusyError as error:
+                if time.monotonic() > deadline:
+                    self._fail(error)
+                time.sleep(0.002)
+            except apsw.Error as error:
+                self._fail(error)
+
+    def _fail(self, error: apsw.Error) -> NoReturn:
+        raise store_error(self.place, error) from error
+
+
+def texts(values: Iterable[str]) -> Any:
+    """For `carray(?)`: a list as one value of a statement; it must not be empty."""
+    return _apsw.carray(tuple(values))
+
+
+def blobs(values: Iterable[bytes]) -> Any:
+    return _apsw.carray(tuple(values))
+
+
+def integers(values: Iterable[int]) -> Any:
+    return _apsw.carray(array("q", values))
+
+
+def prepare(directory: Path, name: str = FILE_NAME) -> str:
+    """The path of the database in its private directory, with its file there."""
+    path = os.path.join(os.path.realpath(make_private(directory)), name)
+    try:
+        _make_private_file(path)
+    except OSError as error:
+        raise StoreError(path, f"cannot be opened: {error.strerror}") from error
+    return path
+
+
+def _make_private_file(path: str) -> None:
+    """SQLite gives the files beside it the same permissions.
+
+    A file that is there is not opened: closing it would end the locks that SQLite has on it.
+    """
+    with suppress(FileExistsError):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        os.close(os.open(path, flags, 0o600))
+        return
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(path, "is not a regular file")
+    if sys.platform != "win32":
+        if status.st_uid != os.getuid():
+            raise StoreError(path, "belongs to another user")
+        if stat.S_IMODE(status.st_mode) != 0o600:
+            os.chmod(path, 0o600)

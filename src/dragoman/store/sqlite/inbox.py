@@ -1,0 +1,114 @@
+"""Commands to a session's owner, in SQL. Runs in a transaction.
+
+What a command says is kept until it is taken and no longer: it may hold what a person typed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from dragoman.store.records import Command, Lease, Outcome
+from dragoman.store.sqlite.appending import standings
+from dragoman.store.sqlite.database import Database, integers
+from dragoman.store.sqlite.sessions import key_of
+
+KEEP_OUTCOMES_SECONDS = 3600.0
+KEEP_WAITING_SECONDS = 600.0
+"""Whoever sent it does not wait for so long: to carry it out then would surprise everybody."""
+
+_SEND = "INSERT INTO commands (session, body, sent_at, host) VALUES (?, ?, ?, ?)"
+_CALLS = """
+SELECT c.id, s.id, c.body, c.sent_at FROM commands c JOIN sessions s ON s.key = c.session
+LEFT JOIN leases l ON l.session = c.session
+WHERE c.state = 'waiting' AND c.host = ? AND coalesce(l.expires_at, 0) <= ? AND NOT s.deleted
+ORDER BY c.id
+"""
+_ANY_WAITING = """
+SELECT DISTINCT s.id FROM commands c JOIN sessions s ON s.key = c.session WHERE c.state = 'waiting'
+"""
+_WAITING = """
+SELECT c.id, s.id, c.body, c.sent_at FROM commands c JOIN sessions s ON s.key = c.session
+WHERE c.state = 'waiting' AND c.session IN (SELECT value FROM carray(?)) ORDER BY c.id
+"""
+_TAKEN = """
+UPDATE commands SET state = 'taken', body = NULL,
+    epoch = (SELECT epoch FROM leases WHERE leases.session = commands.session)
+WHERE id IN (SELECT value FROM carray(?))
+"""
+_SETTLE = (
+    "UPDATE commands SET state = 'done', body = NULL, outcome = ?, settled_at = ? WHERE id = ?"
+)
+_FORGET = "DELETE FROM commands WHERE settled_at < ?"
+_FORGET_WAITING = "DELETE FROM commands WHERE state = 'waiting' AND sent_at < ?"
+# Whoever took it ended before it said what came of it, or nobody ever did.
+_LEFT = """
+FROM commands WHERE (state = 'taken' AND sent_at < ?) OR (state = 'waiting' AND sent_at < ?)
+"""
+_WITHDRAW = "DELETE FROM commands WHERE state = 'waiting' AND id = ?"
+# Taken by one who does not own the session any more: it may have been carried out, or not.
+_OUTCOME = """
+SELECT CASE WHEN c.state = 'taken' AND (l.owner_id IS NULL OR l.epoch <> c.epoch) THEN 'lost'
+    ELSE c.state END, c.outcome
+FROM commands c LEFT JOIN leases l ON l.session = c.session WHERE c.id = ?
+"""
+
+
+def send(db: Database, session_id: str, body: bytes, host_id: str | None) -> int:
+    db.run(_SEND, (key_of(db, session_id), body, time.time(), host_id))
+    return db.last_rowid
+
+
+def calls(db: Database, host_id: str) -> list[Command]:
+    return [Command(*row) for row in db.rows(_CALLS, (host_id, time.time()))]
+
+
+def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
+    """The leases for whose sessions something waits; cheap, since mostly nothing does."""
+    waiting = {row[0] for row in db.rows(_ANY_WAITING)}
+    return [lease for lease in leases if lease.session_id in waiting] if waiting else []
+
+
+def take(db: Database, leases: Sequence[Lease]) -> list[Command]:
+    """A lease that does not count any more gets nothing: that is for the later owner."""
+    db.run(_FORGET_WAITING, (time.time() - KEEP_WAITING_SECONDS,))
+    found = standings(db, [lease.session_id for lease in leases])
+    held = {(each.id, each.epoch, each.owner_id): each.key for each in found.values()}
+    asked = ((lease.session_id, lease.epoch, lease.owner_id) for lease in leases)
+    keys = [key for each in asked if (key := held.get(each)) is not None]
+    if not keys:
+        return []
+    commands = [Command(*row) for row in db.rows(_WAITING, (integers(keys),))]
+    if commands:
+        db.run(_TAKEN, (integers(command.id for command in commands),))
+    return commands
+
+
+def withdraw(db: Database, command_id: int) -> bool:
+    db.run(_WITHDRAW, (command_id,))
+    return db.changes > 0
+
+
+def settle(db: Database, command_id: int, body: bytes) -> None:
+    now = time.time()
+    db.run(_SETTLE, (body, now, command_id))
+    db.run(_FORGET, (now - KEEP_OUTCOMES_SECONDS,))
+
+
+def has_left(db: Database) -> bool:
+    """Whether there are commands that nobody asks for any more, and nobody will settle."""
+    return db.row(f"SELECT 1 {_LEFT} LIMIT 1", _long_ago()) is not None
+
+
+def forget_left(db: Database) -> None:
+    db.run(f"DELETE {_LEFT}", _long_ago())
+
+
+def _long_ago() -> tuple[float, float]:
+    now = time.time()
+    return now - KEEP_OUTCOMES_SECONDS, now - KEEP_WAITING_SECONDS
+
+
+def outcome(db: Database, command_id: int) -> Outcome:
+    row = db.row(_OUTCOME, (command_id,))
+    return Outcome("unknown") if row is None else Outcome(*row)

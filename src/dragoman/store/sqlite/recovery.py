@@ -1,0 +1,338 @@
+"""Checks a database for damage, and rebuilds it from the mirrors and what can still be read.
+
+The damaged one is read as far as it can be, for what is newer than the mirrors, and then set aside:
+nothing is deleted. Blocking; for a program that has no store open.
+
+Reads as far as it can and says where it could not; writes into a new database.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from dragoman.errors import NameTaken, StoreError
+from dragoman.host.rules.rule import Rule
+from dragoman.session.events import Event
+from dragoman.store.mirror_lines import is_header, is_json, last_seq_of, read_header
+from dragoman.store.records import Said, SessionChange, SessionRecord, decode_event
+from dragoman.store.search_texts import Texts
+from dragoman.store.session_status import status_at_rest
+from dragoman.store.sqlite import sessions
+from dragoman.store.sqlite.appending import add_events, add_said
+from dragoman.store.sqlite.database import FILE_NAME, Database, prepare
+from dragoman.store.sqlite.failures import lost
+from dragoman.store.sqlite.mirror_file import all_mirrors
+from dragoman.store.sqlite.rules import ADD_RULE
+from dragoman.store.sqlite.tables import has_tables, migrate
+
+if sys.platform != "win32":
+    import fcntl
+
+_NEW = f"{FILE_NAME}.new"
+_BESIDE = ("", "-wal", "-shm")
+# Where SQLite marks the file beside the database that some process has it open.
+_IN_USE_BYTE = 128
+
+
+class Report(msgspec.Struct):
+    """What was rebuilt; `remarks` says what could not be."""
+
+    sessions: int = 0
+    events: int = 0
+    rules: int = 0
+    set_aside: str | None = None
+    """The damaged database, with what lies beside it under the same name."""
+    remarks: list[str] = []
+
+
+def check(directory: Path) -> list[str]:
+    """What is wrong with the database, in its own words; nothing when it is in order."""
+    home = Path(os.path.realpath(directory))
+    path = home / FILE_NAME
+    # Looked for first: whoever is just making the store writes them after the tables.
+    mirrors = all_mirrors(home)
+    if _is_empty(path):
+        return [lost(str(path), len(mirrors)).reason] if mirrors else []
+    try:
+        with closing(Database(str(path))) as db:
+            found = [row[0] for row in db.rows("PRAGMA integrity_check")]
+            db.run("INSERT INTO said_words (said_words, rank) VALUES ('integrity-check', 1)")
+    except StoreError as error:
+        return [error.reason]
+    return [] if found == ["ok"] else found
+
+
+def recover(directory: Path) -> Report:
+    """Raises StoreError while another process has the store open, and when there is no room."""
+    home = Path(os.path.realpath(directory))
+    old, new, report = home / FILE_NAME, home / _NEW, Report()
+    _must_not_be_in_use(old)
+    _unlink(new)
+    try:
+        with closing(_made(new)) as db:
+            db.run("BEGIN IMMEDIATE")
+            _rebuild(db, home, None if _is_empty(old) else old, report)
+            db.run("COMMIT")
+    except BaseException:
+        _unlink(new)
+        raise
+    # Also a log that is there alone: SQLite would take it for that of the new database.
+    if any(os.path.lexists(f"{old}{suffix}") for suffix in _BESIDE):
+        report.set_aside = _set_aside(old)
+    os.replace(new, old)
+    return report
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether there is no database, or one without a table."""
+    try:
+        # SQLite would delete the log of a file without a byte.
+        if path.lstat().st_size == 0:
+            return True
+        with closing(Database(str(path), only_read=True)) as db:
+            return not has_tables(db)
+    except FileNotFoundError:
+        return True
+    except StoreError:
+        return False  # damaged
+
+
+def _rebuild(db: Database, home: Path, old: Path | None, report: Report) -> None:
+    for file in all_mirrors(home):
+        _note(report, from_mirror(db, file))
+    if old is not None:
+        for remains in _from_old(db, old, report):
+            _note(report, remains)
+    for (session_id,) in db.rows("SELECT id FROM sessions"):
+        set_status(db, session_id)
+    row = db.rows("SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM events)")[0]
+    report.sessions, report.events = row[0], row[1]
+
+
+def _from_old(db: Database, old: Path, report: Report) -> Iterator[Remains]:
+    try:
+        damaged = Database(str(old), only_read=True)
+    except StoreError as error:
+        report.remarks.append(f"nothing could be read from the database: {error.reason}")
+        return
+    with closing(damaged):
+        report.rules = rules_of(damaged, db, report.remarks)
+        yield from from_database(damaged, db, report.remarks)
+
+
+def _note(report: Report, remains: Remains) -> None:
+    report.remarks += [f"session {remains.session_id}: {remark}" for remark in remains.remarks]
+
+
+def _made(path: Path) -> Database:
+    prepare(path.parent, path.name)
+    db = Database(str(path))
+    migrate(db)
+    return db
+
+
+def _set_aside(old: Path) -> str:
+    """With the log beside it, which belongs to it by its name."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    name, count = f"{old}.damaged-{stamp}", 1
+    while os.path.lexists(name):
+        name, count = f"{old}.damaged-{stamp}-{count}", count + 1
+    for suffix in _BESIDE:
+        with suppress(FileNotFoundError):
+            os.replace(f"{old}{suffix}", f"{name}{suffix}")
+    return name
+
+
+def _unlink(path: Path) -> None:
+    for suffix in _BESIDE:
+        with suppress(FileNotFoundError):
+            os.unlink(f"{path}{suffix}")
+
+
+def _must_not_be_in_use(path: Path) -> None:
+    """Another process would go on writing into the database that is set aside."""
+    if sys.platform == "win32":
+        return
+    with suppress(FileNotFoundError), open(f"{path}-shm", "r+b") as shared:
+        try:
+            fcntl.lockf(shared, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _IN_USE_BYTE)
+        except OSError as error:
+            raise StoreError(str(path), "another process has the store open") from error
+
+
+_PAGE = 1000
+_EVENTS = "SELECT seq, body FROM events {how} WHERE session = ? AND seq > ? ORDER BY seq"
+_BODIES = "SELECT body FROM events WHERE session = ? ORDER BY seq"
+
+
+class Remains(msgspec.Struct):
+    """A session on its way into the new database."""
+
+    session_id: str
+    remarks: list[str]
+    record: SessionRecord | None = None
+    seq: int = 0
+
+
+def from_mirror(db: Database, file: Path) -> Remains:
+    """All whole lines, as far as they follow each other."""
+    remains = Remains(file.stem, [])
+    try:
+        with open(file, "rb", opener=_without_links) as lines:
+            bodies = list(_bodies(lines, remains))
+    except OSError as error:
+        remains.remarks.append(f"its mirror cannot be read: {error.strerror}")
+        return remains
+    if remains.record is None:
+        remains.remarks.append("its mirror has no header and was left where it is")
+    else:
+        _store(db, remains, remains.record, bodies)
+    return remains
+
+
+def _bodies(lines: Iterable[bytes], remains: Remains) -> Iterator[bytes]:
+    expected = 1
+    for number, line in enumerate(lines, 1):
+        body = line.rstrip(b"\n")
+        if not line.endswith(b"\n") or not is_json(body):
+            remains.remarks.append(f"its mirror is torn at line {number}")
+            return
+        if is_header(body):
+            with suppress(msgspec.DecodeError):
+                remains.record = read_header(body).session
+            continue
+        seq = last_seq_of(body) or expected
+        if seq > expected:
+            remains.remarks.append(f"its mirror has a gap before line {number}")
+            return
+        if seq == expected:
+            expected += 1
+            yield body
+
+
+def from_database(damaged: Database, db: Database, remarks: list[str]) -> Iterator[Remains]:
+    """The sessions of a damaged database with what is newer there, as far as it can be read."""
+    try:
+        found = damaged.rows("SELECT key, id FROM sessions WHERE NOT deleted ORDER BY key")
+    except StoreError as error:
+        remarks.append(f"the list of sessions could not be read: {error.reason}")
+        return
+    for key, session_id in found:
+        if sessions.is_id(session_id):
+            yield _newer(damaged, db, key, session_id)
+
+
+def _newer(damaged: Database, db: Database, key: int, session_id: str) -> Remains:
+    remains = Remains(session_id, [])
+    known = sessions.read(db, session_id)
+    remains.seq = 0 if known is None else known.last_seq
+    try:
+        remains.record = sessions.read(damaged, session_id)
+        bodies = _rows(damaged, key, remains)
+    except (StoreError, msgspec.DecodeError, ValueError) as error:
+        remains.remarks.append(f"its newest events could not be read: {error}")
+        return remains
+    if remains.record is not None:
+        _store(db, remains, remains.record, bodies)
+    return remains
+
+
+def _rows(damaged: Database, key: int, remains: Remains) -> list[bytes]:
+    """By the index, else without it: either may be damaged."""
+    found: dict[int, bytes] = {}
+    if not (
+        _gather(damaged, key, remains.seq, "", found)
+        or _gather(damaged, key, remains.seq, "NOT INDEXED", found)
+    ):
+        remains.remarks.append("some of its events could not be read")
+    bodies: list[bytes] = []
+    while isinstance(body := found.get(remains.seq + len(bodies) + 1), bytes):
+        bodies.append(body)
+    if len(bodies) < len(found):
+        remains.remarks.append(f"events behind {remains.seq + len(bodies)} have a gap before them")
+    return bodies
+
+
+def _gather(damaged: Database, key: int, after: int, how: str, found: dict[int, bytes]) -> bool:
+    """Whether all could be read."""
+    try:
+        found.update(
+            (row[0], row[1]) for row in damaged.each(_EVENTS.format(how=how), (key, after))
+        )
+    except StoreError:
+        return False
+    return True
+
+
+def _store(db: Database, remains: Remains, record: SessionRecord, bodies: list[bytes]) -> None:
+    record.id = remains.session_id
+    record.status = "closed" if record.status == "closed" else "idle"  # until `set_status`
+    if sessions.read(db, record.id) is None:
+        nameless = msgspec.structs.replace(record, name=None)
+        sessions.create(db, nameless)
+    key, texts, rest = sessions.key_of(db, record.id), Texts(), iter(bodies)
+    while some := list(islice(rest, _PAGE)):
+        add_events(db, key, remains.seq, some)
+        said = [each for body in some for each in _said(texts, body)]
+        add_said(db, [(key, each.seq, each.kind, each.text) for each in said])
+        remains.seq += len(some)
+    _change(db, key, remains, record)
+
+
+def _change(db: Database, key: int, remains: Remains, record: SessionRecord) -> None:
+    """The record as it is known now; what the database says is newer than what a header does."""
+    names = SessionChange.__struct_fields__
+    fields = {name: getattr(record, name) for name in names}
+    try:
+        sessions.change_records(db, [(key, remains.seq, fields)])
+    except NameTaken:
+        remains.remarks.append(f"its name {record.name} is that of another session")
+        sessions.change_records(db, [(key, remains.seq, fields | {"name": None})])
+
+
+def set_status(db: Database, session_id: str) -> None:
+    """When all is there that is left: a record says what it did while somebody ran it."""
+    record, key = sessions.known(db, session_id), sessions.key_of(db, session_id)
+    bodies = (row[0] for row in db.each(_BODIES, (key,)))
+    status = status_at_rest(record.status, _readable(bodies))
+    sessions.change(db, session_id, SessionChange(status=status))
+
+
+def _readable(bodies: Iterable[bytes]) -> Iterator[Event]:
+    for body in bodies:
+        # What cannot be understood is kept, and passed over.
+        with suppress(msgspec.DecodeError, RecursionError):
+            yield decode_event(body)
+
+
+def _said(texts: Texts, body: bytes) -> list[Said]:
+    try:
+        return texts.feed(decode_event(body))
+    except (msgspec.DecodeError, RecursionError):
+        return []  # stored all the same: what cannot be understood is kept
+
+
+def rules_of(damaged: Database, db: Database, remarks: list[str]) -> int:
+    """Copy the rules, as far as they can be read; how many."""
+    count = 0
+    try:
+        for row in damaged.each("SELECT id, body, created_at, used_at FROM rules ORDER BY place"):
+            msgspec.json.decode(row[1], type=Rule)
+            db.run(ADD_RULE, row)
+            count += 1
+    except (StoreError, msgspec.DecodeError) as error:
+        remarks.append(f"some rules could not be read: {error}")
+    return count
+
+
+def _without_links(path: str, flags: int) -> int:
+    """And without waiting for whoever would write into a FIFO."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

@@ -1,0 +1,185 @@
+"""The records of sessions in SQL: made, read, listed, changed, deleted. Runs in a transaction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import NameTaken, StoreError, UnknownSession
+from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.store.records import Imported, Kin, SessionChange, SessionFilter, SessionRecord
+from dragoman.store.sqlite.database import Database
+from dragoman.store.sqlite.failures import Duplicate
+
+_COLUMNS = (
+    "id, agent, cwd, created_at, updated_at, name, agent_session_id, title, renamed, status, "
+    "archived, parent, home, additional_directories, imported, offer, last_seq"
+)
+_NAMES = _COLUMNS.split(", ")
+_CREATE = f"INSERT INTO sessions ({_COLUMNS}) VALUES ({'?, ' * 16}0)"
+_READ = f"SELECT {_COLUMNS} FROM sessions WHERE id = ? AND NOT deleted"
+KIN = "SELECT id, parent, created_at FROM sessions WHERE NOT deleted"
+_CHANGED = SessionChange.__struct_fields__
+# A field that is absent stays, one that is null is cleared.
+_CHANGE = f"""
+UPDATE sessions SET last_seq = coalesce(value ->> 1, last_seq), {
+    ", ".join(
+        f"{name} = CASE WHEN json_type(value, '$[2].{name}') IS NULL THEN sessions.{name} "
+        f"ELSE value ->> '$[2].{name}' END"
+        for name in _CHANGED
+    )
+} FROM json_each(?) WHERE sessions.key = value ->> 0
+"""
+_ID = "SELECT id FROM sessions WHERE key = ?"
+_FILTERED = ("agent", "cwd", "name", "agent_session_id", "status", "archived")
+_SIZE = """
+SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM events WHERE session = ?1)
+    + (SELECT coalesce(sum(octet_length(text)), 0) FROM said WHERE session = ?1)
+    + (SELECT coalesce(sum(octet_length(body)), 0) FROM snapshots WHERE session = ?1)
+"""
+_PARTS = ("snapshots", "leases", "commands")
+# How much of it at once, so that others can write in between.
+_PURGE = {
+    "DELETE FROM events WHERE position IN "
+    "(SELECT position FROM events WHERE session = ? LIMIT ?)": 2000,
+    "DELETE FROM said WHERE id IN (SELECT id FROM said WHERE session = ? LIMIT ?)": 200,
+}
+
+_directories = msgspec.json.Decoder(list[str])
+_imported = msgspec.json.Decoder(Imported)
+_offer = msgspec.json.Decoder(Offer)
+_id = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+def is_id(text: str) -> bool:
+    """Whether it may be the id of a session; each has a file of that name."""
+    return _id.fullmatch(text) is not None
+
+
+def as_json(record: SessionRecord) -> tuple[str, str | None, str | None]:
+    """What is no single value: the additional directories, where it was imported from, and what its
+    agent is offered, unless that is everything."""
+    directories = msgspec.json.encode(record.additional_directories).decode()
+    offer = None if record.offer == EVERYTHING else record.offer
+    return directories, _text(record.imported), _text(offer)
+
+
+def _text(value: Imported | Offer | None) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def from_json(fields: dict[str, Any]) -> None:
+    """The same way back."""
+    fields["additional_directories"] = _directories.decode(fields["additional_directories"])
+    if fields["imported"] is not None:
+        fields["imported"] = _imported.decode(fields["imported"])
+    offer = fields["offer"]
+    fields["offer"] = EVERYTHING if offer is None else _offer.decode(offer)
+
+
+def create(db: Database, record: SessionRecord) -> None:
+    if not is_id(record.id):
+        raise StoreError(db.place, f"{record.id!r} cannot be the id of a session")
+    fields = [getattr(record, name) for name in _NAMES[:-4]]
+    try:
+        db.run(_CREATE, (*fields, *as_json(record)))
+    except Duplicate as error:
+        if read(db, record.id) is not None:
+            raise StoreError(db.place, f"there is a session {record.id} already") from error
+        raise NameTaken(record.id, record.name or "") from error
+
+
+def read(db: Database, session_id: str) -> SessionRecord | None:
+    row = db.row(_READ, (session_id,))
+    return None if row is None else _record(row)
+
+
+def known(db: Database, session_id: str) -> SessionRecord:
+    if (record := read(db, session_id)) is None:
+        raise UnknownSession(session_id)
+    return record
+
+
+def kin(db: Database) -> list[Kin]:
+    return [Kin(*row) for row in db.rows(KIN)]
+
+
+def key_of(db: Database, session_id: str) -> int:
+    row = db.row("SELECT key FROM sessions WHERE id = ? AND NOT deleted", (session_id,))
+    if row is None:
+        raise UnknownSession(session_id)
+    return row[0]
+
+
+def size(db: Database, session_id: str) -> int:
+    """Raises UnknownSession."""
+    return db.rows(_SIZE, (key_of(db, session_id),))[0][0]
+
+
+def listed(db: Database, wanted: SessionFilter) -> list[SessionRecord]:
+    given = {name: getattr(wanted, name) for name in _FILTERED}
+    given = {name: value for name, value in given.items() if value is not None}
+    clauses, values = [f"{name} = ?" for name in given], list(given.values())
+    if wanted.unused_since is not None:
+        clauses.append("updated_at < ?")
+        values.append(wanted.unused_since)
+    if wanted.before is not None:
+        key_of(db, wanted.before)
+        clauses.append("(updated_at, key) < (SELECT updated_at, key FROM sessions WHERE id = ?)")
+        values.append(wanted.before)
+    where = " AND ".join(["NOT deleted", *clauses])
+    query = f"SELECT {_COLUMNS} FROM sessions WHERE {where} ORDER BY updated_at DESC, key DESC"
+    rows = db.rows(f"{query} LIMIT ?", (*values, wanted.limit))
+    return [_record(row) for row in rows]
+
+
+def change(db: Database, session_id: str, changes: SessionChange) -> SessionRecord:
+    change_records(db, [(key_of(db, session_id), None, msgspec.to_builtins(changes))])
+    return known(db, session_id)
+
+
+def change_records(db: Database, changes: Sequence[tuple[int, int | None, dict[str, Any]]]) -> None:
+    """By key: the last sequence, and the fields that change. Raises NameTaken."""
+    try:
+        db.run(_CHANGE, (msgspec.json.encode(changes).decode(),))
+    except Duplicate as error:
+        key, _, fields = next(each for each in changes if each[2].get("name") is not None)
+        session_id = db.rows(_ID, (key,))[0][0]
+        raise NameTaken(session_id, fields["name"]) from error
+
+
+def mark_deleted(db: Database, session_id: str) -> int:
+    """From now on nobody sees it; `purge` removes what it consists of. Its key."""
+    key = key_of(db, session_id)
+    db.run("UPDATE sessions SET deleted = 1, title = NULL, name = NULL WHERE key = ?", (key,))
+    return key
+
+
+def has_deleted(db: Database) -> bool:
+    """Whether a deletion was cut short."""
+    return db.row("SELECT 1 FROM sessions WHERE deleted LIMIT 1") is not None
+
+
+def purge(db: Database) -> bool:
+    """Remove some of what is left of deleted sessions; whether there is more."""
+    row = db.row("SELECT key FROM sessions WHERE deleted LIMIT 1")
+    if row is None:
+        return False
+    for statement, most in _PURGE.items():
+        db.run(statement, (row[0], most))
+        if db.changes == most:
+            return True
+    for table in _PARTS:
+        db.run(f"DELETE FROM {table} WHERE session = ?", row)
+    db.run("DELETE FROM sessions WHERE key = ?", row)
+    return True
+
+
+def _record(row: tuple[Any, ...]) -> SessionRecord:
+    fields: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
+    from_json(fields)
+    fields["renamed"], fields["archived"] = bool(fields["renamed"]), bool(fields["archived"])
+    return SessionRecord(**fields)

@@ -1,0 +1,160 @@
+"""The tables, made and changed step by step. A step that was released is never edited: add another.
+
+`user_version` counts the steps that a database has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dragoman.errors import StoreError
+from dragoman.store.sqlite.database import Database
+
+_FIRST = """
+CREATE TABLE sessions (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    cwd TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL,
+    name TEXT,
+    agent_session_id TEXT,
+    title TEXT,
+    renamed INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    archived INTEGER NOT NULL,
+    parent TEXT,
+    additional_directories TEXT NOT NULL,
+    last_seq INTEGER NOT NULL DEFAULT 0,
+    deleted INTEGER NOT NULL DEFAULT 0
+);
+CREATE UNIQUE INDEX session_ids ON sessions (id) WHERE NOT deleted;
+CREATE UNIQUE INDEX session_names ON sessions (cwd, name) WHERE name IS NOT NULL AND NOT deleted;
+CREATE INDEX deleted_sessions ON sessions (key) WHERE deleted;
+
+-- Positions only grow, even when the newest events are deleted: readers rely on it.
+CREATE TABLE events (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE UNIQUE INDEX event_numbers ON events (session, seq);
+
+CREATE TABLE snapshots (session INTEGER PRIMARY KEY, seq INTEGER NOT NULL, body BLOB NOT NULL);
+
+-- The epoch outlives the owner, so that it only grows.
+CREATE TABLE leases (
+    session INTEGER PRIMARY KEY,
+    epoch INTEGER NOT NULL,
+    owner_id TEXT,
+    owner BLOB,
+    expires_at REAL NOT NULL
+);
+CREATE INDEX leases_of_owners ON leases (owner_id) WHERE owner_id IS NOT NULL;
+
+CREATE TABLE commands (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session INTEGER NOT NULL,
+    state TEXT NOT NULL DEFAULT 'waiting',
+    body BLOB,
+    sent_at REAL NOT NULL,
+    outcome BLOB NOT NULL DEFAULT x'',
+    settled_at REAL
+);
+CREATE INDEX waiting_commands ON commands (session, id) WHERE state = 'waiting';
+CREATE INDEX settled_commands ON commands (settled_at) WHERE settled_at IS NOT NULL;
+CREATE INDEX commands_of_sessions ON commands (session);
+
+CREATE TABLE rules (
+    place INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    body BLOB NOT NULL,
+    created_at REAL NOT NULL,
+    used_at REAL
+);
+
+CREATE TABLE said (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL
+);
+CREATE INDEX said_in_sessions ON said (session);
+CREATE VIRTUAL TABLE said_words USING fts5 (
+    text, content = 'said', content_rowid = 'id', tokenize = "unicode61 remove_diacritics 2"
+);
+CREATE TRIGGER said_is_added AFTER INSERT ON said BEGIN
+    INSERT INTO said_words (rowid, text) VALUES (new.id, new.text);
+END;
+CREATE TRIGGER said_is_deleted AFTER DELETE ON said BEGIN
+    INSERT INTO said_words (said_words, rowid, text) VALUES ('delete', old.id, old.text);
+END;
+"""
+
+_WHO_TOOK_A_COMMAND = """
+ALTER TABLE commands ADD COLUMN epoch INTEGER;
+"""
+
+_HOSTS = """
+ALTER TABLE sessions ADD COLUMN home TEXT;
+ALTER TABLE commands ADD COLUMN host TEXT;
+CREATE INDEX calls ON commands (host) WHERE state = 'waiting' AND host IS NOT NULL;
+CREATE TABLE hosts (
+    id TEXT PRIMARY KEY,
+    home TEXT,
+    body BLOB NOT NULL,
+    seen_at REAL NOT NULL,
+    expires_at REAL NOT NULL
+);
+"""
+
+_IMPORTS = """
+ALTER TABLE sessions ADD COLUMN imported TEXT;
+"""
+
+_OFFERS = """
+ALTER TABLE sessions ADD COLUMN offer TEXT;
+"""
+
+STEPS = (_FIRST, _WHO_TOOK_A_COMMAND, _HOSTS, _IMPORTS, _OFFERS)
+
+
+def migrate(db: Database, before_first: Callable[[], None] | None = None) -> None:
+    """Bring the tables up to date; two processes that start at once wait for each other.
+
+    `before_first` is called where there is no table yet, while nobody else can make one; it may
+    raise.
+    """
+    if _version(db) == len(STEPS):
+        return
+    db.run("BEGIN IMMEDIATE")
+    try:
+        if before_first is not None and not has_tables(db):
+            before_first()
+        _take_steps(db)
+        db.run("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.run("ROLLBACK")
+        raise
+
+
+def has_tables(db: Database) -> bool:
+    """Whether anything was ever stored there."""
+    return db.row("SELECT 1 FROM sqlite_schema LIMIT 1") is not None
+
+
+def _take_steps(db: Database) -> None:
+    seen = _version(db)
+    if seen > len(STEPS):
+        raise StoreError(db.place, f"it was made by a later version of Dragoman (step {seen})")
+    for step in STEPS[seen:]:
+        db.run(step)
+    db.run(f"PRAGMA user_version = {len(STEPS)}")
+
+
+def _version(db: Database) -> int:
+    return db.rows("PRAGMA user_version")[0][0]

@@ -1,0 +1,154 @@
+"""The way to a remote agent, again and again; and why it could not be gone.
+
+Brings along what speaks to networks, so it is imported when there is an address to go to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from http.cookiejar import CookieJar
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.errors import RemoteLost, Unreachable
+from dragoman.transport.base import Transport
+from dragoman.transport.remote_address import RemoteAgent, host_of
+
+CONNECT_SECONDS = 20.0
+REASON_BYTES = 4 * 1024
+"""The body of a refusal is read when it is not larger than this, and there soon."""
+REASON_SECONDS = 2.0
+_LONGEST_REASON = 200
+PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Before each further try to reach an agent that was there before."""
+
+Result = TypeVar("Result")
+
+
+class Route:
+    """The way to one remote agent. Cookies are kept from one connection to the next, so that a
+    balancer can send us where we were before.
+
+    `at_work` tells whether more is expected of a session though no request of ours waits there: one
+    that the other side forgets is then the end of the connection, and can be resumed on another.
+    """
+
+    def __init__(
+        self, agent: RemoteAgent, at_work: Callable[[str], bool] = lambda session_id: False
+    ) -> None:
+        self.agent = agent
+        self.at_work = at_work
+        self.cookies = CookieJar()
+
+    async def connect(self) -> Transport:
+        """A new connection. Raises Unreachable; over HTTP only the first message does that."""
+        if urlsplit(self.agent.url).scheme in ("ws", "wss"):
+            from dragoman.transport.websocket import connect
+
+            return await connect(self)
+        from dragoman.transport import http
+
+        return http.connect(self)
+
+
+async def patiently(
+    connect: Callable[[], Awaitable[Result]],
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Result:
+    """Connect, and again after longer and longer pauses, as long as that may help."""
+    for pause in PAUSES:
+        try:
+            return await connect()
+        except Unreachable as error:
+            if not error.again:
+                raise
+        except RemoteLost:
+            pass
+        # Clients that lost the same server must not all come back at the same moment.
+        await sleep(pause * random.uniform(0.5, 1.0))
+    return await connect()
+
+
+def unreachable(place: str, error: Exception) -> Unreachable:
+    """What went wrong on the way there, and whether it may go better next time."""
+    for found in _causes(error):
+        if isinstance(found, ssl.SSLCertVerificationError):
+            reason = f"its certificate is not trusted ({found.verify_message})"
+            return Unreachable(place, f"{reason}; SSL_CERT_FILE can name another authority")
+        if isinstance(found, ssl.SSLError):
+            return Unreachable(place, "it does not speak TLS as it should; is the scheme right?")
+    if isinstance(error, TimeoutError):
+        return Unreachable(place, f"no answer within {CONNECT_SECONDS:g} s", again=True)
+    return Unreachable(place, _in_words(error), again=True)
+
+
+def _in_words(error: Exception) -> str:
+    """The system's own words, not those that libraries put around them."""
+    for found in _causes(error):
+        if isinstance(found, socket.gaierror):
+            return f"its host is not known ({(found.strerror or 'no address').lower()})"
+        if isinstance(found, OSError) and found.errno is not None:
+            return os.strerror(found.errno).lower()
+    return "nobody answers there"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those behind it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+class _Problem(msgspec.Struct):
+    message: str
+
+
+class _Refusal(msgspec.Struct):
+    """As a bridge says why it lets nobody in."""
+
+    error: _Problem
+
+
+def refusal(
+    agent: RemoteAgent, status: int, location: str | None = None, body: bytes = b""
+) -> Unreachable:
+    """What an HTTP status, and a body that explains it, say about why we are not let in."""
+    place = agent.place
+    if location is not None and 300 <= status < 400:
+        there = urlsplit(location)
+        where = f"{there.scheme}://{host_of(there)}" if there.netloc else "another path"
+        reason = f"it redirects to {where}, where headers are not sent; give the final address"
+        return Unreachable(place, reason)
+    why = _why(agent, body)
+    match status:
+        case 401 | 403:
+            reason = f"it wants other credentials than the headers ({status})"
+            return Unreachable(place, reason, refused=True)
+        case 404 | 405 | 426:
+            return Unreachable(place, f"there is no agent at this path ({status})")
+        case 421:
+            return Unreachable(place, f"it does not answer to this name of its host ({status})")
+        case 408 | 425 | 429 | 500 | 502 | 503 | 504:
+            return Unreachable(place, f"it cannot serve us now ({status}){why}", again=True)
+        case _:
+            return Unreachable(place, f"it answers with HTTP status {status}{why}")
+
+
+def _why(agent: RemoteAgent, body: bytes) -> str:
+    """Nothing of a body that has another shape: it may be a page, and of anybody."""
+    try:
+        message = msgspec.json.decode(body, type=_Refusal).error.message
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    if agent.is_secret_in(message):
+        return ""
+    # It may end up in a log, and nothing of it may act or hide there.
+    shown = "".join(each if each.isprintable() else "\ufffd" for each in message)
+    return f": {shown if len(shown) <= _LONGEST_REASON else shown[: _LONGEST_REASON - 1] + '…'}"

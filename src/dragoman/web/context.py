@@ -1,0 +1,58 @@
+"""What the handlers share: the hub, what belongs to this server alone, and whether it is ending."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.host.rules.rule import Rule
+from dragoman.hub.hub import Hub
+from dragoman.hub.launcher import SettingsLauncher
+from dragoman.hub.owner import is_gone
+from dragoman.store.records import Owner
+from dragoman.web.costs import Costs
+from dragoman.web.last_turn import Endings
+from dragoman.web.shapes.sessions import OwnerShape
+from dragoman.web.streams.list_changes import Roster
+from dragoman.web.streams.sse import Batches
+from dragoman.web.uploads import Uploads
+
+
+@dataclass(kw_only=True)
+class Server:
+    """`agent` and `cwd` are what a session gets that names none; `closing` ends the streams."""
+
+    hub: Hub
+    launcher: SettingsLauncher
+    uploads: Uploads
+    cwd: str
+    agent: str | None = None
+    given: Sequence[Rule] = ()
+    """What it was started with: a file of rules, and flags."""
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    batches: Batches = field(default_factory=Batches)
+    document: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What the API looks like."""
+    making_chats: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Two requests of one new chat make one session."""
+    costs: Costs = field(init=False)
+    endings: Endings = field(init=False)
+    roster: Roster = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.costs = Costs(self.hub.store)
+        self.endings = Endings(self.hub.store)
+        self.roster = Roster(self.hub.store, self.hub.news, self.closing)
+
+    @property
+    def default_agent(self) -> str:
+        return self.agent if self.agent is not None else self.launcher.default
+
+    def owner_shape(self, owner: Owner | None) -> OwnerShape | None:
+        """None for an owner that is gone: the next one to look puts that right."""
+        here = owner is not None and owner.id == self.hub.owner.id
+        if owner is None or (not here and is_gone(owner)):
+            return None
+        return OwnerShape(label=owner.label, pid=owner.pid, here=here)

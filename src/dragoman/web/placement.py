@@ -1,0 +1,109 @@
+"""Where a new session begins: on the host that is named, else on the least busy one that can.
+
+On a store of this machine alone other processes are no other machines: there it begins here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import msgspec
+
+from dragoman.errors import CommandRefused
+from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.store.records import HostRecord
+from dragoman.web.context import Server
+from dragoman.web.failures import Failure
+
+_TRY_THE_NEXT = ("no_workspace", "owner_gone", "host_gone")
+"""Refusals after which nothing has been done, and that another host may not have."""
+
+
+class Wanted(msgspec.Struct, kw_only=True, frozen=True):
+    """A new session; without an agent that of this server, without a folder that of its host."""
+
+    agent: str | None = None
+    cwd: str | None = None
+    host: str | None = None
+    session_id: str | None = None
+    name: str | None = None
+    additional_directories: list[str] = []
+    offer: Offer = EVERYTHING
+
+
+async def begin(server: Server, wanted: Wanted) -> str:
+    """Start it; its id. Raises UnknownHost, Failure, and what starting a session raises."""
+    agent = server.default_agent if wanted.agent is None else wanted.agent
+    failure: CommandRefused | None = None
+    for host in await _candidates(server, agent, wanted):
+        try:
+            return await _begin_on(server, host, agent, wanted)
+        except CommandRefused as error:
+            if error.code not in _TRY_THE_NEXT:
+                raise
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return await _begin_here(server, agent, wanted)
+
+
+async def _candidates(server: Server, agent: str, wanted: Wanted) -> list[HostRecord]:
+    """None where only this server comes into question."""
+    hosts = server.hub.hosts
+    if wanted.host is not None:
+        return [await hosts.named(wanted.host)]
+    if hosts.home is None:
+        return []
+    # Of the others only they themselves know which folders they have.
+    has_folder = wanted.cwd is None or await asyncio.to_thread(os.path.isdir, wanted.cwd)
+    able = await hosts.able(agent)
+    return [host for host in able if has_folder or host.id != server.hub.owner.id]
+
+
+async def _begin_on(server: Server, host: HostRecord, agent: str, wanted: Wanted) -> str:
+    if host.id == server.hub.owner.id:
+        return await _begin_here(server, agent, wanted)
+    return await server.hub.create_on(
+        host,
+        agent,
+        plain(wanted.cwd or host.cwd),
+        session_id=wanted.session_id,
+        name=wanted.name,
+        additional_directories=[plain(path) for path in wanted.additional_directories],
+        offer=wanted.offer,
+    )
+
+
+async def _begin_here(server: Server, agent: str, wanted: Wanted) -> str:
+    live = await server.hub.create(
+        agent,
+        folder(server.cwd if wanted.cwd is None else wanted.cwd),
+        session_id=wanted.session_id,
+        name=wanted.name,
+        additional_directories=[folder(path) for path in wanted.additional_directories],
+        offer=wanted.offer,
+    )
+    # With what its agent said about it.
+    await live.recording.stored()
+    return live.id
+
+
+def folder(path: str) -> str:
+    """Raises Failure for what is not the absolute path of a folder here."""
+    if not os.path.isdir(found := plain(path)):
+        word = "this is not a folder" if os.path.exists(found) else "there is no such folder"
+        raise _no_folder(path, f"{path}: {word}")
+    return found
+
+
+def plain(path: str) -> str:
+    """The same for a folder that may be on another host: it is not looked for."""
+    if not os.path.isabs(path):
+        raise _no_folder(path, f"expected the absolute path of a folder, not {path!r}")
+    return os.path.normpath(path)
+
+
+def _no_folder(path: str, sentence: str) -> Failure:
+    """With the path, so that a form can say it at the field where it was typed."""
+    return Failure(400, "invalid", sentence, {"path": path})

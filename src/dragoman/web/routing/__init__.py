@@ -1,0 +1,1 @@
+"""The route table, and what follows from it: dispatch and the OpenAPI document."""

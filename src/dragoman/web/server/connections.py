@@ -1,0 +1,128 @@
+"""Who is connected to a server, and who has to go when there are too many.
+
+Whoever has shown the token is served. Anybody else can open connections too: those are strangers,
+and where there is no room one of them is cut off, so that whoever has the token gets in however
+many others hold the door. Those who have asked wait for their answer; of the others, neither the
+silent nor those with half a request crowd out the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TypeAlias
+
+from dragoman.process import descriptors
+from dragoman.web.streams.stream_response import STALL_SECONDS
+
+logger = logging.getLogger("dragoman.web")
+
+HEAD_SECONDS = 10.0
+"""For the head of a request, from its connection or from the head's first byte on."""
+IDLE_SECONDS = 30
+"""Between two requests."""
+_AT_THE_DOOR = 32
+"""So many strangers are heard however many connections are in use."""
+_ANSWER_SECONDS = 0.5
+"""A stranger who has asked is not cut off for so long: the answer may be that it has the token."""
+_QUIET_SECONDS = 60.0
+
+_Transports: TypeAlias = dict[asyncio.Transport, None]
+
+
+class Connections:
+    """At most `most`, by default as many as leave half of the descriptors for the store, agents and
+    terminals. `head_seconds` is for a request's head; a reader that takes nothing of its answer for
+    `stall_seconds` is cut off."""
+
+    def __init__(
+        self,
+        most: int | None = None,
+        *,
+        head_seconds: float = HEAD_SECONDS,
+        stall_seconds: float = STALL_SECONDS,
+    ) -> None:
+        self.most = descriptors.limit() // 2 if most is None else most
+        self.head_seconds = head_seconds
+        self.stall_seconds = stall_seconds
+        self._silent: _Transports = {}
+        self._half: _Transports = {}
+        """Strangers with a part of a request's head."""
+        self._asking: dict[asyncio.Transport, float] = {}
+        """Strangers with a whole one that is not answered yet, and since when."""
+        self._idle: _Transports = {}
+        self._busy: _Transports = {}
+        self._told_at: float | None = None
+
+    def came(self, transport: asyncio.Transport) -> None:
+        self._silent[transport] = None
+        while self._strangers + len(self._idle) + len(self._busy) > self.most:
+            self._tell(f"{self.most} connections are open: the oldest unused ones are cut off")
+            least = self._least()
+            if least is None:
+                break
+            self._cut_off(least)
+
+    def began(self, transport: asyncio.Transport) -> None:
+        """A part of a head has come."""
+        if self._silent.pop(transport, transport) is None:
+            self._half[transport] = None
+
+    def asked(self, transport: asyncio.Transport) -> None:
+        """A whole head has come."""
+        self.began(transport)
+        if self._half.pop(transport, transport) is None:
+            self._asking[transport] = asyncio.get_running_loop().time()
+
+    @property
+    def _strangers(self) -> int:
+        return len(self._silent) + len(self._half) + len(self._asking)
+
+    def _least(self) -> asyncio.Transport | None:
+        """Whom to cut off for one who has just come and is silent yet."""
+        if self._strangers <= min(_AT_THE_DOOR, self.most):
+            return next(iter(self._idle), None)
+        if self._waits_long() or len(self._asking) > _AT_THE_DOOR:
+            return next(iter(self._asking))
+        most = max(self._half, self._silent, key=len)
+        return next(iter(most)) if self._half or len(self._silent) > 1 else None
+
+    def _waits_long(self) -> bool:
+        first = next(iter(self._asking.values()), None)
+        return first is not None and asyncio.get_running_loop().time() - first > _ANSWER_SECONDS
+
+    def no_descriptors(self) -> None:
+        """Not even for whoever comes next, who may have the token: strangers make room."""
+        self._tell("no descriptor is free for a new connection: those without a token are cut off")
+        for transport in (*self._silent, *self._half):
+            self._cut_off(transport)
+        while self._waits_long():
+            self._cut_off(next(iter(self._asking)))
+
+    def admit(self, transport: asyncio.Transport) -> bool:
+        """It has shown the token; False when too many others have, and are being served."""
+        if len(self._busy) >= self.most:
+            return False
+        self.left(transport)
+        self._busy[transport] = None
+        return True
+
+    def answered(self, transport: asyncio.Transport) -> None:
+        if self._busy.pop(transport, transport) is None:
+            self._idle[transport] = None
+        elif self._asking.pop(transport, None) is not None:
+            self._silent[transport] = None
+
+    def left(self, transport: asyncio.Transport) -> None:
+        for each in (self._silent, self._half, self._asking, self._idle, self._busy):
+            each.pop(transport, None)
+
+    def _cut_off(self, transport: asyncio.Transport) -> None:
+        self.left(transport)
+        transport.abort()
+
+    def _tell(self, sentence: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._told_at is None or now - self._told_at > _QUIET_SECONDS:
+            self._told_at = now
+            logger.warning("%s", sentence)

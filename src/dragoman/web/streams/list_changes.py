@@ -1,0 +1,156 @@
+"""What people did to the list of sessions, for the readers of all events: renaming, archiving and
+deleting are no events of a session, and other processes do them too.
+
+The list is compared with what it was when something may be new in the store. A reader has a cursor
+into the newest of what was found, and no queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+
+import msgspec
+
+from dragoman.errors import DragomanError, UnknownSession
+from dragoman.hub.event_readers import News
+from dragoman.store.base import Store
+from dragoman.store.records import SessionFilter, SessionRecord
+from dragoman.web.shapes.base import Shape
+from dragoman.web.streams.sse import named_frame
+
+_PAGE = 1_000
+_KEPT = 1_000
+_BETWEEN_SECONDS = 0.5
+_SHARE = 20
+"""Of the time there is, the part that is spent on looking, however long the list."""
+
+
+class Listed(Shape):
+    """What is told when it changes; a title that nobody gave follows from the events."""
+
+    session_id: str
+    title: str | None
+    renamed: bool
+    name: str | None
+    archived: bool
+
+    def is_news_after(self, before: Listed) -> bool:
+        fixed = (self.renamed, self.name, self.archived)
+        if fixed != (before.renamed, before.name, before.archived):
+            return True
+        return self.renamed and self.title != before.title
+
+
+class Deleted(Shape):
+    session_id: str
+
+
+class Roster:
+    """Looks while somebody reads, and until `closing`."""
+
+    def __init__(self, store: Store, news: News, closing: asyncio.Event) -> None:
+        self._store = store
+        self._news = news
+        self._closing = closing
+        self._known: dict[str, Listed] = {}
+        self._frames: deque[bytes] = deque(maxlen=_KEPT)
+        self._count = 0
+        self._readers = 0
+        self._told = asyncio.Event()
+        """Set, and replaced, when there are more frames."""
+        self._comparing = asyncio.Lock()
+        self._looking: asyncio.Task[None] | None = None
+
+    # ── readers ───────────────────────────────────────────────────────────────────────────────
+
+    async def begin(self) -> int:
+        """The cursor of a reader that begins now: all that changes from here on is told."""
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._keep_looking())
+        await self._look()
+        return self._count
+
+    async def frames(self, after: int) -> AsyncGenerator[bytes]:
+        """What changes behind the cursor; of what is not kept any more, the newest alone."""
+        self._readers += 1
+        try:
+            while True:
+                if after == self._count:
+                    await self._told.wait()
+                    continue
+                missed = min(self._count - after, len(self._frames))
+                after = self._count
+                yield b"".join(list(self._frames)[-missed:])
+        finally:
+            self._readers -= 1
+
+    # ── looking ───────────────────────────────────────────────────────────────────────────────
+
+    async def _keep_looking(self) -> None:
+        with self._news.of(None) as fresh:
+            while not self._closing.is_set():
+                await self._first_of(fresh, None)
+                fresh.clear()
+                started = time.monotonic()
+                if self._readers and not self._closing.is_set():
+                    with suppress(DragomanError):  # the next look finds it
+                        await self._look()
+                took = time.monotonic() - started
+                await self._first_of(None, max(_BETWEEN_SECONDS, took * _SHARE))
+
+    async def _first_of(self, fresh: asyncio.Event | None, seconds: float | None) -> None:
+        """Until there is news, the time is over, or the server ends."""
+        events = [self._closing] if fresh is None else [self._closing, fresh]
+        tasks = [asyncio.create_task(event.wait()) for event in events]
+        await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+
+    async def _look(self) -> None:
+        async with self._comparing:
+            known, found = self._known, await self._read()
+            for session_id in known.keys() - found.keys():
+                # One that moved while the pages were read is still there.
+                if await self._store.session(session_id) is not None:
+                    found[session_id] = known[session_id]
+            self._known = found
+            self._compare(known, found)
+
+    def _compare(self, before: dict[str, Listed], now: dict[str, Listed]) -> None:
+        """A session that is new is told by its own events."""
+        for session_id, listed in before.items():
+            if session_id not in now:
+                self._tell("deleted", Deleted(session_id))
+            elif now[session_id].is_news_after(listed):
+                self._tell("session", now[session_id])
+
+    async def _read(self) -> dict[str, Listed]:
+        found: dict[str, Listed] = {}
+        before: str | None = None
+        with suppress(UnknownSession):  # where a page ended was deleted: the rest is missed
+            while page := await self._store.sessions(SessionFilter(limit=_PAGE, before=before)):
+                found |= {record.id: _listed(record) for record in page}
+                before = page[-1].id
+                if len(page) < _PAGE:
+                    break
+        return found
+
+    def _tell(self, name: str, note: Listed | Deleted) -> None:
+        self._frames.append(named_frame(name, msgspec.json.encode(note)))
+        self._count += 1
+        told, self._told = self._told, asyncio.Event()
+        told.set()
+
+
+def _listed(record: SessionRecord) -> Listed:
+    return Listed(
+        session_id=record.id,
+        title=record.title,
+        renamed=record.renamed,
+        name=record.name,
+        archived=record.archived,
+    )
