@@ -70,7 +70,7 @@ async def test_a_keeper_that_is_stopped_again_and_again_has_its_program_ended() 
     async with running("sleep", "60") as (process, _):
         keeper = parent(process.pid)
         async with asyncio.timeout(30):  # only a hang takes that long
-            while process.status is None:  # noqa: ASYNC110 - it is to happen all the time
+            while process.status is None:
                 with suppress(
                     ProcessLookupError
                 ):  # it has ended, and its last report is to be read
