@@ -302,7 +302,7 @@ def test_a_workspace_inside_our_own_data_is_closed(tree: Tree) -> None:
 def test_our_own_data_is_closed_before_it_exists(tree: Tree) -> None:
     future = tree.root / "home" / "share" / "Dragoman"
     jail = Jail(tree.roots, forbidden=(str(future),))
-    for path in (future / "policy.json", future / "a" / "b", Path(str(future).lower()) / "x"):
+    for path in (future / "policy.json", future / "a" / "b", future.with_name("dragoman") / "x"):
         with pytest.raises(InvalidParams, match="closed to agents"):
             write(jail, str(path))
     assert not (tree.root / "home").exists()
