@@ -1,4 +1,4 @@
-"""Writes docs/agents.md from the table of known agents; `--check` only compares.
+"""Writes docs/reference/agents.md from the table of known agents; `--check` only compares.
 
 python scripts/gen_agent_docs.py [--check]
 """
@@ -12,14 +12,14 @@ from pathlib import Path
 
 from dragoman.agents.known import KnownAgent, known_agents
 
-PAGE = Path(__file__).parent.parent / "docs" / "agents.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "agents.md"
 HEAD = """\
 # Agents
 
 Made by `scripts/gen_agent_docs.py` from the table of known agents, which `dragoman agents list`
 prints too. Each of these can be started by its name without any settings: `dragoman -a gemini
 "…"`. The settings entry is for another version, other arguments or a key;
-[agents-setup.md](agents-setup.md) has all that can stand there.
+[set-up-agents.md](../how-to/set-up-agents.md) has all that can stand there.
 
 **Tried** means that every feature below was tried with that version, through the command, the
 library and the server, offline with a stand-in for the model (`make test-agents`): text,
@@ -89,12 +89,14 @@ def _notes(agent: KnownAgent) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The page about agents.")
-    parser.add_argument("--check", action="store_true", help="fail when docs/agents.md is stale")
+    parser.add_argument(
+        "--check", action="store_true", help="fail when docs/reference/agents.md is stale"
+    )
     fresh = page()
     if not parser.parse_args().check:
         PAGE.write_text(fresh)
     elif not PAGE.exists() or PAGE.read_text() != fresh:
-        sys.exit("docs/agents.md is stale: run scripts/gen_agent_docs.py")
+        sys.exit("docs/reference/agents.md is stale: run scripts/gen_agent_docs.py")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/library.md", "docs/proxies.md"]
+PAGES = ["README.md", "docs/how-to/library.md", "docs/how-to/proxies.md"]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -43,3 +43,50 @@ def test_an_example_runs_as_printed(code: str, tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
+
+
+# ── links ─────────────────────────────────────────────────────────────────────────────────────
+
+_LINK = re.compile(
+    r"\[[^\]]*\]\((?P<target>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)|\b(?:src|srcset)=\"(?P<image>[^\"]+)\""
+)
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_OUTSIDE = ("http://", "https://", "mailto:")
+LINKED = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def _text(page: Path) -> str:
+    return _FENCE.sub("", page.read_text())
+
+
+def _anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = (re.sub(r"[^\w\- ]", "", h.lower()) for h in _HEADING.findall(_text(page)))
+    return {heading.replace(" ", "-") for heading in headings}
+
+
+def _broken(page: Path) -> list[str]:
+    return [
+        link[0]
+        for link in _LINK.finditer(_text(page))
+        if not (link["target"] or "").startswith(_OUTSIDE) and not _leads_somewhere(page, link)
+    ]
+
+
+def _leads_somewhere(page: Path, link: re.Match[str]) -> bool:
+    name = link["target"] or link["image"]
+    target = (page.parent / name).resolve() if name else page
+    return target.exists() and (not link["anchor"] or link["anchor"] in _anchors(target))
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(page: Path) -> None:
+    assert _broken(page) == []
+
+
+@pytest.mark.parametrize("link", ["[a](nowhere.md)", "[a](#nowhere)", "[a](b.md#nowhere)"])
+def test_a_link_that_leads_nowhere_is_noticed(tmp_path: Path, link: str) -> None:
+    (tmp_path / "b.md").write_text("# Somewhere\n")
+    (page := tmp_path / "a.md").write_text(f"# A\n\n{link} [fine](b.md#somewhere) [a](#a)\n")
+    assert _broken(page) == [link]

@@ -14,7 +14,7 @@ from dragoman.client.v2 import from_wire as second
 from dragoman.schema import v1, v2
 
 SOURCES = Path(dragoman.__file__).parent
-PAGE = Path(__file__).parent.parent.parent / "docs" / "agents-setup.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "set-up-agents.md"
 
 
 def test_the_table_is_documented() -> None:

@@ -114,7 +114,7 @@ def test_zsh_understands_its_script(dragoman: Dragoman) -> None:
 
 
 def test_every_option_is_in_every_script(dragoman: Dragoman) -> None:
-    reference = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    reference = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text()
     flags = {word.strip("`") for word in reference.split() if word.startswith("`--")}
     flags = {flag.rstrip("`,") for flag in flags}
     for name in ("bash", "zsh", "fish"):

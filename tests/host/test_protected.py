@@ -158,8 +158,8 @@ def test_the_documentation_has_the_whole_table() -> None:
         f"| {reason} | {', '.join(f'`{name}`' for name in sorted(names))} |"
         for reason, names in TABLE.items()
     )
-    written = Path(__file__).parents[2].joinpath("docs/permissions.md").read_text()
-    assert wanted in written, f"docs/permissions.md should have:\n{wanted}"
+    written = Path(__file__).parents[2].joinpath("docs/explanation/permissions.md").read_text()
+    assert wanted in written, f"docs/explanation/permissions.md should have:\n{wanted}"
 
 
 def test_marks_of_every_category_go_before_a_name_is_normalised(

@@ -1,4 +1,4 @@
-"""A role with no more rights on the database than docs/deployment.md gives to hosts."""
+"""A role with no more rights on the database than docs/how-to/deployment.md gives to hosts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-_DOCS = Path(__file__).parents[2] / "docs" / "deployment.md"
+_DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "deployment.md"
 _NAME = "dragoman_host"
 
 

@@ -1,4 +1,4 @@
-"""What docs/deployment.md says: a proxy in front is let through, and back-ups can be restored."""
+"""docs/how-to/deployment.md holds: a proxy in front is let through, and back-ups can be restored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.serving import STREAM, TOKEN, served
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
 
-PAGE = (Path(__file__).parents[2] / "docs" / "deployment.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "deployment.md").read_text()
 SITE = "https://dragoman.example.com"
 SECONDS = 60.0
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)

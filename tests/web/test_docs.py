@@ -1,4 +1,4 @@
-"""The examples in docs/http.md run as they are printed, and the one in examples/ does too."""
+"""The examples in docs/reference/http.md run as printed, and so does the app in examples/."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _shell(blocks: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_curl_examples_run_as_printed(tmp_path: Path) -> None:
-    blocks = _BLOCK.findall((ROOT / "docs" / "http.md").read_text())
+    blocks = _BLOCK.findall((ROOT / "docs" / "reference" / "http.md").read_text())
     assert sum(block.count("curl ") for block in blocks) >= 25
     done = _shell(blocks, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]

@@ -1,6 +1,6 @@
 """The agents that can be started by name alone: how, where each comes from, what is known of it.
 
-A table of facts, and the only one: `docs/agents.md` is made from it by `scripts/gen_agent_docs.py`.
+A table of facts, and the only one: `docs/reference/agents.md` is made from it by `scripts/gen_agent_docs.py`.
 """
 
 from __future__ import annotations
