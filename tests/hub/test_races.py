@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 from hub.test_recovery import abandon
 from hub.test_steering import two_windows
@@ -97,6 +98,17 @@ def test_of_a_hub_of_this_process_only_its_lease_tells() -> None:
     clone = f"{here.machine} booted at another time"
     assert has_ended(Owner("x", clone, here.pid, "earlier")) is None
     assert has_ended(Owner("x", here.machine, 1, started(1))) is False
+
+
+def test_of_a_process_with_another_home_that_has_stopped_only_its_lease_tells() -> None:
+    ours = this_process(alone=False, home="ours")
+    theirs = msgspec.structs.replace(ours, home="theirs", started="earlier")
+    assert has_ended(theirs, "ours") is None
+    assert has_ended(theirs, "theirs") is True
+    # One that runs cannot be robbed, and one of an older version did not say where it is at home.
+    there = Owner("x", ours.machine, 1, started(1), home="theirs")
+    assert has_ended(there, "ours") is False
+    assert has_ended(msgspec.structs.replace(theirs, home=None), "ours") is True
 
 
 async def test_a_living_owner_is_not_robbed_when_the_clock_jumps(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 from support.clients import until
+from support.hosting import Place
 from support.hubs import TestLauncher, dead_process, hub_with, stored, stored_events
+from support.postgres import empty_database
 from support.shortage import no_descriptors
 
 from dragoman.errors import CommandRefused, DragomanError, SessionNotContinued, StoreFull
@@ -73,10 +75,7 @@ async def test_what_a_killed_process_kept_is_stored_before_its_session_is_taken_
     async with stored(tmp_path) as store:
         lease = await abandon(store, dead_process())
         last = len(left_behind())
-        word = e.AgentMessage(Text("the last word"), seq=last + 1)
-        box = Outbox(tmp_path / "store", "sqlite")
-        box.keep([(lease, Batch(first_seq=last + 1, events=[encode_event(word)]))])
-        box.close()
+        word = kept_back(Outbox(tmp_path / "store", "sqlite"), lease)
         async with Hub(store, TestLauncher({})) as hub:
             await hub.chores.recover()
             events = await stored_events(hub, "s-1")
@@ -84,6 +83,51 @@ async def test_what_a_killed_process_kept_is_stored_before_its_session_is_taken_
         assert isinstance(events[-1], e.TurnEnded)
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
         assert not (tmp_path / "store" / "undelivered").exists()
+
+
+def kept_back(box: Outbox, lease: Lease) -> e.Event:
+    """What its process could not deliver any more."""
+    seq = len(left_behind()) + 1
+    word = e.AgentMessage(Text("the last word"), seq=seq)
+    box.keep([(lease, Batch(first_seq=seq, events=[encode_event(word)]))])
+    box.close()
+    return word
+
+
+async def test_what_a_killed_process_kept_in_another_home_is_stored_before_others_take_over(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path, empty_database())
+    async with place.store("two") as store, Hub(store, TestLauncher({}), home="two") as two:
+        lease = await abandon(store, msgspec.structs.replace(dead_process(), home="one"))
+        word = kept_back(Outbox(tmp_path / "homes" / "one", store.id), lease)
+        await two.chores.recover()
+        owner = await store.owner("s-1")
+        assert owner is not None
+        assert is_gone(owner), "in every answer, at once"
+        async with place.store("one") as theirs, Hub(theirs, TestLauncher({}), home="one") as one:
+            await one.chores.recover()
+        events = await stored_events(two, "s-1")
+    assert events[len(left_behind())] == word
+    assert isinstance(events[-1], e.TurnEnded)
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert not (tmp_path / "homes" / "one" / "undelivered").exists()
+
+
+async def test_a_session_of_another_home_to_which_nobody_comes_back_is_taken_over_after_its_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path, empty_database())
+    async with place.store("two") as store, Hub(store, TestLauncher({}), home="two") as two:
+        dead = msgspec.structs.replace(dead_process(), home="one")
+        await abandon(store, dead)
+        monkeypatch.setattr("dragoman.hub.background_work.SILENCE_SECONDS", -1.0)
+        await two.chores.recover()
+        assert await store.owner("s-1") is not None, "its lease has not run out"
+        await store.renew(dead, seconds=-1)
+        await two.chores.recover()
+        assert await store.owner("s-1") is None
+        assert (await two.record("s-1")).status == "interrupted"
 
 
 def test_loose_ends_end_everything_that_was_open() -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from dragoman.errors import DragomanError, LeaseLost, SessionError, StoreAway
 from dragoman.hub.agent_pool import Agents
 from dragoman.hub.opener import LEASE_SECONDS, Opener
-from dragoman.hub.owner import has_ended
 from dragoman.process import descriptors
 from dragoman.store.records import Owner
 
@@ -107,7 +106,7 @@ class Chores:
             raise DragomanError("no descriptor is free: nothing is recovered")
         async with self._recovering:
             ours, owned = self._hub.owner.id, await self._hub.store.owned()
-            ended = cache(has_ended)
+            ended = cache(self._hub.hosts.has_ended)
             others = [(each, owner) for each, owner in owned if owner.id != ours]
             found = [each for each, owner in others if ended(owner)]
             for session_id in {*found, *self._given_up(others), *self._opener.left}:
@@ -123,7 +122,7 @@ class Chores:
         self._expired = {
             (session_id, owner.id): self._expired.get((session_id, owner.id), now)
             for session_id, owner in others
-            if not owner.alive and has_ended(owner) is None
+            if not owner.alive and self._hub.hosts.has_ended(owner) is None
         }
         return [each for (each, _), since in self._expired.items() if now - since > SILENCE_SECONDS]
 

@@ -15,9 +15,9 @@ import msgspec
 
 from dragoman.data_directory import make_private
 from dragoman.errors import UnknownHost
-from dragoman.hub.owner import is_gone
+from dragoman.hub.owner import has_ended, is_gone
 from dragoman.store.base import Store
-from dragoman.store.records import HostRecord, Owner, SessionRecord
+from dragoman.store.records import HostRecord, Owner, SessionRecord, Standing
 
 _FILE = "home-id"
 
@@ -76,6 +76,16 @@ class Hosts:
     def has(self, record: SessionRecord) -> bool:
         """Whether this process may run a session: its workspace is here, or anywhere."""
         return self.home is None or record.home in (None, self.home)
+
+    def has_ended(self, owner: Owner) -> bool | None:
+        """Whether its place can be taken by this process; None where its lease has to decide."""
+        return has_ended(owner, self.home)
+
+    def may_be_cut_off(self, record: SessionRecord, at: Standing) -> bool:
+        """Whether a session of another host may run there, or there may be more of it to store,
+        though that host is gone."""
+        is_left = at.owner is not None and not self.has_ended(at.owner)
+        return is_left and host_of(record, at.hosts) is None
 
     async def all(self) -> list[HostRecord]:
         return judged(await self._store.hosts())

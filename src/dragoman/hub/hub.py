@@ -45,7 +45,7 @@ from dragoman.hub.opener import Move, OnReset, Opener, Way, new_record, with_mor
 from dragoman.hub.orphaned_agents import Orphans
 from dragoman.hub.owner import is_gone, this_process
 from dragoman.hub.past_entries import Past, whole_thread
-from dragoman.hub.remote_sessions import Elsewhere, may_be_cut_off
+from dragoman.hub.remote_sessions import Elsewhere
 from dragoman.hub.running_session import Live
 from dragoman.hub.running_sessions import Lives
 from dragoman.hub.session_state import status_of, stored_state
@@ -83,7 +83,7 @@ class Hub:
         output_limits: OutputLimits = OutputLimits(),  # noqa: B008 - it cannot change
     ) -> None:
         self.store = store
-        self.owner = this_process(label, alone=store.is_local)
+        self.owner = this_process(label, alone=store.is_local, home=home)
         self.hosts = Hosts(store, self.owner, home)
         self.news = News()
         self._orphans = None if notes is None else Orphans(notes, self.owner)
@@ -327,7 +327,8 @@ class Hub:
         if (record := at.record) is None:
             raise UnknownSession(session_id)
         is_ours = self.hosts.has(record)
-        if (at.owner is None or is_gone(at.owner)) and (is_ours or not may_be_cut_off(record, at)):
+        may_run = not is_ours and self.hosts.may_be_cut_off(record, at)
+        if (at.owner is None or is_gone(at.owner)) and not may_run:
             if isinstance(command, _NEED_A_LIVE_ONE):
                 return _nothing_runs(session_id, command)
             if isinstance(command, c.Close):

@@ -30,7 +30,6 @@ from dragoman.hub import commands as c
 from dragoman.hub.agent_pool import Agents, Running
 from dragoman.hub.event_recorder import Recording
 from dragoman.hub.host_directory import Hosts
-from dragoman.hub.owner import has_ended
 from dragoman.hub.running_session import Live
 from dragoman.hub.session_state import state_to_go_on, status_of
 from dragoman.session import events as e
@@ -117,7 +116,7 @@ class Opener:
 
         def gone(owner: Owner) -> bool | None:
             ours = owner.id == self._owner.id and session_id in self.left
-            return ours or has_ended(owner)
+            return ours or self._hosts.has_ended(owner)
 
         async def taken() -> Lease:
             # What a process kept that was killed: once its session is ours, nobody may store it.

@@ -17,9 +17,10 @@ from pathlib import Path
 from dragoman.store.records import Owner
 
 
-def this_process(label: str | None = None, *, alone: bool = True) -> Owner:
+def this_process(label: str | None = None, *, alone: bool = True, home: str | None = None) -> Owner:
     """This process, as an owner that was never there before; called as the machine is, unless
-    there is another `label`. On a store that other machines have too it is not `alone`."""
+    there is another `label`. On a store that other machines have too it is not `alone`, and has a
+    `home`."""
     pid = os.getpid()
     return Owner(
         id=os.urandom(8).hex(),
@@ -27,6 +28,7 @@ def this_process(label: str | None = None, *, alone: bool = True) -> Owner:
         pid=pid,
         started=started(pid),
         label=label or socket.gethostname(),
+        home=home,
     )
 
 
@@ -39,13 +41,14 @@ def is_gone(owner: Owner) -> bool:
     return _has_stopped(owner) or (owner.machine != _machine() and not owner.alive)
 
 
-def has_ended(owner: Owner) -> bool | None:
-    """For whoever wants to take its place: None when nobody here can tell, and its lease has to
-    decide. Of another hub in this process that it is there does not say that it works."""
+def has_ended(owner: Owner, home: str | None = None) -> bool | None:
+    """For whoever wants to take its place: None when its lease has to decide, since nobody here can
+    tell. That another hub of this process is there does not say that it works. One with another
+    `home` may have left events there: whoever starts there next has the first chance."""
     if not _is_here(owner):
         return None
     if _has_stopped(owner):
-        return True
+        return True if owner.home in (None, home) else None
     return None if owner.pid == os.getpid() else False
 
 

@@ -16,7 +16,7 @@ from dragoman.hub import commands as c
 from dragoman.hub.command_inbox import ask_owner
 from dragoman.hub.host_directory import host_of, name_of
 from dragoman.hub.opener import OnReset, new_record
-from dragoman.hub.owner import has_ended, is_gone
+from dragoman.hub.owner import is_gone
 from dragoman.store.records import HostRecord, Owner, SessionRecord, Standing
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ class Elsewhere:
         if not hub.hosts.has(record):
             host = host_of(record, at.hosts)
             if host is None and (at.owner is None or is_gone(at.owner)):
-                raise _gone(record, at, "owner_gone" if may_be_cut_off(record, at) else "host_gone")
+                cut_off = hub.hosts.may_be_cut_off(record, at)
+                raise _gone(record, at, "owner_gone" if cut_off else "host_gone")
             to = None if host is None else host.id
         if isinstance(command, c.AnswerElicitation) and command.content is not None:
             reply = await ask_owner(hub.store, hub.news, record.id, c.AskKey(), to=to)
@@ -123,12 +124,6 @@ class Elsewhere:
         with suppress(UnknownSession):  # which is what was wanted
             await ask_owner(hub.store, hub.news, record.id, c.Delete(local), to=host.id)
         return True
-
-
-def may_be_cut_off(record: SessionRecord, at: Standing) -> bool:
-    """Whether a session of another host may run there, though that host is gone."""
-    is_left = at.owner is not None and not has_ended(at.owner)
-    return is_left and host_of(record, at.hosts) is None
 
 
 def _gone(record: SessionRecord, at: Standing, code: str) -> CommandRefused:

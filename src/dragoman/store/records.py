@@ -143,6 +143,8 @@ class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
     """What to call the machine when a person is told."""
     alive: bool = True
     """By the store: whether it renewed its leases in time, on the store's clock."""
+    home: str | None = None
+    """Where it keeps what it cannot deliver; None where that is beside the store."""
 
 
 class HostRecord(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
