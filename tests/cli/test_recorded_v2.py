@@ -14,6 +14,7 @@ from support.command import Dragoman
 from dragoman import Client, Policy
 from dragoman.errors import InternalError
 from dragoman.schema import v1
+from dragoman.session import events as e
 from dragoman.session.state import SessionState
 from dragoman.testing import AgentTurn, Recorder, ScriptedAgent, load_recording
 from dragoman.testing.recorded_events import Transcript
@@ -77,6 +78,14 @@ async def test_what_was_recorded_is_told_as_it_was(tmp_path: Path) -> None:
     (loaded,) = transcript.states.values()
     assert loaded.continuity == "continued"
     assert all(entry.turn_id is None for entry in loaded.entries)
+
+
+def test_a_terminal_of_a_loaded_session_is_history_as_it_is_live() -> None:
+    transcript = Transcript()
+    transcript.reopen("s", "/w", [])
+    printed = e.TerminalOutput("t", "hi")
+    transcript.told("s", printed)
+    assert printed.replay
 
 
 async def test_it_is_played_and_judged_like_any_other(tmp_path: Path, dragoman: Dragoman) -> None:

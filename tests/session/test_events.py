@@ -38,6 +38,18 @@ def test_every_event_has_a_name_of_its_own_on_disk() -> None:
     assert len(set(names)) == len(KINDS)
 
 
+def test_what_a_kind_says_of_itself_is_consistent_and_not_written_down() -> None:
+    for kind in KINDS:
+        assert kind.is_history or not kind.is_answer, kind
+        assert kind.from_agent or not kind.is_answer, kind
+        assert {"from_agent", "is_history", "is_answer"}.isdisjoint(kind.__struct_fields__)
+    # One of them may be ours: then it says nothing about the agent.
+    assert not any(kind.from_agent for kind in (e.Notice, e.TerminalOutput, e.PermissionRequested))
+    told_again = {kind for kind in KINDS if kind.is_history and not kind.is_answer}
+    terminals = {e.TerminalStarted, e.TerminalOutput, e.TerminalExited}
+    assert told_again == {e.UserMessage, *terminals}
+
+
 def test_an_event_is_written_without_what_it_does_not_say() -> None:
     event = e.AgentMessage(Text("hi"), seq=1)
     expected = {"type": "agent_message", "seq": 1, "content": {"type": "text", "text": "hi"}}

@@ -24,18 +24,6 @@ from dragoman.stream import Stream
 logger = logging.getLogger("dragoman.client")
 
 _TOLD_TERMINALS = (e.TerminalStarted, e.TerminalOutput, e.TerminalExited)
-_HISTORY = frozenset(
-    (
-        e.UserMessage,
-        e.AgentMessage,
-        e.AgentThought,
-        e.ToolCallUpdated,
-        e.PlanUpdated,
-        *_TOLD_TERMINALS,
-    )
-)
-"""What a loaded session tells again; other kinds are news even then."""
-
 _DOUBTFUL = frozenset((e.ConfigChanged, e.ActivityChanged, *_TOLD_TERMINALS))
 """What an agent tells that we may know better, or that says something about what follows."""
 
@@ -160,7 +148,7 @@ class SessionLog:
     def _counts(self, event: e.Event) -> bool:
         if type(event) in _DOUBTFUL and not self._believed(event):
             return False
-        if self.replay == "no" or type(event) not in _HISTORY:
+        if self.replay == "no" or not event.is_history:
             return True
         event.replay = True
         self.retold += 1

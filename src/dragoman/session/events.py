@@ -2,12 +2,12 @@
 
 `Event` is the union of them all, so a `match` over it can be checked for completeness. Each has
 `.text`: the words in it that a person would read, "" where there are none. `seq` and `at` are
-stamped by whoever records the event; `replay` marks history that an agent told again.
+stamped when the event is recorded; `replay` marks history that an agent sent again.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -30,10 +30,17 @@ Continuity: TypeAlias = Literal["new", "continued", "replayed", "reset"]
 
 
 class Recorded(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
-    """What every event carries beside its own fields.
+    """What every event carries in addition to its own fields, and what its kind says.
 
     Events hold no cycles, and so nothing for the garbage collector to look for.
     """
+
+    from_agent: ClassVar[bool] = False
+    """Only an agent causes it: when it follows a prompt, the agent has begun to answer."""
+    is_history: ClassVar[bool] = False
+    """A loaded session sends it again; other kinds are news even then."""
+    is_answer: ClassVar[bool] = False
+    """Part of the work on a prompt, and not of what runs in the background."""
 
     seq: int = 0
     at: float = 0.0
@@ -45,8 +52,14 @@ class Recorded(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type
         return ""
 
 
+class FromAgent(Recorded):
+    """An update that only an agent sends."""
+
+    from_agent = True
+
+
 class SessionOpened(Recorded, tag="session_opened"):
-    """The session is there; after `reset` the agent remembers nothing of what stands above."""
+    """The session is open; after `reset` the agent remembers nothing of the thread so far."""
 
     session_id: str
     cwd: str
@@ -56,6 +69,8 @@ class SessionOpened(Recorded, tag="session_opened"):
 
 
 class SessionClosed(Recorded, tag="session_closed"):
+    """The session is closed; nothing follows until it is opened again."""
+
     reason: str = ""
 
 
@@ -93,8 +108,10 @@ class TurnEnded(Recorded, tag="turn_ended"):
         return self.error or ""
 
 
-class _Message(Recorded):
-    """`replaces` begins the message anew: what it held before does not count any more."""
+class _Message(FromAgent):
+    """`replaces` restarts the message: what it held before no longer counts."""
+
+    is_history = True
 
     content: Content
     message_id: str | None = None
@@ -106,22 +123,28 @@ class _Message(Recorded):
 
 
 class UserMessage(_Message, tag="user_message"):
-    """A piece of what the user said, as the agent tells it."""
+    """A piece of what the user said, as the agent reports it."""
 
 
 class AgentMessage(_Message, tag="agent_message"):
     """A piece of the agent's answer."""
 
+    is_answer = True
+
 
 class AgentThought(_Message, tag="agent_thought"):
     """A piece of the agent's reasoning."""
 
+    is_answer = True
 
-class ToolCallUpdated(Recorded, tag="tool_call"):
+
+class ToolCallUpdated(FromAgent, tag="tool_call"):
     """A tool call seen for the first time, or what changed about it.
 
-    Fields left UNSET did not change; None clears. `more` is content behind what is there.
+    Fields left UNSET did not change; None clears. `more` is content to append.
     """
+
+    is_history = is_answer = True
 
     tool_call_id: str
     title: str | UnsetType | None = UNSET
@@ -135,15 +158,17 @@ class ToolCallUpdated(Recorded, tag="tool_call"):
     more: list[ToolContent] = []
     cancellable: bool | UnsetType = UNSET
     forgets_meta: bool = False
-    """What was told as metadata before does not count any more."""
+    """The metadata so far no longer counts."""
 
     @property
     def text(self) -> str:
         return self.title or ""
 
 
-class PlanUpdated(Recorded, tag="plan"):
-    """The whole plan anew: as steps, as Markdown, or as the address of a file."""
+class PlanUpdated(FromAgent, tag="plan"):
+    """The whole plan: as steps, as Markdown, or as the address of a file."""
+
+    is_history = is_answer = True
 
     steps: list[PlanStep] = []
     plan_id: str = ""
@@ -155,33 +180,41 @@ class PlanUpdated(Recorded, tag="plan"):
         return self.markdown or "\n".join(step.content for step in self.steps)
 
 
-class PlanRemoved(Recorded, tag="plan_removed"):
+class PlanRemoved(FromAgent, tag="plan_removed"):
+    """A plan with an id is gone."""
+
     plan_id: str
 
 
-class CommandsChanged(Recorded, tag="commands"):
+class CommandsChanged(FromAgent, tag="commands"):
+    """All slash commands that the agent offers now."""
+
     commands: list[Command]
 
 
-class ModeChanged(Recorded, tag="mode"):
-    """Another mode is current; `available` comes along when the agent tells it."""
+class ModeChanged(FromAgent, tag="mode"):
+    """Another mode is current; `available` has all modes where the agent lists them."""
 
     mode_id: str
     available: list[Mode] | None = None
 
 
-class ConfigChanged(Recorded, tag="config"):
+class ConfigChanged(FromAgent, tag="config"):
+    """All settings of the session as they are now."""
+
     options: list[ConfigOption]
 
 
-class InfoChanged(Recorded, tag="info"):
+class InfoChanged(FromAgent, tag="info"):
     """What the agent calls the session; fields left UNSET did not change, None clears."""
 
     title: str | UnsetType | None = UNSET
     updated_at: str | UnsetType | None = UNSET
 
 
-class UsageChanged(Recorded, tag="usage"):
+class UsageChanged(FromAgent, tag="usage"):
+    """How full the context is, and what the session has cost so far."""
+
     used: int
     size: int
     cost: Cost | None = None
@@ -192,7 +225,7 @@ class UsageChanged(Recorded, tag="usage"):
 
 
 class Notice(Recorded, tag="notice"):
-    """Something to tell the user once: from the agent, or from us about what we had to change."""
+    """A message for the user: from the agent, or from us about something we had to change."""
 
     title: str
     severity: str = "info"
@@ -204,7 +237,7 @@ class Notice(Recorded, tag="notice"):
         return self.title if self.description is None else f"{self.title}: {self.description}"
 
 
-class CompactionUpdated(Recorded, tag="compaction"):
+class CompactionUpdated(FromAgent, tag="compaction"):
     """The agent shortens its context; fields left UNSET did not change, None clears."""
 
     compaction_id: str
@@ -217,7 +250,7 @@ class CompactionUpdated(Recorded, tag="compaction"):
         return "".join(part.text for part in self.summary or ())
 
 
-class CompactionSummary(Recorded, tag="compaction_summary"):
+class CompactionSummary(FromAgent, tag="compaction_summary"):
     """One more piece of a compaction's summary."""
 
     compaction_id: str
@@ -228,7 +261,7 @@ class CompactionSummary(Recorded, tag="compaction_summary"):
         return self.content.text
 
 
-class SubagentUpdated(Recorded, tag="subagent"):
+class SubagentUpdated(FromAgent, tag="subagent"):
     """A child session of this one; fields left UNSET did not change, None clears."""
 
     session_id: str
@@ -240,7 +273,7 @@ class SubagentUpdated(Recorded, tag="subagent"):
     capabilities: dict[str, Any] | UnsetType | None = UNSET
 
 
-class PeerMessageUpdated(Recorded, tag="peer_message"):
+class PeerMessageUpdated(FromAgent, tag="peer_message"):
     """A message between sessions; fields left UNSET did not change, None clears."""
 
     message_id: str
@@ -255,7 +288,9 @@ class PeerMessageUpdated(Recorded, tag="peer_message"):
         return "".join(part.text for part in self.content or ())
 
 
-class PeerMessageChunk(Recorded, tag="peer_message_chunk"):
+class PeerMessageChunk(FromAgent, tag="peer_message_chunk"):
+    """One more piece of a message between sessions."""
+
     message_id: str
     content: Content
 
@@ -273,7 +308,7 @@ class ActivityChanged(Recorded, tag="activity"):
     background: list[dict[str, Any]] | UnsetType = UNSET
 
 
-class UnknownUpdate(Recorded, tag="unknown"):
+class UnknownUpdate(FromAgent, tag="unknown"):
     """An update of a kind this version does not know; `raw` is its JSON."""
 
     kind: str
@@ -360,6 +395,8 @@ class ElicitationSettled(Recorded, tag="elicitation_settled"):
 class TerminalStarted(Recorded, tag="terminal_started"):
     """A terminal runs: one of ours has an `argv`, one of the agent's own at most a `command`."""
 
+    is_history = True
+
     terminal_id: str
     argv: list[str]
     cwd: str = ""
@@ -368,7 +405,9 @@ class TerminalStarted(Recorded, tag="terminal_started"):
 
 
 class TerminalOutput(Recorded, tag="terminal_output"):
-    """What it printed; `replaces` says that all it printed before is not to be shown any more."""
+    """What it printed; `replaces` says that its output so far is no longer shown."""
+
+    is_history = True
 
     terminal_id: str
     data: str
@@ -380,12 +419,18 @@ class TerminalOutput(Recorded, tag="terminal_output"):
 
 
 class TerminalExited(Recorded, tag="terminal_exited"):
+    """What ran in a terminal has ended."""
+
+    is_history = True
+
     terminal_id: str
     exit_code: int | None = None
     signal: str | None = None
 
 
 class TerminalReleased(Recorded, tag="terminal_released"):
+    """The agent no longer needs the terminal; its output stays."""
+
     terminal_id: str
 
 

@@ -78,10 +78,10 @@ def reduce(state: SessionState, event: e.Event, limits: Limits = LIMITS) -> Sess
     """The state after `event`."""
     if event.seq:
         state.last_seq = event.seq
-    kind, turns = type(event), state.turns
-    if turns and turns[-1].status == "prompting" and kind in _FROM_AGENT:
+    turns = state.turns
+    if turns and turns[-1].status == "prompting" and event.from_agent:
         turns[-1].status = "streaming"
-    _STEPS[kind](state, event, limits)
+    _STEPS[type(event)](state, event, limits)
     return state
 
 
@@ -933,26 +933,3 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
     e.PromptQueued: _prompt_queued,
     e.PromptUnqueued: _prompt_unqueued,
 }
-
-_FROM_AGENT: frozenset[type[Any]] = frozenset(
-    {
-        e.UserMessage,
-        e.AgentMessage,
-        e.AgentThought,
-        e.ToolCallUpdated,
-        e.PlanUpdated,
-        e.PlanRemoved,
-        e.CommandsChanged,
-        e.ModeChanged,
-        e.ConfigChanged,
-        e.InfoChanged,
-        e.UsageChanged,
-        e.CompactionUpdated,
-        e.CompactionSummary,
-        e.SubagentUpdated,
-        e.PeerMessageUpdated,
-        e.PeerMessageChunk,
-        e.UnknownUpdate,
-    }
-)
-"""What shows that the agent is at work on a prompt."""

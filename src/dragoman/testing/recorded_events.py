@@ -25,9 +25,6 @@ from dragoman.wire.messages import Failure, Id, Message, Notification, Reply, Re
 if TYPE_CHECKING:
     from dragoman.testing.recorded_events_v2 import SecondTranscript
 
-_HISTORY = (e.UserMessage, e.AgentMessage, e.AgentThought, e.ToolCallUpdated, e.PlanUpdated)
-"""What a loaded session tells again."""
-
 
 class Happened(msgspec.Struct, frozen=True):
     """One event, and the session it happened in, as it was then."""
@@ -74,7 +71,7 @@ class Transcript:
         forking = any(call.method == "session/fork" for call in self._called.values())
         if forking and session_id not in self.states:
             self._retelling.add(session_id)  # the reply, which names it, is still to come
-        event.replay = session_id in self._retelling and isinstance(event, _HISTORY)
+        event.replay = session_id in self._retelling and event.is_history
         self.happen(session_id, event)
 
     def happen(self, session_id: str, event: e.Event) -> None:

@@ -38,18 +38,6 @@ from dragoman.wire.fast_path import Usual
 
 logger = logging.getLogger("dragoman.client")
 
-_WORK = frozenset(
-    (
-        v2.AgentMessageChunk,
-        v2.AgentMessage,
-        v2.AgentThoughtChunk,
-        v2.AgentThought,
-        v2.SessionToolCallUpdate,
-        v2.ToolCallContentChunk,
-        v2.PlanUpdate,
-    )
-)
-"""What shows that the agent is at work on a prompt."""
 _CHUNKS = frozenset((v2.AgentMessageChunk, v2.AgentThoughtChunk))
 
 
@@ -157,8 +145,16 @@ class Serving:
 
     def _events(self, session_id: str, wire: v2.SessionUpdate) -> list[e.Event]:
         conversation = self.conversations.of(session_id)
-        if type(wire) in _WORK:
+        events = self._translated(session_id, wire, conversation)
+        # A whole message that repeats what is known becomes no event, but it shows work too.
+        is_message = isinstance(wire, v2.AgentMessage | v2.AgentThought)
+        if is_message or any(event.is_answer for event in events):
             conversation.foreground.works()
+        return events
+
+    def _translated(
+        self, session_id: str, wire: v2.SessionUpdate, conversation: Conversation
+    ) -> list[e.Event]:
         match wire:
             case v2.UserMessage() | v2.UserMessageChunk() if _echoes(conversation, wire):
                 return []
