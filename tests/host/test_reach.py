@@ -98,6 +98,66 @@ def test_a_chain_of_links_is_judged_at_each(ws: Path) -> None:
     assert access.protection is not None
 
 
+async def test_reading_what_is_denied_by_the_name_of_a_link_is_refused(ws: Path) -> None:
+    (ws / "plain").write_text("SECRET")
+    (ws / "between").symlink_to("plain")
+    (ws / "link").symlink_to("between")
+    for name in ("link", "between", "plain"):
+        async with scene(ws, policy=Policy([Rule(effect="deny", path=name)])) as s:
+            params = {"sessionId": "s1", "path": str(ws / "link")}
+            answer = await s.result("fs/read_text_file", params)
+            assert "SECRET" not in str(answer)
+            assert "error" in answer
+
+
+async def test_a_command_in_a_folder_that_is_denied_by_the_name_of_a_link_is_refused(
+    ws: Path,
+) -> None:
+    (ws / "real").mkdir()
+    (ws / "between").symlink_to("real")
+    (ws / "link").symlink_to("between")
+    for name in ("link", "between", "real"):
+        rule = Rule(effect="deny", cwd=name)
+        async with scene(ws, policy=Policy([rule], execute=True)) as s:
+            assert "error" in await s.run("pwd", "-P", cwd=str(ws / "link"))
+            assert "result" in await s.run("pwd", "-P", cwd=str(ws))
+
+
+def test_the_folder_of_a_claimed_command_is_judged_by_every_name(ws: Path) -> None:
+    (ws / "real").mkdir()
+    (ws / "link").symlink_to("real")
+    look = Reach([str(ws)]).look
+
+    def effect(rule: Rule, **claim: str) -> str:
+        access = read_claim(
+            "execute", claim, agent="a", cwd=str(ws), roots=[str(ws)], home="/nowhere", look=look
+        )
+        rules = (rule, *flag_rules(execute=True))
+        return decide(access, rules, now=0, session_id="s", project=str(ws)).effect
+
+    deny, ask = Rule(effect="deny", cwd="link"), Rule(effect="ask", cwd="link")
+    assert effect(deny, command="pwd", cwd="link") == "deny"
+    assert effect(ask, command="pwd", cwd="link") == "ask"
+    assert effect(deny, command="pwd") == "allow"
+    # The same words are a path for who reads or writes, and no folder.
+    assert effect(Rule(effect="deny", path="link"), command="pwd", cwd="link") == "allow"
+
+
+def test_the_folder_of_the_session_is_judged_by_every_name_too(tmp_path: Path, ws: Path) -> None:
+    (tmp_path / "link").symlink_to(ws)
+    access = read_claim(
+        "execute",
+        {"command": "pwd"},
+        agent="a",
+        cwd=str(tmp_path / "link"),
+        roots=[str(ws)],
+        home="/nowhere",
+        look=Reach([str(ws)]).look,
+    )
+    rules = (Rule(effect="deny", cwd=str(tmp_path / "link")), *flag_rules(execute=True))
+    assert decide(access, rules, now=0, session_id="s", project=str(ws)).effect == "deny"
+
+
 def test_a_rule_that_denies_counts_for_every_name_and_one_that_allows_for_the_real_one(
     ws: Path,
 ) -> None:

@@ -52,7 +52,7 @@ from dragoman.host.workspace.changes import Change
 from dragoman.host.workspace.files import Changed, FilesProvider, Found, LocalFiles
 from dragoman.host.workspace.jail import Resolved, at, check_roots, real_file, real_path, real_roots
 from dragoman.host.workspace.path_refusal import refusal
-from dragoman.host.workspace.reach import Reach, being_written
+from dragoman.host.workspace.reach import Reach, being_written, named
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session.content import Diff
@@ -108,8 +108,9 @@ class Gate:
     async def read_text_file(self, path: str, line: int | None, limit: int | None) -> str:
         self._require("fs/read_text_file", operation="read", paths=[path])
         check_roots(self.workspace)
-        real = real_file(path)
-        access = self._file_access("read", real)
+        met: list[str] = []
+        real = real_file(path, met)
+        access = self._file_access("read", named(path, real, met))
         # What is allowed outside the roots is opened beneath its own folder.
         workspace = self._widened(os.path.dirname(real), outside=access.place == "outside")
         await self.consent.permit(access, f"Read {path}")
@@ -278,12 +279,13 @@ class Gate:
             raise InvalidParams(TOO_LONG)
         self._require("terminal/create", operation="execute", argv=argv)
         check_roots(self.workspace)
-        cwd = real_path(command.cwd or self.workspace.cwd)
+        met: list[str] = []
+        cwd = real_path(asked := command.cwd or self.workspace.cwd, met)
         access = terminal_access(
             command.command,
             command.args,
             agent=self._agent,
-            cwd=cwd,
+            cwd=named(asked, cwd, met),
             roots=self._real_roots,
             env=bool(command.env),
             variables=command.env,

@@ -83,12 +83,15 @@ def read_claim(
     writes = bool(diff_paths) or kind in _WRITING
     # What is told beside a patch does not make up for the files that the patch names.
     patched = found.patched if writes else []
-    paths = names.of([*diff_paths, *locations, *_named(found, kind, writes), *patched])
-    aliases, hazard = tuple(dict.fromkeys(names.aliases)), names.hazard
+    texts = [*diff_paths, *locations, *_named(found, kind, writes), *patched]
+    paths, aliases = names.with_aliases(texts)
+    hazard = names.hazard
     tools = tuple(dict.fromkeys(found.tools))
-    cwds = names.of(found.cwds + (found.folders if found.commands else []))
+    cwds, of_cwds = names.with_aliases(found.cwds + (found.folders if found.commands else []))
     in_several = bool(found.commands) and len(cwds) > 1
-    where = _hardest(cwds, roots) or (cwd if (seen := look(cwd)) is None else seen.path)
+    if (where := _hardest(cwds, roots)) is None:
+        here = look(cwd) or Sighting(cwd)
+        where, of_cwds = here.path, here.aliases
     facts = Access(
         operation="other",
         agent=agent,
@@ -100,6 +103,7 @@ def read_claim(
         variables=tuple(dict.fromkeys(found.variables)),
         cwd=where,
         cwds=tuple(each for each in cwds if each != where) if in_several else (),
+        cwd_aliases=of_cwds,
         roots=tuple(roots),
         hosts=tuple(dict.fromkeys(found.hosts)),
         tool=tools[0] if tools else None,
@@ -225,7 +229,7 @@ class _Names:
     def __init__(self, cwd: str, home: str, look: Callable[[str], Sighting | None]) -> None:
         self.complete = True
         self.too_many = False
-        self.aliases: list[str] = []
+        self._aliases: list[str] = []
         self.hazard: str | None = None
         self._cwd = cwd
         self._home = home
@@ -236,13 +240,17 @@ class _Names:
         found = dict.fromkeys(filter(None, map(self._path, dict.fromkeys(texts))))
         return tuple(found)
 
+    def with_aliases(self, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        before = len(self._aliases)
+        return self.of(texts), tuple(dict.fromkeys(self._aliases[before:]))
+
     def _path(self, text: str) -> str | None:
         seen = None if self._is_full() else self._seen(text)
         self.complete &= seen is not None
         if seen is None:
             return None
         self.hazard = self.hazard or seen.hazard
-        self.aliases += seen.aliases
+        self._aliases += seen.aliases
         self._paths += 1
         self._letters += len(seen.path) + sum(map(len, seen.aliases))
         return seen.path

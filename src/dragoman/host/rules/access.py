@@ -40,8 +40,9 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
 
     Where several things are named, an allow must cover all of them; for a deny or an ask one is
     enough. `also` is what a claim could be besides, `names` is what it calls the tool, `aliases`
-    is how else its paths are called, `cwds` is where else it says that its command would run: they
-    count for deny and ask, never for allow.
+    is how else its paths are called, `cwds` is where else it says that its command would run,
+    `cwd_aliases` is how else these folders are called: they count for deny and ask, never for
+    allow.
     """
 
     operation: Operation
@@ -56,6 +57,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     """The names of what is set for the command: for people, who decide; rules only ask whether."""
     cwd: str | None = None
     cwds: tuple[str, ...] = ()
+    cwd_aliases: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     tool: str | None = None
@@ -75,6 +77,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
         normal(self, "aliases", tuple(map(normalise, self.aliases)))
         normal(self, "roots", tuple(map(normalise, self.roots)))
         normal(self, "cwds", tuple(map(normalise, self.cwds)))
+        normal(self, "cwd_aliases", tuple(map(normalise, self.cwd_aliases)))
         normal(self, "cwd", None if self.cwd is None else normalise(self.cwd))
 
     @property
@@ -136,20 +139,22 @@ def terminal_access(
     args: Sequence[str] = (),
     *,
     agent: str,
-    cwd: str,
+    cwd: str | Sighting,
     roots: Sequence[str],
     env: bool = False,
     variables: Iterable[str] = (),
 ) -> Access:
     """`terminal/create`: without arguments the command is a line, which a shell will run.
-    `variables` are the names of what `env` says is set."""
+    `variables` are the names of what `env` says is set; the path of `cwd` must be the real one."""
+    where = Sighting(cwd) if isinstance(cwd, str) else cwd
     return Access(
         operation="execute",
         agent=agent,
         commands=((command, *args) if args else command,),
         env=env,
         variables=tuple(variables),
-        cwd=cwd,
+        cwd=where.path,
+        cwd_aliases=where.aliases,
         roots=tuple(roots),
     )
 

@@ -175,7 +175,8 @@ def _other_folder(rule: Rule, access: Access) -> str | None:
     if rule.cwd is None:
         fits = access.cwd in access.roots[:1]  # the project, links resolved
     else:
-        named = access.folders[:1] if rule.effect == "allow" else access.folders
+        all_names = (*access.folders, *access.cwd_aliases)
+        named = access.folders[:1] if rule.effect == "allow" else all_names
         fits = any(matches_path(where, each, access.roots) for each in named)
     return None if fits else f"it is for commands in {where}"
 

@@ -298,15 +298,15 @@ def resolve(path: str, met: list[str] | None = None) -> Resolved:
     return Resolved("/" + "/".join(done))
 
 
-def real_path(path: str) -> Resolved:
+def real_path(path: str, met: list[str] | None = None) -> Resolved:
     """The name to judge a request by before it is opened; an unusable path is refused. Opening
-    it by this name later opens that very place, or refuses."""
+    it by this name later opens that very place, or refuses. `met` as in `resolve`."""
     with refusing(path):
-        return resolve(path)
+        return resolve(path, met)
 
 
 def real_file(path: str, met: list[str] | None = None) -> Resolved:
-    """The same for a file, which has no slash behind its name; `met` as in `resolve`."""
+    """The same for a file, which has no slash behind its name."""
     with refusing(path):
         _must_name_a_file(path)
         return resolve(path, met)

@@ -65,9 +65,8 @@ class Reach:
 
     def sighting(self, path: str, real: Resolved, met: Sequence[str]) -> Sighting:
         """The same for a path that was resolved before, over these links."""
-        names = dict.fromkeys(map(normalise, (path, *met)))
-        names.pop(str(real), None)
-        return Sighting(real, tuple(names), self._hazard(real))
+        seen = named(path, real, met)
+        return Sighting(real, seen.aliases, self._hazard(real))
 
     def _hazard(self, real: str) -> str | None:
         if (repository := _repository(real)) is not None:
@@ -94,6 +93,13 @@ class Reach:
                 if real != name:
                     found.setdefault(real, name)
         return found
+
+
+def named(path: str, real: Resolved, met: Sequence[str]) -> Sighting:
+    """By its names alone, which is all that counts for reading it or running something in it."""
+    names = dict.fromkeys(map(normalise, (path, *met)))
+    names.pop(str(real), None)
+    return Sighting(real, tuple(names))
 
 
 def _present(home: str) -> Iterator[str]:

@@ -120,7 +120,8 @@ def _access(options: argparse.Namespace, workspace: Workspace) -> Access:
         if operation not in (None, "execute") or options.path:
             raise UsageError("a command is the operation execute, and has no --path")
         command, *args = options.command
-        return terminal_access(command, args, agent=options.agent, cwd=roots[0], roots=roots)
+        where = _seen(workspace.cwd, roots)
+        return terminal_access(command, args, agent=options.agent, cwd=where, roots=roots)
     if operation is None:
         raise UsageError("say what is about to happen: --operation, or a command behind --")
     if operation == "execute":
@@ -257,12 +258,13 @@ def _effect(
     if method == "terminal/create":
         asked = codec.decode(request.params, v1.CreateTerminalRequest)
         workspace = _recorded_workspace(options, states.get(asked.session_id))
+        roots = _roots(workspace)
         return terminal_access(
             asked.command,
             asked.args,
             agent=options.agent,
-            cwd=os.path.realpath(asked.cwd or workspace.cwd),
-            roots=_roots(workspace),
+            cwd=_seen(asked.cwd or workspace.cwd, roots),
+            roots=roots,
             env=bool(asked.env),
             variables=[each.name for each in asked.env],
         ), workspace
