@@ -28,6 +28,7 @@ from dragoman.session import bounds
 from dragoman.session import events as e
 from dragoman.session.bounds import weigh_struct
 from dragoman.session.content import Diff, UnknownItem
+from dragoman.session.facts import Decider
 from dragoman.session.state import PendingPermission
 
 # ── settled exactly once ──────────────────────────────────────────────────────────────────────
@@ -61,20 +62,21 @@ async def by_withdrawing(s: Scene) -> None:
     await until(lambda: s.settlements)
 
 
-WAYS: list[tuple[Callable[[Scene], Coroutine[Any, Any, None]], Any, str]] = [
-    (by_an_answer, selected("once"), "answered"),
-    (by_a_cancel, CANCELLED, "the turn was cancelled"),
-    (by_the_end_of_the_turn, CANCELLED, "the turn ended"),
-    (by_closing_the_session, CANCELLED, "the turn was cancelled"),
-    (by_withdrawing, -32800, "the request was withdrawn"),
+WAYS: list[tuple[Callable[[Scene], Coroutine[Any, Any, None]], Any, str, Decider]] = [
+    (by_an_answer, selected("once"), "answered", "person"),
+    (by_a_cancel, CANCELLED, "the turn was cancelled", "cancel"),
+    (by_the_end_of_the_turn, CANCELLED, "the turn ended", "cancel"),
+    (by_closing_the_session, CANCELLED, "the turn was cancelled", "cancel"),
+    (by_withdrawing, -32800, "the request was withdrawn", "cancel"),
 ]
 
 
-@pytest.mark.parametrize(("settle", "expected", "reason"), WAYS)
+@pytest.mark.parametrize(("settle", "expected", "reason", "by"), WAYS)
 async def test_a_question_is_settled_once_and_the_agent_told(
     settle: Callable[[Scene], Coroutine[Any, Any, None]],
     expected: Any,
     reason: str,
+    by: Decider,
     tmp_path: Path,
 ) -> None:
     async with scene(tmp_path) as s:
@@ -85,7 +87,7 @@ async def test_a_question_is_settled_once_and_the_agent_told(
         told = await soon(asking)
         assert told.get("result", told.get("error", {}).get("code")) == expected
         (settlement,) = s.settlements
-        assert settlement.decision.reason == reason
+        assert (settlement.decision.reason, settlement.decision.by) == (reason, by)
         assert s.session.state.pending == {}
         with pytest.raises(KeyError):
             await s.session.answer(request.id, "once")
@@ -517,6 +519,7 @@ async def test_with_nobody_to_ask_a_reject_option_is_picked(
         ] == expected
         effect, reason = s.effect
         assert reason.startswith("there is nobody to ask")
+        assert s.settlements[-1].decision.by == "default"
         assert ("offers no way to refuse" in reason) == (expected == CANCELLED)
         assert effect == ("cancelled" if expected == CANCELLED else "deny")
         s.agent.reply(s.prompt_id, ENDED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -62,6 +64,41 @@ def test_unchanged_and_cleared_are_not_the_same() -> None:
     assert isinstance(unchanged, e.ToolCallUpdated)
     assert isinstance(cleared, e.ToolCallUpdated)
     assert (unchanged.title, cleared.title) == (UNSET, None)
+
+
+def settled(**decision: Any) -> bytes:
+    event = {"type": "permission_settled", "request_id": "p", "option_id": None}
+    return msgspec.json.encode({**event, "decision": decision})
+
+
+@pytest.mark.parametrize(
+    ("effect", "reason", "by"),
+    [
+        ("allow", "answered", "person"),
+        ("deny", "refused", "person"),
+        ("deny", "there is nobody to ask", "default"),
+        ("cancelled", "there is nobody to ask; the request offers no way to refuse", "default"),
+        ("deny", "a rule asks for it, and there is nobody to ask", "nobody"),
+        ("deny", "fs/write_text_file is switched off here", "offer"),
+        ("cancelled", "the turn was cancelled", "cancel"),
+        ("allow", "as recorded", None),
+    ],
+)
+def test_an_event_stored_before_decisions_named_their_decider_says_who_it_was(
+    effect: str, reason: str, by: str | None
+) -> None:
+    event = event_of(settled(effect=effect, reason=reason))
+    assert isinstance(event, e.PermissionSettled)
+    assert event.decision.by == by
+    by_rule = event_of(settled(effect="deny", reason="a rule denies it", rule={"effect": "deny"}))
+    assert isinstance(by_rule, e.PermissionSettled)
+    assert by_rule.decision.by == "rule"
+
+
+def test_what_a_decision_says_of_its_decider_counts_whatever_its_reason_says() -> None:
+    event = event_of(settled(effect="deny", reason="answered", by="host"))
+    assert isinstance(event, e.PermissionSettled)
+    assert event.decision.by == "host"
 
 
 SAYING: list[tuple[e.Event, str]] = [

@@ -174,7 +174,11 @@ def test_what_a_rule_has_settled_is_not_asked() -> None:
         assert tool(story)["state"] == "input-available"
         [permission] = data(story, "permission")
         assert permission["status"] == "settled"
-        assert permission["decision"] == {"effect": "allow", "reason": "answered"}
+        assert permission["decision"] == {
+            "effect": "allow",
+            "reason": "answered",
+            "by": "person",
+        }
 
 
 def test_the_same_request_twice_is_asked_once() -> None:

@@ -56,7 +56,7 @@ from dragoman.host.workspace.reach import Reach, being_written, named
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session.content import Diff
-from dragoman.session.facts import SWITCHED_OFF, Decision
+from dragoman.session.facts import Decision
 from dragoman.session.state import SessionState
 
 logger = logging.getLogger("dragoman.host")
@@ -275,7 +275,7 @@ class Gate:
         """Raises InvalidParams for one that is too long, and what `permit` raises."""
         argv = [command.command, *command.args]
         if is_too_long((tuple(argv),)):
-            self._record(e.AccessDecided("execute", Decision("deny", TOO_LONG)))
+            self._record(e.AccessDecided("execute", Decision("deny", TOO_LONG, by="host")))
             raise InvalidParams(TOO_LONG)
         self._require("terminal/create", operation="execute", argv=argv)
         check_roots(self.workspace)
@@ -353,13 +353,13 @@ class Gate:
         paths: Sequence[str] = (),
         argv: list[str] | None = None,
     ) -> None:
-        """Refuse a method that is off. An agent that tries it all the same wanted something done:
-        with an `operation`, that is on the record like any other refusal."""
+        """Refuse a method that is off. An agent that tries it wanted something done: with an
+        `operation`, that is on the record like any other refusal."""
         if method in self._offered:
             return
-        reason = f"{method} {SWITCHED_OFF}"
+        reason = f"{method} is switched off here"
         if operation is not None:
-            decision = Decision("deny", reason)
+            decision = Decision("deny", reason, by="offer")
             self._record(e.AccessDecided(operation, decision, paths=list(paths), argv=argv))
         raise MethodNotFound(reason)
 

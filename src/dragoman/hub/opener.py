@@ -471,7 +471,7 @@ def loose_ends(state: SessionState, reason: str = ENDED) -> list[e.Event]:
     events: list[e.Event] = []
     for pending in state.pending.values():
         if isinstance(pending, PendingPermission):
-            decision = Decision(effect="cancelled", reason=reason)
+            decision = Decision("cancelled", reason, by="cancel")
             events.append(e.PermissionSettled(pending.id, None, decision))
         else:
             events.append(e.ElicitationSettled(pending.id, "cancel"))

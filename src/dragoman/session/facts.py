@@ -6,7 +6,7 @@ The names are kept where ACP's own are good; the shapes are neutral between its 
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -127,17 +127,41 @@ class PermissionOption(Fact):
     """That `name` says something else than `kind`, or that the answer is unclear."""
 
 
-NOBODY_TO_ASK = "there is nobody to ask"
-"""Why something was refused that no rule speaks of; a rule or a flag may allow it."""
-SWITCHED_OFF = "is switched off here"
+Decider: TypeAlias = Literal["person", "rule", "default", "nobody", "cancel", "offer", "host"]
+"""Who or what decides: a `person`, or a provider that asks one; a `rule`, a flag or what the policy
+says without them; the `default`, which refuses what no rule speaks of when there is nobody to ask,
+and which another rule or flag can change; `nobody`, where a person has to decide and is not there;
+the `cancel` of the turn or the request; the `offer`, which does not include it; or the `host`, for
+which it is too much, or whose provider failed."""
 
 
 class Decision(Fact):
-    """Who or what settled a request, and why."""
+    """What was decided, and why; `by` is None where that is not known."""
 
     effect: str
     reason: str
     rule: dict[str, Any] | None = None
+    by: Decider | None = None
+
+    def __post_init__(self) -> None:
+        if self.by is None:
+            self.by = _decider_of_old(self)
+
+
+def _decider_of_old(decision: Decision) -> Decider | None:
+    """Events that were stored before there was the field say it in their reason alone."""
+    reason = decision.reason
+    if reason in ("answered", "refused"):
+        return "person"
+    if reason.startswith("there is nobody to ask"):
+        return "default"
+    if "there is nobody to ask" in reason:
+        return "nobody"
+    if reason.endswith("is switched off here"):
+        return "offer"
+    if decision.effect == "cancelled":
+        return "cancel"
+    return None if decision.rule is None else "rule"
 
 
 Json: TypeAlias = dict[str, Any]

@@ -38,4 +38,5 @@ export interface PermissionOption extends Fact {
   words?: string | null
   warning?: string | null
 }
-export interface Decision extends Fact { effect: string; reason: string; rule?: Json | null }
+export type Decider = 'person' | 'rule' | 'default' | 'nobody' | 'cancel' | 'offer' | 'host'
+export interface Decision extends Fact { effect: string; reason: string; rule?: Json | null; by?: Decider | null }

@@ -18,8 +18,6 @@ from dragoman.session.content import (
     UnknownContent,
 )
 from dragoman.session.facts import (
-    NOBODY_TO_ASK,
-    SWITCHED_OFF,
     Cost,
     Decision,
     PermissionOption,
@@ -233,7 +231,7 @@ class Asides:
         asked = self._asked.pop(event.request_id, None)
         refused = event.decision.effect in ("deny", "cancelled")
         # A person who was asked knows what they answered.
-        answered = event.decision.reason == "answered"
+        answered = event.decision.by == "person"
         if asked is None or not refused or answered or self._cancelling:
             return None
         what = _what(asked.operation, asked.paths, asked.argv, asked.title)
@@ -307,9 +305,9 @@ class Tally:
         if isinstance(event, e.PermissionSettled | e.AccessDecided):
             self._allowed += event.decision.effect == "allow"
             self._refused += event.decision.effect in ("deny", "cancelled")
-            self.unruled |= event.decision.reason.startswith(NOBODY_TO_ASK)
+            self.unruled |= event.decision.by == "default"
         if isinstance(event, e.AccessDecided) and event.operation == "write":
-            self.unoffered |= event.decision.reason.endswith(SWITCHED_OFF)
+            self.unoffered |= event.decision.by == "offer"
 
     @property
     def all_refused(self) -> bool:

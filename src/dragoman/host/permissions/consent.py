@@ -66,7 +66,7 @@ from dragoman.host.permissions.wording import (
     with_consequences,
 )
 from dragoman.host.rules.access import TOO_LONG, Access, is_too_long
-from dragoman.host.rules.decision import NO_RULE, Decision
+from dragoman.host.rules.decision import Decision
 from dragoman.host.rules.globs import is_within
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Rule, Scope
@@ -117,6 +117,7 @@ class Settlement(msgspec.Struct, frozen=True):
     """How a question ended: with an option, refused, or cancelled with its turn."""
 
     how: str
+    by: facts.Decider
     reason: str
     option_id: str | None = None
 
@@ -159,8 +160,8 @@ class Consent:
         self._room = Room()
         self._permissions: Questions[Settlement, PermissionAnswer] = Questions(
             "permission-",
-            withdrawn=Settlement(CANCELLED, "the request was withdrawn"),
-            failed=lambda error: Settlement(REFUSED, blame("permissions", error)),
+            withdrawn=Settlement(CANCELLED, "cancel", "the request was withdrawn"),
+            failed=lambda error: Settlement(REFUSED, "host", blame("permissions", error)),
         )
         self._elicitations: Questions[ElicitationAnswer, ElicitationAnswer] = Questions(
             "elicitation-",
@@ -418,11 +419,14 @@ class Consent:
         places: Places = NOWHERE,
     ) -> PermissionAnswer:
         if self._is_cancelling:
-            return self._at_once(request, None, facts.Decision("cancelled", _CANCELLING))
+            cancelled = facts.Decision("cancelled", _CANCELLING, by="cancel")
+            return self._at_once(request, None, cancelled)
         if not request.options and not self._nobody_reads(self._asker):
-            return self._at_once(request, None, facts.Decision("cancelled", _NO_ANSWERS))
+            cancelled = facts.Decision("cancelled", _NO_ANSWERS, by="host")
+            return self._at_once(request, None, cancelled)
         if not self._room.take(request.request_id, weight):
-            return self._at_once(request, _refusing(request), facts.Decision("deny", NO_ROOM))
+            full = facts.Decision("deny", NO_ROOM, by="host")
+            return self._at_once(request, _refusing(request), full)
         self._record(requested(request))
 
         def settled(settlement: Settlement) -> PermissionAnswer:
@@ -451,9 +455,8 @@ class Consent:
         settlement: Settlement,
         places: Places,
     ) -> PermissionAnswer:
+        settlement = _without_anybody(decision) if settlement is _NOBODY else settlement
         option_id, reason = settlement.option_id, settlement.reason
-        if settlement is _NOBODY:
-            reason = _why_nobody(decision)
         if settlement.how == REFUSED:
             option_id = _refusing(request)
             if option_id is None:
@@ -467,7 +470,7 @@ class Consent:
         if effect == "allow" and access.claimed:
             diffs = [diff for diff in _diffs(request.content) if diff.path in places]
             self.grants.add(access, [(places[diff.path], diff) for diff in diffs])
-        decided = facts.Decision(effect, reason)
+        decided = facts.Decision(effect, reason, by=settlement.by)
         self._record(e.PermissionSettled(request.request_id, option_id, decided))
         return PermissionAnswer(option_id, decided)
 
@@ -573,7 +576,7 @@ class Consent:
             raise KeyError(request_id)
         if option_id not in {option.id for option in pending.options}:
             raise ValueError(f"the request {request_id} has no option {option_id!r}")
-        self._permissions.settle(request_id, Settlement(CHOSEN, "answered", option_id))
+        self._permissions.settle(request_id, Settlement(CHOSEN, "person", "answered", option_id))
 
     def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
         """Raises KeyError for one that is unknown or settled, FormError for one that is accepted
@@ -602,21 +605,23 @@ class Consent:
     def cancel_all(self, reason: str) -> None:
         """The turn ends, or the session does: nothing waits any longer."""
         self.grants.clear()
-        self._permissions.settle_all(Settlement(CANCELLED, reason))
+        self._permissions.settle_all(Settlement(CANCELLED, "cancel", reason))
         self._elicitations.settle_all(ElicitationAnswer("cancel"))
 
 
-_NOBODY = Settlement(REFUSED, facts.NOBODY_TO_ASK)
+_NOBODY_TO_ASK = "there is nobody to ask"
+_NOBODY = Settlement(REFUSED, "nobody", _NOBODY_TO_ASK)
 
 
-def _why_nobody(decision: Decision) -> str:
+def _without_anybody(decision: Decision) -> Settlement:
     """Why a person was needed, unless it is only that no rule allows it: what another flag or rule
     would not change is said."""
     if decision.effect == "allow":
-        return f"{decision.reason}, but no answer is for once only, and {facts.NOBODY_TO_ASK}"
-    if decision.reason == NO_RULE:
-        return facts.NOBODY_TO_ASK
-    return f"{decision.reason}, and {facts.NOBODY_TO_ASK}"
+        why = f"{decision.reason}, but no answer is for once only"
+        return Settlement(REFUSED, "nobody", f"{why}, and {_NOBODY_TO_ASK}")
+    if decision.unruled:
+        return Settlement(REFUSED, "default", _NOBODY_TO_ASK)
+    return Settlement(REFUSED, "nobody", f"{decision.reason}, and {_NOBODY_TO_ASK}")
 
 
 _NO_WAY_TO_REFUSE = "the request offers no way to refuse"
@@ -634,10 +639,11 @@ def _settle(questions: Questions[Asked, Any], question_id: str | None, answer: A
 async def _asked(asker: PermissionsProvider, request: PermissionRequest) -> Settlement:
     option_id = await asker.request_permission(request)
     if option_id is None:
-        return Settlement(REFUSED, "refused")
+        return Settlement(REFUSED, "person", "refused")
     if option_id not in {option.id for option in request.options}:
-        return Settlement(REFUSED, f"the answer {option_id!r} is not one of the options")
-    return Settlement(CHOSEN, "answered", option_id)
+        why = f"the answer {option_id!r} is not one of the options"
+        return Settlement(REFUSED, "host", why)
+    return Settlement(CHOSEN, "person", "answered", option_id)
 
 
 async def _elicited(asker: ElicitationProvider, request: ElicitationRequest) -> ElicitationAnswer:

@@ -88,7 +88,7 @@ def answered(
 
 def decision_words(decision: Decision) -> facts.Decision:
     rule = None if decision.rule is None else msgspec.to_builtins(decision.rule)
-    return facts.Decision(decision.effect, decision.reason, rule)
+    return facts.Decision(decision.effect, decision.reason, rule, by="rule")
 
 
 def effect_of(kinds: set[str]) -> str:

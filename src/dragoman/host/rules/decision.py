@@ -31,15 +31,14 @@ __all__ = [
 ]
 
 
-NO_RULE = "no rule allows it"
-
-
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     """What follows, why in a sentence, and the rule that decided, if one did."""
 
     effect: Effect
     reason: str
     rule: Rule | None = None
+    unruled: bool = False
+    """It asks only because no rule speaks of the access."""
 
 
 class Considered(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -135,7 +134,7 @@ def _decide(access: Access, matching: Sequence[Rule]) -> Decision:
         return Decision("allow", f"{rule.label} allows it", rule)
     if access.operation == "read" and access.place == "inside" and access.complete:
         return Decision("allow", "reading inside the workspace needs no rule")
-    return Decision("ask", NO_RULE)
+    return Decision("ask", "no rule allows it", unruled=True)
 
 
 def _leniency(explanation: Explanation) -> tuple[int, bool]:
