@@ -1,7 +1,7 @@
 """What a PostgreSQL that many hosts share does for each of them: `python -m bench.scale ADDRESS`.
 
-Fills a database of its own that may be thrown away, and prints the figures docs/explanation/scale.md counts
-with. ADDRESS is of a server where databases may be made.
+Fills a database of its own that may be thrown away, and prints the figures of
+docs/explanation/scale.md. ADDRESS is of a server where databases may be made.
 """
 
 from __future__ import annotations

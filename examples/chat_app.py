@@ -1,7 +1,7 @@
 """Any agent behind `useChat`, in an app of your own: `uvicorn examples.chat_app:app`.
 
-One agent process and one session for each chat, in memory. `dragoman serve` does the same with
-stored sessions, resumed streams and a token; put your own authentication before this.
+One agent process, and one session per chat, in memory. `dragoman serve` does the same with stored
+sessions, resumable streams and a token. Put your own authentication in front of this app.
 """
 
 import os
@@ -13,8 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from dragoman import Client, Session
-from dragoman.session.state import PendingPermission
+from dragoman import Client, PendingPermission, Session
 from dragoman.ui_stream import DONE, HEADERS, ChatRequest, Encoder, UnusableRequest, decode, encode
 
 AGENT = "demo"
@@ -22,7 +21,7 @@ FOLDER = os.environ.get("CHAT_FOLDER", ".")
 
 
 class Chat:
-    """A session, and the encoder of the message that is being told."""
+    """A session, and the encoder of the message that is being streamed."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

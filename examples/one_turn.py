@@ -1,4 +1,4 @@
-"""One turn with the demo agent; any other agent takes its place."""
+"""One turn with the demo agent. Replace "demo" with any other agent."""
 
 import asyncio
 

@@ -1,16 +1,15 @@
-"""Answer what an agent asks for: by a rule, by a provider of your own, or in the loop."""
+"""Answer permission requests: with rules, with a provider of your own, or in the event loop."""
 
 import asyncio
 
 import dragoman
 from dragoman.events import PermissionRequested
-from dragoman.host.permissions.request import PermissionRequest
 
 
 class AllowReadmeOnly:
     """A permissions provider is one method: the id of an option, or None to refuse."""
 
-    async def request_permission(self, request: PermissionRequest) -> str | None:
+    async def request_permission(self, request: dragoman.PermissionRequest) -> str | None:
         if request.operation == "write" and all(p.endswith("README.md") for p in request.paths):
             return next(o.id for o in request.options if o.kind == "allow_once")
         return None

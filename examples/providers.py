@@ -1,19 +1,21 @@
-"""Serve the agent with providers of your own: files in memory, no commands, answers from a dict."""
+"""Providers of your own: files in memory, no commands, form answers from a dict."""
 
 import asyncio
 import io
 
 import dragoman
-from dragoman.errors import InternalError, ResourceNotFound
-from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.permissions.request import PermissionRequest
-from dragoman.host.terminals.provider import (
+from dragoman import (
+    ElicitationAnswer,
+    ElicitationRequest,
+    InternalError,
+    PermissionRequest,
+    ResourceNotFound,
     TerminalCommand,
     TerminalExit,
     TerminalSnapshot,
     TerminalWatcher,
+    Workspace,
 )
-from dragoman.host.workspace.roots import Workspace
 
 
 class MemoryFiles:
@@ -27,7 +29,7 @@ class MemoryFiles:
     ) -> str:
         if path not in self.files:
             raise ResourceNotFound(f"{path}: no such file", {"path": path})
-        # Lines end at a line feed alone; splitlines() knows nine other ends.
+        # Only a line feed ends a line; splitlines() would split at nine other characters.
         lines = io.StringIO(self.files[path], newline="\n").readlines()[(line or 1) - 1 :]
         return "".join(lines if limit is None else lines[:limit])
 
@@ -36,7 +38,7 @@ class MemoryFiles:
 
 
 class NoTerminals:
-    """Whoever asks for a command is told why there are none."""
+    """Refuses every command, with a reason."""
 
     async def create(
         self, workspace: Workspace, command: TerminalCommand, watcher: TerminalWatcher
@@ -60,11 +62,15 @@ class NoTerminals:
 
 
 class AllowOnce:
+    """Allows everything, once."""
+
     async def request_permission(self, request: PermissionRequest) -> str | None:
         return next((o.id for o in request.options if o.kind == "allow_once"), None)
 
 
 class AnswerFrom:
+    """Fills every form from a dict."""
+
     def __init__(self, answers: dict[str, str]) -> None:
         self.answers = answers
 

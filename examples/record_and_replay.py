@@ -1,4 +1,4 @@
-"""Record a session once, then have the recording answer in the agent's place.
+"""Record a session, replay it without the agent, and read it as events.
 
 python examples/record_and_replay.py session.jsonl
 """
@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 from dragoman import Client
-from dragoman.testing import Recorder, ReplayAgent
+from dragoman.testing import Recorder, ReplayAgent, load_recording
 
 
 async def ask(client: Client, folder: str) -> None:
@@ -24,6 +24,8 @@ async def main(path: str) -> None:
             await ask(Client.start("demo", tap=recorder), folder)
         print("And again, with no agent at all:")
         await ask(Client.start(ReplayAgent(path, strict=True).connect()), folder)
+    events = [recorded.event for recorded in load_recording(path).events()]
+    print(f"{len(events)} events, the last is {type(events[-1]).__name__}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An agent of your own, in a few lines: run it with any ACP client, or test yours against it.
+"""A scripted agent: run it with any ACP client, or test your own client against it.
 
 dragoman --agent-command 'python examples/scripted_agent.py' "What is in notes.txt?"
 """

@@ -5,7 +5,8 @@
         async for event in session.prompt("Summarise @README.md"):
             print(event.text, end="")
 
-Names are imported when they are first used, so that importing the package costs next to nothing.
+Everything public is here and in `dragoman.events`, `dragoman.testing` and `dragoman.ui_stream`.
+Names are imported on first use, so that importing the package costs next to nothing.
 """
 
 from __future__ import annotations
@@ -19,74 +20,381 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.agents.settings import load_settings
+    from dragoman.agents.quirks import Quirks
+    from dragoman.agents.settings import AgentSettings, Retention, Settings, load_settings
+    from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
     from dragoman.client.client import Client
     from dragoman.client.config import HostCapabilities, Timeouts
-    from dragoman.client.mcp import HttpServer, InProcessServer, SseServer, StdioServer
+    from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
+    from dragoman.client.prompts import PromptInput
     from dragoman.client.session import Session
     from dragoman.client.sync import run_prompt
     from dragoman.client.turn import Turn
-    from dragoman.errors import DragomanError
-    from dragoman.host.rules.policy import Policy
+    from dragoman.errors import (
+        AgentExited,
+        AmbiguousSession,
+        AuthRequired,
+        CallTimeout,
+        CancelIgnored,
+        ChainBroken,
+        CommandNotFound,
+        CommandRefused,
+        ConfigError,
+        ConnectionClosed,
+        ConnectionLost,
+        DownloadFailed,
+        DragomanError,
+        FrameTooLarge,
+        InstallFailed,
+        InternalError,
+        InvalidMessage,
+        InvalidParams,
+        InvalidRequest,
+        LeaseLost,
+        MethodNotFound,
+        NameTaken,
+        NoProgress,
+        NotAnAgent,
+        ParseError,
+        PeerStalled,
+        PromptTooLarge,
+        ProtocolError,
+        RemoteError,
+        RemoteLost,
+        RequestCancelled,
+        ResourceNotFound,
+        RevertConflict,
+        RowDuplicate,
+        RowRefused,
+        SequenceGap,
+        SessionBusy,
+        SessionElsewhere,
+        SessionError,
+        SessionGone,
+        SessionNotContinued,
+        SessionOwned,
+        SignInNeeded,
+        SlowConsumer,
+        StartError,
+        StoreAway,
+        StoreCorrupt,
+        StoreCrowded,
+        StoreError,
+        StoreFull,
+        UnknownAgent,
+        UnknownHost,
+        UnknownSession,
+        Unreachable,
+        UnsafeArchive,
+        Unsupported,
+        UnusableRequest,
+        UsageError,
+        VersionMismatch,
+        WouldDeadlock,
+    )
+    from dragoman.host.forms.elicitation import (
+        ElicitationAnswer,
+        ElicitationProvider,
+        ElicitationRequest,
+    )
+    from dragoman.host.permissions.request import (
+        PermissionAnswer,
+        PermissionRequest,
+        PermissionsProvider,
+    )
+    from dragoman.host.rules.access import Access
+    from dragoman.host.rules.decision import Considered, Explanation
+    from dragoman.host.rules.policy import Policy, RuleStore, StoredRule
+    from dragoman.host.rules.policy_file import load_policy
     from dragoman.host.rules.rule import Rule
-    from dragoman.session.content import Audio, Image, Resource, ResourceLink, Text
+    from dragoman.host.terminals.provider import (
+        TerminalCommand,
+        TerminalExit,
+        TerminalSnapshot,
+        TerminalsProvider,
+        TerminalWatcher,
+    )
+    from dragoman.host.workspace.changes import Change
+    from dragoman.host.workspace.files import FilesProvider
+    from dragoman.host.workspace.roots import Root, Workspace
+    from dragoman.rpc import Tap
+    from dragoman.session.content import (
+        Audio,
+        Content,
+        ContentItem,
+        Diff,
+        Image,
+        Location,
+        Resource,
+        ResourceLink,
+        TerminalItem,
+        Text,
+        ToolContent,
+        UnknownContent,
+        UnknownItem,
+    )
     from dragoman.session.events import Event
-    from dragoman.session.state import SessionState
+    from dragoman.session.facts import (
+        Command,
+        ConfigChoice,
+        ConfigOption,
+        ContextUsage,
+        Cost,
+        Decision,
+        Mode,
+        Modes,
+        Offer,
+        PermissionOption,
+        PlanStep,
+        TokenUsage,
+    )
+    from dragoman.session.state import (
+        AgentEntry,
+        AnyEntry,
+        CompactionEntry,
+        Entry,
+        ErrorEntry,
+        NoticeEntry,
+        PeerMessageEntry,
+        Pending,
+        PendingElicitation,
+        PendingPermission,
+        PlanEntry,
+        QueuedPrompt,
+        ResetEntry,
+        SessionState,
+        Subagent,
+        Terminal,
+        ThoughtEntry,
+        ToolCall,
+        TurnState,
+        UnknownEntry,
+        UserEntry,
+    )
+    from dragoman.stream import Stream
+    from dragoman.transport.base import Transport
     from dragoman.transport.remote_address import RemoteAgent
     from dragoman.transport.stdio import AgentCommand
 
 __all__ = [
+    "Access",
+    "AgentCapabilities",
     "AgentCommand",
+    "AgentEntry",
+    "AgentExited",
+    "AgentInfo",
+    "AgentSettings",
+    "AmbiguousSession",
+    "AnyEntry",
     "Audio",
+    "AuthMethod",
+    "AuthRequired",
+    "CallTimeout",
+    "CancelIgnored",
+    "ChainBroken",
+    "Change",
     "Client",
+    "Command",
+    "CommandNotFound",
+    "CommandRefused",
+    "CompactionEntry",
+    "ConfigChoice",
+    "ConfigError",
+    "ConfigOption",
+    "ConnectionClosed",
+    "ConnectionLost",
+    "Considered",
+    "Content",
+    "ContentItem",
+    "ContextUsage",
+    "Cost",
+    "Decision",
+    "Diff",
+    "DownloadFailed",
     "DragomanError",
+    "ElicitationAnswer",
+    "ElicitationProvider",
+    "ElicitationRequest",
+    "Entry",
+    "ErrorEntry",
     "Event",
+    "Explanation",
+    "FilesProvider",
+    "FrameTooLarge",
     "HostCapabilities",
     "HttpServer",
     "Image",
     "InProcessServer",
+    "InstallFailed",
+    "InternalError",
+    "InvalidMessage",
+    "InvalidParams",
+    "InvalidRequest",
+    "LeaseLost",
+    "Location",
+    "McpServer",
+    "MethodNotFound",
+    "Mode",
+    "Modes",
+    "NameTaken",
+    "NoProgress",
+    "NotAnAgent",
+    "NoticeEntry",
+    "Offer",
+    "ParseError",
+    "PeerMessageEntry",
+    "PeerStalled",
+    "Pending",
+    "PendingElicitation",
+    "PendingPermission",
+    "PermissionAnswer",
+    "PermissionOption",
+    "PermissionRequest",
+    "PermissionsProvider",
+    "PlanEntry",
+    "PlanStep",
     "Policy",
+    "PromptInput",
+    "PromptTooLarge",
+    "ProtocolError",
+    "QueuedPrompt",
+    "Quirks",
     "RemoteAgent",
+    "RemoteError",
+    "RemoteLost",
+    "RequestCancelled",
+    "ResetEntry",
     "Resource",
     "ResourceLink",
+    "ResourceNotFound",
+    "Retention",
+    "RevertConflict",
+    "Root",
+    "RowDuplicate",
+    "RowRefused",
     "Rule",
+    "RuleStore",
+    "SequenceGap",
     "Session",
+    "SessionBusy",
+    "SessionElsewhere",
+    "SessionError",
+    "SessionGone",
+    "SessionInfo",
+    "SessionNotContinued",
+    "SessionOwned",
     "SessionState",
+    "Settings",
+    "SignInNeeded",
+    "SlowConsumer",
     "SseServer",
+    "StartError",
     "StdioServer",
+    "StoreAway",
+    "StoreCorrupt",
+    "StoreCrowded",
+    "StoreError",
+    "StoreFull",
+    "StoredRule",
+    "Stream",
+    "Subagent",
+    "Tap",
+    "Terminal",
+    "TerminalCommand",
+    "TerminalExit",
+    "TerminalItem",
+    "TerminalSnapshot",
+    "TerminalWatcher",
+    "TerminalsProvider",
     "Text",
+    "ThoughtEntry",
     "Timeouts",
+    "TokenUsage",
+    "ToolCall",
+    "ToolContent",
+    "Transport",
     "Turn",
+    "TurnState",
+    "UnknownAgent",
+    "UnknownContent",
+    "UnknownEntry",
+    "UnknownHost",
+    "UnknownItem",
+    "UnknownSession",
+    "Unreachable",
+    "UnsafeArchive",
+    "Unsupported",
+    "UnusableRequest",
+    "UsageError",
+    "UserEntry",
+    "VersionMismatch",
+    "Workspace",
+    "WouldDeadlock",
     "__version__",
+    "load_policy",
     "load_settings",
     "run_prompt",
 ]
 
-_HOMES = {
-    "AgentCommand": "transport.stdio",
-    "Audio": "session.content",
-    "Client": "client.client",
-    "DragomanError": "errors",
-    "Event": "session.events",
-    "HostCapabilities": "client.config",
-    "HttpServer": "client.mcp",
-    "Image": "session.content",
-    "InProcessServer": "client.mcp",
-    "Policy": "host.rules.policy",
-    "RemoteAgent": "transport.remote_address",
-    "Resource": "session.content",
-    "ResourceLink": "session.content",
-    "Rule": "host.rules.rule",
-    "Session": "client.session",
-    "SessionState": "session.state",
-    "SseServer": "client.mcp",
-    "StdioServer": "client.mcp",
-    "Text": "session.content",
-    "Timeouts": "client.config",
-    "Turn": "client.turn",
-    "load_settings": "agents.settings",
-    "run_prompt": "client.sync",
+_NAMES = {
+    "agents.quirks": "Quirks",
+    "agents.settings": "AgentSettings Retention Settings load_settings",
+    "client.capabilities": "AgentCapabilities AgentInfo AuthMethod SessionInfo",
+    "client.client": "Client",
+    "client.config": "HostCapabilities Timeouts",
+    "client.mcp": "HttpServer InProcessServer McpServer SseServer StdioServer",
+    "client.prompts": "PromptInput",
+    "client.session": "Session",
+    "client.sync": "run_prompt",
+    "client.turn": "Turn",
+    "errors": (
+        "AgentExited AmbiguousSession AuthRequired CallTimeout CancelIgnored ChainBroken "
+        "CommandNotFound CommandRefused ConfigError ConnectionClosed ConnectionLost "
+        "DownloadFailed DragomanError FrameTooLarge InstallFailed InternalError "
+        "InvalidMessage InvalidParams InvalidRequest LeaseLost MethodNotFound NameTaken "
+        "NoProgress NotAnAgent ParseError PeerStalled PromptTooLarge ProtocolError "
+        "RemoteError RemoteLost RequestCancelled ResourceNotFound RevertConflict RowDuplicate "
+        "RowRefused SequenceGap SessionBusy SessionElsewhere SessionError SessionGone "
+        "SessionNotContinued SessionOwned SignInNeeded SlowConsumer StartError StoreAway "
+        "StoreCorrupt StoreCrowded StoreError StoreFull UnknownAgent UnknownHost "
+        "UnknownSession Unreachable UnsafeArchive Unsupported UnusableRequest UsageError "
+        "VersionMismatch WouldDeadlock"
+    ),
+    "host.forms.elicitation": "ElicitationAnswer ElicitationProvider ElicitationRequest",
+    "host.permissions.request": "PermissionAnswer PermissionRequest PermissionsProvider",
+    "host.rules.access": "Access",
+    "host.rules.decision": "Considered Explanation",
+    "host.rules.policy": "Policy RuleStore StoredRule",
+    "host.rules.policy_file": "load_policy",
+    "host.rules.rule": "Rule",
+    "host.terminals.provider": (
+        "TerminalCommand TerminalExit TerminalSnapshot TerminalWatcher TerminalsProvider"
+    ),
+    "host.workspace.changes": "Change",
+    "host.workspace.files": "FilesProvider",
+    "host.workspace.roots": "Root Workspace",
+    "rpc": "Tap",
+    "session.content": (
+        "Audio Content ContentItem Diff Image Location Resource ResourceLink TerminalItem "
+        "Text ToolContent UnknownContent UnknownItem"
+    ),
+    "session.events": "Event",
+    "session.facts": (
+        "Command ConfigChoice ConfigOption ContextUsage Cost Decision Mode Modes Offer "
+        "PermissionOption PlanStep TokenUsage"
+    ),
+    "session.state": (
+        "AgentEntry AnyEntry CompactionEntry Entry ErrorEntry NoticeEntry PeerMessageEntry "
+        "Pending PendingElicitation PendingPermission PlanEntry QueuedPrompt ResetEntry "
+        "SessionState Subagent Terminal ThoughtEntry ToolCall TurnState UnknownEntry "
+        "UserEntry"
+    ),
+    "stream": "Stream",
+    "transport.base": "Transport",
+    "transport.remote_address": "RemoteAgent",
+    "transport.stdio": "AgentCommand",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 _MODULES = {"errors", "events", "testing", "ui_stream"}
 
 

@@ -1,58 +1,7 @@
 """Every exception Dragoman raises.
 
-DragomanError
-├── ConnectionLost           the connection to the agent is gone
-│   ├── ConnectionClosed     closed in order, by either side
-│   ├── AgentExited          the agent's process ended (code or signal, stderr tail)
-│   │   └── NotAnAgent       … before it said anything in ACP
-│   ├── PeerStalled          the other side stopped reading what we send
-│   ├── RemoteLost           the connection to an agent elsewhere was cut
-│   └── ChainBroken          a proxy before the agent failed, and with it the connection
-├── StartError               the agent could not be started
-│   ├── CommandNotFound
-│   └── Unreachable          an agent elsewhere could not be reached
-├── ProtocolError            the other side broke the protocol
-│   ├── FrameTooLarge
-│   ├── InvalidMessage       a frame that is not a JSON-RPC message, or does not fit its type
-│   └── VersionMismatch      the agent speaks a version of ACP that we do not
-├── RemoteError              the other side answered a call with an error; also what a handler
-│   │                        raises to answer with that error
-│   ├── ParseError           −32700
-│   ├── InvalidRequest       −32600
-│   ├── MethodNotFound       −32601
-│   ├── InvalidParams        −32602
-│   ├── InternalError        −32603
-│   ├── RequestCancelled     −32800
-│   ├── AuthRequired         −32000
-│   └── ResourceNotFound     −32002
-├── SessionError             something about one session
-│   ├── SessionBusy          a turn is running and the caller did not want to queue
-│   ├── SessionGone          the session is unknown or closed
-│   ├── SessionNotContinued  the session that was named cannot be continued
-│   ├── NoProgress           the agent said nothing for too long in a turn
-│   ├── CancelIgnored        the agent went on although the turn was cancelled
-│   ├── UnknownSession       there is no record of such a session
-│   │   └── AmbiguousSession … but of several that may be meant
-│   ├── NameTaken            another session of that folder has the name
-│   ├── SessionOwned         another process runs the session
-│   ├── LeaseLost            another process has taken the session over
-│   ├── SessionElsewhere     its workspace is on another host
-│   └── CommandRefused       what was asked of a session makes no sense there, or not any more
-├── StoreError               the store could not do it, and has done nothing of it
-│   ├── StoreAway            the database cannot be used now
-│   │   └── StoreFull        there is no room on the disk
-│   ├── StoreCorrupt         what is stored cannot be trusted any more
-│   └── SequenceGap          events that do not follow those stored
-├── UnknownHost              no host that is there is meant
-├── Unsupported              the agent does not offer what was asked of it
-├── ConfigError              a file of settings or rules does not say what it should
-├── RevertConflict           files were changed since, so nothing was put back
-├── CallTimeout              no reply in time
-├── PromptTooLarge           a prompt is more than can be sent at once
-├── SlowConsumer             a reader of events fell too far behind
-└── WouldDeadlock            a call was awaited where its reply could never be read
-
-Data is in attributes; the sentence for people is `str(error)`.
+`docs/reference/errors.md`, generated from this module, draws the tree. Data is in attributes; the
+sentence for people is `str(error)`.
 """
 
 from __future__ import annotations
@@ -63,6 +12,11 @@ from typing import Any, ClassVar
 
 class DragomanError(Exception):
     """The root of every exception raised by Dragoman on purpose."""
+
+    _sentence: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        return self._sentence.format_map(vars(self)) if self._sentence else super().__str__()
 
 
 class ConnectionLost(DragomanError):
@@ -140,17 +94,18 @@ class NotAnAgent(AgentExited):
 class PeerStalled(ConnectionLost):
     """The other side stopped reading: `pending` bytes could not be delivered."""
 
+    _sentence = "the agent stopped reading its input ({pending} bytes could not be sent)"
+
     def __init__(self, pending: int) -> None:
         super().__init__(pending)
         self.pending = pending
-
-    def __str__(self) -> str:
-        return f"the agent stopped reading its input ({self.pending} bytes could not be sent)"
 
 
 class RemoteLost(ConnectionLost):
     """The connection to a remote agent ended though nobody closed it; `reason` says how, `refused`
     whether it says that it does not want us."""
+
+    _sentence = "the connection to {place} was lost: {reason}"
 
     def __init__(self, place: str, reason: str, *, refused: bool = False) -> None:
         super().__init__(place, reason)
@@ -158,33 +113,28 @@ class RemoteLost(ConnectionLost):
         self.reason = reason
         self.refused = refused
 
-    def __str__(self) -> str:
-        return f"the connection to {self.place} was lost: {self.reason}"
-
 
 class ChainBroken(ConnectionLost):
     """One in a chain failed, and so the whole of it ended; `component` says which, and `reason`
     is the end of the sentence."""
+
+    _sentence = "{component} {reason}"
 
     def __init__(self, component: str, reason: str) -> None:
         super().__init__(component, reason)
         self.component = component
         self.reason = reason
 
-    def __str__(self) -> str:
-        return f"{self.component} {self.reason}"
-
 
 class StartError(DragomanError):
     """The agent could not be started."""
+
+    _sentence = "could not start {command!r}: {reason}"
 
     def __init__(self, command: str, reason: str) -> None:
         super().__init__(command, reason)
         self.command = command
         self.reason = reason
-
-    def __str__(self) -> str:
-        return f"could not start {self.command!r}: {self.reason}"
 
 
 class CommandNotFound(StartError):
@@ -198,6 +148,8 @@ class Unreachable(StartError):
     """A remote agent could not be reached; `again` tells whether trying again may help, `refused`
     whether it wants to see other credentials."""
 
+    _sentence = "could not reach {place}: {reason}"
+
     def __init__(
         self, place: str, reason: str, *, again: bool = False, refused: bool = False
     ) -> None:
@@ -205,9 +157,6 @@ class Unreachable(StartError):
         self.place = place
         self.again = again
         self.refused = refused
-
-    def __str__(self) -> str:
-        return f"could not reach {self.place}: {self.reason}"
 
 
 class ProtocolError(DragomanError):
@@ -217,12 +166,11 @@ class ProtocolError(DragomanError):
 class FrameTooLarge(ProtocolError):
     """A frame grew beyond the limit; the connection cannot go on."""
 
+    _sentence = "a frame is larger than the limit of {limit} bytes"
+
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
         self.limit = limit
-
-    def __str__(self) -> str:
-        return f"a frame is larger than the limit of {self.limit} bytes"
 
 
 class InvalidMessage(ProtocolError):
@@ -232,12 +180,11 @@ class InvalidMessage(ProtocolError):
 class VersionMismatch(ProtocolError):
     """The agent answered the handshake with a version of ACP that we do not speak."""
 
+    _sentence = "the agent speaks ACP version {version}, which is not supported"
+
     def __init__(self, version: int) -> None:
         super().__init__(version)
         self.version = version
-
-    def __str__(self) -> str:
-        return f"the agent speaks ACP version {self.version}, which is not supported"
 
 
 class RemoteError(DragomanError):
@@ -301,31 +248,18 @@ class ResourceNotFound(RemoteError):
     title = "resource not found"
 
 
-_BY_CODE: dict[int, type[RemoteError]] = {
-    cls.code: cls
-    for cls in (
-        ParseError,
-        InvalidRequest,
-        MethodNotFound,
-        InvalidParams,
-        InternalError,
-        RequestCancelled,
-        AuthRequired,
-        ResourceNotFound,
-    )
-}
+_BY_CODE = {cls.code: cls for cls in RemoteError.__subclasses__()}
 
 
 class SessionError(DragomanError):
     """Something is wrong with one session; others go on."""
 
+    _sentence = "{sentence}"
+
     def __init__(self, session_id: str, sentence: str) -> None:
         super().__init__(session_id, sentence)
         self.session_id = session_id
         self.sentence = sentence
-
-    def __str__(self) -> str:
-        return self.sentence
 
 
 class SessionBusy(SessionError):
@@ -427,13 +361,12 @@ class CommandRefused(SessionError):
 class StoreError(DragomanError):
     """The store at `place` failed; nothing of what was asked for has happened."""
 
+    _sentence = "{place}: {reason}"
+
     def __init__(self, place: str, reason: str) -> None:
         super().__init__(place, reason)
         self.place = place
         self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
 
 
 class StoreAway(StoreError):
@@ -457,27 +390,51 @@ class SequenceGap(StoreError):
         self.got = got
 
 
+class StoreCrowded(StoreError):
+    """The database is up and has no connection left for this process."""
+
+
+class RowRefused(StoreError):
+    """The database does not accept a row for what it holds."""
+
+
+class RowDuplicate(RowRefused):
+    """A row must be unique and is not. Callers get a more specific error instead."""
+
+
+class UnknownAgent(DragomanError):
+    """There is no agent of that name; `settings` is the file where one could be added."""
+
+    def __init__(self, name: str, known: tuple[str, ...], settings: str = "") -> None:
+        super().__init__(name, known, settings)
+        self.name = name
+        self.known = known
+        self.settings = settings
+
+    def __str__(self) -> str:
+        where = f"; others go into agent_servers in {self.settings}" if self.settings else ""
+        return f"there is no agent {self.name!r}; known are: {', '.join(self.known)}{where}"
+
+
 class UnknownHost(DragomanError):
     """There is no host for it that is there; `wanted` is the name that was given, or the agent."""
+
+    _sentence = "{sentence}"
 
     def __init__(self, wanted: str, sentence: str) -> None:
         super().__init__(wanted, sentence)
         self.wanted = wanted
         self.sentence = sentence
 
-    def __str__(self) -> str:
-        return self.sentence
-
 
 class Unsupported(DragomanError):
     """The agent did not advertise what was asked of it; nothing was sent."""
 
+    _sentence = "the agent does not support {feature}"
+
     def __init__(self, feature: str) -> None:
         super().__init__(feature)
         self.feature = feature
-
-    def __str__(self) -> str:
-        return f"the agent does not support {self.feature}"
 
 
 class ConfigError(DragomanError):
@@ -492,6 +449,51 @@ class ConfigError(DragomanError):
     def __str__(self) -> str:
         where = f"{self.file}: {self.place}" if self.place else self.file
         return f"{where}: expected {self.expected}"
+
+
+class InstallFailed(DragomanError):
+    """An agent could not be installed; the message says why."""
+
+
+class DownloadFailed(DragomanError):
+    """A file could not be fetched, or does not match its checksum."""
+
+    _sentence = "{url} could not be fetched: {reason}"
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(url, reason)
+        self.url = url
+        self.reason = reason
+
+
+class UnsafeArchive(DragomanError):
+    """An archive is damaged, or would write outside its folder."""
+
+    _sentence = "{name} was not unpacked: {reason}"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+
+class UnusableRequest(DragomanError):
+    """A chat request that cannot be carried out; `place` is where in its body the problem is."""
+
+    _sentence = "{place}: {reason}"
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place = place
+        self.reason = reason
+
+
+class UsageError(DragomanError):
+    """A command line that cannot be carried out; the message says why."""
+
+
+class SignInNeeded(DragomanError):
+    """The agent requires a sign-in first; the message says how."""
 
 
 class RevertConflict(DragomanError):
@@ -538,12 +540,11 @@ class PromptTooLarge(DragomanError, ValueError):
 class SlowConsumer(DragomanError):
     """A reader of events fell behind by more than `limit` bytes and was let go, alone."""
 
+    _sentence = "the reader fell more than {limit} bytes behind; later events were not kept"
+
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
         self.limit = limit
-
-    def __str__(self) -> str:
-        return f"the reader fell more than {self.limit} bytes behind; later events were not kept"
 
 
 class WouldDeadlock(DragomanError):
@@ -588,8 +589,7 @@ def _detail(data: Any) -> str:
             return ""
 
 
-_TAIL_LINES = 20
-_TAIL_LINE = 500
+_TAIL_LINES, _TAIL_LINE = 20, 500
 
 
 def _with_tail(sentence: str, tail: str) -> str:

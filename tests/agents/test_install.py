@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.agents.install.installer import InstallFailed, agents_directory, install, installed_id
+from dragoman.agents.install.installer import agents_directory, install, installed_id
 from dragoman.agents.install.registry import Distribution, Package, RegistryAgent, platform_key
+from dragoman.errors import InstallFailed
 
 
 @pytest.fixture(autouse=True)

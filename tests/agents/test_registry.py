@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.agents.install.registry import find_agent
-from dragoman.agents.known import UnknownAgent
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, UnknownAgent
 
 
 def registry(**fields: Any) -> str:

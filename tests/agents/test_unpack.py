@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.agents.install.extraction import UnsafeArchive, unpack
+from dragoman.agents.install.extraction import unpack
+from dragoman.errors import UnsafeArchive
 
 
 def file(name: str, content: bytes = b"x", mode: int = 0o644) -> tuple[tarfile.TarInfo, bytes]:

@@ -23,7 +23,6 @@ from dragoman import (
     Timeouts,
     load_settings,
 )
-from dragoman.agents.known import UnknownAgent
 from dragoman.agents.settings import AgentSettings
 from dragoman.client.capabilities import AgentInfo, AuthMethod
 from dragoman.errors import (
@@ -35,6 +34,7 @@ from dragoman.errors import (
     NotAnAgent,
     RemoteError,
     SessionGone,
+    UnknownAgent,
     Unsupported,
     VersionMismatch,
 )

@@ -11,10 +11,10 @@ from typing import Literal
 import pytest
 
 from dragoman import AgentCommand, Policy, RemoteAgent
-from dragoman.agents.known import UnknownAgent, known_command
+from dragoman.agents.known import known_command
 from dragoman.agents.settings import Settings, parse_settings
 from dragoman.client.mcp import HttpServer, StdioServer
-from dragoman.errors import Unsupported
+from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.hub.launcher import SettingsLauncher, run_in, started_in
 from dragoman.session.facts import Offer
 

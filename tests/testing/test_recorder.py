@@ -11,8 +11,8 @@ from support.peers import tidy_loop
 
 from dragoman import Client
 from dragoman.errors import ConfigError
-from dragoman.testing import Recorder, ScriptedAgent, load_recording
-from dragoman.testing.recording import Line
+from dragoman.events import AgentMessage, TurnEnded
+from dragoman.testing import Line, Recorder, Recording, ScriptedAgent, load_recording
 from dragoman.testing.steps import say
 
 
@@ -97,3 +97,23 @@ def test_a_line_of_something_else_is_an_error_that_says_where(line: str, tmp_pat
     path.write_text('{"t":0,"dir":"->","msg":{}}\n' + line + "\n")
     with pytest.raises(ConfigError, match="line 2"):
         load_recording(path)
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+async def test_a_recording_gives_the_events_of_its_sessions(protocol: int, tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("hello")])
+    with Recorder(tmp_path / "r.jsonl") as recorder:
+        transport = agent.connect()
+        async with tidy_loop(), Client.start(transport, tap=recorder, protocol=protocol) as client:
+            session = await client.new_session(tmp_path)
+            await session.prompt("hi")
+    recorded = list(load_recording(tmp_path / "r.jsonl").events())
+    said = [each.event.text for each in recorded if isinstance(each.event, AgentMessage)]
+    assert "".join(said) == "hello"
+    assert isinstance(recorded[-1].event, TurnEnded)
+    assert recorded[-1].state.session_id == session.id
+    assert [entry.text for entry in recorded[-1].state.entries] == ["hi", "hello"]
+
+
+def test_a_frame_that_cannot_be_read_gives_no_events() -> None:
+    assert list(Recording((Line(0.0, "<-", b"noise"), Line(0.0, "note"))).events()) == []

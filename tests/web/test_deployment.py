@@ -1,4 +1,4 @@
-"""docs/how-to/deployment.md holds: a proxy in front is let through, and back-ups can be restored."""
+"""docs/how-to/deployment.md holds: a proxy in front is let through, back-ups can be restored."""
 
 from __future__ import annotations
 

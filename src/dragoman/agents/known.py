@@ -1,6 +1,6 @@
 """The agents that can be started by name alone: how, where each comes from, what is known of it.
 
-A table of facts, and the only one: `docs/reference/agents.md` is made from it by `scripts/gen_agent_docs.py`.
+The only table of such facts: `scripts/gen_agent_docs.py` makes `docs/reference/agents.md` of it.
 """
 
 from __future__ import annotations
@@ -10,22 +10,8 @@ import sys
 
 import msgspec
 
-from dragoman.errors import DragomanError
+from dragoman.errors import UnknownAgent
 from dragoman.transport.stdio import AgentCommand
-
-
-class UnknownAgent(DragomanError):
-    """There is no agent of that name; `settings` is the file where one could be added."""
-
-    def __init__(self, name: str, known: tuple[str, ...], settings: str = "") -> None:
-        super().__init__(name, known, settings)
-        self.name = name
-        self.known = known
-        self.settings = settings
-
-    def __str__(self) -> str:
-        where = f"; others go into agent_servers in {self.settings}" if self.settings else ""
-        return f"there is no agent {self.name!r}; known are: {', '.join(self.known)}{where}"
 
 
 class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,9 @@ from dragoman.errors import (
     NoProgress,
     PromptTooLarge,
     SessionNotContinued,
+    SignInNeeded,
     UnknownSession,
+    UsageError,
 )
 
 if TYPE_CHECKING:
@@ -51,14 +53,6 @@ class Exit(IntEnum):
     ENDED_EARLY = 7
     SIGN_IN = 8
     CANCELLED = 130
-
-
-class UsageError(DragomanError):
-    """What was asked for on the command line cannot be done; the sentence says why."""
-
-
-class SignInNeeded(DragomanError):
-    """The agent does nothing before someone signs in; the sentence says how."""
 
 
 def guarded(work: Callable[[], int], *, debug: bool) -> int:
@@ -96,7 +90,7 @@ def tell(words: str) -> None:
 
 def exit_code(error: BaseException) -> Exit:
     """The one place where errors become exit codes."""
-    from dragoman.agents.known import UnknownAgent
+    from dragoman.errors import UnknownAgent
 
     match error:
         case UsageError() | ConfigError() | UnknownAgent() | PromptTooLarge():

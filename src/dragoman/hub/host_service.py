@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman._version import __version__
-from dragoman.agents.known import UnknownAgent
 from dragoman.errors import (
     AuthRequired,
     CommandNotFound,
@@ -27,6 +26,7 @@ from dragoman.errors import (
     SessionNotContinued,
     SessionOwned,
     StoreAway,
+    UnknownAgent,
     UnknownHost,
     UnknownSession,
     Unsupported,

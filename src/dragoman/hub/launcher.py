@@ -11,12 +11,12 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from dragoman.agents.known import UnknownAgent, known_command, known_names
+from dragoman.agents.known import known_command, known_names
 from dragoman.agents.settings import AgentSettings, Settings
 from dragoman.client.client import Client
 from dragoman.client.config import HostCapabilities
 from dragoman.client.mcp import McpServer
-from dragoman.errors import Unsupported
+from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.host.rules.policy import Policy
 from dragoman.rpc import Tap
 from dragoman.session.facts import EVERYTHING, Offer

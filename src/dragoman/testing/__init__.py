@@ -1,10 +1,10 @@
-"""For programs that test against agents: a scripted agent, recordings, and their replay.
+"""For tests of programs that use agents: a scripted agent, recordings, and their replay.
 
     agent = ScriptedAgent([say("hello")])
     async with Client.start(agent.connect()) as client: ...
 
-Steps of a script are in `testing.steps`, what an agent can do wrong in `testing.faults`. Names are
-imported when they are first used: the pytest plugin must cost nothing where nobody uses it.
+The steps of a script are in `testing.steps`, the faults an agent can show in `testing.faults`.
+Names are imported on first use, so that the pytest plugin costs nothing where it is not used.
 """
 
 from __future__ import annotations
@@ -13,20 +13,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.testing.recording import Recorder, Recording, load_recording
+    from dragoman.testing.agent_stdio import StandardStreams
+    from dragoman.testing.recorded_events import RecordedEvent
+    from dragoman.testing.recording import Line, Recorder, Recording, load_recording
     from dragoman.testing.replay import ReplayAgent
     from dragoman.testing.scripted_agent import AgentSession, ScriptedAgent
     from dragoman.testing.scripted_turn import AgentTurn, Script, Step
-    from dragoman.transport.memory import memory_pair
+    from dragoman.transport.memory import MemoryTransport, memory_pair
 
 __all__ = [
     "AgentSession",
     "AgentTurn",
+    "Line",
+    "MemoryTransport",
+    "RecordedEvent",
     "Recorder",
     "Recording",
     "ReplayAgent",
     "Script",
     "ScriptedAgent",
+    "StandardStreams",
     "Step",
     "load_recording",
     "memory_pair",
@@ -35,11 +41,15 @@ __all__ = [
 _HOMES = {
     "AgentSession": "testing.scripted_agent",
     "AgentTurn": "testing.scripted_turn",
+    "Line": "testing.recording",
+    "MemoryTransport": "transport.memory",
+    "RecordedEvent": "testing.recorded_events",
     "Recorder": "testing.recording",
     "Recording": "testing.recording",
     "ReplayAgent": "testing.replay",
     "Script": "testing.scripted_turn",
     "ScriptedAgent": "testing.scripted_agent",
+    "StandardStreams": "testing.agent_stdio",
     "Step": "testing.scripted_turn",
     "load_recording": "testing.recording",
     "memory_pair": "transport.memory",

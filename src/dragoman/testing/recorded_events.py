@@ -1,6 +1,6 @@
-"""A recording as what happened in its sessions: frames in, events and states out.
+"""A recording as events: frames in, events and session states out.
 
-The same fold as live, with nothing executed: what the client answered then stands in the frames.
+The same fold as live. Nothing is executed: the frames hold what the client answered at the time.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dragoman.testing.recorded_events_v2 import SecondTranscript
 
 
-class Happened(msgspec.Struct, frozen=True):
-    """One event, and the session it happened in, as it was then."""
+class RecordedEvent(msgspec.Struct, frozen=True):
+    """One event, and the state of its session after it; later events change the same state."""
 
     state: SessionState
     event: e.Event
@@ -47,10 +47,10 @@ class Transcript:
         """What understands the frames, once version 2 was agreed on."""
         self._retelling: set[str] = set()
         self._ended: dict[tuple[str, str], e.TerminalExited] = {}
-        self._happened: list[Happened] = []
+        self._happened: list[RecordedEvent] = []
         self._turns = 0
 
-    def feed(self, line: Line) -> list[Happened]:
+    def feed(self, line: Line) -> list[RecordedEvent]:
         """What this line made happen. A frame that cannot be read makes nothing happen."""
         self._happened = []
         message = messages.decode(line.frame) if line.frame else None
@@ -81,7 +81,7 @@ class Transcript:
             state = self.states[session_id] = SessionState(session_id)
         event.seq = state.last_seq + 1
         reduce(state, event)
-        self._happened.append(Happened(state, event))
+        self._happened.append(RecordedEvent(state, event))
 
     # ── to the agent ──────────────────────────────────────────────────────────────────────────
 

@@ -1,10 +1,10 @@
-"""What went over a connection, frame by frame, in a file: writing it, and reading it back.
+"""Recordings: every frame of a connection in a file, written and read back.
 
-One line a frame: `{"t": seconds, "dir": "->" to the agent or "<-" from it, "msg": the frame}`. The
-frame stands there byte for byte; one that is no JSON stands as base64 under `bytes`. Lines of other
-directions are notes. Frames hold what was said: a file that an agent read or a key in the settings
-of an MCP server is in them, so treat a recording as you treat those. Nothing else is written, no
-environment and no arguments.
+One line per frame: `{"t": seconds, "dir": "->" to the agent or "<-" from it, "msg": the frame}`.
+The frame is kept byte for byte; one that is not JSON is kept as base64 under `bytes`. Lines with
+any other `dir` are notes. Frames hold everything that was said, including files the agent read and
+keys of MCP servers: protect a recording as you protect those. The environment and the arguments of
+the agent are not recorded.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ import base64
 import os
 import stat
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from dragoman.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dragoman.testing.recorded_events import RecordedEvent
 
 TO_AGENT, FROM_AGENT = "->", "<-"
 
@@ -28,7 +32,8 @@ TO_AGENT, FROM_AGENT = "->", "<-"
 class Recorder:
     """A tap that writes to a file: `Client.start(…, tap=Recorder(path))`.
 
-    Each frame is in the file before it is handled. The file is made anew, for its owner alone.
+    Each frame is in the file before it is handled. An existing file is overwritten; only its owner
+    can read it.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -81,14 +86,25 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """What was recorded, in order, notes included."""
+    """The lines of a recording, in order, notes included."""
 
     lines: tuple[Line, ...]
 
     @property
     def frames(self) -> tuple[Line, ...]:
-        """The frames alone, both ways."""
+        """The frames alone, in both directions."""
         return tuple(line for line in self.lines if line.dir in (TO_AGENT, FROM_AGENT))
+
+    def events(self) -> Iterator[RecordedEvent]:
+        """The same events that a live client would have seen, each with the state of its session.
+
+        Nothing is executed and no agent is started. Frames that cannot be read give no events.
+        """
+        from dragoman.testing.recorded_events import Transcript
+
+        transcript = Transcript()
+        for line in self.lines:
+            yield from transcript.feed(line)
 
 
 class _Wire(msgspec.Struct):
@@ -104,7 +120,8 @@ _decode = msgspec.json.Decoder(_Wire).decode
 def load_recording(path: str | os.PathLike[str]) -> Recording:
     """Read a recording. A last line that was cut off is left out.
 
-    Raises ConfigError for a line that belongs to no recording, OSError for a file not there.
+    Raises ConfigError for a line that does not belong to a recording, OSError for a file that
+    cannot be read.
     """
     name = str(path)
     *whole, rest = Path(path).read_bytes().split(b"\n")

@@ -10,8 +10,17 @@ chunks, `messages` a stored session into UI messages, `decode` a request into a 
 
 from __future__ import annotations
 
+from dragoman.errors import UnusableRequest
 from dragoman.ui_stream.chunks import DONE, HEADERS, KEEP_ALIVE, Chunk, encode
-from dragoman.ui_stream.decoder import Attachment, ChatRequest, UnusableRequest, decode
+from dragoman.ui_stream.decoder import (
+    AcpOptions,
+    Answer,
+    Attachment,
+    ChatRequest,
+    ElicitationReply,
+    PermissionReply,
+    decode,
+)
 from dragoman.ui_stream.encoder import Encoder
 from dragoman.ui_stream.message_history import UIMessage, messages
 
@@ -19,10 +28,14 @@ __all__ = [
     "DONE",
     "HEADERS",
     "KEEP_ALIVE",
+    "AcpOptions",
+    "Answer",
     "Attachment",
     "ChatRequest",
     "Chunk",
+    "ElicitationReply",
     "Encoder",
+    "PermissionReply",
     "UIMessage",
     "UnusableRequest",
     "decode",

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities
-from dragoman.errors import DragomanError
+from dragoman.errors import UnusableRequest
 from dragoman.host.permissions.always_rules import Option, choose_option
 from dragoman.session.content import Content, Text
 from dragoman.session.facts import PermissionOption
@@ -23,18 +23,6 @@ from dragoman.ui_stream.chunks import Json
 _chat_id = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _ALLOWING = ("allow_once", "allow_always")
 _REFUSING = ("reject_once", "reject_always")
-
-
-class UnusableRequest(DragomanError):
-    """A chat request that cannot be done; `place` is where in its body the reason stands."""
-
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(place, reason)
-        self.place = place
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
 
 
 # ── the body ──────────────────────────────────────────────────────────────────────────────────

@@ -15,10 +15,9 @@ from store.postgres.stores import opened, outboxes, until
 from store.stores import batch, begin, body, record, whole
 from support.postgres import empty_database
 
-from dragoman.errors import StoreAway, StoreCorrupt, StoreError, StoreFull
+from dragoman.errors import RowDuplicate, RowRefused, StoreAway, StoreCorrupt, StoreError, StoreFull
 from dragoman.store.postgres.failures import MEANINGS, meaning, store_error
 from dragoman.store.records import Batch
-from dragoman.store.sqlite.failures import Duplicate, Refused
 
 BUSY = psycopg.OperationalError("cannot exit pipeline mode while busy")
 
@@ -30,32 +29,32 @@ ROWS: list[tuple[psycopg.Error | OSError, type[StoreError]]] = [
     (psycopg.ProgrammingError("the last operation didn't produce records"), StoreAway),
     (psycopg.errors.ConnectionTimeout("connection timeout expired"), StoreAway),
     (errors.PipelineAborted("pipeline aborted"), StoreAway),
-    (psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes"), Refused),
+    (psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes"), RowRefused),
     (TimeoutError(), StoreAway),
     (ConnectionResetError("reset"), StoreAway),
     (errors.FeatureNotSupported("cached plan must not change result type"), StoreAway),
     (errors.ConnectionFailure("x"), StoreAway),
     (errors.ProtocolViolation("x"), StoreAway),
-    (errors.CharacterNotInRepertoire("x"), Refused),
-    (errors.NotNullViolation("x"), Refused),
-    (errors.UniqueViolation("x"), Duplicate),
+    (errors.CharacterNotInRepertoire("x"), RowRefused),
+    (errors.NotNullViolation("x"), RowRefused),
+    (errors.UniqueViolation("x"), RowDuplicate),
     (errors.ReadOnlySqlTransaction("x"), StoreAway),
     (errors.InFailedSqlTransaction("x"), StoreAway),
     (errors.IdleInTransactionSessionTimeout("x"), StoreAway),
     (errors.InvalidSqlStatementName('prepared statement "_pg3_1" does not exist'), StoreAway),
-    (errors.TriggeredDataChangeViolation("x"), Refused),
+    (errors.TriggeredDataChangeViolation("x"), RowRefused),
     (errors.InvalidSchemaName("x"), StoreError),
     (errors.DeadlockDetected("x"), StoreError),
     (errors.SerializationFailure("x"), StoreError),
-    (errors.TransactionIntegrityConstraintViolation("x"), Refused),
+    (errors.TransactionIntegrityConstraintViolation("x"), RowRefused),
     (errors.StatementCompletionUnknown("x"), StoreAway),
     (errors.UndefinedTable("x"), StoreError),
     (errors.InsufficientPrivilege("x"), StoreError),
-    (errors.WithCheckOptionViolation("x"), Refused),
+    (errors.WithCheckOptionViolation("x"), RowRefused),
     (errors.OutOfMemory("x"), StoreAway),
     (errors.TooManyConnections("x"), StoreAway),
     (errors.DiskFull("x"), StoreFull),
-    (errors.ProgramLimitExceeded("x"), Refused),
+    (errors.ProgramLimitExceeded("x"), RowRefused),
     (errors.ObjectNotInPrerequisiteState("x"), StoreAway),
     (errors.LockNotAvailable("x"), StoreError),
     (errors.AdminShutdown("x"), StoreAway),
@@ -64,7 +63,7 @@ ROWS: list[tuple[psycopg.Error | OSError, type[StoreError]]] = [
     (errors.DatabaseDropped("x"), StoreAway),
     (errors.QueryCanceled("x"), StoreError),
     (errors.IoError("x"), StoreAway),
-    (errors.RaiseException("x"), Refused),
+    (errors.RaiseException("x"), RowRefused),
     (errors.InternalError_("x"), StoreAway),
     (errors.DataCorrupted("x"), StoreCorrupt),
     (errors.IndexCorrupted("x"), StoreCorrupt),
@@ -169,7 +168,7 @@ async def test_an_event_that_is_refused_itself_costs_no_other_session_anything(
                 store.append(good, batch(3)),
                 return_exceptions=True,
             )
-            assert [isinstance(each, Refused) for each in results] == [False, True, False]
+            assert [isinstance(each, RowRefused) for each in results] == [False, True, False]
             assert not store.outage.is_on
         assert len(await whole(store, "good")) == 3
         assert await whole(store, "bad") == []

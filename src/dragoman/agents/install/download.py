@@ -13,24 +13,12 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from dragoman._version import __version__
-from dragoman.errors import DragomanError
+from dragoman.errors import DownloadFailed
 
 MAX_TEXT_BYTES = 16 << 20
 MAX_ARCHIVE_BYTES = 1 << 30
 _SECONDS = 60
 _CHUNK = 1 << 20
-
-
-class DownloadFailed(DragomanError):
-    """Something could not be fetched, or is not what it should be."""
-
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(url, reason)
-        self.url = url
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.url} could not be fetched: {self.reason}"
 
 
 def fetch_text(url: str, *, most: int = MAX_TEXT_BYTES) -> str:

@@ -19,7 +19,7 @@ from typing import IO
 
 import msgspec
 
-from dragoman.errors import DragomanError
+from dragoman.errors import UnsafeArchive
 
 MAX_ENTRIES = 100_000
 MAX_BYTES = 4 << 30
@@ -34,18 +34,6 @@ _DAMAGED = (
     RuntimeError,
     NotImplementedError,
 )
-
-
-class UnsafeArchive(DragomanError):
-    """An archive that is damaged, or would write where it should not."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(name, reason)
-        self.name = name
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.name} was not unpacked: {self.reason}"
 
 
 class _Entry(msgspec.Struct):

@@ -19,10 +19,10 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from dragoman.agents.install.download import download
-from dragoman.agents.install.extraction import UnsafeArchive, unpack
+from dragoman.agents.install.extraction import unpack
 from dragoman.agents.install.registry import Archive, Package, RegistryAgent, platform_key
 from dragoman.data_directory import data_directory, make_private
-from dragoman.errors import DragomanError
+from dragoman.errors import InstallFailed, UnsafeArchive
 
 _NPM = re.compile(
     r"(?P<name>(?:@[a-z0-9~][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)"
@@ -40,10 +40,6 @@ _SCRIPTS_OF = (
 )
 
 Tell = Callable[[str], None]
-
-
-class InstallFailed(DragomanError):
-    """An agent could not be installed; the sentence says why."""
 
 
 class Installed(msgspec.Struct, frozen=True):

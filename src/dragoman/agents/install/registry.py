@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.agents.known import UnknownAgent
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, UnknownAgent
 
 # Both become names of directories.
 _ID = re.compile(r"[a-z][a-z0-9-]{0,63}\Z")

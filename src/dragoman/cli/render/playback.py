@@ -15,7 +15,7 @@ from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.store.records import SessionRecord
-from dragoman.testing.recorded_events import Happened
+from dragoman.testing.recorded_events import RecordedEvent
 
 
 class Stage:
@@ -32,7 +32,7 @@ class Stage:
         self._on = ""
         self._retold: list[str] = []
 
-    def show(self, happened: Happened) -> None:
+    def show(self, happened: RecordedEvent) -> None:
         event, state = happened.event, happened.state
         if event.replay:
             return
@@ -124,7 +124,7 @@ class Retelling:
         # History that an agent told us is all there is of it here.
         event.replay = False
         if _is_news(event):
-            self._stage.show(Happened(self._state, event))
+            self._stage.show(RecordedEvent(self._state, event))
 
     def pause_before(self, event: e.Event) -> float:
         """How long it took then; between two turns somebody was away, and nobody waits for that."""

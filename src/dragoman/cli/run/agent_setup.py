@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman.agents.known import (
-    KnownAgent,
-    UnknownAgent,
-    known_agents,
-    known_as,
-    known_command,
-    known_names,
-)
+from dragoman.agents.known import KnownAgent, known_agents, known_as, known_command, known_names
 from dragoman.agents.settings import AgentSettings, Settings, load_settings
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import typed
@@ -28,7 +21,7 @@ from dragoman.client.client import Client
 from dragoman.client.config import HostCapabilities, Timeouts
 from dragoman.client.mcp import McpServer
 from dragoman.data_directory import settings_file
-from dragoman.errors import Unsupported
+from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.host.rules.policy import Policy
 from dragoman.session.facts import Offer
 from dragoman.transport.base import Side

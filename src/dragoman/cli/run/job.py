@@ -8,7 +8,7 @@ import sys
 
 import msgspec
 
-from dragoman.agents.known import KnownAgent, UnknownAgent
+from dragoman.agents.known import KnownAgent
 from dragoman.agents.settings import AgentSettings
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import Assignment, assignment
@@ -16,7 +16,7 @@ from dragoman.cli.run import agent_setup, prompt_input
 from dragoman.cli.run.frame_output import FrameFile
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.client.mcp import McpServer
-from dragoman.errors import CommandNotFound, CommandRefused, SessionNotContinued
+from dragoman.errors import CommandNotFound, CommandRefused, SessionNotContinued, UnknownAgent
 from dragoman.host.rules.policy import Policy
 from dragoman.hub.launcher import run_in
 from dragoman.hub.opener import workspace_of

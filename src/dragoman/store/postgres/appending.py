@@ -15,12 +15,19 @@ import psycopg
 from psycopg import pq
 from psycopg.adapt import Dumper
 
-from dragoman.errors import DragomanError, LeaseLost, NameTaken, SequenceGap, UnknownSession
+from dragoman.errors import (
+    DragomanError,
+    LeaseLost,
+    NameTaken,
+    RowDuplicate,
+    RowRefused,
+    SequenceGap,
+    UnknownSession,
+)
 from dragoman.store.postgres.database import CHANNEL, Database
 from dragoman.store.postgres.search_words import storable, vector
 from dragoman.store.postgres.sessions import change_records
 from dragoman.store.records import Batch, Lease, Said
-from dragoman.store.sqlite.failures import Duplicate, Refused
 
 # In one order for everybody, so that nobody waits for one who waits for him.
 LOCKED = """
@@ -193,14 +200,14 @@ async def add_said(db: Database, said: Sequence[tuple[int, Said]]) -> None:
 async def append_all(db: Database, all_sent: Sequence[Sent]) -> list[int | DragomanError]:
     """For each batch the position of its last event, or why it was refused.
 
-    A transaction of its own. Raises Refused when it has to be tried one by one.
+    A transaction of its own. Raises RowRefused when it has to be tried one by one.
     """
     try:
         found = await standings(db, list({each.lease.session_id for each in all_sent}), begins=True)
         appending = Appending(db.place, found)
         accepted = [_tried(appending, sent) for sent in all_sent]
         before = await appending.write(db)
-    except Refused as error:
+    except RowRefused as error:
         await db.roll_back()
         if len(all_sent) > 1:
             raise
@@ -211,8 +218,8 @@ async def append_all(db: Database, all_sent: Sequence[Sent]) -> list[int | Drago
     return [await _position(db, before, each) for each in accepted]
 
 
-def _refused(sent: Sent, error: Refused) -> DragomanError:
-    if isinstance(error, Duplicate) and sent.batch.change.name:
+def _refused(sent: Sent, error: RowRefused) -> DragomanError:
+    if isinstance(error, RowDuplicate) and sent.batch.change.name:
         return NameTaken(sent.lease.session_id, sent.batch.change.name)
     return error
 

@@ -8,8 +8,15 @@ from typing import Literal, TypeAlias
 import psycopg
 from psycopg import errors
 
-from dragoman.errors import StoreAway, StoreCorrupt, StoreError, StoreFull
-from dragoman.store.sqlite.failures import Duplicate, Refused
+from dragoman.errors import (
+    RowDuplicate,
+    RowRefused,
+    StoreAway,
+    StoreCorrupt,
+    StoreCrowded,
+    StoreError,
+    StoreFull,
+)
 
 Meaning: TypeAlias = Literal[
     "away", "full", "data", "duplicate", "again", "slow", "damaged", "statement"
@@ -82,8 +89,8 @@ def store_error(place: str, error: psycopg.Error | OSError) -> StoreError:
 _SENTENCES: dict[Meaning, tuple[Callable[[str, str], StoreError], str]] = {
     "away": (StoreAway, "the database cannot be used now: {}"),
     "full": (StoreFull, "there is no room left for what should be stored"),
-    "data": (Refused, "the database refused a row: {}"),
-    "duplicate": (Duplicate, "the database refused a row: {}"),
+    "data": (RowRefused, "the database refused a row: {}"),
+    "duplicate": (RowDuplicate, "the database refused a row: {}"),
     "again": (StoreError, "the database took too long"),
     "slow": (StoreError, "the database took too long"),
     "damaged": (StoreCorrupt, "the database is damaged: {}"),
@@ -91,13 +98,9 @@ _SENTENCES: dict[Meaning, tuple[Callable[[str, str], StoreError], str]] = {
 }
 
 
-class NoRoom(StoreError):
-    """The database is there and has no connection left for us."""
-
-
 def connect_error(place: str, error: psycopg.Error | OSError) -> StoreError:
     if any(word in str(error) for word in _FULL):
-        return NoRoom(place, f"the database has no connection left for us: {_words(error)}")
+        return StoreCrowded(place, f"the database has no connection left for us: {_words(error)}")
     if isinstance(error, _NEVER) or any(word in str(error) for word in _REFUSALS):
         return StoreError(place, f"the database does not let us in: {_words(error)}")
     return StoreAway(place, f"the database cannot be reached: {_words(error)}")

@@ -7,11 +7,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import NameTaken, StoreError, UnknownSession
+from dragoman.errors import NameTaken, RowDuplicate, StoreError, UnknownSession
 from dragoman.store.postgres.database import Database, Plan, Rows
 from dragoman.store.postgres.search_words import storable
 from dragoman.store.records import Kin, SessionChange, SessionFilter, SessionRecord
-from dragoman.store.sqlite.failures import Duplicate
 from dragoman.store.sqlite.sessions import KIN, as_json, from_json, is_id
 
 _NAMES = tuple(SessionRecord.__struct_fields__)
@@ -131,7 +130,7 @@ async def change(db: Database, session_id: str, changes: SessionChange) -> Sessi
     key = await key_of(db, session_id)
     try:
         await change_records(db, [(key, None, msgspec.to_builtins(changes))])
-    except Duplicate as error:
+    except RowDuplicate as error:
         raise NameTaken(session_id, str(changes.name)) from error
     row = await db.row(READ, (session_id,))
     if row is None:
@@ -142,7 +141,7 @@ async def change(db: Database, session_id: str, changes: SessionChange) -> Sessi
 async def change_records(
     db: Database, changes: Sequence[tuple[int, int | None, dict[str, Any]]]
 ) -> None:
-    """By key: the last sequence, and the fields that change. Raises Duplicate for a name that is
+    """By key: the last sequence, and the fields that change. Raises RowDuplicate for a name that is
     taken."""
     given = [(key, last, _storable(fields)) for key, last, fields in changes]
     await db.run(_CHANGE, (msgspec.json.encode(given).decode(),))

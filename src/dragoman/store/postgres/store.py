@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from dragoman.errors import StoreError
+from dragoman.errors import StoreCrowded, StoreError
 from dragoman.store.outage import Outage
 from dragoman.store.outbox import Outbox, deliver_left
 from dragoman.store.postgres import events, hosts, inbox, owners, round_trips, sessions
@@ -22,7 +22,6 @@ from dragoman.store.postgres.cached_rules import KeptRules
 from dragoman.store.postgres.connections import limits, must_be_ours_alone
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.events import Wanted
-from dragoman.store.postgres.failures import NoRoom
 from dragoman.store.postgres.link import READ_SECONDS, Link
 from dragoman.store.postgres.news import News, command_news, freed_news
 from dragoman.store.postgres.reader import Reader
@@ -98,12 +97,12 @@ class PostgresStore:
         """All connections of a host are opened before it is one: opened when first used, one host
         too many would start, and take from the others what they need."""
         for pause in _ROOM_PAUSES:
-            with suppress(NoRoom):
+            with suppress(StoreCrowded):
                 return await self._open_all()
             await asyncio.sleep(pause)
         try:
             await self._open_all()
-        except NoRoom as error:
+        except StoreCrowded as error:
             had = sum(each.is_open for each in (*self._links, self._news))
             allowed = ", ".join(await self._writing.use(limits))
             reason = f"a host needs {CONNECTIONS} connections and gets {had}: {allowed}"

@@ -22,6 +22,7 @@ from psycopg.rows import TupleRow
 from dragoman.errors import (
     DragomanError,
     LeaseLost,
+    RowRefused,
     SequenceGap,
     StoreAway,
     StoreError,
@@ -34,7 +35,6 @@ from dragoman.store.postgres.database import LOCK_SECONDS, SCHEMA, Database, Pla
 from dragoman.store.postgres.failures import BLOCKED, is_worth_another_try
 from dragoman.store.postgres.link import Link
 from dragoman.store.records import Batch, Lease
-from dragoman.store.sqlite.failures import Refused
 from dragoman.store.sqlite.writer import COMMIT_BYTES, COMMIT_JOBS
 
 logger = logging.getLogger("dragoman.store")
@@ -291,7 +291,7 @@ class Writer:
         self, appends: Sequence[Append], error: Exception, db: Database, tried: int
     ) -> None:
         """A batch is given up only for what is wrong with itself; anything else is an outage."""
-        if isinstance(error, StoreError) and not isinstance(error, Refused):
+        if isinstance(error, StoreError) and not isinstance(error, RowRefused):
             if not is_worth_another_try(error) or tried == _TRIES:
                 for append in appends:
                     append.sent.again = True
@@ -398,7 +398,7 @@ class Writer:
             settle(job, copy(error))
 
 
-_REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap, Refused)
+_REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap, RowRefused)
 """What says that a batch can never be delivered."""
 
 
@@ -437,10 +437,10 @@ def _outage(error: StoreError) -> StoreAway:
     return StoreAway(error.place, error.reason)
 
 
-def _unfit(place: str, error: Exception) -> Refused:
+def _unfit(place: str, error: Exception) -> RowRefused:
     """A batch that could not even be sent: a fault of ours, and no other session pays for it."""
     logger.error("events cannot be stored", exc_info=error)
-    return Refused(place, f"what should be stored cannot be: {type(error).__name__}")
+    return RowRefused(place, f"what should be stored cannot be: {type(error).__name__}")
 
 
 _MUCH_BYTES = 1024 * 1024

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import apsw
 
-from dragoman.errors import StoreAway, StoreCorrupt, StoreError, StoreFull
-
-
-class Refused(StoreError):
-    """A row that the tables do not take, whatever else they take."""
-
-
-class Duplicate(Refused):
-    """Something must be unique and is not. Never leaves here."""
+from dragoman.errors import RowDuplicate, RowRefused, StoreAway, StoreCorrupt, StoreError, StoreFull
 
 
 def store_error(place: str, error: apsw.Error) -> StoreError:
     """The exception for callers; `place` is the database's file."""
     match error:
         case apsw.ConstraintError():
-            return Duplicate(place, f"the database refused a row: {error}")
+            return RowDuplicate(place, f"the database refused a row: {error}")
         case apsw.TooBigError() | apsw.MismatchError() | apsw.RangeError():
-            return Refused(place, f"the database refused a row: {error}")
+            return RowRefused(place, f"the database refused a row: {error}")
         case apsw.FullError():
             return StoreFull(place, "there is no room left for what should be stored")
         case apsw.CorruptError() | apsw.NotADBError():

@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import NameTaken, StoreError, UnknownSession
+from dragoman.errors import NameTaken, RowDuplicate, StoreError, UnknownSession
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.records import Imported, Kin, SessionChange, SessionFilter, SessionRecord
 from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.failures import Duplicate
 
 _COLUMNS = (
     "id, agent, cwd, created_at, updated_at, name, agent_session_id, title, renamed, status, "
@@ -86,7 +85,7 @@ def create(db: Database, record: SessionRecord) -> None:
     fields = [getattr(record, name) for name in _NAMES[:-4]]
     try:
         db.run(_CREATE, (*fields, *as_json(record)))
-    except Duplicate as error:
+    except RowDuplicate as error:
         if read(db, record.id) is not None:
             raise StoreError(db.place, f"there is a session {record.id} already") from error
         raise NameTaken(record.id, record.name or "") from error
@@ -145,7 +144,7 @@ def change_records(db: Database, changes: Sequence[tuple[int, int | None, dict[s
     """By key: the last sequence, and the fields that change. Raises NameTaken."""
     try:
         db.run(_CHANGE, (msgspec.json.encode(changes).decode(),))
-    except Duplicate as error:
+    except RowDuplicate as error:
         key, _, fields = next(each for each in changes if each[2].get("name") is not None)
         session_id = db.rows(_ID, (key,))[0][0]
         raise NameTaken(session_id, fields["name"]) from error

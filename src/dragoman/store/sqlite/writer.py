@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from dragoman.errors import (
     DragomanError,
     LeaseLost,
+    RowRefused,
     SequenceGap,
     StoreAway,
     StoreError,
@@ -34,7 +35,7 @@ from dragoman.store.records import Batch, Lease
 from dragoman.store.sqlite import database
 from dragoman.store.sqlite.appending import append_all, off_record
 from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.failures import Refused, is_locked
+from dragoman.store.sqlite.failures import is_locked
 
 logger = logging.getLogger("dragoman.store")
 
@@ -471,5 +472,5 @@ def _run(db: Database, unit: Sequence[AnyJob]) -> Sequence[Any]:
     return [job.run(db) for job in unit if isinstance(job, Job)]
 
 
-_REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap, Refused)
+_REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap, RowRefused)
 """What says that a batch can never be written."""

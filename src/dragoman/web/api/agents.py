@@ -8,10 +8,9 @@ import asyncio
 import msgspec
 
 from dragoman.agents.doctor.examination import examine
-from dragoman.agents.known import UnknownAgent
 from dragoman.agents.listing import list_agents
 from dragoman.client.capabilities import AuthMethod
-from dragoman.errors import Unsupported
+from dragoman.errors import UnknownAgent, Unsupported
 from dragoman.host.forms.elicitation import ElicitationAnswer
 from dragoman.store.records import SessionFilter
 from dragoman.transport.stdio import AgentCommand

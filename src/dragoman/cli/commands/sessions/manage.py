@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec import UNSET
 
-from dragoman.agents.known import UnknownAgent
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import folder, from_command
 from dragoman.cli.run.command_hub import meant, opened_hub, opened_store
@@ -19,6 +18,7 @@ from dragoman.errors import (
     SessionError,
     SessionOwned,
     StoreError,
+    UnknownAgent,
 )
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
