@@ -39,6 +39,7 @@ check: $(READY)
 	$(BIN)/python scripts/gen_schema.py --check
 	$(BIN)/python scripts/gen_cli_docs.py --check
 	$(BIN)/python scripts/gen_agent_docs.py --check
+	$(BIN)/python scripts/gen_page_types.py --check
 
 fix: $(READY)
 	$(BIN)/ruff check --fix .
@@ -69,6 +70,7 @@ dist: $(READY) $(PAGE)
 
 gen: $(READY)
 	$(BIN)/python scripts/gen_schema.py
+	$(BIN)/python scripts/gen_page_types.py
 
 lock:
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \

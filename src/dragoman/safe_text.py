@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import cache
 
 # Characters that draw nothing, or draw other characters elsewhere: (first, last).
-_HIDDEN: tuple[tuple[int, int], ...] = (
+HIDDEN: tuple[tuple[int, int], ...] = (
     (0x00AD, 0x00AD),  # soft hyphen
     (0x034F, 0x034F),  # combining grapheme joiner
     (0x061C, 0x061C),  # Arabic letter mark
@@ -38,9 +38,9 @@ _HIDDEN: tuple[tuple[int, int], ...] = (
     *((plane | 0xFFFE, plane | 0xFFFF) for plane in range(0x10000, 0x110000, 0x10000)),
 )
 # Joiners and variation selectors are invisible too, but emoji and many scripts need them.
-_JOINERS = ((0x200C, 0x200D),)
-_SELECTORS = ((0x180B, 0x180D), (0x180F, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
-_SPACES = (
+JOINERS = ((0x200C, 0x200D),)
+SELECTORS = ((0x180B, 0x180D), (0x180F, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
+SPACES = (
     (0xA0, 0xA0),
     (0x1680, 0x1680),
     (0x2000, 0x200A),
@@ -49,9 +49,9 @@ _SPACES = (
     (0x2800, 0x2800),  # the Braille pattern without a dot
     (0x3000, 0x3000),
 )
-_SURROGATES = ((0xD800, 0xDFFF),)
-_CONTROLS_BUT_TAB_AND_NEWLINE = ((0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x9F))
-_CONTROLS = ((0x00, 0x1F), (0x7F, 0x9F))
+SURROGATES = ((0xD800, 0xDFFF),)
+FLOWING_CONTROLS = ((0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x9F))
+CONTROLS = ((0x00, 0x1F), (0x7F, 0x9F))
 
 
 def _one_of(*tables: Iterable[tuple[int, int]]) -> re.Pattern[str]:
@@ -59,24 +59,24 @@ def _one_of(*tables: Iterable[tuple[int, int]]) -> re.Pattern[str]:
     return re.compile(f"[{''.join(ranges)}]")
 
 
-_ALWAYS = (*_HIDDEN, *_JOINERS, *_SELECTORS, *_SURROGATES)
+_ALWAYS = (*HIDDEN, *JOINERS, *SELECTORS, *SURROGATES)
 # What is special within ASCII; ten times as fast as the whole, which few programs ever need.
 _special_in_ascii = _one_of(((0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x7F)))
-_joiner = _one_of(_JOINERS)
-_selector = _one_of(_SELECTORS)
-_control = _one_of(_CONTROLS)
-_surrogate = _one_of(_SURROGATES)
+_joiner = _one_of(JOINERS)
+_selector = _one_of(SELECTORS)
+_control = _one_of(CONTROLS)
+_surrogate = _one_of(SURROGATES)
 _line_breaks = re.compile(r"[\n\t]")
 
 
 @cache
 def _special() -> re.Pattern[str]:
-    return _one_of(_ALWAYS, _CONTROLS_BUT_TAB_AND_NEWLINE)
+    return _one_of(_ALWAYS, FLOWING_CONTROLS)
 
 
 @cache
 def _revealed(newlines: bool) -> re.Pattern[str]:
-    return _one_of(_ALWAYS, _CONTROLS_BUT_TAB_AND_NEWLINE if newlines else _CONTROLS, _SPACES)
+    return _one_of(_ALWAYS, FLOWING_CONTROLS if newlines else CONTROLS, SPACES)
 
 
 # What ends the body of each kind of sequence: its final character, or one that breaks it off.

@@ -1,4 +1,4 @@
-"""Answers and long texts as the command line shows them, for the page to show the same.
+"""Answers, long texts and hidden characters as the command line shows them, for the page to match.
 
 Run as a program it writes `web/test/questions.json`; `test_golden_vectors.py` says when that is
 stale.
@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman import safe_text
 from dragoman.cli.render.excerpt import Left, both_ends, excerpt, left_words
 from dragoman.session.facts import PermissionOption
 from dragoman.session.permission_options import as_shown, contradiction
@@ -36,6 +37,11 @@ _LINES: tuple[list[str], ...] = (
     [f"line {n}" for n in range(9)],
     ["a", "", " \t", "b", "", "", "\r", "\u00a0", "c"],
     ["+a", *["+"] * 5, *["-  "] * 3, " ", " ", "@@ 1", *["+"] * 2],
+)
+# What stands before a joiner or a selector decides whether it is shown; some of every kind.
+_BEFORE = (
+    *("", "a", "é", "я", "1", "#", "!", "—", "\u0641", "\u0915", "\u1820", "\u1843", "\u3042"),
+    *("\u2764", "\u00a9", "\u2b50", "👩", "漢", "\u02b0", "\u3005", "\U00020000", "\u0301"),
 )
 _LONG = ("x", "x" * 2001, f"a{' ' * 99}b", f"a{' ' * 50}{chr(9) * 50}b", "𝄞" * 2001, "𝄞" * 1500)
 
@@ -65,8 +71,25 @@ def questions() -> bytes:
             {"text": text, "ends": both_ends(text), "whole": both_ends(text, whole=True)}
             for text in _LONG
         ],
+        "texts": [
+            {"text": text, "line": safe_text.reveal(text), "lines": _reveal_lines(text)}
+            for text in _texts()
+        ],
     }
     return msgspec.json.encode(found) + b"\n"
+
+
+def _reveal_lines(text: str) -> str:
+    return safe_text.reveal(text, newlines=True)
+
+
+def _texts() -> list[str]:
+    tables = (safe_text.HIDDEN, safe_text.SPACES, safe_text.CONTROLS)
+    ends = {code for table in tables for pair in table for code in pair}
+    beside = {end + step for end in ends for step in (-1, 0, 1) if 0 <= end + step <= 0x10FFFF}
+    depends = [*safe_text.JOINERS, *safe_text.SELECTORS]
+    joined = [f"{before}{chr(code)}" for code, _ in depends for before in _BEFORE]
+    return ["".join(f"a{chr(code)}" for code in sorted(beside)), *joined]
 
 
 def _offers() -> list[list[PermissionOption]]:

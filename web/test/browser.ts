@@ -1,9 +1,9 @@
 // As much of a browser as the live part of the page asks for, and a server behind its `fetch`.
 
 import { vi } from 'vitest'
-import { LIMITS } from '../src/core/bounds'
-import type { Json } from '../src/core/content'
-import type { Event } from '../src/core/events'
+import { LIMITS } from '../src/core/generated/limits'
+import type { Json } from '../src/core/generated/content'
+import type { Event } from '../src/core/generated/events'
 import { reduce } from '../src/core/fold'
 import { newState } from '../src/core/state'
 import type { Frame } from '../src/live/frames'

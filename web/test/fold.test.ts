@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import raw from './golden.json?raw'
-import type { Limits } from '../src/core/bounds'
-import type { Event } from '../src/core/events'
+import { LIMITS, type Limits } from '../src/core/generated/limits'
+import type { Event } from '../src/core/generated/events'
 import { reduce } from '../src/core/fold'
-import { TERMINAL_TAIL, contentOf, newState } from '../src/core/state'
+import { contentOf, newState } from '../src/core/state'
 import type { SessionState } from '../src/core/state'
 
 interface Case { name: string; events: Event[]; state: unknown; limits?: Limits }
@@ -21,9 +21,9 @@ describe('the fold agrees with the one of the server', () => {
 test('a terminal that prints for ever keeps only its tail', () => {
   const state = newState()
   for (let at = 0; at < 5; at++) {
-    reduce(state, { type: 'terminal_output', terminal_id: 't', data: 'x'.repeat(TERMINAL_TAIL) })
+    reduce(state, { type: 'terminal_output', terminal_id: 't', data: 'x'.repeat(LIMITS.tail) })
   }
-  expect(state.terminals.get('t')?.output.length).toBeLessThanOrEqual(2 * TERMINAL_TAIL)
+  expect(state.terminals.get('t')?.output.length).toBeLessThanOrEqual(2 * LIMITS.tail)
 })
 
 function comparable(state: SessionState): unknown {

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import type { Event } from '../src/core/events'
+import type { Event } from '../src/core/generated/events'
 import { FakeServer, openWindow, until } from './browser'
 
 // What happens is told by hand here.

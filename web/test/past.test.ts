@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Event } from '../src/core/events'
+import type { Event } from '../src/core/generated/events'
 import { entryText } from '../src/core/state'
 import { PastSession } from '../src/live/past'
 

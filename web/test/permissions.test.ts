@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { PermissionOption } from '../src/core/facts'
+import type { PermissionOption } from '../src/core/generated/facts'
 import { askedRows, diffRows } from '../src/core/diff'
 import { bothEnds, excerpt, isEmpty, leftWords } from '../src/core/excerpt'
 import { asShown, contradiction, inOrder } from '../src/core/options'

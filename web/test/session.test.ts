@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import type { Event } from '../src/core/events'
+import type { Event } from '../src/core/generated/events'
 import { entryText } from '../src/core/state'
 import { LiveSession } from '../src/live/session'
 import { FakeServer, frame, openWindow, until } from './browser'

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test, vi } from 'vitest'
-import type { Content } from '../src/core/content'
+import type { Content } from '../src/core/generated/content'
 import { attachedTo, edited, wordsOf } from '../src/core/queued'
 import { openWindow } from './browser'
 

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
+import raw from './questions.json?raw'
 import { markHidden, plainOutput, reveal, shellWords, visible, visibleLine } from '../src/core/visible'
+
+test('what a person decides on reads as on the command line', () => {
+  const { texts } = JSON.parse(raw) as { texts: { text: string; line: string; lines: string }[] }
+  for (const { text, line, lines } of texts) expect([text, reveal(text), reveal(text, true)]).toEqual([text, line, lines])
+})
 
 test('characters that turn or hide text are marked', () => {
   expect(visible('a\u202eb')).toBe('a⟨U+202E⟩b')

@@ -27,6 +27,8 @@ PIECE = 1024
 """Characters of one piece of a message, except for its last."""
 ID = 1024
 """Characters of an id by which entries are told apart."""
+WORD = 64
+"""Characters of a word such as a status."""
 _DOUBLE_BITS = 1024
 """An integer with more of them weighs its digits: any other is a number to the page too."""
 

@@ -19,17 +19,17 @@ import msgspec
 from dragoman.safe_text import decomposed, reveal
 from dragoman.session.facts import PermissionOption
 
-_WORDS = {
+WORDS = {
     "allow_once": "Allow once",
     "allow_always": "Always allow",
     "reject_once": "Reject",
     "reject_always": "Always reject",
 }
-_ORDER = list(_WORDS)
-_FOR_THE_SESSION = "Allow for this session"
+_ORDER = list(WORDS)
+FOR_THE_SESSION = "Allow for this session"
 UNKNOWN, UNCLEAR = "Unknown answer", "Unclear answer"
 # Labels that say no more than our words do.
-_SAME = {
+SAME = {
     "allow_once": ("allow once", "allow"),
     "allow_always": ("always allow", "allow always"),
     "reject_once": ("reject", "reject once"),
@@ -77,7 +77,7 @@ def in_words(options: Sequence[PermissionOption]) -> list[Shown]:
         clear = ids[option.id] == 1
         return _shown(
             option,
-            alone=kinds[option.kind] == 1 and option.kind in _WORDS and clear,
+            alone=kinds[option.kind] == 1 and option.kind in WORDS and clear,
             known_by_name=names[option.kind, _label(option.name)] == 1,
             clear=clear,
         )
@@ -98,11 +98,11 @@ def is_for_session(option: PermissionOption) -> bool:
     makes the answer narrower; a no is as lasting as its kind."""
     if option.kind != "allow_always":
         return False
-    return any(_the_session.search(" ".join(words)) for words in _readings(option.name))
+    return any(THE_SESSION.search(" ".join(words)) for words in _readings(option.name))
 
 
 def _in_our_words(option: PermissionOption) -> str:
-    return _FOR_THE_SESSION if is_for_session(option) else _WORDS.get(option.kind, UNKNOWN)
+    return FOR_THE_SESSION if is_for_session(option) else WORDS.get(option.kind, UNKNOWN)
 
 
 def _called(option: PermissionOption, *, alone: bool, known_by_name: bool) -> str:
@@ -117,33 +117,34 @@ def _called(option: PermissionOption, *, alone: bool, known_by_name: bool) -> st
 def _warning(option: PermissionOption, *, clear: bool) -> str:
     if not clear:
         return "but uses the same id for another answer: what it does is up to the agent"
-    if option.kind not in _WORDS:
+    if option.kind not in WORDS:
         kind = _label(option.kind)
         return f"its kind “{kind}” is not known here: what it does is up to the agent"
     meaning = contradiction(option.name, option.kind)
     return "" if meaning is None else f"but {meaning}"
 
 
-_LONGEST = 240
-_MOST_READ = 2_000
-_BLANKS = " \t\r\n"
+LONGEST, LABEL_START, LABEL_END = 240, 160, 60
+MOST_READ = 2_000
+BLANKS = " \t\r\n"
 
 
 def _label(text: str) -> str:
     """The agent's wording on one line, nothing hidden, and of a long one both ends."""
-    text = text.strip(_BLANKS)
-    if len(text) > _LONGEST:
-        text = f"{text[:160]} … {len(text) - 220} characters … {text[-60:]}"
+    text = text.strip(BLANKS)
+    if len(text) > LONGEST:
+        between = len(text) - LABEL_START - LABEL_END
+        text = f"{text[:LABEL_START]} … {between} characters … {text[-LABEL_END:]}"
     return reveal(text).replace("“", "'").replace("”", "'")
 
 
 def _says_the_same(name: str, kind: str) -> bool:
-    name = name.strip(_BLANKS)
+    name = name.strip(BLANKS)
     if not name:
         return True
-    is_plain = len(name) <= _LONGEST and re.fullmatch(r"[A-Za-z_ -]+", name) is not None
+    is_plain = len(name) <= LONGEST and re.fullmatch(r"[A-Za-z_ -]+", name) is not None
     return is_plain and (
-        name == kind or any(" ".join(words) in _SAME.get(kind, ()) for words in _readings(name))
+        name == kind or any(" ".join(words) in SAME.get(kind, ()) for words in _readings(name))
     )
 
 
@@ -154,41 +155,41 @@ def _words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_YES = _words_of(
+YES = _words_of(
     "accept accepted agree allow allowed approve approved authorise authorised authorize "
     "authorized confirm enable grant ok okay permit sure trust y yeah yep yes"
 )
-_MAYBE_YES = _words_of("apply continue execute go proceed run")
-_NO = _words_of(
+MAYBE_YES = _words_of("apply continue execute go proceed run")
+NO = _words_of(
     "abort block cancel decline declined denied deny disallow disapprove dismiss forbid n "
     "nevermind no none nope nothing prevent refuse refused reject rejected skip"
 )
-_NOT = _words_of("cannot cant dont never not stop wont")
-_ASKING = _words_of(
+NOT = _words_of("cannot cant dont never not stop wont")
+ASKING = _words_of(
     "approval ask asked asking confirmation prompt prompting prompts questions remind"
 )
-_once = re.compile(r"\b(?:once|one time|this time|just this|only this|just now)\b")
-_lasting = re.compile(
+ONCE = re.compile(r"\b(?:once|one time|this time|just this|only this|just now)\b")
+LASTING = re.compile(
     r"\b(?:always|forever|permanent|permanently|every time|from now on|all future|remember|never)\b"
 )
 _this = r"\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?"
-_the_session = re.compile(rf"{_this}(?:session|conversation|chat)\b")
-_for_a_while = re.compile(rf"{_this}turn\b|\b(?:today|temporary|temporarily)\b")
+THE_SESSION = re.compile(rf"{_this}(?:session|conversation|chat)\b")
+FOR_A_WHILE = re.compile(rf"{_this}turn\b|\b(?:today|temporary|temporarily)\b")
 _LENGTHS = (
-    ("once", _once),
-    ("while", _for_a_while),
-    ("session", _the_session),
-    ("always", _lasting),
+    ("once", ONCE),
+    ("while", FOR_A_WHILE),
+    ("session", THE_SESSION),
+    ("always", LASTING),
 )
 # Letters of other scripts that look like these.
-_LOOKALIKES = str.maketrans(
+LOOKALIKES = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u0578\u03b9\u03bf\u03b1\u03bd"
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0391\u0392\u0395\u0399\u039a\u039d\u039f\u03a4",
     "aeopcyxijsdnioavABEKMHOPCTXABEIKNOT",
 )
 _spelt_out = re.compile(r"\b([a-zA-Z]) (?=[a-zA-Z]\b)", re.ASCII)
 _humps = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_separators = re.compile(
+SEPARATORS = re.compile(
     "[\\x00-\\x20!-&(-/:-@\\[-`{-~\u00b7\u2010-\u2015\u2022\u2026\u2028\u2029]+"
 )
 
@@ -198,7 +199,7 @@ def contradiction(label: str, kind: str) -> str | None:
 
     Knows English words alone, in many spellings: a help for the eye, never what decides.
     """
-    if kind not in _WORDS:
+    if kind not in WORDS:
         return None
     senses = frozenset[str]().union(*map(_senses, _readings(label)))
     allows = kind.startswith("allow")
@@ -216,19 +217,19 @@ def contradiction(label: str, kind: str) -> str | None:
 
 def _readings(label: str) -> tuple[Sequence[str], ...]:
     """The label as words: as it is written, and with `allowOnce` taken for two."""
-    return _read(label[:_MOST_READ])
+    return _read(label[:MOST_READ])
 
 
 @lru_cache(maxsize=64)
 def _read(label: str) -> tuple[Sequence[str], ...]:
-    text = decomposed(label).translate(_LOOKALIKES)
-    spelt_out = _spelt_out.sub(r"\1", _separators.sub(" ", text))
+    text = decomposed(label).translate(LOOKALIKES)
+    spelt_out = _spelt_out.sub(r"\1", SEPARATORS.sub(" ", text))
     return _words(spelt_out), _words(_humps.sub(" ", text))
 
 
 def _words(text: str) -> Sequence[str]:
     # What is left beside letters is a mark on one, or nothing that can be seen.
-    return re.sub("[^a-z ]", "", _separators.sub(" ", text.lower())).split()
+    return re.sub("[^a-z ]", "", SEPARATORS.sub(" ", text.lower())).split()
 
 
 def _senses(words: Sequence[str]) -> frozenset[str]:
@@ -237,23 +238,23 @@ def _senses(words: Sequence[str]) -> frozenset[str]:
     found = {sense for sense, pattern in _LENGTHS if pattern.search(text)}
     denied = ""
     for word in words:
-        if word in _ASKING and denied:
+        if word in ASKING and denied:
             found.add("always")  # "and don't ask again"
             denied = ""
-        elif word in _NOT or word == "without":
+        elif word in NOT or word == "without":
             denied = word
-        elif word in _YES or word in _NO:
-            found.add("no" if (word in _NO) != (denied in _NOT) else "yes")
+        elif word in YES or word in NO:
+            found.add("no" if (word in NO) != (denied in NOT) else "yes")
             denied = ""
-        elif word in _MAYBE_YES and denied in _NOT:
+        elif word in MAYBE_YES and denied in NOT:
             found.add("no")
             denied = ""
-    if denied in _NOT:
+    if denied in NOT:
         found.add("no")
-    if not found & {"yes", "no"} and not _MAYBE_YES.isdisjoint(words):
+    if not found & {"yes", "no"} and not MAYBE_YES.isdisjoint(words):
         found.add("yes")
     return frozenset(found)
 
 
 def _place(option: PermissionOption) -> int:
-    return _ORDER.index(option.kind) if option.kind in _WORDS else len(_ORDER)
+    return _ORDER.index(option.kind) if option.kind in WORDS else len(_ORDER)

@@ -22,6 +22,7 @@ from dragoman.session.bounds import (
     NODE,
     PIECE,
     ROW,
+    WORD,
     Limits,
     fitted,
     fitting,
@@ -58,8 +59,6 @@ from dragoman.session.state import (
 _LAST_USER = "last user entry"
 _PROMPT = "last prompt"
 _STEPS_PLAN = "steps"
-_WORD = 64
-"""Characters of a word such as a status."""
 _AT_WORK = ("running", "requires_action")
 _TOLD_BY_ERROR = frozenset(
     (
@@ -386,9 +385,9 @@ def _tool_call(state: SessionState, event: e.ToolCallUpdated, limits: Limits) ->
     if event.title is not UNSET:
         _put(state, call, "title", event.title or "", limits)
     if event.kind is not UNSET:
-        call.kind = (event.kind or "other")[:_WORD]
+        call.kind = (event.kind or "other")[:WORD]
     if event.status is not UNSET:
-        call.status = (event.status or "pending")[:_WORD]
+        call.status = (event.status or "pending")[:WORD]
     if event.content is not UNSET:
         _put_items(state, call, "content", event.content or [], limits)
     if event.more:
@@ -471,7 +470,7 @@ def _plan_removed(state: SessionState, event: e.PlanRemoved, limits: Limits) -> 
 
 
 def _notice(state: SessionState, event: e.Notice, limits: Limits) -> None:
-    entry = NoticeEntry(title="", severity=event.severity[:_WORD], source=event.source)
+    entry = NoticeEntry(title="", severity=event.severity[:WORD], source=event.source)
     _append(state, event, entry, limits)
     _put(state, entry, "title", event.title, limits)
     _put(state, entry, "description", event.description, limits)
@@ -479,7 +478,7 @@ def _notice(state: SessionState, event: e.Notice, limits: Limits) -> None:
 
 def _compaction(state: SessionState, event: e.CompactionUpdated, limits: Limits) -> None:
     entry = _compacting(state, event, limits)
-    entry.status = event.status[:_WORD]
+    entry.status = event.status[:WORD]
     if event.summary is not UNSET:
         _put_items(state, entry, "summary", event.summary or [], limits)
     if event.error is not UNSET:
@@ -533,13 +532,13 @@ def _peer(
 
 def _activity(state: SessionState, event: e.ActivityChanged, limits: Limits) -> None:
     if event.activity is not UNSET:
-        state.activity = event.activity[:_WORD]
+        state.activity = event.activity[:WORD]
     if event.background is not UNSET:
         state.background = fitted(event.background, limits.facts)[0]
 
 
 def _unknown(state: SessionState, event: e.UnknownUpdate, limits: Limits) -> None:
-    entry = UnknownEntry(kind=event.kind[:_WORD], raw="")
+    entry = UnknownEntry(kind=event.kind[:WORD], raw="")
     _append(state, event, entry, limits)
     _put(state, entry, "raw", event.raw, limits)
 
@@ -707,7 +706,7 @@ def _terminal_exited(state: SessionState, event: e.TerminalExited, limits: Limit
     terminal = _terminal(state, event.terminal_id, limits)
     terminal.running = terminal.cancellable = False
     terminal.exit_code = event.exit_code
-    terminal.signal = None if event.signal is None else event.signal[:_WORD]
+    terminal.signal = None if event.signal is None else event.signal[:WORD]
 
 
 def _terminal_released(state: SessionState, event: e.TerminalReleased, limits: Limits) -> None:

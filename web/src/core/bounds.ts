@@ -1,37 +1,8 @@
 // How much of a session is kept at hand, whatever its agent says: the same limits as the server's,
 // counted in the same way. What the page does not keep, the server tells again.
 
-import type { Content, ToolContent } from './content'
-
-export interface Limits {
-  /** What one entry weighs at most. */
-  entry: number
-  /** What all entries weigh, and how many there are; twice that while the oldest is under way. */
-  thread: number
-  entries: number
-  turns: number
-  /** What a list of facts weighs, and a single one. */
-  facts: number
-  fact: number
-  /** How many subagents there are, and how many terminals. */
-  others: number
-  /** Characters of the output of one terminal, and of all. */
-  tail: number
-  tails: number
-  line: number
-}
-
-const MIB = 1024 * 1024
-
-export const LIMITS: Limits = {
-  entry: 4 * MIB, thread: 16 * MIB, entries: 10_000, turns: 2_000, facts: MIB, fact: 64 * 1024, others: 256,
-  tail: MIB, tails: 16 * MIB, line: 1024,
-}
-
-export const NODE = 64
-export const ROW = 256
-export const ID = 1024
-export const WORD = 64
+import type { Content, ToolContent } from './generated/content'
+import { NODE } from './generated/limits'
 
 /** How many characters a text has, as the server counts them: a pair of surrogates is one. */
 export function points(text: string): number {

@@ -1,58 +1,6 @@
-// What messages, prompts and tool calls carry, as the server encodes it: defaults are left out.
+// The text of what messages and tool calls carry.
 
-export type Json = Record<string, unknown>
-
-interface Part {
-  annotations?: Json | null
-  meta?: Json | null
-}
-
-export interface Text extends Part { type: 'text'; text: string }
-export interface Image extends Part { type: 'image'; data: string; mime_type: string; uri?: string | null }
-export interface Audio extends Part { type: 'audio'; data: string; mime_type: string }
-export interface ResourceLink extends Part {
-  type: 'resource_link'
-  uri: string
-  name: string
-  mime_type?: string | null
-  title?: string | null
-  description?: string | null
-  size?: number | null
-}
-export interface Resource extends Part {
-  type: 'resource'
-  uri: string
-  content?: string | null
-  blob?: string | null
-  mime_type?: string | null
-  resource_meta?: Json | null
-}
-export interface UnknownContent extends Part { type: 'unknown'; kind: string; raw: string }
-
-export type Content = Text | Image | Audio | ResourceLink | Resource | UnknownContent
-
-export interface ContentItem { type: 'content'; content: Content; meta?: Json | null }
-/** The texts before and after; or, with an `operation`, what is done to the file, perhaps as a patch. */
-export interface Diff {
-  type: 'diff'
-  path: string
-  new_text: string
-  old_text?: string | null
-  meta?: Json | null
-  operation?: string | null
-  old_path?: string | null
-  patch?: string | null
-  file_type?: string | null
-  mime_type?: string | null
-  /** What is there already and is not shown, in our words: then it is no new file. */
-  replaces?: string | null
-}
-export interface TerminalItem { type: 'terminal'; terminal_id: string; meta?: Json | null }
-export interface UnknownItem { type: 'unknown'; kind: string; raw: string }
-
-export type ToolContent = ContentItem | Diff | TerminalItem | UnknownItem
-
-export interface Location { path: string; line?: number | null; meta?: Json | null }
+import type { Content } from './generated/content'
 
 /** The words in it that a person would read. */
 export function textOf(content: Content): string {

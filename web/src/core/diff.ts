@@ -1,7 +1,7 @@
 // A diff as rows to draw: hunks with a few lines around each change, numbered on both sides.
 
 import { structuredPatch } from 'diff'
-import type { Diff } from './content'
+import type { Diff } from './generated/content'
 
 export interface DiffRow {
   sign: '+' | '-' | ' ' | '@'

@@ -2,10 +2,7 @@
 // ends. The lines left out are in the middle, and are counted. The same as `cli/render/excerpt.py`: a test
 // holds them together.
 
-const EMPTY_RUN = 3
-const LONG_LINE = 2000
-const LINE_START = 1200
-const LINE_END = 600
+import { EMPTY_RUN, LINE_END, LINE_START, LONG_LINE } from './generated/limits'
 
 /** So many rows that are not shown; empty ones have nothing to show but their mark. */
 export interface Left { lines: number; empty: boolean; mark: string }

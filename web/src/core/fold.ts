@@ -2,33 +2,27 @@
 // disagree. It changes the state it is given at a cost that does not grow with the thread, and it
 // never throws: whatever an agent sends in whatever order, there is a next state, within the limits.
 
-import type { Content, Json, ToolContent } from './content'
+import { cutTo, fitted, fitting, points, weigh } from './bounds'
 import { textOf } from './content'
-import type * as e from './events'
+import type { Content, Json, ToolContent } from './generated/content'
+import type * as e from './generated/events'
+import { ID, LIMITS, NODE, WORD, type Limits } from './generated/limits'
+import {
+  NEW_ENTRIES, OPEN_STATUSES, newCompactionEntry, newNoticeEntry, newPeerMessageEntry, newPendingElicitation,
+  newPendingPermission, newPlanEntry, newSubagent, newToolCall, newTurnState, newUserEntry,
+} from './generated/state'
+import { entryCount, newTerminal, placed, runningTurn } from './state'
 import type {
-  CompactionEntry, Ending, Entry, ErrorEntry, NoticeEntry, PeerMessageEntry, PlanEntry, SessionState, Spoken,
+  CompactionEntry, Ending, ErrorEntry, NoticeEntry, PeerMessageEntry, PlanEntry, SessionState, Spoken,
   Subagent, Terminal, ToolCall, UnknownEntry,
 } from './state'
-import { ID, LIMITS, NODE, ROW, WORD, cutTo, fitted, fitting, points, weigh, type Limits } from './bounds'
-import { entryCount, newTerminal, placed, runningTurn } from './state'
-
-/** What a batch of events changed, for whoever draws it. */
-export class Changes {
-  readonly entries = new Set<Entry>()
-  readonly terminals = new Set<Terminal>()
-  appended = false
-  facts = false
-}
+import { Changes, LAST_USER, PROMPT, STEPS, Thread, isEmpty, member, weightOf } from './thread'
 
 /** How the end of a turn said that it was interrupted before it had a field for that. */
 const TOLD_BY_ERROR: ReadonlySet<string | null> = new Set([
   'interrupted: the process that ran the session ended',
   'interrupted: the session was forked in the midst of a turn',
 ])
-
-export const LAST_USER = 'last user entry'
-export const PROMPT = 'last prompt'
-export const STEPS = 'steps'
 
 export function reduce(
   state: SessionState, event: e.Event, changes = new Changes(), limits: Limits = LIMITS,
@@ -74,16 +68,8 @@ type Message = e.UserMessage | e.AgentMessage | e.AgentThought
 type Rest = Exclude<e.Event, Message | e.ToolCallUpdated | e.PlanUpdated | e.PlanRemoved
   | e.CompactionUpdated | e.CompactionSummary | e.PeerMessageUpdated | e.PeerMessageChunk
   | e.TerminalOutput | e.TerminalStarted | e.TerminalExited | e.TerminalReleased>
-type Indexed = ToolCall | PlanEntry | CompactionEntry | PeerMessageEntry
-type New<T extends Entry> = T extends Entry ? Omit<T, 'seq' | 'at' | 'turn_id' | 'version' | 'size' | 'cut'> : never
 
-class Step {
-  constructor(
-    private readonly state: SessionState,
-    private readonly changes: Changes,
-    private readonly limits: Limits,
-  ) {}
-
+class Step extends Thread {
   // ── the session, its turns and its facts ─────────────────────────────────────────────────────
 
   fact(event: Rest): void {
@@ -139,12 +125,10 @@ class Step {
   private turnStarted(event: e.TurnStarted): void {
     const { state } = this
     const { turns } = state
-    turns.push({
-      id: event.turn_id, status: 'prompting', stop_reason: null, usage: null, error: null, seq: event.seq ?? 0,
-    })
+    turns.push({ ...newTurnState(), id: event.turn_id, seq: event.seq ?? 0 })
     if (turns.length > this.limits.turns) turns.splice(0, Math.floor(turns.length / 4) || 1)
     state.places.set(PROMPT, entryCount(state))
-    const prompt = this.append<Spoken>(event, { type: 'user', pieces: [], message_id: null, until: event.at ?? 0 })
+    const prompt = this.append<Spoken>(event, { ...newUserEntry(), until: event.at ?? 0 })
     for (const part of event.content) this.addWhole(prompt, part)
   }
 
@@ -179,7 +163,7 @@ class Step {
 
   private cancelToolCalls(turnId: string): void {
     for (const entry of this.tail(turnId)) {
-      if (entry.type === 'tool_call' && (entry.status === 'pending' || entry.status === 'in_progress')) this.cancelled(entry)
+      if (entry.type === 'tool_call' && OPEN_STATUSES.has(entry.status)) this.cancelled(entry)
     }
   }
 
@@ -194,17 +178,7 @@ class Step {
     this.changed(entry)
   }
 
-  /** Only the running turn's is walked: older turns ended with their own. */
-  private *tail(turnId: string): Generator<Entry> {
-    const { entries } = this.state
-    for (let at = entries.length - 1; at >= 0; at--) {
-      const entry = entries[at]
-      if (entry === undefined || entry.turn_id !== turnId) return
-      yield entry
-    }
-  }
-
-  /** But for those that the agent says run on. */
+  /** Except those that the agent reports as still running. */
   private stopSubagents(): void {
     const { subagents, background } = this.state
     const runningOn = background.map((work) => work.sessionId)
@@ -230,10 +204,10 @@ class Step {
   }
 
   private notice(event: e.Notice): void {
-    const notice = this.append<NoticeEntry>(event, {
-      type: 'notice', title: '', severity: cutTo(event.severity ?? 'info', WORD), description: null,
-      source: event.source ?? 'agent',
-    })
+    const fields = { ...newNoticeEntry(), title: '' }
+    if (event.severity !== undefined) fields.severity = cutTo(event.severity, WORD)
+    if (event.source !== undefined) fields.source = event.source
+    const notice = this.append<NoticeEntry>(event, fields)
     this.put(notice, 'title', event.title)
     this.put(notice, 'description', event.description ?? null)
   }
@@ -246,10 +220,8 @@ class Step {
   private subagent(event: e.SubagentUpdated): void {
     const { subagents } = this.state
     const id = cutTo(event.session_id, ID)
-    const child: Subagent = subagents.get(id) ?? {
-      session_id: id, title: null, description: null, state: null, cwd: null,
-      additional_directories: null, capabilities: null, seq: event.seq ?? 0, at: event.at ?? 0,
-    }
+    const child: Subagent = subagents.get(id)
+      ?? { ...newSubagent(), session_id: id, seq: event.seq ?? 0, at: event.at ?? 0 }
     const room = Math.floor(this.limits.fact / 6)
     if (event.title !== undefined) child.title = fitted(event.title, room).kept
     if (event.description !== undefined) child.description = fitted(event.description, room).kept
@@ -265,37 +237,16 @@ class Step {
   // ── what waits for an answer ─────────────────────────────────────────────────────────────────
 
   private permission(event: e.PermissionRequested): void {
-    this.state.pending.set(event.request_id, {
-      kind: 'permission',
-      id: event.request_id,
-      options: event.options,
-      title: event.title ?? '',
-      tool_call_id: event.tool_call_id ?? null,
-      operation: event.operation ?? 'other',
-      paths: event.paths ?? [],
-      argv: event.argv ?? null,
-      content: fitting(event.content ?? [], this.limits.entry).kept,
-      description: event.description ?? null,
-      explanation: event.explanation ?? null,
-      claimed: event.claimed ?? false,
-      cwd: event.cwd ?? null,
-      env: event.env ?? [],
-    })
+    const { type: _, seq: _seq, at: _at, replay: _replay, meta: _meta, request_id: id, ...asked } = event
+    const content = fitting(asked.content ?? [], this.limits.entry).kept
+    this.state.pending.set(id, { ...newPendingPermission(), ...asked, id, content })
     this.askedAbout(event.tool_call_id)
     this.turnWaits()
   }
 
   private elicitation(event: e.ElicitationRequested): void {
-    this.state.pending.set(event.request_id, {
-      kind: 'elicitation',
-      id: event.request_id,
-      message: event.message,
-      mode: event.mode,
-      schema: event.schema ?? null,
-      url: event.url ?? null,
-      elicitation_id: event.elicitation_id ?? null,
-      tool_call_id: event.tool_call_id ?? null,
-    })
+    const { type: _, seq: _seq, at: _at, replay: _replay, meta: _meta, request_id: id, ...asked } = event
+    this.state.pending.set(id, { ...newPendingElicitation(), ...asked, id })
     this.turnWaits()
   }
 
@@ -366,7 +317,7 @@ class Step {
     const id = event.message_id == null ? null : cutTo(event.message_id, ID)
     if (id !== null) state.places.set(`${kind}:${id}`, entryCount(state))
     const size = id === null ? 0 : 2 * points(id)
-    const entry = this.append<Spoken>(event, { type: kind, pieces: [], message_id: id, until: event.at ?? 0 }, size)
+    const entry = this.append<Spoken>(event, { ...NEW_ENTRIES[kind](), message_id: id, until: event.at ?? 0 }, size)
     this.add(entry, piece, event)
   }
 
@@ -422,10 +373,7 @@ class Step {
 
   toolCall(event: e.ToolCallUpdated): void {
     const id = cutTo(event.tool_call_id, ID)
-    const call = this.indexed<ToolCall>(event, `tool:${id}`, {
-      type: 'tool_call', id, title: '', name: null, kind: 'other', status: 'pending', content: [],
-      locations: [], raw_input: null, raw_output: null, meta: null, cancellable: false,
-    })
+    const call = this.indexed<ToolCall>(event, `tool:${id}`, { ...newToolCall(), id })
     if (event.title !== undefined) this.put(call, 'title', event.title ?? '')
     if (event.kind !== undefined) call.kind = cutTo(event.kind || 'other', WORD)
     if (event.status !== undefined) call.status = cutTo(event.status || 'pending', WORD)
@@ -475,9 +423,7 @@ class Step {
     const key = id ? `plan:${id}` : STEPS
     // A plan without an id is replaced in place until the user speaks again.
     if (!id && (places.get(key) ?? -1) < (places.get(LAST_USER) ?? -1)) places.delete(key)
-    const plan = this.indexed<PlanEntry>(event, key, {
-      type: 'plan', plan_id: id, steps: [], markdown: null, uri: null,
-    })
+    const plan = this.indexed<PlanEntry>(event, key, { ...newPlanEntry(), plan_id: id })
     this.putItems(plan, 'steps', event.steps ?? [])
     this.put(plan, 'markdown', event.markdown ?? null)
     this.put(plan, 'uri', event.uri ?? null)
@@ -514,9 +460,7 @@ class Step {
 
   private compacting(event: e.CompactionUpdated | e.CompactionSummary): CompactionEntry {
     const id = cutTo(event.compaction_id, ID)
-    const entry = this.indexed<CompactionEntry>(event, `compaction:${id}`, {
-      type: 'compaction', id, status: 'in_progress', summary: [], error: null,
-    })
+    const entry = this.indexed<CompactionEntry>(event, `compaction:${id}`, { ...newCompactionEntry(), id })
     this.changed(entry)
     return entry
   }
@@ -539,10 +483,7 @@ class Step {
 
   private peer(event: e.PeerMessageUpdated | e.PeerMessageChunk): PeerMessageEntry {
     const id = cutTo(event.message_id, ID)
-    const entry = this.indexed<PeerMessageEntry>(event, `peer:${id}`, {
-      type: 'peer_message', id, content: [], sender_session_id: null, recipient_session_id: null,
-      sender_message_id: null, recipient_message_id: null,
-    })
+    const entry = this.indexed<PeerMessageEntry>(event, `peer:${id}`, { ...newPeerMessageEntry(), id })
     this.changed(entry)
     return entry
   }
@@ -625,140 +566,10 @@ class Step {
     terminals.delete(oldest.id)
   }
 
-  // ── entries ──────────────────────────────────────────────────────────────────────────────────
-
-  /** A thought looks different once it is over. */
-  private settleThought(at: number): void {
-    const entry = this.state.entries.at(at)
-    if (entry?.type === 'thought') this.changed(entry)
-  }
-
-  private changed(entry: Entry): void {
-    entry.version++
-    this.changes.entries.add(entry)
-  }
-
-  private append<T extends Entry>(event: e.Event, fields: New<T>, size = 0): T {
-    const { state } = this
-    const turn = event.replay ? null : runningTurn(state)
-    const stamp = { seq: event.seq ?? 0, at: event.at ?? 0, turn_id: turn?.id ?? null, version: 0, size, cut: 0 }
-    const entry = { ...fields, ...stamp } as unknown as T
-    if (entry.type === 'user') state.places.set(LAST_USER, entryCount(state))
-    state.entries.push(entry)
-    state.size += ROW + size
-    this.changes.appended = true
-    this.settleThought(-2)
-    this.forget()
-    return entry
-  }
-
-  /** The entry with this id, made on first sight whatever comes first. */
-  private indexed<T extends Indexed>(event: e.Event, key: string, fields: New<T>): T {
-    const { state } = this
-    const known = placed(state, key)
-    if (known !== undefined && known.type === (fields as { type: string }).type) return known as T
-    state.places.set(key, entryCount(state))
-    return this.append<T>(event, fields, 2 * points(key))
-  }
-
-  // ── limits ───────────────────────────────────────────────────────────────────────────────────
-
-  private grow(entry: Entry, by: number): void {
-    entry.size += by
-    this.state.size += by
-  }
-
-  /** Set a field to as much of a value as has room beside the others. */
-  private put<T extends Entry, K extends keyof T>(entry: T, field: K, value: T[K]): void {
-    if (!isEmpty(entry[field])) this.grow(entry, -weigh(entry[field]))
-    entry[field] = value
-    if (isEmpty(value)) return
-    const { kept, weight } = fitted(value, this.limits.entry - entry.size)
-    if (kept !== value) entry.cut += weigh(value) - weight
-    entry[field] = kept
-    if (!isEmpty(kept)) this.grow(entry, weight)
-  }
-
-  /** The same for a list of which each item stays whole. */
-  private putItems<T extends Entry, K extends keyof T, I>(entry: T, field: K, items: T[K] & I[]): void {
-    this.grow(entry, -weightOf(entry[field] as I[]))
-    const { kept, weight, cut } = fitting<I>(items, this.limits.entry - entry.size)
-    entry[field] = kept as T[K]
-    this.grow(entry, weight)
-    entry.cut += cut
-  }
-
-  private addItem<I>(entry: Entry, items: I[], item: I): void {
-    const { kept, weight, cut } = fitting([item], this.limits.entry - entry.size)
-    items.push(...kept)
-    this.grow(entry, weight)
-    entry.cut += cut
-  }
-
-  /** Let the oldest entries go when there is too much, as the server does. */
-  private forget(): void {
-    const { state, limits } = this
-    let [count, size, gone] = [state.entries.length, state.size, 0]
-    if (count <= limits.entries && size <= limits.thread) return
-    const urgent = count > 2 * limits.entries || size > 2 * limits.thread
-    const turn = runningTurn(state)?.id ?? null
-    const [most, heaviest] = [Math.floor(limits.entries * 3 / 4), Math.floor(limits.thread * 3 / 4)]
-    while (gone < state.entries.length - 1 && (count > most || size > heaviest)) {
-      const entry = state.entries[gone]
-      if (entry === undefined || (!urgent && turn !== null && isUnderWay(entry, turn))) break
-      size -= ROW + entry.size
-      const key = keyOf(entry)
-      if (key !== null && state.places.get(key) === state.entries_before + gone) state.places.delete(key)
-      count--
-      gone++
-    }
-    if (gone === 0) return
-    state.entries.splice(0, gone)
-    state.entries_before += gone
-    state.size = size
-    this.changes.appended = true
-  }
-
-  private line(text: string | null): string | null {
-    return text === null ? null : cutTo(text, this.limits.line)
-  }
-
-  private facts<I>(items: readonly I[]): I[] {
-    return fitting(items, this.limits.facts).kept
-  }
-}
-
-function isUnderWay(entry: Entry, turnId: string): boolean {
-  if (entry.turn_id !== turnId || (entry.type !== 'tool_call' && entry.type !== 'compaction')) return false
-  return entry.status === 'pending' || entry.status === 'in_progress'
-}
-
-/** What an entry stands under in `places`. */
-export function keyOf(entry: Entry): string | null {
-  switch (entry.type) {
-    case 'tool_call': return `tool:${entry.id}`
-    case 'compaction': return `compaction:${entry.id}`
-    case 'peer_message': return `peer:${entry.id}`
-    case 'plan': return entry.plan_id ? `plan:${entry.plan_id}` : STEPS
-    case 'user':
-    case 'agent':
-    case 'thought': return entry.message_id === null ? null : `${entry.type}:${entry.message_id}`
-    default: return null
-  }
 }
 
 function wordsOf(entry: Spoken): string {
   return entry.pieces.map((p) => (typeof p === 'string' ? p : textOf(p))).join('')
-}
-
-const weightOf = (items: readonly unknown[]) => items.reduce((sum: number, item) => sum + weigh(item), 0)
-
-const member = (key: string, value: unknown) => NODE + points(key) + weigh(value)
-
-/** What weighs nothing: all that a server written in Python takes for false. */
-function isEmpty(value: unknown): boolean {
-  if (typeof value === 'object' && value !== null) return Object.keys(value).length === 0
-  return !value
 }
 
 /** Stands for a whole update of which something could not be read; of several in a row a tool call shows the last. */

@@ -1,7 +1,7 @@
 // An elicitation's schema as the fields of a form, and what was typed as its answer. The schemas are
 // flat objects of simple values; whatever else comes is asked for as text.
 
-import type { Json } from './content'
+import type { Json } from './generated/content'
 
 export interface Choice { value: string; label: string; description?: string }
 

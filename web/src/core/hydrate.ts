@@ -1,11 +1,12 @@
 // A session as the server tells it, made into the state that the fold goes on from. The server
 // leaves defaults out and may tell only the end of a long thread.
 
-import type { Json } from './content'
-import { ROW } from './bounds'
-import { LAST_USER, PROMPT, keyOf } from './fold'
+import type { Json } from './generated/content'
+import { ROW } from './generated/limits'
+import { NEW_ENTRIES, NEW_PENDING, newResetEntry, newSubagent, newTurnState } from './generated/state'
 import type { Entry, Pending, SessionState, Subagent, Terminal, TurnState } from './state'
 import { newState, newTerminal } from './state'
+import { LAST_USER, PROMPT, keyOf } from './thread'
 
 type Told = Json & { entries?: Json[]; firstEntry?: number }
 
@@ -40,28 +41,10 @@ function pick(from: Json, names: Record<string, string>): Json {
   return found
 }
 
-const STAMP = { seq: 0, at: 0, turn_id: null, version: 0, size: 0, cut: 0 }
-const SPOKEN = { message_id: null, until: 0 }
-const DEFAULTS: Record<string, Json> = {
-  user: SPOKEN,
-  agent: SPOKEN,
-  thought: SPOKEN,
-  tool_call: {
-    title: '', name: null, kind: 'other', status: 'pending', content: [], locations: [],
-    raw_input: null, raw_output: null, meta: null, cancellable: false,
-  },
-  plan: { plan_id: '', steps: [], markdown: null, uri: null },
-  notice: { severity: 'info', description: null, source: 'agent' },
-  compaction: { status: 'in_progress', summary: [], error: null },
-  peer_message: {
-    content: [], sender_session_id: null, recipient_session_id: null, sender_message_id: null,
-    recipient_message_id: null,
-  },
-}
-
 function entryOf(told: Json): Entry {
   const type = String(told.type)
-  const entry: Json = { ...STAMP, ...structuredClone(DEFAULTS[type] ?? {}), ...told }
+  const fields = Object.hasOwn(NEW_ENTRIES, type) ? NEW_ENTRIES[type as Entry['type']]() : newResetEntry()
+  const entry: Json = { version: 0, ...fields, ...told }
   if (type === 'user' || type === 'agent' || type === 'thought') {
     entry.pieces = joined((told.pieces ?? told.content ?? []) as unknown[], type === 'user')
     entry.until = entry.at
@@ -84,9 +67,7 @@ function joined(pieces: unknown[], apart: boolean): unknown[] {
 function turnsOf(told: Told): TurnState[] {
   const last = told.lastTurn as Json | null | undefined
   const turns = last == null ? list(told.turns) : [...stoppedBefore(told, last), last]
-  return turns.map((turn) => ({
-    status: 'prompting', stop_reason: null, usage: null, error: null, seq: 0, ...turn,
-  }) as TurnState)
+  return turns.map((turn) => ({ ...newTurnState(), ...turn }) as TurnState)
 }
 
 /** Of the turns before the last, those that did not end as they should. */
@@ -96,9 +77,7 @@ function stoppedBefore(told: Told, last: Json): Json[] {
 }
 
 function pendingOf(told: Json): Pending {
-  const defaults = told.kind === 'elicitation'
-    ? { schema: null, url: null, elicitation_id: null, tool_call_id: null }
-    : { title: '', tool_call_id: null, operation: 'other', paths: [], argv: null, content: [], description: null, explanation: null, claimed: false, cwd: null, env: [] }
+  const defaults = told.kind === 'elicitation' ? NEW_PENDING.elicitation() : NEW_PENDING.permission()
   return { ...defaults, ...told } as unknown as Pending
 }
 
@@ -109,10 +88,7 @@ function terminalOf(told: Json): Terminal {
 }
 
 function subagentOf(told: Json): Subagent {
-  return {
-    title: null, description: null, state: null, cwd: null, additional_directories: null,
-    capabilities: null, seq: 0, at: 0, ...told,
-  } as Subagent
+  return { ...newSubagent(), ...told } as Subagent
 }
 
 /** Note where the entries stand that later events change, and what they weigh. */

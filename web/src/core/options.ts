@@ -4,24 +4,14 @@
 // option as it came. The same as `session/permission_options.py` on the command line: a test holds them together.
 
 import { cutTo, points } from './bounds'
-import type { PermissionOption } from './facts'
+import type { PermissionOption } from './generated/facts'
+import {
+  ASKING, BLANKS, FOR_A_WHILE, FOR_THE_SESSION, LABEL_END, LABEL_START, LASTING, LONGEST, LOOKALIKES, MAYBE_YES,
+  MOST_READ, NO, NOT, ONCE, SAME, SEPARATORS, THE_SESSION, UNCLEAR, UNKNOWN, WORDS, YES,
+} from './generated/permission_words'
 import { reveal } from './visible'
 
-// A map: an agent may name a kind after a property that every object has.
-const WORDS = new Map([
-  ['allow_once', 'Allow once'], ['allow_always', 'Always allow'], ['reject_once', 'Reject'], ['reject_always', 'Always reject'],
-])
 const ORDER = [...WORDS.keys()]
-const FOR_THE_SESSION = 'Allow for this session'
-const UNKNOWN = 'Unknown answer'
-const UNCLEAR = 'Unclear answer'
-/** Labels that say no more than our words do. */
-const SAME = new Map([
-  ['allow_once', ['allow once', 'allow']],
-  ['allow_always', ['always allow', 'allow always']],
-  ['reject_once', ['reject', 'reject once']],
-  ['reject_always', ['always reject', 'reject always']],
-])
 
 /** One answer for a person. With `warns` the remark must be read: the label says something else. */
 export interface Shown {
@@ -97,19 +87,16 @@ function warningOf({ name, kind }: PermissionOption, clear: boolean): string {
   return meaning === null ? '' : `but ${meaning}`
 }
 
-const LONGEST = 240
-
 /** The agent's wording on one line, nothing hidden, and of a long one both ends. */
 function labelOf(told: string): string {
   let text = trimmed(told)
   const length = points(text)
   if (length > LONGEST) {
-    text = `${cutTo(text, 160)} … ${length - 220} characters … ${[...text.slice(-120)].slice(-60).join('')}`
+    const end = [...text.slice(-2 * LABEL_END)].slice(-LABEL_END).join('')
+    text = `${cutTo(text, LABEL_START)} … ${length - LABEL_START - LABEL_END} characters … ${end}`
   }
   return reveal(text).replaceAll('“', "'").replaceAll('”', "'")
 }
-
-const BLANKS = ' \t\r\n'
 
 /** By hand: a regular expression takes quadratic time for blanks that are not at the end. */
 function trimmed(text: string): string {
@@ -128,22 +115,6 @@ function saysTheSame(told: string, kind: string): boolean {
 }
 
 // ── what a label says ───────────────────────────────────────────────────────────────────────────
-
-const setOf = (words: string) => new Set(words.split(' '))
-const YES = setOf('accept accepted agree allow allowed approve approved authorise authorised authorize authorized confirm enable grant ok okay permit sure trust y yeah yep yes')
-const MAYBE_YES = setOf('apply continue execute go proceed run')
-const NO = setOf('abort block cancel decline declined denied deny disallow disapprove dismiss forbid n nevermind no none nope nothing prevent refuse refused reject rejected skip')
-const NOT = setOf('cannot cant dont never not stop wont')
-const ASKING = setOf('approval ask asked asking confirmation prompt prompting prompts questions remind')
-const ONCE = /\b(?:once|one time|this time|just this|only this|just now)\b/
-const LASTING = /\b(?:always|forever|permanent|permanently|every time|from now on|all future|remember|never)\b/
-const THE_SESSION = /\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?(?:session|conversation|chat)\b/
-const FOR_A_WHILE = /\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?turn\b|\b(?:today|temporary|temporarily)\b/
-// Letters of other scripts that look like these.
-const FOREIGN = [...'\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u0578\u03b9\u03bf\u03b1\u03bd\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0391\u0392\u0395\u0399\u039a\u039d\u039f\u03a4']
-const OURS = [...'aeopcyxijsdnioavABEKMHOPCTXABEIKNOT']
-const LOOKALIKES = new Map(FOREIGN.map((letter, at) => [letter, OURS[at] ?? '']))
-const SEPARATORS = /[\x00-\x20!-&(-/:-@[-`{-~\u00b7\u2010-\u2015\u2022\u2026\u2028\u2029]+/g
 
 /** What an answer of this kind does, if its label says something else. Knows English words alone: a
  *  help for the eye, never what decides. */
@@ -164,7 +135,7 @@ export function contradiction(label: string, kind: string): string | null {
 /** The label as words: as it is written, and with `allowOnce` taken for two. */
 function readings(label: string): string[][] {
   // Each by itself: to sort a run of marks takes quadratic time.
-  const letters = [...cutTo(label, 2000)].flatMap((char) => [...char.normalize('NFKD')])
+  const letters = [...cutTo(label, MOST_READ)].flatMap((char) => [...char.normalize('NFKD')])
   const text = letters.map((char) => LOOKALIKES.get(char) ?? char).join('')
   return [
     wordsOf(text.replace(SEPARATORS, ' ').replace(/\b([a-zA-Z]) (?=[a-zA-Z]\b)/g, '$1')),

@@ -1,6 +1,6 @@
 // Permission rules, and the reasons of decisions, in words.
 
-import type { Decision } from './facts'
+import type { Decision } from './generated/facts'
 import { baseName, moment } from './format'
 import { shellWords } from './visible'
 

@@ -1,35 +1,23 @@
 // Text from an agent, made safe to look at: whatever acts, hides or turns the writing around is
-// shown as a mark. The tables are those of the command line, so both show the same.
+// shown as a mark, as on the command line.
 
-const HIDDEN: readonly (readonly [number, number])[] = [
-  [0x00ad, 0x00ad], [0x034f, 0x034f], [0x061c, 0x061c], [0x115f, 0x1160], [0x17b4, 0x17b5],
-  [0x180e, 0x180e], [0x200b, 0x200b], [0x200e, 0x200f], [0x2028, 0x202e], [0x2060, 0x206f],
-  [0x3164, 0x3164], [0xd800, 0xdfff], [0xfdd0, 0xfdef], [0xfeff, 0xfeff], [0xffa0, 0xffa0],
-  [0xfff0, 0xfffb], [0xfffe, 0xffff], [0x1bca0, 0x1bca3], [0x1d173, 0x1d17a], [0xe0000, 0xe00ff],
-  [0xe01f0, 0xe0fff],
-]
-// Emoji and many scripts need these; after anything else they only hide.
-const JOINERS: readonly (readonly [number, number])[] = [[0x200c, 0x200d]]
-const SELECTORS: readonly (readonly [number, number])[] = [
-  [0x180b, 0x180d], [0x180f, 0x180f], [0xfe00, 0xfe0f], [0xe0100, 0xe01ef],
-]
-const SPACES: readonly (readonly [number, number])[] = [
-  [0xa0, 0xa0], [0x1680, 0x1680], [0x2000, 0x200a], [0x202f, 0x202f], [0x205f, 0x205f],
-  [0x2800, 0x2800], [0x3000, 0x3000],
-]
-const FLOWING_CONTROLS: readonly (readonly [number, number])[] = [[0x00, 0x08], [0x0b, 0x1f], [0x7f, 0x9f]]
-const CONTROLS: readonly (readonly [number, number])[] = [[0x00, 0x1f], [0x7f, 0x9f]]
+import {
+  CONTROLS, FLOWING_CONTROLS, HIDDEN, JOINERS, SELECTORS, SPACES, SURROGATES, type Ranges,
+} from './generated/characters'
 
-const hidden = oneOf(HIDDEN)
-const flowing = oneOf(HIDDEN, JOINERS, SELECTORS, FLOWING_CONTROLS)
-const decided = oneOf(HIDDEN, JOINERS, SELECTORS, CONTROLS, SPACES)
-const decidedLines = oneOf(HIDDEN, JOINERS, SELECTORS, FLOWING_CONTROLS, SPACES)
+const ALWAYS: Ranges = [...HIDDEN, ...JOINERS, ...SELECTORS, ...SURROGATES]
+const hidden = oneOf(HIDDEN, SURROGATES)
+const flowing = oneOf(ALWAYS, FLOWING_CONTROLS)
+const decided = oneOf(ALWAYS, CONTROLS, SPACES)
+const decidedLines = oneOf(ALWAYS, FLOWING_CONTROLS, SPACES)
 const joiner = oneOf(JOINERS)
 const selector = oneOf(SELECTORS)
 const joined = /[\p{Lo}\p{Mn}\p{Mc}\p{So}\p{Sk}]$/u
-const varied = /[\p{Lo}\p{Pd}\p{Po}\p{Sk}\p{Sm}\p{So}\p{Lm}]$/u
+// Emoji are symbols and a few punctuation marks; keycaps begin with ASCII.
+const emoji = /[\p{Lo}\p{Pd}\p{Po}\p{Sk}\p{Sm}\p{So}]$/u
+const letter = /[\p{Lm}\p{Lo}]$/u
 
-function oneOf(...tables: (readonly (readonly [number, number])[])[]): RegExp {
+function oneOf(...tables: Ranges[]): RegExp {
   const hex = (code: number) => `\\u{${code.toString(16)}}`
   const ranges = tables.flat().map(([first, last]) => `${hex(first)}-${hex(last)}`)
   return new RegExp(`[${ranges.join('')}]`, 'gu')
@@ -62,7 +50,7 @@ function shown(text: string, special: RegExp): string {
 function mark(char: string, text: string, at: number): string {
   const before = text.slice(Math.max(0, at - 2), at)
   if (matches(joiner, char)) return needsJoiner(before) ? char : named(char)
-  if (matches(selector, char)) return hasVariants(before) ? char : named(char)
+  if (matches(selector, char)) return hasVariants(before, char) ? char : named(char)
   const code = char.codePointAt(0) ?? 0
   if (code >= 0xd800 && code <= 0xdfff) return '\ufffd'
   if (code < 0x20) return String.fromCharCode(0x2400 + code)
@@ -78,8 +66,9 @@ function needsJoiner(before: string): boolean {
   return last(before) >= 0x0590 && joined.test(before)
 }
 
-function hasVariants(before: string): boolean {
-  return /[0-9#*]$/.test(before) || (last(before) > 0x7f && varied.test(before))
+function hasVariants(before: string, selector: string): boolean {
+  if (selector < '\ufe00' || selector > '\ufe0f') return last(before) >= 0x1820 && letter.test(before)
+  return /[0-9#*]$/.test(before) || (last(before) > 0x7f && emoji.test(before))
 }
 
 function last(text: string): number {

@@ -1,8 +1,8 @@
 // The server's HTTP API, one function a call. What comes back is believed to have the shape that the
 // contract says; text in it is the agent's and is shown as text.
 
-import type { Json } from '../core/content'
-import type { Event } from '../core/events'
+import type { Json } from '../core/generated/content'
+import type { Event } from '../core/generated/events'
 import type { Rule } from '../core/rules'
 import type { Ending } from '../core/state'
 import { token } from './token'

@@ -1,6 +1,6 @@
 // What the stream of all sessions carries, and who reads it: one reader for all tabs.
 
-import type { Event } from '../core/events'
+import type { Event } from '../core/generated/events'
 import { SseParser } from '../core/sse'
 
 export interface Frame {

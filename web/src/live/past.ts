@@ -1,8 +1,9 @@
 // A stored session that is looked back at: what it was after some of its events. Nothing in it can be
 // answered or stopped.
 
-import type { Event } from '../core/events'
-import { Changes, reduce } from '../core/fold'
+import type { Event } from '../core/generated/events'
+import { reduce } from '../core/fold'
+import { Changes } from '../core/thread'
 import { newState } from '../core/state'
 import { LiveSession } from './session'
 

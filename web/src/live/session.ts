@@ -2,8 +2,9 @@
 // fits, then whatever happens; older entries when somebody asks for them. Events wait for the next animation frame and are applied together; rows that changed are
 // told apart, so that a word that streams in draws one row.
 
-import { LIMITS } from '../core/bounds'
-import { Changes, reduce } from '../core/fold'
+import { LIMITS } from '../core/generated/limits'
+import { reduce } from '../core/fold'
+import { Changes } from '../core/thread'
 import { hydrate, index } from '../core/hydrate'
 import type { Values } from '../core/form'
 import type { Entry, SessionState, Terminal } from '../core/state'

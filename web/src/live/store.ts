@@ -1,6 +1,6 @@
 // All sessions of this tab, outside React: the list as the server tells it, and those that are open.
 
-import type { Event } from '../core/events'
+import type { Event } from '../core/generated/events'
 import type { Pending } from '../core/state'
 import type { Rule } from '../core/rules'
 import { ApiError, agents, costs, policies, sessions, type AgentInfo, type Amount, type Summary } from './api'

@@ -3,7 +3,7 @@
 // the next prompt.
 
 import { useMemo, useState } from 'react'
-import type { Diff } from '../core/content'
+import type { Diff } from '../core/generated/content'
 import type { DiffRow } from '../core/diff'
 import { plural, within } from '../core/format'
 import { entryText } from '../core/state'

@@ -3,7 +3,7 @@
 
 import { useEffect, useState } from 'react'
 import type { Completing } from '../core/completion'
-import type { Command } from '../core/facts'
+import type { Command } from '../core/generated/facts'
 import { sessions } from '../live/api'
 import { Icon } from './icons'
 import { Plain } from './plain'

@@ -1,7 +1,7 @@
 // What a message or a tool call carries beside words: pictures, sound, files and links.
 
 import { useState } from 'react'
-import type { Content } from '../core/content'
+import type { Content } from '../core/generated/content'
 import { baseName, bytes } from '../core/format'
 import { isBase64 } from '../core/base64'
 import { printedParts } from '../core/printed'

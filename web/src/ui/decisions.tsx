@@ -1,7 +1,7 @@
 // What was decided in a session, by whom or by which rule.
 
-import type { AccessDecided, PermissionRequested, PermissionSettled } from '../core/events'
-import type { Decision } from '../core/facts'
+import type { AccessDecided, PermissionRequested, PermissionSettled } from '../core/generated/events'
+import type { Decision } from '../core/generated/facts'
 import { clock, within } from '../core/format'
 import { reasonOf } from '../core/rules'
 import { commandLine } from '../core/visible'

@@ -1,7 +1,7 @@
 // A change to a file, drawn line by line with + and −. Static: no editor for each diff of a thread.
 
 import { memo, useMemo, useState, type ReactNode } from 'react'
-import type { Diff } from '../core/content'
+import type { Diff } from '../core/generated/content'
 import { askedRows, diffRows, type DiffRow, type FileDiff } from '../core/diff'
 import { bothEnds, isEmpty, type Part } from '../core/excerpt'
 import { within } from '../core/format'

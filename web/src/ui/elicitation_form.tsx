@@ -1,7 +1,7 @@
 // The agent asks the user for something: a form to fill in, or an address to visit.
 
 import { useId, useMemo, useRef, useState, type FormEvent } from 'react'
-import type { Json } from '../core/content'
+import type { Json } from '../core/generated/content'
 import { answerOf, areDescribed, fieldsOf, problemsOf, type Choice, type Field, type Values } from '../core/form'
 import type { PendingElicitation } from '../core/state'
 import { reveal } from '../core/visible'

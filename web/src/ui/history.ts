@@ -1,7 +1,7 @@
 // What happened in a session beside its thread, over all of its life: how much was used, and what was
 // decided. Asked for once, then only for what came since.
 
-import type { AccessDecided, Event, PermissionRequested, PermissionSettled, UsageChanged } from '../core/events'
+import type { AccessDecided, Event, PermissionRequested, PermissionSettled, UsageChanged } from '../core/generated/events'
 import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'
 import { useSignal } from '../live/signal'

@@ -1,6 +1,6 @@
 // How full the context is, and what the session has cost: as far as the agent tells it.
 
-import type { ContextUsage } from '../core/facts'
+import type { ContextUsage } from '../core/generated/facts'
 import { count, money } from '../core/format'
 import { Icon } from './icons'
 

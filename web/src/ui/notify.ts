@@ -1,6 +1,6 @@
 // Being told: in the title, in the live regions, and on the desktop if one asked for it.
 
-import type { TurnEnded } from '../core/events'
+import type { TurnEnded } from '../core/generated/events'
 import { titleOf } from '../core/listing'
 import { reveal } from '../core/visible'
 import type { Summary } from '../live/api'

@@ -1,6 +1,6 @@
 // Mode, model and the agent's other options. The browser's own selects: known to every thumb.
 
-import type { ConfigChoice, ConfigOption } from '../core/facts'
+import type { ConfigChoice, ConfigOption } from '../core/generated/facts'
 import { reveal } from '../core/visible'
 import { sessions } from '../live/api'
 import type { LiveSession } from '../live/session'

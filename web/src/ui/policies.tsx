@@ -2,7 +2,7 @@
 // what each allows or forbids, and for whom. And what was decided lately, with the reason.
 
 import { useEffect, useState } from 'react'
-import type { Event } from '../core/events'
+import type { Event } from '../core/generated/events'
 import { moment, plural, sinceWords } from '../core/format'
 import { expiryWords, folded, scopeWords, sourceOf, subjectOf, type Rule } from '../core/rules'
 import { reveal } from '../core/visible'

@@ -1,7 +1,7 @@
 // A stored session on a time line: its events folded up to a moment one chooses.
 
 import { useEffect, useState } from 'react'
-import type { Event } from '../core/events'
+import type { Event } from '../core/generated/events'
 import { moment } from '../core/format'
 import { titleOf } from '../core/listing'
 import { sessions } from '../live/api'

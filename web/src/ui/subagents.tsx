@@ -1,7 +1,7 @@
 // Agents that the agent sets to work: each stands in the thread where it was begun, and what is known
 // to be its doing is drawn under what it was begun for.
 
-import type { Json } from '../core/content'
+import type { Json } from '../core/generated/content'
 import { clock } from '../core/format'
 import { placed, type Entry, type SessionState, type Subagent, type ToolCall } from '../core/state'
 import { useFold } from './folds'

@@ -2,6 +2,7 @@
 // when the first one is opened and exists only while it can be seen.
 
 import { useEffect, useRef, useState, useSyncExternalStore, type KeyboardEvent } from 'react'
+import { OUTPUT_LINES } from '../core/generated/limits'
 import type { Terminal } from '../core/state'
 import { commandLine, plainOutput } from '../core/visible'
 import { sessions } from '../live/api'
@@ -11,7 +12,6 @@ import { Plain } from './plain'
 import type { Screen } from './screen'
 import { StopOne } from './stop_button'
 
-const TAIL_LINES = 8
 const TAIL_CHARS = 8000
 
 export function useTerminal(session: LiveSession, terminal: Terminal): number {
@@ -48,7 +48,7 @@ function Tail({ output }: { output: string }) {
 }
 
 function tailOf(output: string): string {
-  return plainOutput(output.slice(-TAIL_CHARS)).trimEnd().split('\n').slice(-TAIL_LINES).join('\n')
+  return plainOutput(output.slice(-TAIL_CHARS)).trimEnd().split('\n').slice(-OUTPUT_LINES).join('\n')
 }
 
 function Drawn({ terminal, version }: { terminal: Terminal; version: number }) {

@@ -1,7 +1,7 @@
 // Something the agent does, as it tells it: its kind, its status, where, with what, and what came.
 
 import { useMemo, type ReactNode } from 'react'
-import type { Diff } from '../core/content'
+import type { Diff } from '../core/generated/content'
 import { diffRows } from '../core/diff'
 import { within } from '../core/format'
 import { isAtWork, type ToolCall } from '../core/state'

@@ -1,6 +1,6 @@
 // One thing inside a tool call: content, a diff, or a terminal.
 
-import type { ToolContent } from '../core/content'
+import type { ToolContent } from '../core/generated/content'
 import type { LiveSession } from '../live/session'
 import { ContentView, Unknown } from './content_view'
 import { DiffView } from './diff_view'

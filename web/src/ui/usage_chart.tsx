@@ -1,6 +1,6 @@
 // How full the context was over a session's life, and what it cost, as two lines over one time.
 
-import type { UsageChanged } from '../core/events'
+import type { UsageChanged } from '../core/generated/events'
 import { money } from '../core/format'
 import type { LiveSession } from '../live/session'
 import { useHistory } from './history'

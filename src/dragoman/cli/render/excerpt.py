@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import msgspec
 
-_EMPTY_RUN = 3
-_LONG_LINE, _LINE_START, _LINE_END = 2000, 1200, 600
+EMPTY_RUN = 3
+LONG_LINE, LINE_START, LINE_END = 2000, 1200, 600
 _blanks = re.compile(r"[ \t]{100,}")
 _nothing = re.compile(r"[ \t\r]*")
 
@@ -55,7 +55,7 @@ def _without_runs(lines: Sequence[str], mark: Callable[[str], str]) -> Iterator[
 
     for begun, found in groupby(lines, emptiness):
         run = list(found)
-        if begun is not None and len(run) >= _EMPTY_RUN:
+        if begun is not None and len(run) >= EMPTY_RUN:
             yield Left(len(run), empty=True, mark=begun)
         else:
             yield from run
@@ -65,10 +65,10 @@ def both_ends(line: str, *, whole: bool = False) -> str:
     """A line with long runs of blanks told in words and, unless it is to be `whole`, without the
     middle of a very long one."""
     line = _blanks.sub(lambda run: f"⟨{len(run.group())} blanks⟩", line)
-    if whole or len(line) <= _LONG_LINE:
+    if whole or len(line) <= LONG_LINE:
         return line
-    between = len(line) - _LINE_START - _LINE_END
-    return f"{line[:_LINE_START]} ⟨{between} characters between⟩ {line[-_LINE_END:]}"
+    between = len(line) - LINE_START - LINE_END
+    return f"{line[:LINE_START]} ⟨{between} characters between⟩ {line[-LINE_END:]}"
 
 
 def left_words(left: Left) -> str:

@@ -1,14 +1,16 @@
-// Everything that can happen in a session, as the server encodes it. A field that is absent did not
-// change; null clears.
+// Generated from src/dragoman/session/events.py by `make gen`: do not edit.
 
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
   Command, ConfigOption, Cost, Decision, Mode, PermissionOption, PlanStep, TokenUsage,
 } from './facts'
 
-interface Recorded { seq?: number; at?: number; replay?: boolean; meta?: Json | null }
-/** With `replaces`, what the message held before does not count any more. */
-interface Message extends Recorded { content: Content; message_id?: string | null; replaces?: boolean }
+export interface Recorded {
+  seq?: number
+  at?: number
+  replay?: boolean
+  meta?: Json | null
+}
 
 export interface SessionOpened extends Recorded {
   type: 'session_opened'
@@ -18,9 +20,23 @@ export interface SessionOpened extends Recorded {
   additional_directories?: string[]
   agent?: string
 }
-export interface SessionClosed extends Recorded { type: 'session_closed'; reason?: string }
-export interface TurnStarted extends Recorded { type: 'turn_started'; turn_id: string; content: Content[] }
-export interface TurnCancelling extends Recorded { type: 'turn_cancelling'; turn_id: string }
+
+export interface SessionClosed extends Recorded {
+  type: 'session_closed'
+  reason?: string
+}
+
+export interface TurnStarted extends Recorded {
+  type: 'turn_started'
+  turn_id: string
+  content: Content[]
+}
+
+export interface TurnCancelling extends Recorded {
+  type: 'turn_cancelling'
+  turn_id: string
+}
+
 export interface TurnEnded extends Recorded {
   type: 'turn_ended'
   turn_id: string
@@ -29,9 +45,25 @@ export interface TurnEnded extends Recorded {
   error?: string | null
   interrupted?: boolean
 }
-export interface UserMessage extends Message { type: 'user_message' }
-export interface AgentMessage extends Message { type: 'agent_message' }
-export interface AgentThought extends Message { type: 'agent_thought' }
+
+export interface Message extends Recorded {
+  content: Content
+  message_id?: string | null
+  replaces?: boolean
+}
+
+export interface UserMessage extends Message {
+  type: 'user_message'
+}
+
+export interface AgentMessage extends Message {
+  type: 'agent_message'
+}
+
+export interface AgentThought extends Message {
+  type: 'agent_thought'
+}
+
 export interface ToolCallUpdated extends Recorded {
   type: 'tool_call'
   tool_call_id: string
@@ -43,11 +75,11 @@ export interface ToolCallUpdated extends Recorded {
   locations?: Location[] | null
   raw_input?: unknown
   raw_output?: unknown
-  /** Content behind what is there. */
   more?: ToolContent[]
   cancellable?: boolean
   forgets_meta?: boolean
 }
+
 export interface PlanUpdated extends Recorded {
   type: 'plan'
   steps?: PlanStep[]
@@ -55,12 +87,41 @@ export interface PlanUpdated extends Recorded {
   markdown?: string | null
   uri?: string | null
 }
-export interface PlanRemoved extends Recorded { type: 'plan_removed'; plan_id: string }
-export interface CommandsChanged extends Recorded { type: 'commands'; commands: Command[] }
-export interface ModeChanged extends Recorded { type: 'mode'; mode_id: string; available?: Mode[] | null }
-export interface ConfigChanged extends Recorded { type: 'config'; options: ConfigOption[] }
-export interface InfoChanged extends Recorded { type: 'info'; title?: string | null; updated_at?: string | null }
-export interface UsageChanged extends Recorded { type: 'usage'; used: number; size: number; cost?: Cost | null }
+
+export interface PlanRemoved extends Recorded {
+  type: 'plan_removed'
+  plan_id: string
+}
+
+export interface CommandsChanged extends Recorded {
+  type: 'commands'
+  commands: Command[]
+}
+
+export interface ModeChanged extends Recorded {
+  type: 'mode'
+  mode_id: string
+  available?: Mode[] | null
+}
+
+export interface ConfigChanged extends Recorded {
+  type: 'config'
+  options: ConfigOption[]
+}
+
+export interface InfoChanged extends Recorded {
+  type: 'info'
+  title?: string | null
+  updated_at?: string | null
+}
+
+export interface UsageChanged extends Recorded {
+  type: 'usage'
+  used: number
+  size: number
+  cost?: Cost | null
+}
+
 export interface Notice extends Recorded {
   type: 'notice'
   title: string
@@ -68,6 +129,7 @@ export interface Notice extends Recorded {
   description?: string | null
   source?: 'agent' | 'client'
 }
+
 export interface CompactionUpdated extends Recorded {
   type: 'compaction'
   compaction_id: string
@@ -75,7 +137,13 @@ export interface CompactionUpdated extends Recorded {
   summary?: Content[] | null
   error?: string | null
 }
-export interface CompactionSummary extends Recorded { type: 'compaction_summary'; compaction_id: string; content: Content }
+
+export interface CompactionSummary extends Recorded {
+  type: 'compaction_summary'
+  compaction_id: string
+  content: Content
+}
+
 export interface SubagentUpdated extends Recorded {
   type: 'subagent'
   session_id: string
@@ -86,6 +154,7 @@ export interface SubagentUpdated extends Recorded {
   additional_directories?: string[] | null
   capabilities?: Json | null
 }
+
 export interface PeerMessageUpdated extends Recorded {
   type: 'peer_message'
   message_id: string
@@ -95,9 +164,25 @@ export interface PeerMessageUpdated extends Recorded {
   recipient_message_id?: string | null
   content?: Content[] | null
 }
-export interface PeerMessageChunk extends Recorded { type: 'peer_message_chunk'; message_id: string; content: Content }
-export interface ActivityChanged extends Recorded { type: 'activity'; activity?: string; background?: Json[] }
-export interface UnknownUpdate extends Recorded { type: 'unknown'; kind: string; raw: string }
+
+export interface PeerMessageChunk extends Recorded {
+  type: 'peer_message_chunk'
+  message_id: string
+  content: Content
+}
+
+export interface ActivityChanged extends Recorded {
+  type: 'activity'
+  activity?: string
+  background?: Json[]
+}
+
+export interface UnknownUpdate extends Recorded {
+  type: 'unknown'
+  kind: string
+  raw: string
+}
+
 export interface PermissionRequested extends Recorded {
   type: 'permission_requested'
   request_id: string
@@ -114,12 +199,14 @@ export interface PermissionRequested extends Recorded {
   cwd?: string | null
   env?: string[]
 }
+
 export interface PermissionSettled extends Recorded {
   type: 'permission_settled'
   request_id: string
   option_id: string | null
   decision: Decision
 }
+
 export interface AccessDecided extends Recorded {
   type: 'access'
   operation: string
@@ -130,6 +217,7 @@ export interface AccessDecided extends Recorded {
   tool_call_id?: string | null
   option_id?: string | null
 }
+
 export interface ElicitationRequested extends Recorded {
   type: 'elicitation_requested'
   request_id: string
@@ -140,7 +228,13 @@ export interface ElicitationRequested extends Recorded {
   elicitation_id?: string | null
   tool_call_id?: string | null
 }
-export interface ElicitationSettled extends Recorded { type: 'elicitation_settled'; request_id: string; action: string }
+
+export interface ElicitationSettled extends Recorded {
+  type: 'elicitation_settled'
+  request_id: string
+  action: string
+}
+
 export interface TerminalStarted extends Recorded {
   type: 'terminal_started'
   terminal_id: string
@@ -149,28 +243,60 @@ export interface TerminalStarted extends Recorded {
   command?: string
   cancellable?: boolean
 }
-export interface TerminalOutput extends Recorded { type: 'terminal_output'; terminal_id: string; data: string; replaces?: boolean }
+
+export interface TerminalOutput extends Recorded {
+  type: 'terminal_output'
+  terminal_id: string
+  data: string
+  replaces?: boolean
+}
+
 export interface TerminalExited extends Recorded {
   type: 'terminal_exited'
   terminal_id: string
   exit_code?: number | null
   signal?: string | null
 }
-export interface TerminalReleased extends Recorded { type: 'terminal_released'; terminal_id: string }
-export interface FileWritten extends Recorded { type: 'file_written'; path: string; after: string; before?: string | null; created?: boolean; imported?: boolean }
-export interface FileReverted extends Recorded { type: 'file_reverted'; path: string; turn_id?: string | null }
-export interface PromptQueued extends Recorded { type: 'prompt_queued'; queue_id: string; content: Content[] }
-export interface PromptUnqueued extends Recorded { type: 'prompt_unqueued'; queue_id: string; dropped?: boolean }
+
+export interface TerminalReleased extends Recorded {
+  type: 'terminal_released'
+  terminal_id: string
+}
+
+export interface FileWritten extends Recorded {
+  type: 'file_written'
+  path: string
+  after: string
+  before?: string | null
+  created?: boolean
+  imported?: boolean
+}
+
+export interface FileReverted extends Recorded {
+  type: 'file_reverted'
+  path: string
+  turn_id?: string | null
+}
+
+export interface PromptQueued extends Recorded {
+  type: 'prompt_queued'
+  queue_id: string
+  content: Content[]
+}
+
+export interface PromptUnqueued extends Recorded {
+  type: 'prompt_unqueued'
+  queue_id: string
+  dropped?: boolean
+}
 
 export type Continuity = 'new' | 'continued' | 'replayed' | 'reset'
 
 export type Event =
-  | SessionOpened | SessionClosed | TurnStarted | TurnCancelling | TurnEnded
-  | UserMessage | AgentMessage | AgentThought | ToolCallUpdated | PlanUpdated | PlanRemoved
-  | CommandsChanged | ModeChanged | ConfigChanged | InfoChanged | UsageChanged
-  | Notice | CompactionUpdated | CompactionSummary | SubagentUpdated
-  | PeerMessageUpdated | PeerMessageChunk | ActivityChanged | UnknownUpdate
-  | PermissionRequested | PermissionSettled | AccessDecided
-  | ElicitationRequested | ElicitationSettled
-  | TerminalStarted | TerminalOutput | TerminalExited | TerminalReleased
+  | SessionOpened | SessionClosed | TurnStarted | TurnCancelling | TurnEnded | UserMessage
+  | AgentMessage | AgentThought | ToolCallUpdated | PlanUpdated | PlanRemoved | CommandsChanged
+  | ModeChanged | ConfigChanged | InfoChanged | UsageChanged | Notice | CompactionUpdated
+  | CompactionSummary | SubagentUpdated | PeerMessageUpdated | PeerMessageChunk | ActivityChanged
+  | UnknownUpdate | PermissionRequested | PermissionSettled | AccessDecided | ElicitationRequested
+  | ElicitationSettled | TerminalStarted | TerminalOutput | TerminalExited | TerminalReleased
   | FileWritten | FileReverted | PromptQueued | PromptUnqueued

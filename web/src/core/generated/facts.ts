@@ -1,0 +1,87 @@
+// Generated from src/dragoman/session/facts.py by `make gen`: do not edit.
+
+import type { Json } from './content'
+
+export interface Offer {
+  files: boolean
+  terminals: boolean
+}
+
+export interface Fact {
+  meta?: Json | null
+}
+
+export interface Mode extends Fact {
+  id: string
+  name: string
+  description?: string | null
+}
+
+export interface Modes extends Fact {
+  current: string
+  available: Mode[]
+}
+
+export interface ConfigChoice extends Fact {
+  value: string
+  name: string
+  description?: string | null
+  group?: string | null
+}
+
+export interface ConfigOption extends Fact {
+  id: string
+  name: string
+  value: string | boolean
+  choices?: ConfigChoice[] | null
+  description?: string | null
+  category?: string | null
+  kind?: string | null
+}
+
+export interface Command extends Fact {
+  name: string
+  description?: string
+  hint?: string | null
+}
+
+export interface PlanStep extends Fact {
+  content: string
+  priority?: string
+  status?: string
+}
+
+export interface Cost extends Fact {
+  amount: number
+  currency: string
+}
+
+export interface ContextUsage extends Fact {
+  used: number
+  size: number
+  cost?: Cost | null
+}
+
+export interface TokenUsage extends Fact {
+  total: number
+  input: number
+  output: number
+  thought?: number | null
+  cached_read?: number | null
+  cached_write?: number | null
+}
+
+export interface PermissionOption extends Fact {
+  id: string
+  name: string
+  kind: string
+  consequence?: string | null
+  words?: string | null
+  warning?: string | null
+}
+
+export interface Decision extends Fact {
+  effect: string
+  reason: string
+  rule?: Json | null
+}

@@ -1,0 +1,302 @@
+// Generated from src/dragoman/session/state.py by `make gen`: do not edit.
+
+import type { Content, Json, Location, ToolContent } from './content'
+import type {
+  Command, ConfigOption, ContextUsage, Modes, PermissionOption, PlanStep, TokenUsage,
+} from './facts'
+import type { Continuity } from './events'
+
+export interface Entry {
+  seq: number
+  at: number
+  turn_id: string | null
+  size: number
+  cut: number
+}
+
+export interface Spoken extends Entry {
+  pieces: (string | Content)[]
+  message_id: string | null
+}
+
+export interface UserEntry extends Spoken {
+  type: 'user'
+}
+
+export interface AgentEntry extends Spoken {
+  type: 'agent'
+}
+
+export interface ThoughtEntry extends Spoken {
+  type: 'thought'
+}
+
+export interface ToolCall extends Entry {
+  type: 'tool_call'
+  id: string
+  title: string
+  name: string | null
+  kind: string
+  status: string
+  content: ToolContent[]
+  locations: Location[]
+  raw_input: unknown
+  raw_output: unknown
+  meta: Json | null
+  cancellable: boolean
+}
+
+export interface PlanEntry extends Entry {
+  type: 'plan'
+  plan_id: string
+  steps: PlanStep[]
+  markdown: string | null
+  uri: string | null
+}
+
+export interface NoticeEntry extends Entry {
+  type: 'notice'
+  title: string
+  severity: string
+  description: string | null
+  source: 'agent' | 'client'
+}
+
+export interface CompactionEntry extends Entry {
+  type: 'compaction'
+  id: string
+  status: string
+  summary: Content[]
+  error: string | null
+}
+
+export interface PeerMessageEntry extends Entry {
+  type: 'peer_message'
+  id: string
+  content: Content[]
+  sender_session_id: string | null
+  recipient_session_id: string | null
+  sender_message_id: string | null
+  recipient_message_id: string | null
+}
+
+export interface ResetEntry extends Entry {
+  type: 'reset'
+}
+
+export interface ErrorEntry extends Entry {
+  type: 'error'
+  message: string
+}
+
+export interface UnknownEntry extends Entry {
+  type: 'unknown'
+  kind: string
+  raw: string
+}
+
+export interface Terminal {
+  id: string
+  argv: string[]
+  cwd: string
+  pieces: string[]
+  size: number
+  running: boolean
+  exit_code: number | null
+  signal: string | null
+  released: boolean
+  command: string
+  cancellable: boolean
+}
+
+export interface PendingPermission {
+  kind: 'permission'
+  id: string
+  options: PermissionOption[]
+  title: string
+  tool_call_id: string | null
+  operation: string
+  paths: string[]
+  argv: string[] | null
+  content: ToolContent[]
+  description: string | null
+  explanation: string | null
+  claimed: boolean
+  cwd: string | null
+  env: string[]
+}
+
+export interface PendingElicitation {
+  kind: 'elicitation'
+  id: string
+  message: string
+  mode: string
+  schema: Json | null
+  url: string | null
+  elicitation_id: string | null
+  tool_call_id: string | null
+}
+
+export interface Subagent {
+  session_id: string
+  title: string | null
+  description: string | null
+  state: Json | null
+  cwd: string | null
+  additional_directories: string[] | null
+  capabilities: Json | null
+  seq: number
+  at: number
+}
+
+export interface QueuedPrompt {
+  id: string
+  content: Content[]
+}
+
+export interface TurnState {
+  id: string
+  status: TurnStatus
+  stop_reason: string | null
+  usage: TokenUsage | null
+  error: string | null
+  seq: number
+}
+
+export interface SessionState {
+  session_id: string
+  agent: string
+  cwd: string
+  additional_directories: string[]
+  continuity: Continuity
+  open: boolean
+  title: string | null
+  updated_at: string | null
+  entries: AnyEntry[]
+  entries_before: number
+  turns: TurnState[]
+  modes: Modes | null
+  config_options: ConfigOption[]
+  commands: Command[]
+  usage: ContextUsage | null
+  terminals: Record<string, Terminal>
+  pending: Record<string, Pending>
+  subagents: Record<string, Subagent>
+  queue: QueuedPrompt[]
+  activity: string
+  background: Json[]
+  last_seq: number
+  size: number
+  printed: number
+  places: Record<string, number>
+}
+
+export type AnyEntry =
+  | UserEntry | AgentEntry | ThoughtEntry | ToolCall | PlanEntry | NoticeEntry | CompactionEntry
+  | PeerMessageEntry | ResetEntry | ErrorEntry | UnknownEntry
+
+export type Pending = PendingPermission | PendingElicitation
+
+export type Ending = 'completed' | 'cancelled' | 'failed' | 'interrupted'
+
+export type TurnStatus = 'prompting' | 'streaming' | 'waiting' | 'cancelling' | Ending
+
+export const newUserEntry = (): UserEntry => ({
+  type: 'user', pieces: [], message_id: null, seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+})
+
+export const newAgentEntry = (): AgentEntry => ({
+  type: 'agent', pieces: [], message_id: null, seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+})
+
+export const newThoughtEntry = (): ThoughtEntry => ({
+  type: 'thought', pieces: [], message_id: null, seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+})
+
+export const newToolCall = (): Omit<ToolCall, 'id'> => ({
+  type: 'tool_call', title: '', name: null, kind: 'other', status: 'pending', content: [],
+  locations: [], raw_input: null, raw_output: null, meta: null, cancellable: false, seq: 0, at: 0,
+  turn_id: null, size: 0, cut: 0,
+})
+
+export const newPlanEntry = (): PlanEntry => ({
+  type: 'plan', plan_id: '', steps: [], markdown: null, uri: null, seq: 0, at: 0, turn_id: null,
+  size: 0, cut: 0,
+})
+
+export const newNoticeEntry = (): Omit<NoticeEntry, 'title'> => ({
+  type: 'notice', severity: 'info', description: null, source: 'agent', seq: 0, at: 0,
+  turn_id: null, size: 0, cut: 0,
+})
+
+export const newCompactionEntry = (): Omit<CompactionEntry, 'id'> => ({
+  type: 'compaction', status: 'in_progress', summary: [], error: null, seq: 0, at: 0, turn_id: null,
+  size: 0, cut: 0,
+})
+
+export const newPeerMessageEntry = (): Omit<PeerMessageEntry, 'id'> => ({
+  type: 'peer_message', content: [], sender_session_id: null, recipient_session_id: null,
+  sender_message_id: null, recipient_message_id: null, seq: 0, at: 0, turn_id: null, size: 0,
+  cut: 0,
+})
+
+export const newResetEntry = (): ResetEntry => ({
+  type: 'reset', seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+})
+
+export const newErrorEntry = (): Omit<ErrorEntry, 'message'> => ({
+  type: 'error', seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+})
+
+export const newUnknownEntry = (): Omit<UnknownEntry, 'kind' | 'raw'> => ({
+  type: 'unknown', seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+})
+
+export const newTerminal = (): Omit<Terminal, 'id'> => ({
+  argv: [], cwd: '', pieces: [], size: 0, running: true, exit_code: null, signal: null,
+  released: false, command: '', cancellable: false,
+})
+
+export const newPendingPermission = (): Omit<PendingPermission, 'id' | 'options'> => ({
+  kind: 'permission', title: '', tool_call_id: null, operation: 'other', paths: [], argv: null,
+  content: [], description: null, explanation: null, claimed: false, cwd: null, env: [],
+})
+
+export const newPendingElicitation = (): Omit<PendingElicitation, 'id' | 'message' | 'mode'> => ({
+  kind: 'elicitation', schema: null, url: null, elicitation_id: null, tool_call_id: null,
+})
+
+export const newSubagent = (): Omit<Subagent, 'session_id'> => ({
+  title: null, description: null, state: null, cwd: null, additional_directories: null,
+  capabilities: null, seq: 0, at: 0,
+})
+
+export const newTurnState = (): Omit<TurnState, 'id'> => ({
+  status: 'prompting', stop_reason: null, usage: null, error: null, seq: 0,
+})
+
+export const newSessionState = (): SessionState => ({
+  session_id: '', agent: '', cwd: '', additional_directories: [], continuity: 'new', open: false,
+  title: null, updated_at: null, entries: [], entries_before: 0, turns: [], modes: null,
+  config_options: [], commands: [], usage: null, terminals: {}, pending: {}, subagents: {},
+  queue: [], activity: 'idle', background: [], last_seq: 0, size: 0, printed: 0, places: {},
+})
+
+export const NEW_ENTRIES = {
+  user: newUserEntry, agent: newAgentEntry, thought: newThoughtEntry, tool_call: newToolCall,
+  plan: newPlanEntry, notice: newNoticeEntry, compaction: newCompactionEntry,
+  peer_message: newPeerMessageEntry, reset: newResetEntry, error: newErrorEntry,
+  unknown: newUnknownEntry,
+}
+
+export const NEW_PENDING = {
+  permission: newPendingPermission, elicitation: newPendingElicitation,
+}
+
+export const OPEN_STATUSES: ReadonlySet<string> = new Set([
+  'in_progress', 'pending',
+])
+
+export const ENDINGS: ReadonlySet<string> = new Set([
+  'cancelled', 'completed', 'failed', 'interrupted',
+])
