@@ -68,6 +68,8 @@ def _types(module: str) -> Iterator[str]:
     parts += [_alias(name, union) for name, union in ALIASES[module].items()]
     if module == "content":
         parts.insert(0, "export type Json = Record<string, unknown>")
+    if module == "events":
+        parts.append(_set("FROM_AGENT", _from_agent()))
     if module == "state":
         parts += [_new(struct) for struct in structs if _has_defaults(struct)]
         parts += [_table("NEW_ENTRIES", state.AnyEntry), _table("NEW_PENDING", state.Pending)]
@@ -75,6 +77,11 @@ def _types(module: str) -> Iterator[str]:
     if imports := _imports(module, "\n".join(parts)):
         yield imports
     yield from parts
+
+
+def _from_agent() -> frozenset[str]:
+    kinds = get_args(events.Event)
+    return frozenset(_tag(kind)["type"] for kind in kinds if kind.from_agent)
 
 
 def _structs(module: str) -> list[Struct]:
@@ -114,8 +121,8 @@ def _interface(struct: Struct, *, whole: bool) -> str:
             mark = "" if whole or not _may_be_absent(struct, field) else "?"
             rows.append(f"{field.encode_name}{mark}: {_typed(field.type)}")
     extends = f" extends {_name(base)}" if base else ""
-    body = "".join(f"  {row}\n" for row in rows)
-    return f"export interface {_name(struct)}{extends} {{\n{body}}}"
+    body = "".join(f"\n  {row}" for row in rows) + ("\n" if rows else "")
+    return f"export interface {_name(struct)}{extends} {{{body}}}"
 
 
 def _base(struct: Struct) -> Struct | None:

@@ -6,6 +6,7 @@ import { cutTo, fitted, fitting, points, weigh } from './bounds'
 import { textOf } from './content'
 import type { Content, Json, ToolContent } from './generated/content'
 import type * as e from './generated/events'
+import { FROM_AGENT } from './generated/events'
 import { ID, LIMITS, NODE, WORD, type Limits } from './generated/limits'
 import {
   NEW_ENTRIES, OPEN_STATUSES, newCompactionEntry, newNoticeEntry, newPeerMessageEntry, newPendingElicitation,
@@ -36,13 +37,6 @@ export function reduce(
   step(new Step(state, changes, limits), event)
   return state
 }
-
-// What shows that the agent is at work on a prompt.
-const FROM_AGENT: ReadonlySet<string> = new Set<e.Event['type']>([
-  'user_message', 'agent_message', 'agent_thought', 'tool_call', 'plan', 'plan_removed', 'commands',
-  'mode', 'config', 'info', 'usage', 'compaction', 'compaction_summary', 'subagent', 'peer_message',
-  'peer_message_chunk', 'unknown',
-])
 
 function step(on: Step, event: e.Event): void {
   switch (event.type) {

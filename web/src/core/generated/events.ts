@@ -12,6 +12,8 @@ export interface Recorded {
   meta?: Json | null
 }
 
+export interface FromAgent extends Recorded {}
+
 export interface SessionOpened extends Recorded {
   type: 'session_opened'
   session_id: string
@@ -46,7 +48,7 @@ export interface TurnEnded extends Recorded {
   interrupted?: boolean
 }
 
-export interface Message extends Recorded {
+export interface Message extends FromAgent {
   content: Content
   message_id?: string | null
   replaces?: boolean
@@ -64,7 +66,7 @@ export interface AgentThought extends Message {
   type: 'agent_thought'
 }
 
-export interface ToolCallUpdated extends Recorded {
+export interface ToolCallUpdated extends FromAgent {
   type: 'tool_call'
   tool_call_id: string
   title?: string | null
@@ -80,7 +82,7 @@ export interface ToolCallUpdated extends Recorded {
   forgets_meta?: boolean
 }
 
-export interface PlanUpdated extends Recorded {
+export interface PlanUpdated extends FromAgent {
   type: 'plan'
   steps?: PlanStep[]
   plan_id?: string
@@ -88,34 +90,34 @@ export interface PlanUpdated extends Recorded {
   uri?: string | null
 }
 
-export interface PlanRemoved extends Recorded {
+export interface PlanRemoved extends FromAgent {
   type: 'plan_removed'
   plan_id: string
 }
 
-export interface CommandsChanged extends Recorded {
+export interface CommandsChanged extends FromAgent {
   type: 'commands'
   commands: Command[]
 }
 
-export interface ModeChanged extends Recorded {
+export interface ModeChanged extends FromAgent {
   type: 'mode'
   mode_id: string
   available?: Mode[] | null
 }
 
-export interface ConfigChanged extends Recorded {
+export interface ConfigChanged extends FromAgent {
   type: 'config'
   options: ConfigOption[]
 }
 
-export interface InfoChanged extends Recorded {
+export interface InfoChanged extends FromAgent {
   type: 'info'
   title?: string | null
   updated_at?: string | null
 }
 
-export interface UsageChanged extends Recorded {
+export interface UsageChanged extends FromAgent {
   type: 'usage'
   used: number
   size: number
@@ -130,7 +132,7 @@ export interface Notice extends Recorded {
   source?: 'agent' | 'client'
 }
 
-export interface CompactionUpdated extends Recorded {
+export interface CompactionUpdated extends FromAgent {
   type: 'compaction'
   compaction_id: string
   status: string
@@ -138,13 +140,13 @@ export interface CompactionUpdated extends Recorded {
   error?: string | null
 }
 
-export interface CompactionSummary extends Recorded {
+export interface CompactionSummary extends FromAgent {
   type: 'compaction_summary'
   compaction_id: string
   content: Content
 }
 
-export interface SubagentUpdated extends Recorded {
+export interface SubagentUpdated extends FromAgent {
   type: 'subagent'
   session_id: string
   title?: string | null
@@ -155,7 +157,7 @@ export interface SubagentUpdated extends Recorded {
   capabilities?: Json | null
 }
 
-export interface PeerMessageUpdated extends Recorded {
+export interface PeerMessageUpdated extends FromAgent {
   type: 'peer_message'
   message_id: string
   sender_session_id?: string | null
@@ -165,7 +167,7 @@ export interface PeerMessageUpdated extends Recorded {
   content?: Content[] | null
 }
 
-export interface PeerMessageChunk extends Recorded {
+export interface PeerMessageChunk extends FromAgent {
   type: 'peer_message_chunk'
   message_id: string
   content: Content
@@ -177,7 +179,7 @@ export interface ActivityChanged extends Recorded {
   background?: Json[]
 }
 
-export interface UnknownUpdate extends Recorded {
+export interface UnknownUpdate extends FromAgent {
   type: 'unknown'
   kind: string
   raw: string
@@ -300,3 +302,9 @@ export type Event =
   | UnknownUpdate | PermissionRequested | PermissionSettled | AccessDecided | ElicitationRequested
   | ElicitationSettled | TerminalStarted | TerminalOutput | TerminalExited | TerminalReleased
   | FileWritten | FileReverted | PromptQueued | PromptUnqueued
+
+export const FROM_AGENT: ReadonlySet<string> = new Set([
+  'agent_message', 'agent_thought', 'commands', 'compaction', 'compaction_summary', 'config',
+  'info', 'mode', 'peer_message', 'peer_message_chunk', 'plan', 'plan_removed', 'subagent',
+  'tool_call', 'unknown', 'usage', 'user_message',
+])
