@@ -15,6 +15,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -29,18 +30,6 @@ FOLDER = Path(__file__).parent.parent / "web" / "src" / "core" / "generated"
 WIDTH = 100
 Struct = type[msgspec.Struct]
 
-# The unions that have a name of their own, by the module that defines them.
-ALIASES: dict[str, dict[str, Any]] = {
-    "content": {"Content": content.Content, "ToolContent": content.ToolContent},
-    "facts": {},
-    "events": {"Continuity": events.Continuity, "Event": events.Event},
-    "state": {
-        "AnyEntry": state.AnyEntry,
-        "Pending": state.Pending,
-        "Ending": state.Ending,
-        "TurnStatus": state.TurnStatus,
-    },
-}
 MODULES = {"content": content, "facts": facts, "events": events, "state": state}
 
 
@@ -65,7 +54,7 @@ def _headed(source: str, parts: Iterable[str]) -> str:
 def _types(module: str) -> Iterator[str]:
     structs = _structs(module)
     parts = [_interface(struct, whole=module == "state") for struct in structs]
-    parts += [_alias(name, union) for name, union in ALIASES[module].items()]
+    parts += [_alias(name, union) for name, union in _aliases(module).items()]
     if module == "content":
         parts.insert(0, "export type Json = Record<string, unknown>")
     if module == "events":
@@ -95,6 +84,18 @@ def _structs(module: str) -> list[Struct]:
     ]
 
 
+@cache
+def _aliases(module: str) -> dict[str, Any]:
+    """The unions that have a name, where it is defined and not imported."""
+    earlier = list(MODULES)[: list(MODULES).index(module)]
+    known = {name for other in earlier for name in _aliases(other)}
+    return {
+        name: value
+        for name, value in vars(MODULES[module]).items()
+        if name not in known and len(atoms := list(_atoms(value))) > 1 and type(None) not in atoms
+    }
+
+
 def _name(struct: Struct) -> str:
     return struct.__name__.lstrip("_")
 
@@ -102,7 +103,7 @@ def _name(struct: Struct) -> str:
 def _imports(module: str, text: str) -> str:
     lines: list[str] = []
     for other in list(MODULES)[: list(MODULES).index(module)]:
-        known = [*map(_name, _structs(other)), *ALIASES[other]]
+        known = [*map(_name, _structs(other)), *_aliases(other)]
         if other == "content":
             known.append("Json")
         used = sorted(name for name in known if re.search(rf"\b{name}\b", text))
@@ -166,9 +167,8 @@ def _typed(annotation: Any, *, besides: str = "") -> str:
 
 
 def _unions() -> list[tuple[str, list[Any]]]:
-    found = [
-        (name, list(_atoms(union))) for named in ALIASES.values() for name, union in named.items()
-    ]
+    named = [pair for module in MODULES for pair in _aliases(module).items()]
+    found = [(name, list(_atoms(union))) for name, union in named]
     return sorted(found, key=lambda each: -len(each[1]))
 
 

@@ -84,4 +84,7 @@ export interface Decision extends Fact {
   effect: string
   reason: string
   rule?: Json | null
+  by?: Decider | null
 }
+
+export type Decider = 'person' | 'rule' | 'default' | 'nobody' | 'cancel' | 'offer' | 'host'
