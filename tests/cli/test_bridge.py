@@ -95,8 +95,8 @@ def test_an_agent_that_dies_behind_the_pipes_is_told(dragoman: Dragoman) -> None
     [
         (("nobody",), "there is no agent 'nobody'"),
         (("--agent-command", "wss://example.com"), "example.com runs elsewhere"),
-        (("demo", "--host", "0.0.0.0"), "--allow-remote serves there all the same"),
-        (("demo", "--max-connections", "0"), "expected a number from 1"),
+        (("demo", "--host", "0.0.0.0"), "add --allow-remote to listen there anyway"),
+        (("demo", "--max-connections", "0"), "expected a whole number of at least 1"),
     ],
 )
 def test_what_cannot_be_bridged_is_a_usage_error(

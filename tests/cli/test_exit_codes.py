@@ -78,4 +78,4 @@ def test_misuse_is_two(dragoman: Dragoman, words: tuple[str, ...]) -> None:
 
 def test_a_second_argument_is_explained(dragoman: Dragoman) -> None:
     done = dragoman("fix", "the", "test")
-    assert "unexpected argument 'the': the prompt is one argument, put it in quotes" in done.err
+    assert "unexpected argument 'the': put the prompt in quotes, it is one argument" in done.err

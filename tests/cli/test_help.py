@@ -48,7 +48,7 @@ def test_the_help_names_every_command(dragoman: Dragoman) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("agents", "list", "--loud"), "there is no option --loud"),
+        (("agents", "list", "--loud"), "no such option: --loud"),
         (("completion", "csh"), "csh"),
         (("replay", "x", "--speed", "-1"), "--speed"),
         (("chat", "hello"), "unexpected argument 'hello'"),
@@ -56,7 +56,7 @@ def test_the_help_names_every_command(dragoman: Dragoman) -> None:
         (("policy", "check"), "FILE; see dragoman policy check --help"),
         (("-o", "xml", "x"), "-o/--output/--outputmode: invalid choice: 'xml'"),
         (("--timeout", "0", "x"), "--timeout: expected a number of seconds above 0, not 0"),
-        (("two", "prompts"), "the prompt is one argument, put it in quotes; see dragoman --help"),
+        (("two", "prompts"), "put the prompt in quotes, it is one argument; see dragoman --help"),
         (("sessions", "lst"), "did you mean list? see dragoman sessions --help"),
         (("agents", "docter"), "did you mean doctor? see dragoman agents --help"),
         (("sessoins", "list"), "'list': did you mean the command sessions? see dragoman --help"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.server_process import SECONDS, ServerProcess, server_process
 
-NO_BROWSER = "dragoman: there is no browser with windows here: open the address above in one\n"
+NO_BROWSER = "dragoman: no graphical browser found; open the address above in one yourself\n"
 
 
 def program(folder: Path, name: str, told: Path) -> None:

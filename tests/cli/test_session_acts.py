@@ -113,7 +113,7 @@ def test_an_empty_title_is_refused(user: Dragoman) -> None:
 def test_a_list_of_less_than_one_is_refused(user: Dragoman, count: str) -> None:
     for words in (("list",), ("search", "x")):
         done = user("sessions", *words, "--limit", count)
-        refused(done, f"--limit: expected a whole number from 1, not {count}")
+        refused(done, f"--limit: expected a whole number of at least 1, not {count}")
 
 
 # ── let go ────────────────────────────────────────────────────────────────────────────────────

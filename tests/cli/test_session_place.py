@@ -43,7 +43,7 @@ def extra(user: Dragoman) -> Path:
 
 @pytest.mark.parametrize("option", ["--resume", "--fork", "--session"])
 def test_an_id_that_is_empty_begins_no_session(user: Dragoman, option: str) -> None:
-    refused(user(option, "", "hello"), 2, option, "expected a name, not nothing")
+    refused(user(option, "", "hello"), 2, option, "the name must not be empty")
     assert user("sessions", "list").out == "no sessions\n"
 
 

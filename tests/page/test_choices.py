@@ -211,9 +211,7 @@ async def test_a_folder_that_is_not_there_is_said_at_its_field(tmp_path: Path) -
         await expect(dialog).to_contain_text("Where the server was started")
         await field.fill("/nonexistent")
         await dialog.get_by_role("button", name="Start", exact=True).click()
-        await expect(dialog.get_by_role("alert")).to_have_text(
-            "/nonexistent: there is no such folder"
-        )
+        await expect(dialog.get_by_role("alert")).to_have_text("/nonexistent: no such folder")
         await expect(page.locator(".toast")).to_have_count(0)
         await expect(field).to_have_attribute("aria-invalid", "true")
         await field.fill("")

@@ -279,5 +279,5 @@ def test_what_is_for_the_page_makes_no_sense_without_one(tmp_path: Path, words: 
     command = [COMMAND, "serve", "--headless", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 2
-    assert f"{words[0]} makes no sense with --headless" in done.stderr
+    assert f"{words[0]} cannot be used with --headless" in done.stderr
     assert not done.stdout

@@ -104,7 +104,7 @@ async def test_what_makes_no_session(body: Any, expected: tuple[int, str], tmp_p
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
-    [("none", "{}: there is no such folder"), ("file", "{}: this is not a folder")],
+    [("none", "{}: no such folder"), ("file", "{}: not a folder")],
 )
 async def test_a_folder_that_is_not_there_is_named(
     name: str, sentence: str, tmp_path: Path

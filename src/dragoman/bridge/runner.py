@@ -6,7 +6,6 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -20,7 +19,7 @@ from dragoman.web.server.token import kept_token, new_token
 
 
 class Settings(msgspec.Struct, kw_only=True):
-    """What `dragoman bridge` was told."""
+    """The options of `dragoman bridge`."""
 
     start: Start
     """Connects to an agent of its own for each client."""
@@ -31,12 +30,11 @@ class Settings(msgspec.Struct, kw_only=True):
     limit: int
 
 
-def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: Any) -> None:
-    """Serve until a signal comes; `announce` is told the address, `log` a line for each request.
+def serve(settings: Settings, announce: Callable[[str], None], log: Callable[[str], None]) -> None:
+    """Serve until a signal arrives; `announce` receives the address, `log` one line per request.
 
-    Raises ConfigError, and DragomanError when the address cannot be had.
+    Raises ConfigError, and DragomanError when the address cannot be used.
     """
-    settings = Settings(**told)
     descriptors.raise_limit()
     token = new_token() if settings.token_file is None else kept_token(Path(settings.token_file))
     listener = listen(settings.host, settings.port)

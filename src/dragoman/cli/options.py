@@ -1,30 +1,43 @@
-"""Shared options: how they are parsed, those of a turn, and `OPTION=VALUE` settings."""
+"""Options that several commands share, their types, and `OPTION=VALUE` assignments."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
-from importlib import import_module
-from typing import TypeAlias
 
-from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.streams import terminal_width
-from dragoman.session.facts import ConfigOption
-from dragoman.session.state import SessionState
+
+TYPE_CHECKING = False  # that of `typing` would cost `--help` the import
+if TYPE_CHECKING:
+    from argparse import _ArgumentGroup as ArgumentGroup  # pyright: ignore[reportPrivateUsage]
+    from typing import NoReturn, TypeAlias
+
+    from dragoman.session.facts import ConfigOption
+    from dragoman.session.state import SessionState
+
+    AddArgument: TypeAlias = Callable[..., object]
+    """`add_argument` of a parser or of a group in it."""
+
+Assignment: TypeAlias = tuple[str, str]
+
+AGENT_HELP = (
+    "agent from the settings, or a known one (default: the first in the settings, else demo)"
+)
 
 
 class Parser(argparse.ArgumentParser):
-    """One that answers what it does not understand with a line, not with a page."""
+    """A parser that reports a usage error in one line instead of printing the usage."""
 
-    def error(self, message: str):
-        guard = import_module("dragoman.cli.exit_codes")  # which nobody needs who types no nonsense
+    def error(self, message: str) -> NoReturn:
+        from dragoman.cli.exit_codes import Exit, tell  # only needed for usage errors
+
         sentence = message.removeprefix("argument ") + _meant_choice(message)
-        guard.tell(f"{sentence}{'' if sentence.endswith('?') else ';'} see {self.prog} --help")
-        self.exit(guard.Exit.USAGE)
+        tell(f"{sentence}{'' if sentence.endswith('?') else ';'} see {self.prog} --help")
+        self.exit(Exit.USAGE)
 
 
 def _meant_choice(message: str) -> str:
-    """What was probably meant, if argparse complains of a word that is no choice."""
+    """A suggestion, if argparse complains of an invalid choice."""
     import re
 
     found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)$", message)
@@ -33,133 +46,127 @@ def _meant_choice(message: str) -> str:
 
 
 def close_to(word: str, words: Iterable[str], likeness: float = 0.75) -> str | None:
-    """The one that is almost the same."""
+    """The most similar of `words`, if any is similar enough."""
     import difflib
 
     return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=likeness)), None)
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
-    """Which agent, where, and what it may do."""
+    """Options for the agent, its workspace and its permissions."""
     agent = parser.add_argument_group("agent")
     which = agent.add_mutually_exclusive_group()
-    which.add_argument(
-        "-a",
-        "--agent",
-        metavar="NAME",
-        help="an agent from the settings, else a known one (default: the first in the settings, "
-        "else demo)",
-    )
+    which.add_argument("-a", "--agent", metavar="NAME", help=AGENT_HELP)
     which.add_argument(
         "--agent-command",
         metavar="'CMD ARGS'",
-        help="run this command as the agent, or reach one at a ws://, wss://, http:// or https:// "
-        "address; no settings are needed",
+        help="run this command as the agent, or connect to a ws://, wss://, http:// or https:// "
+        "address; needs no settings",
     )
     add_proxy_option(agent.add_argument)
     agent.add_argument(
         "--files",
         choices=("here", "there"),
-        help="where the workspace of an agent on another machine is: here, and it is served from "
-        "here; or there (default: not served)",
+        help="where a remote agent's workspace is: on this machine (its files are served to the "
+        "agent) or on the agent's (default: files are not served)",
     )
     agent.add_argument(
         "--protocol",
         type=int,
         choices=(1, 2),
-        help="the newest version of ACP to speak; 2 is a draft, and an agent that does not know it "
-        "is spoken to in 1 (default: what the settings say, else 1)",
+        help="newest ACP version to offer; 2 is a draft, and agents that do not support it get 1 "
+        "(default: from the settings, else 1)",
     )
-    agent.add_argument("--settings", metavar="PATH", help="the settings file")
-    agent.add_argument(
-        "--cwd", metavar="DIR", help="the workspace (default: the current directory)"
+    add_settings_option(agent.add_argument)
+    _add_workspace_options(agent.add_argument)
+    add_permission_options(parser, "this run").add_argument(
+        "--on-ask",
+        choices=("reject", "prompt"),
+        help="what to do with requests that no rule decides (default: prompt on a terminal, else "
+        "reject)",
     )
-    agent.add_argument(
+
+
+def _add_workspace_options(add: AddArgument) -> None:
+    add("--cwd", metavar="DIR", help="workspace (default: the current directory)")
+    add(
         "--add-dir",
         metavar="DIR",
         action="append",
         default=[],
-        help="one more root of the workspace; repeatable",
+        help="additional workspace root; repeatable",
     )
-    agent.add_argument("--mode", metavar="ID", help="set the session's mode first")
-    agent.add_argument("--model", metavar="ID", help="choose the model first")
-    agent.add_argument(
+    add("--mode", metavar="ID", help="set the session mode before prompting")
+    add("--model", metavar="ID", help="select the model before prompting")
+    add(
         "--set",
         metavar="OPTION=VALUE",
         action="append",
         default=[],
-        help="set a config option first; repeatable",
+        help="set a config option before prompting; repeatable",
     )
-    _add_permission_options(parser)
 
 
-def add_proxy_option(add: Callable[..., object]) -> None:
-    """What stands between us and the agent; `add` is how a parser, or a group in it, takes it."""
+def add_settings_option(add: AddArgument) -> None:
+    add("--settings", metavar="PATH", help="settings file")
+
+
+def add_proxy_option(add: AddArgument) -> None:
     add(
         "--proxy",
         metavar="'CMD ARGS'",
         action="append",
         default=[],
-        help="have everything pass through this ACP proxy, a command or a ws:// or wss:// address, "
-        "before those of the settings; repeatable, the first is the nearest to you",
+        help="route all messages through this ACP proxy, a command or a ws:// or wss:// address; "
+        "repeatable: the first is closest to you, and all come before those in the settings",
     )
 
 
-def add_offer_options(add: Callable[..., object]) -> None:
-    """What the agent is not offered; `add` is how a parser, or a group in it, takes it."""
-    for what in ("files", "terminals"):
-        add(
-            f"--no-{what}",
-            action="store_true",
-            help=f"do not offer {what} to the agent; it uses its own, if it has any",
-        )
-
-
 def add_session_options(parser: argparse.ArgumentParser) -> None:
-    """Which session, and whether it is recorded."""
+    """Options that select a session and say whether to record it."""
     session = parser.add_argument_group("session")
     which = session.add_mutually_exclusive_group()
     which.add_argument(
         "--session",
         type=name,
         metavar="NAME",
-        help="continue the session of that name in this workspace; it is made on first use",
+        help="continue the session with this name in this workspace, or start it",
     )
     which.add_argument(
         "--resume",
         type=name,
         metavar="ID",
-        help="continue a session, by our id or the agent's own, in its own folder",
+        help="continue a session in its own directory, by its id or the agent's id for it",
     )
     which.add_argument(
         "--fork",
         type=name,
         metavar="ID",
-        help="begin a new session that remembers this one",
+        help="start a new session that has this one's history",
     )
     session.add_argument(
         "--on-reset",
         choices=("fail", "new"),
         default="fail",
-        help="what happens when the agent does not remember the session: fail with code 4, or go "
-        "on with an empty one (default: fail)",
+        help="what to do when the agent has forgotten the session: fail with code 4, or start an "
+        "empty one (default: fail)",
     )
-    session.add_argument(
-        "--save-session", metavar="PATH", help="write the session's id into this file"
-    )
-    session.add_argument("--no-store", action="store_true", help="keep no record of this run")
+    session.add_argument("--save-session", metavar="PATH", help="write the session id to this file")
+    session.add_argument("--no-store", action="store_true", help="do not record this run")
     session.add_argument(
         "--record",
         metavar="FILE",
-        help="write every frame, with its time, into this file, for `dragoman replay` and "
-        "`dragoman policy explain --recording`",
+        help="write every frame, with its time, to this file, for `dragoman replay` and `dragoman "
+        "policy explain --recording`",
     )
     add_store_option(parser, "record in")
 
 
 def add_store_option(parser: argparse.ArgumentParser, what: str) -> None:
-    """Where sessions are recorded; `what` is done there. Without a default of its own, so that an
-    action keeps what was said before it."""
+    """The store that the command uses; `what` says for what.
+
+    It has no default of its own, so that an action keeps the value given before it.
+    """
     parser.add_argument(
         "--store",
         metavar="ADDRESS",
@@ -169,9 +176,15 @@ def add_store_option(parser: argparse.ArgumentParser, what: str) -> None:
     )
 
 
-def _add_permission_options(parser: argparse.ArgumentParser) -> None:
+def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> ArgumentGroup:
+    """Add what the agent may do in `scope`, and return the group."""
     allowed = parser.add_argument_group("permissions")
-    add_offer_options(allowed.add_argument)
+    for what in ("files", "terminals"):
+        allowed.add_argument(
+            f"--no-{what}",
+            action="store_true",
+            help=f"do not offer {what} to the agent; it may use its own",
+        )
     allowed.add_argument("--write", action="store_true", help="allow writes inside the workspace")
     allowed.add_argument(
         "--exec",
@@ -181,42 +194,37 @@ def _add_permission_options(parser: argparse.ArgumentParser) -> None:
     allowed.add_argument(
         "--yolo",
         action="store_true",
-        help="both of these, reads anywhere, and whatever else can be allowed; writes outside the "
-        "workspace are refused always",
+        help="allow everything that can be allowed, including reads and commands outside the "
+        "workspace (writes outside it are always refused)",
     )
     allowed.add_argument(
         "--policy",
         action="append",
         default=[],
         metavar="FILE",
-        help="permission rules for this run; repeatable",
+        help=f"file of permission rules for {scope}; repeatable",
     )
-    allowed.add_argument(
-        "--on-ask",
-        choices=("reject", "prompt"),
-        help="what happens to a request that no rule or flag decides (default: prompt on a "
-        "terminal, else reject)",
-    )
+    return allowed
 
 
 def add_prompt_options(parser: argparse.ArgumentParser) -> None:
-    """What to say and how to show the answer."""
+    """Options for the prompt, and for how the answer is printed."""
     parser.add_argument(
         "prompt",
         metavar="PROMPT",
         nargs="?",
-        help="what to say, before what is piped in, if anything; - is standard input alone",
+        help="the prompt, followed by any piped input; - reads standard input only",
     )
     prompt = parser.add_argument_group("prompt and output")
     prompt.add_argument(
-        "-f", "--file", metavar="FILE", help="read the prompt from a file; - is standard input"
+        "-f", "--file", metavar="FILE", help="read the prompt from a file; - for standard input"
     )
     prompt.add_argument(
         "--attach",
         metavar="FILE",
         action="append",
         default=[],
-        help="attach an image, a sound or any other file; repeatable",
+        help="attach an image, audio or any other file; repeatable",
     )
     prompt.add_argument(
         "-o",
@@ -225,8 +233,8 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
         metavar="MODE",
         choices=("text", "simple", "jsonl", "json"),
         default="text",
-        help="text: everything, for people; simple: the answer alone; jsonl (or json, the same): "
-        "the frames of both directions, a line each (default: text)",
+        help="text: everything, for people; simple: only the answer; jsonl (or json): the frames "
+        "of both directions, one per line (default: text)",
     )
     prompt.add_argument(
         "-j",
@@ -234,7 +242,7 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
         dest="output",
         action="store_const",
         const="jsonl",
-        help="the same as -o jsonl",
+        help="same as -o jsonl",
     )
     for what, text in (
         ("caps", "the agent's name, version and capabilities"),
@@ -251,25 +259,25 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
 
 
 def formatter(prog: str) -> argparse.HelpFormatter:
-    """How help is laid out; told the width, argparse need not import what finds it out."""
+    """The layout of help; given the width, argparse need not import the module that finds it."""
     return argparse.RawDescriptionHelpFormatter(prog, width=terminal_width() - 2)
 
 
 def add_debug_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--debug", action="store_true", help="log to standard error, tracebacks included"
+        "--debug", action="store_true", help="log to standard error, including tracebacks"
     )
 
 
 def name(text: str) -> str:
-    """The type of an option that people call something by."""
+    """The type of an option that is a name."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("expected a name, not nothing")
+        raise argparse.ArgumentTypeError("the name must not be empty")
     return text
 
 
 def seconds(text: str) -> float:
-    """The type of an option that is a time."""
+    """The type of an option that is a duration."""
     value = _number(text)
     if not value > 0:
         raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, not {text}")
@@ -277,17 +285,17 @@ def seconds(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """The type of an option that is a number of things."""
+    """The type of an option that is a count, from 1."""
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, not {text}")
     return int(text)
 
 
 def not_negative(text: str) -> float:
-    """The type of an option that is a number from 0."""
+    """The type of an option that is a number, not below 0."""
     value = _number(text)
     if not value >= 0:
-        raise argparse.ArgumentTypeError(f"expected a number from 0, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, not {text}")
     return value
 
 
@@ -298,13 +306,13 @@ def _number(text: str) -> float:
         return float("nan")
 
 
-Assignment: TypeAlias = tuple[str, str]
-
 _SWITCHES = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 
 
 def assignment(text: str) -> Assignment:
-    """An option and its value. Raises UsageError."""
+    """Split `OPTION=VALUE`. Raises UsageError."""
+    from dragoman.cli.exit_codes import UsageError
+
     option, separator, value = text.partition("=")
     if not separator or not option:
         raise UsageError(f"expected OPTION=VALUE, not {text!r}")
@@ -312,7 +320,7 @@ def assignment(text: str) -> Assignment:
 
 
 def typed(state: SessionState, option_id: str, text: str) -> str | bool:
-    """The text as the option wants it: some options are switches."""
+    """The text as the type of the option: some options are switches."""
     for option in state.config_options:
         if option.id == option_id and option.choices is None:
             return _SWITCHES.get(text.lower(), text)
@@ -320,12 +328,12 @@ def typed(state: SessionState, option_id: str, text: str) -> str | bool:
 
 
 def as_typed(value: str | bool) -> str:
-    """A value as one would type it."""
+    """A value as a person would type it."""
     return value if isinstance(value, str) else str(value).lower()
 
 
 def choices_of(option: ConfigOption) -> list[str]:
-    """What may be typed for it."""
+    """The values that a person may type for the option."""
     if option.choices is None:
         return ["true", "false"]
     return [choice.value for choice in option.choices]

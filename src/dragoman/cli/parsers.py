@@ -1,6 +1,6 @@
 """The commands and their parsers, with the actions of commands such as `agents list`.
 
-Imports almost nothing, so that `--help` is quick; a command's own module says what it takes.
+It imports almost nothing, so that `--help` is quick; each command's own module adds its arguments.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dragoman.cli import options
 
 
 class Actions:
-    """The actions of one command; what was chosen is `options.action`."""
+    """The actions of one command; the chosen one is `options.action`."""
 
     def __init__(self, parser: argparse.ArgumentParser, *, stored: bool = False) -> None:
-        """With `stored` each takes `--store`."""
+        """With `stored`, each action takes `--store`."""
         self._stored = stored
         self._actions = parser.add_subparsers(
             dest="action", metavar="ACTION", required=True, title="actions"
         )
 
     def add(self, name: str, text: str, examples: str = "") -> argparse.ArgumentParser:
-        """One more; `text` says what it does, `examples` are lines for its help."""
+        """Add an action; `text` says what it does, `examples` are lines for its help."""
         parser = self._actions.add_parser(
             name,
             help=text,
@@ -33,12 +33,12 @@ class Actions:
             formatter_class=options.formatter,
             allow_abbrev=False,
         )
-        # Without a default of its own, so that `agents --debug list` keeps what was said there.
+        # Without a default of its own, so that `agents --debug list` keeps the outer value.
         parser.add_argument(
             "--debug",
             action="store_true",
             default=argparse.SUPPRESS,
-            help="log to standard error, tracebacks included",
+            help="log to standard error, including tracebacks",
         )
         if self._stored:
             options.add_store_option(parser, "use the store in")
@@ -46,24 +46,24 @@ class Actions:
 
 
 COMMANDS = {
-    "run": "one turn; the same as no command at all",
+    "run": "run one turn (the default command)",
     "chat": "talk to an agent in this terminal",
-    "sessions": "list, show, search, export, fork and delete what was recorded",
-    "watch": "follow a session, wherever it runs",
-    "cancel": "stop the turn of a session, wherever it runs",
-    "serve": "the page, and all sessions over HTTP",
-    "bridge": "offer an agent of this machine to others",
+    "sessions": "list, show, search, export, fork and delete recorded sessions",
+    "watch": "follow a session, wherever it is running",
+    "cancel": "stop a session's turn, wherever it is running",
+    "serve": "serve the web page and all sessions over HTTP",
+    "bridge": "make an agent on this machine available to other machines",
     "agents": "list, check, install and remove agents",
     "policy": "list, check, explain and revoke permission rules",
-    "store": "check where sessions are recorded, or copy it to another place",
-    "replay": "play a recording, or serve it as an agent",
-    "completion": "print the completion script for a shell",
-    "demo-agent": "be the built-in demo agent on standard input and output",
+    "store": "check, copy or prune the session store",
+    "replay": "play back a recording, or serve it as an agent",
+    "completion": "print a shell completion script",
+    "demo-agent": "run the built-in demo agent on standard input and output",
 }
-"""Each but `run` is a module here with `add_arguments(parser)` and `run(arguments) -> code`."""
+"""Each except `run` is a module in `commands` with `add_arguments(parser)` and `run(options)`."""
 
 _STORED = ("sessions", "watch", "cancel", "serve", "policy", "store")
-"""Those that take `--store`; `run` and `chat` have it among the options of a session."""
+"""The commands that take `--store`; `run` and `chat` have it among the session options."""
 
 EPILOG = """\
 commands:
@@ -71,11 +71,11 @@ commands:
 
 examples:
   dragoman "fix the failing test"             one turn with the default agent
-  dragoman -a gemini --write "add a README"   let it write inside this folder
+  dragoman -a gemini --write "add a README"   let it write in this directory
   git diff | dragoman -o simple > review.md   from standard input, to a file
-  dragoman --list-modes --list-commands       what the agent offers
-  dragoman --session fix "now test it"        go on with the session named so
-  dragoman chat                               stay and talk
+  dragoman --list-modes --list-commands       list what the agent offers
+  dragoman --session fix "now test it"        continue the session named fix
+  dragoman chat                               talk interactively
 
 A prompt may mention files and addresses:
   @src/app.py   @"a name with spaces"   @https://example.com
@@ -83,18 +83,18 @@ A prompt may mention files and addresses:
 exit codes:
     0  the agent completed the turn
     1  agent, transport or protocol error
-    2  usage or settings
-    3  no progress in time
+    2  usage or settings error
+    3  the agent made no progress in time
     4  the session cannot be continued
     5  every permission request was refused
-    7  the turn ended early: a refusal, or a limit of the model
-    8  the agent wants you to sign in first
+    7  the turn ended early: the model refused, or reached a limit
+    8  the agent requires you to sign in first
   130  cancelled
 """
 
 
 def parsed(command: str, words: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a command; what cannot be understood ends the process."""
+    """The parsed arguments of a command; a usage error ends the process."""
     parser = parser_for(command)
     arguments, unexpected = parser.parse_known_args(words)
     if unexpected:
@@ -112,12 +112,14 @@ _ELSEWHERE = {
     "doctor": "agents doctor",
     "install": "agents install",
 }
-"""What people type for a command that is called otherwise here."""
+"""What people type for commands that have another name here."""
 
 
 def refuse_command(prompt: str | None) -> None:
-    """Refuse a prompt that is one word and must be a command: typed wrong, or after an option. A
-    usage error, which ends the process."""
+    """Refuse a one-word prompt that must be a command, mistyped or placed after an option.
+
+    That is a usage error, which ends the process.
+    """
     if prompt is None:
         return
     if prompt in COMMANDS:
@@ -130,7 +132,7 @@ def refuse_command(prompt: str | None) -> None:
 
 
 def _meant_command(prompt: str | None) -> str | None:
-    """Hardly any prompt is compared: what does so is not imported for nothing."""
+    """The command that was probably meant. Few prompts are compared: difflib is slow to import."""
     if prompt is None:
         return None
     alike = [
@@ -142,18 +144,18 @@ def _meant_command(prompt: str | None) -> str | None:
 
 def _complaint(word: str, command: str, prompt: str | None) -> str:
     if word.startswith("-") and word != "-":
-        return f"there is no option {word}"
+        return f"no such option: {word}"
     if command == "run" and prompt in COMMANDS:
         return f"unexpected argument {word!r}: options go after the command: dragoman {prompt} …"
     if command == "run" and (meant := _meant_command(prompt)) is not None:
         return f"unexpected argument {word!r}: did you mean the command {meant}?"
     if command == "run":
-        return f"unexpected argument {word!r}: the prompt is one argument, put it in quotes"
+        return f"unexpected argument {word!r}: put the prompt in quotes, it is one argument"
     return f"unexpected argument {word!r}"
 
 
 def parser_for(command: str) -> argparse.ArgumentParser:
-    """The parser of one command; `run` is also the parser of no command at all."""
+    """The parser of one command; that of `run` is also the one used without a command."""
     return _run_parser() if command == "run" else _command_parser(command)
 
 

@@ -92,7 +92,7 @@ async def _begin_here(server: Server, agent: str, wanted: Wanted) -> str:
 def folder(path: str) -> str:
     """Raises Failure for what is not the absolute path of a folder here."""
     if not os.path.isdir(found := plain(path)):
-        word = "this is not a folder" if os.path.exists(found) else "there is no such folder"
+        word = "not a folder" if os.path.exists(found) else "no such folder"
         raise _no_folder(path, f"{path}: {word}")
     return found
 

@@ -1,6 +1,6 @@
-"""`dragoman serve` in which something waits for good: a thread, or the event loop itself.
+"""`dragoman serve` in which something blocks for good: a thread, or the event loop itself.
 
-What it waits for is a FIFO that nobody writes to; or, told "log", whoever reads its log.
+It waits for a FIFO that nobody writes to or, with "log", for the reader of its log.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from dragoman.web.server.runner import serve
+from dragoman.web.server.runner import Settings, serve
 
 HOW, SETTINGS = sys.argv[1:]
 FIFO = Path(os.environ["DRAGOMAN_HOME"]) / "fifo"
@@ -34,12 +34,11 @@ def log(line: str) -> None:
 
 
 os.mkfifo(FIFO)
-serve(
-    announce,
-    log,
+settings = Settings(
     host="127.0.0.1",
     port=0,
     cwd=os.getcwd(),
     settings=SETTINGS,
     grace_seconds=30.0 if HOW == "thread" else 1.0,
 )
+serve(settings, announce, log)

@@ -1,4 +1,4 @@
-"""`dragoman serve`: the sessions of this user over HTTP, for the page and for programs."""
+"""`dragoman serve`: this user's sessions over HTTP, for the web page and for programs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 
 from dragoman.cli.exit_codes import UsageError, tell
-from dragoman.cli.options import add_offer_options
-from dragoman.cli.run.agent_setup import given_rules
+from dragoman.cli.options import add_permission_options, add_settings_option
 from dragoman.cli.server.listen_options import add_address_options, check_address
 from dragoman.cli.server.server_log import Lines, keep_journal
 from dragoman.data_directory import data_directory, make_private
@@ -24,87 +22,72 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--open",
         action="store_true",
-        help="open the page in a browser, if there is one with windows",
+        help="open the page in a graphical browser, if there is one",
     )
     where.add_argument(
         "--headless",
         action="store_true",
-        help="no page and no address: run what other servers on the same store call for",
+        help="no HTTP: only run sessions for other servers on the same store",
     )
     where.add_argument(
         "--name",
         metavar="NAME",
         type=_name,
-        help="what this host is called among others (default: the machine's name)",
+        help="name of this host among others (default: the machine's name)",
     )
     agent = parser.add_argument_group("sessions")
-    agent.add_argument("-a", "--agent", metavar="NAME", help="the agent of sessions that name none")
-    agent.add_argument("--settings", metavar="PATH", help="the settings file")
+    agent.add_argument(
+        "-a", "--agent", metavar="NAME", help="agent for sessions that do not name one"
+    )
+    add_settings_option(agent.add_argument)
     agent.add_argument(
         "--cwd",
         metavar="DIR",
         default=".",
-        help="the workspace of sessions that name none (default: the current directory)",
+        help="workspace for sessions that do not name one (default: the current directory)",
     )
-    _add_permissions(parser)
-
-
-def _add_permissions(parser: argparse.ArgumentParser) -> None:
-    allowed = parser.add_argument_group("permissions")
-    add_offer_options(allowed.add_argument)
-    allowed.add_argument("--write", action="store_true", help="allow writes inside the workspace")
-    allowed.add_argument(
-        "--exec",
-        action="store_true",
-        help="allow commands whose working directory is inside the workspace",
-    )
-    allowed.add_argument(
-        "--yolo",
-        action="store_true",
-        help="both of these, reads anywhere, and whatever else can be allowed",
-    )
-    allowed.add_argument(
-        "--policy",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="permission rules for all sessions; repeatable",
-    )
+    add_permission_options(parser, "all sessions")
 
 
 def run(options: argparse.Namespace) -> int:
     check_address(options)
     _check_headless(options)
     if not os.path.isdir(options.cwd):
-        raise UsageError(f"--cwd {options.cwd}: there is no such directory")
-    _delete_left_behind()
+        raise UsageError(f"--cwd {options.cwd}: no such directory")
+    _delete_stale_redirects()
     with Lines(sys.stderr.fileno()) as log:
         keep_journal(log, debug=options.debug)
-        import_module("dragoman.web.server.runner").serve(
-            _announce,
-            log,
-            host=options.host,
-            port=options.port,
-            token_file=options.token_file,
-            origins=options.allow_origin,
-            agent=options.agent,
-            cwd=os.path.abspath(options.cwd),
-            settings=options.settings,
-            rules=given_rules(options.policy),
-            write=options.write,
-            execute=options.exec,
-            yolo=options.yolo,
-            no_files=options.no_files,
-            no_terminals=options.no_terminals,
-            name=options.name,
-            headless=options.headless,
-            open_page=_open if options.open else None,
-        )
+        _serve(options, log)
     return 0
 
 
+def _serve(options: argparse.Namespace, log: Lines) -> None:
+    from dragoman.cli.run.agent_setup import given_rules
+    from dragoman.web.server.runner import Settings, serve
+
+    settings = Settings(
+        host=options.host,
+        port=options.port,
+        token_file=options.token_file,
+        origins=options.allow_origin,
+        agent=options.agent,
+        cwd=os.path.abspath(options.cwd),
+        settings=options.settings,
+        rules=given_rules(options.policy),
+        write=options.write,
+        execute=options.exec,
+        yolo=options.yolo,
+        no_files=options.no_files,
+        no_terminals=options.no_terminals,
+        name=options.name,
+        headless=options.headless,
+        open_page=_open if options.open else None,
+    )
+    serve(settings, _announce, log)
+
+
 def _check_headless(options: argparse.Namespace) -> None:
-    """What is for the page makes no sense without one."""
+    """Refuse options that only concern HTTP."""
     given = {
         "--port": options.port,
         "--open": options.open,
@@ -113,12 +96,12 @@ def _check_headless(options: argparse.Namespace) -> None:
     }
     for name, value in given.items():
         if options.headless and value:
-            raise UsageError(f"{name} makes no sense with --headless")
+            raise UsageError(f"{name} cannot be used with --headless")
 
 
 def _name(text: str) -> str:
     if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", text) is None:
-        sentence = f"expected up to 63 letters, digits, dots, dashes and underscores, not {text!r}"
+        sentence = f"expected up to 63 letters, digits, dots, dashes or underscores, not {text!r}"
         raise argparse.ArgumentTypeError(sentence)
     return text
 
@@ -128,8 +111,11 @@ def _announce(address: str) -> None:
 
 
 def _open(address: str) -> Callable[[], None]:
-    """Through a file that leads there: every user of the machine sees what a browser is started
-    with, and the address has the token in it. What is returned deletes the file."""
+    """Open the address through a file that redirects to it.
+
+    Other users of the machine can see a browser's command line, and the address contains the token.
+    The returned function deletes the file.
+    """
     from html import escape
 
     path = make_private(data_directory()) / f"open-{os.getpid()}.html"
@@ -139,42 +125,42 @@ def _open(address: str) -> Callable[[], None]:
         file.write(f"<!doctype html>{leading}\n")
     if not opened(path.as_uri()):
         path.unlink(missing_ok=True)
-        tell("there is no browser with windows here: open the address above in one")
+        tell("no graphical browser found; open the address above in one yourself")
     return lambda: path.unlink(missing_ok=True)
 
 
-def _delete_left_behind() -> None:
-    """Such files of servers that were killed."""
+def _delete_stale_redirects() -> None:
+    """Delete such files left by servers that were killed."""
     from dragoman.hub.owner import started
 
     for path in data_directory().glob("open*.html"):
         pid = path.stem.removeprefix("open-")
-        with suppress(OSError):  # whether it runs cannot be told
+        with suppress(OSError):  # cannot know whether it is running
             if not pid.isdecimal() or int(pid) == os.getpid() or not started(int(pid)):
                 path.unlink(missing_ok=True)
 
 
-_OF_TERMINALS = {"www-browser", "links", "links2", "elinks", "lynx", "w3m", "browsh"}
+_TEXT_BROWSERS = {"www-browser", "links", "links2", "elinks", "lynx", "w3m", "browsh"}
 
 
 def opened(address: str) -> bool:
-    """Whether there was such a browser to give it to."""
+    """Whether a graphical browser could open the address."""
     browser = _found()
     if browser is None:
         return False
-    # One in the background that has ended at once handed the page to a window that was open, and
-    # `webbrowser` takes that for a failure.
+    # A background browser that exits at once has handed the page to an open window; `webbrowser`
+    # takes that for a failure.
     return browser.open(address) or isinstance(browser, webbrowser.BackgroundBrowser)
 
 
 def _found() -> webbrowser.BaseBrowser | None:
-    # Without a display even xdg-open looks for a browser of terminals.
-    told = any(map(os.environ.get, ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")))
-    if not told and sys.platform != "darwin":
+    # Without a display even xdg-open looks for a text browser.
+    display = any(map(os.environ.get, ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")))
+    if not display and sys.platform != "darwin":
         return None
     try:
         browser = webbrowser.get()
     except webbrowser.Error:
         return None
     program = os.path.basename(browser.name.partition(" ")[0])
-    return None if program in _OF_TERMINALS else browser
+    return None if program in _TEXT_BROWSERS else browser

@@ -196,7 +196,7 @@ def folders(options: argparse.Namespace, files: Side | None) -> tuple[str, list[
 def folder(option: str, path: str) -> str:
     if os.path.isdir(path):
         return os.path.abspath(path)
-    problem = "it is not a directory" if os.path.exists(path) else "there is no such directory"
+    problem = "not a directory" if os.path.exists(path) else "no such directory"
     raise UsageError(f"{option} {path}: {problem}")
 
 

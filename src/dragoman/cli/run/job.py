@@ -110,7 +110,7 @@ def _check_place(path: str) -> None:
     if os.path.isdir(path):
         problem = "it is a directory"
     elif not os.path.isdir(folder):
-        problem = "there is no such directory"
+        problem = "no such directory"
     elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
         problem = "permission denied"
     else:

@@ -1,32 +1,37 @@
-"""Where a server listens and whom it lets in: the options that `serve` and `bridge` share."""
+"""Options that `serve` and `bridge` share: the address, the allowed origins, the token file."""
 
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from dragoman.cli.exit_codes import UsageError
 
+if TYPE_CHECKING:
+    from argparse import _ArgumentGroup as ArgumentGroup  # pyright: ignore[reportPrivateUsage]
+
 _REMOTE = (
-    "--host {host}: whoever reaches that address and has the token can run commands as you, and "
-    "nothing is encrypted on the way; --allow-remote serves there all the same"
+    "--host {host}: anyone who can reach that address and has the token can run commands as you, "
+    "and the connection is not encrypted; add --allow-remote to listen there anyway"
 )
 
 
-def add_address_options(parser: argparse.ArgumentParser) -> Any:
-    """The group, for options that only one of them has."""
+def add_address_options(parser: argparse.ArgumentParser) -> ArgumentGroup:
+    """Add them and return their group, for options that only one command has."""
     where = parser.add_argument_group("address")
     where.add_argument(
-        "--host", metavar="ADDRESS", default="127.0.0.1", help="listen here (default: 127.0.0.1)"
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="address to listen on (default: 127.0.0.1)",
     )
     where.add_argument(
-        "--port", metavar="N", type=_port, default=0, help="and on this port (default: a free one)"
+        "--port", metavar="N", type=_port, default=0, help="port to listen on (default: a free one)"
     )
     where.add_argument(
         "--allow-remote",
         action="store_true",
-        help="listen on an address that other machines can reach",
+        help="permit an address that other machines can reach",
     )
     where.add_argument(
         "--allow-origin",
@@ -34,20 +39,21 @@ def add_address_options(parser: argparse.ArgumentParser) -> Any:
         type=_origin,
         action="append",
         default=[],
-        help="let pages of this origin call the API, with the token; repeatable",
+        help="let pages from this origin call the API (they still need the token); repeatable",
     )
     where.add_argument(
         "--token-file",
         metavar="PATH",
-        help="keep the token in this file over restarts; made if it is not there",
+        help="keep the token in this file across restarts; created if missing",
     )
     return where
 
 
 def check_address(options: argparse.Namespace) -> None:
-    """Raises UsageError for an address that others reach, unless that is wanted."""
-    hosts = import_module("dragoman.web.server.host_header")
-    if not options.allow_remote and not hosts.is_loopback(options.host):
+    """Raises UsageError for an address that other machines reach, without --allow-remote."""
+    from dragoman.web.server.host_header import is_loopback
+
+    if not options.allow_remote and not is_loopback(options.host):
         raise UsageError(_REMOTE.format(host=options.host))
 
 
@@ -58,12 +64,12 @@ def _port(text: str) -> int:
 
 
 def _origin(text: str) -> str:
-    """Exactly as browsers send it: a scheme, a host, a port if it is not the scheme's own."""
+    """An origin exactly as browsers send it: scheme, host, and port unless it is the default."""
     from urllib.parse import urlsplit
 
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or text != f"{parts.scheme}://{parts.netloc}":
-        raise argparse.ArgumentTypeError(f"expected an origin as https://host[:port], not {text}")
+        raise argparse.ArgumentTypeError(f"expected an origin like https://host[:port], not {text}")
     if not parts.netloc or parts.netloc != parts.netloc.lower() or "@" in parts.netloc:
-        raise argparse.ArgumentTypeError(f"expected a plain host in lower case, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a plain lowercase host, not {text}")
     return text

@@ -7,7 +7,6 @@ home passed in; nothing else of the environment is looked at.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeGuard, get_args
@@ -66,6 +65,8 @@ class _Place:
 
 
 def _toml(text: str, file: str) -> Any:
+    import tomllib  # most runs have no TOML
+
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

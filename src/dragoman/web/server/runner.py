@@ -66,7 +66,7 @@ ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class Settings(msgspec.Struct, kw_only=True):
-    """What `dragoman serve` was told."""
+    """The options of `dragoman serve`."""
 
     host: str
     port: int
@@ -89,15 +89,14 @@ class Settings(msgspec.Struct, kw_only=True):
     """Opens an address in a browser; what it returns deletes what the browser was given."""
 
 
-def serve(announce: Callable[[str], None], log: Callable[[str], None], **told: Any) -> None:
-    """Serve until a signal comes; `announce` is told the address, `log` a line for each request,
-    and what an operator should know.
+def serve(settings: Settings, announce: Callable[[str], None], log: Callable[[str], None]) -> None:
+    """Serve until a signal arrives.
 
-    Raises ConfigError, UnknownAgent, StoreError, and DragomanError when the address cannot be had.
+    `announce` receives the address, `log` one line per request and what an operator should know.
+    Raises ConfigError, UnknownAgent, StoreError, and DragomanError when the address cannot be used.
     """
-    settings = Settings(**told)
     descriptors.raise_limit()
-    load_settings(settings.settings)  # what is wrong there is said now, and not to the first client
+    load_settings(settings.settings)  # mistakes there are reported now, not to the first client
     with Deadline(lambda sentence: log(noted(sentence)), settings.grace_seconds) as deadline:
         asyncio.run(_run(settings, deadline, announce, log))
 
