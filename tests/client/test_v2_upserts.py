@@ -236,6 +236,38 @@ def test_a_part_of_a_patch_about_a_file_that_is_not_named_is_shown_and_never_und
     assert alone.patch is not None
 
 
+OWN = "diff --git a/src/a b/src/a\n--- a/src/a\n+++ b/src/a\n@@ -1 +1 @@\n-x\n+y\n"
+SECOND_FILES = [
+    "diff --git a/src/a b/.envrc\nrename from src/a\nrename to .envrc\n",
+    "diff --git a/src/a b/.envrc\nrename from /w/src/a\nrename to .envrc\n@@ -1 +1 @@\n-x\n+y\n",
+    "diff --git a/src/a b/src/a\n--- a/src/a\n+++ b/.envrc\n@@ -1 +1 @@\n-x\n+y\n",
+    "diff --git a/src/a b/src/a\ncopy to .envrc\n",
+    f"{OWN}--- /dev/null\n+++ b/.envrc\n@@ -0,0 +1 @@\n+y\n",
+    f"{OWN}rename to .envrc\n",
+    'diff --git a/src/a b/src/a\n--- a/src/a\n+++ "b/\\056envrc"\n@@ -1 +1 @@\n-x\n+y\n',
+]
+
+
+@pytest.mark.parametrize("patch", SECOND_FILES)
+def test_a_part_of_a_patch_that_names_another_file_as_well_is_shown_and_never_understood(
+    patch: str,
+) -> None:
+    mine, rest = change_of(v2.DiffModify(path="/w/src/a"), patch=patch)
+    assert mine.patch == patch
+    assert rest == UnknownItem("patch", patch)
+
+
+def test_a_part_of_a_patch_may_name_both_files_of_a_move() -> None:
+    moved = "diff --git a/src/a b/lib/b\nrename from src/a\nrename to lib/b\n"
+    (move,) = change_of(v2.DiffMove(old_path="/w/src/a", path="/w/lib/b"), patch=moved)
+    assert move.patch == moved
+    blank = (
+        "diff --git a/my file b/my file\n--- a/my file\t\n+++ b/my file\t\n@@ -1 +1 @@\n-x\n+y\n"
+    )
+    (edit,) = change_of(v2.DiffModify(path="/w/my file"), patch=blank)
+    assert edit.patch == blank
+
+
 def test_a_change_nobody_knows_is_kept_as_it_came() -> None:
     raw = b'{"operation":"_link","path":"/w/a"}'
     wire = codec.decode(b'{"type":"diff","changes":[%b]}' % raw, v2.Diff)

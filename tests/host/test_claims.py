@@ -395,6 +395,9 @@ def test_a_line_that_begins_like_a_diff_costs_no_more_than_its_length() -> None:
     assert time.process_time() - begun < 5  # of the processor; 400,000 squared would take minutes
 
 
+UNIFIED = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n"
+
+
 @pytest.mark.parametrize("kind", ["read", "search"])
 def test_a_patch_in_what_is_said_to_be_read_is_in_doubt(kind: str) -> None:
     access = claim(kind, {"path": "a", "patch": PATCH})
@@ -410,6 +413,25 @@ def test_a_patch_in_what_is_said_to_be_read_is_in_doubt(kind: str) -> None:
         ("delete", {"path": "a", "and": ["/etc/x"]}),
         ("edit", {"path": "a", "diff": "diff --git a/a b/x\nrename from a\nrename to ../etc/x"}),
         ("edit", {"path": "a", "changes": {"../etc/x": {"type": "add"}}}),
+        ("edit", {"path": "a", "edits": '[{"path": "../etc/x"}]'}),
+        ("edit", {"path": "a", "newName": "../etc/x"}),
+        ("edit", {"path": "a", "diff": "diff --git a/../etc/x b/../etc/x\nGIT binary patch\n"}),
+        ("edit", {"path": "a", "diff": "diff --git a/../etc/x b/../etc/x\nnew mode 100755\n"}),
+        ("edit", {"path": "a", "diff": "diff --git ../etc/x ../etc/x\ndeleted file mode 100644"}),
+        ("edit", {"path": "a", "diff": "+++ b/../etc/x\n@@ -0,0 +1 @@\n+x"}),
+        ("edit", {"path": "a", "diff": "--- ../etc/x\nwhatever\n@@ -0,0 +1 @@\n+x"}),
+        ("edit", {"path": "a", "diff": "+++ ../etc/x 2026-01-01\n@@ -0,0 +1 @@\n+x"}),
+        ("edit", {"path": "a", "diff": "Index: ../etc/x\n===\n@@ -0,0 +1 @@\n+x"}),
+        ("edit", {"path": "a", "diff": "Index: ../etc/x\n0a1\n> x"}),
+        ("edit", {"path": "a", "diff": f"*** ../etc/x\t2026\n--- a\t2026\n{'*' * 15}\n*** 0 ****"}),
+        ("edit", {"path": "a", "diff": "  --- ../etc/x\n  @@ -0,0 +1 @@\n  +x"}),
+        (
+            "edit",
+            {"path": "a", "diff": f"{UNIFIED}--- /dev/null\n+++ b/../etc/x\n@@ -0,0 +1 @@\n+x"},
+        ),
+        ("edit", {"path": "a", "diff": f"{UNIFIED}+++ b/../etc/x\n@@ -0,0 +1 @@\n+x"}),
+        ("edit", {"path": "a", "diff": "--- a\n+++ a\n@@ -1,9 +1,9 @@\n-x\n+++ b/../etc/x\n"}),
+        ("edit", {"path": "a", "diff": "--- a\n+++ a\n@@ -1,9 +1,9 @@\n+++ b/../etc/x\nend\n"}),
     ],
 )
 def test_a_second_file_is_seen_whatever_it_is_called(kind: str, raw: Any) -> None:
@@ -421,6 +443,41 @@ def test_the_keys_of_changes_are_files_and_the_ends_of_a_move_may_be_bare_names(
     bare = claim("edit", {"path": "a", "changes": {".bashrc": {"type": "add"}}})
     assert "/ws/.bashrc" in bare.paths
     assert claim("move", {"path": "a", "new_name": ".bashrc"}).protection is not None
+
+
+def test_the_lines_of_a_hunk_and_the_fields_of_a_change_are_no_files() -> None:
+    told: list[Any] = [
+        {"diff": "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n--- a comment\n same\n+++ an operator\n"},
+        {"diff": f"*** a\n--- a\n{'*' * 15}\n*** 1,2 ****\n--- 1,3 ----\n+ x"},
+        {"content": "--- a title\n\n+++ more\n5 apples\n*** a note\nIndex: 1\n"},
+        {"edits": [{"oldText": "x", "newText": "y", "occurrence": 1, "range": {"start": {}}}]},
+        {"edits": {"old_string": "x", "new_string": "y", "replace_all": True}},
+        {"oldText": "x", "newText": "newName", "rename": False},
+    ]
+    for raw in told:
+        access = claim("edit", {"path": "a", **raw})
+        assert (access.paths, access.complete) == (("/ws/a",), True)
+
+
+def test_a_file_without_a_dot_in_its_name_is_one_too() -> None:
+    told: list[Any] = [{"Jenkinsfile": {"new": "x"}}, {"Jenkinsfile": "x"}, [{"Jenkinsfile": {}}]]
+    for changes in told:
+        assert claim("edit", {"path": "a", "changes": changes}).protection is not None
+    assert claim("edit", {"path": "a", "newName": ".envrc"}).protection is not None
+
+
+def test_a_git_header_whose_two_names_cannot_be_told_apart_is_in_doubt() -> None:
+    for names in ("a/one name b/another name", 'a/x "b/\\056envrc"', "a"):
+        assert not claim("edit", {"path": "a", "diff": f"diff --git {names}\n"}).complete
+    access = claim("edit", {"path": "a", "diff": "diff --git a/my file b/my file\nold mode 1\n"})
+    assert "/ws/my file" in access.paths
+    assert access.complete
+
+
+def test_a_hunk_of_absurd_length_is_read_like_any_other() -> None:
+    for count in ("9" * 5_000, "999999999"):
+        text = f"--- a\n+++ a\n@@ -1,{count} +1,{count} @@\n-x\n--- /etc/x\n+++ /etc/x\n"
+        assert "/etc/x" in claim("edit", {"path": "a", "diff": text}).paths
 
 
 @pytest.mark.parametrize("line", ["*** Rename File: x", "***Add File: /etc/x", "*** Add File:"])

@@ -6,7 +6,9 @@ The list of changes says what is done; the patch, in Git's form, is cut into the
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from dragoman.host.permissions.patch_names import PatchNames
 from dragoman.schema import codec, v2
 from dragoman.schema.base import Unknown
 from dragoman.session.content import Diff, ToolContent, UnknownItem
@@ -14,9 +16,6 @@ from dragoman.session.content import Diff, ToolContent, UnknownItem
 GIT = "git_patch"
 # Every line of a hunk begins with a sign, so this stands at the beginning of headers alone.
 _header = re.compile(r"^(?=diff --git )", re.MULTILINE)
-_name = re.compile(
-    r"^(?:---|\+\+\+|rename from|rename to|copy from|copy to) (.+?)\t?$", re.MULTILINE
-)
 _escape = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
@@ -51,7 +50,7 @@ def _diff(
     if isinstance(change, v2.DiffMove | v2.DiffCopy):
         diff.old_path = change.old_path
     diff.file_type, diff.mime_type = change.file_type, change.mime_type
-    mine = next((section for section in sections if _is_about(section, change.path)), None)
+    mine = next((section for section in sections if _is_about(section, diff.paths)), None)
     if mine is not None:
         sections.remove(mine)
         diff.patch = mine
@@ -75,14 +74,19 @@ def _sections(patch: v2.DiffPatch | None) -> list[str]:
     return [section for section in _header.split(patch.text) if section]
 
 
-def _is_about(section: str, path: str) -> bool:
-    head, _, _ = section.partition("\n@@")
-    names = [_unquoted(name) for name in _name.findall(head)]
-    if path in names or head.partition("\n")[0].endswith(f" {path}"):
-        return True
-    # Git names files from the top of the repository, with a letter before each.
-    short = [name[2:] for name in names if name.startswith(("a/", "b/"))]
-    return any(name and path.endswith(f"/{name}") for name in short)
+def _is_about(section: str, paths: Sequence[str]) -> bool:
+    """Whether it names these files and no other: what else it named would be neither judged nor
+    shown."""
+    names = PatchNames(section)
+    found = [_unquoted(name) for name in names]
+    return bool(found) and names.is_clear and all(_is_one_of(name, paths) for name in found)
+
+
+def _is_one_of(name: str, paths: Sequence[str]) -> bool:
+    # Git names files from the top of the repository, most often with a letter before each.
+    short = [name[2:]] if name.startswith(("a/", "b/")) else []
+    ends = [f"/{each}" for each in (name, *short) if each and not each.startswith("/")]
+    return name in paths or any(path.endswith(end) for path in paths for end in ends)
 
 
 def _unquoted(name: str) -> str:

@@ -191,6 +191,7 @@ def _named(found: RawInput, kind: str | None, writes: bool) -> list[str]:
     ends = [end for end in found.ends if kind == "move" or looks_like_a_path(end)]
     has_content = writes and kind not in _WITHOUT_CONTENT
     strays = [] if has_content or found.commands else found.strays
+    ends += [name for name in found.new_names if writes or looks_like_a_path(name)]
     return found.paths + found.folders + ends + strays
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman.host.permissions.patch_names import PatchNames
 from dragoman.host.rules.access import Command
 from dragoman.host.rules.globs import LONGEST_PATH
 from dragoman.host.rules.shell import plain_words
@@ -32,18 +33,27 @@ _FOLDER_KEYS = frozenset(("dir", "directory", "folder"))
 _ENV_KEYS = frozenset(("env", "envs", "envvars", "environment", "environmentvariables"))
 _PATH_ENDINGS = ("path", "paths", "pathname", "file", "files", "filename", "uri")
 # Paths when a file is moved; words to replace, or anything, elsewhere.
-_END_KEYS = frozenset(
-    ("from", "to", "source", "src", "destination", "dest", "dst", "target", "newname", "rename")
-)
+_END_KEYS = frozenset(("from", "to", "source", "src", "destination", "dest", "dst", "target"))
+# A path wherever something is changed.
+_NEW_NAME_KEYS = frozenset(("newname", "rename"))
 # Where agents put an object with a file's name for each key.
 _MAPPING_KEYS = frozenset(("changes", "edits", "files"))
+# What such an object has instead where it is one change and not a change for each file.
+_FIELDS = frozenset(
+    (
+        *("add", "content", "delete", "diff", "end", "kind", "line", "lines", "location", "new"),
+        *("newstring", "newtext", "old", "oldstring", "oldtext", "operation", "options", "patch"),
+        *("position", "range", "replaceall", "selection", "start", "text", "type", "unifieddiff"),
+        *("update", *_PATH_ENDINGS),
+    )
+)
 _FILE_KEYS = frozenset(("path", "file", "filepath", "absolutepath", "filename"))
 _CONTENT_KEYS = frozenset(("content", "contents", "filetext"))
 _TOOL_KEYS = frozenset(("tool", "toolname", "mcptool"))
 # Where agents put a whole JSON document into a string.
-_DOCUMENT_KEYS = frozenset(
-    ("arguments", "args", "input", "params", "parameters", "payload", "rawinput")
-)
+_DOCUMENT_KEYS = _MAPPING_KEYS | {
+    *("arguments", "args", "input", "params", "parameters", "payload", "rawinput")
+}
 
 _DEEPEST = 32
 _MOST_VALUES = 20_000
@@ -60,8 +70,6 @@ _patch_header = re.compile(
     r"\*\*\* (?:(?:Begin Patch|End Patch|End of File)|"
     r"(?:(?:Add|Update|Delete) File|Move to): (?P<path>.+))\Z"
 )
-_unified_header = re.compile(r"^--- ([^\t\n]+)(?:\t[^\n]*)?\n\+\+\+ ([^\t\n]+)", re.MULTILINE)
-_git_rename = re.compile(r"^(?:rename|copy) (?:from|to) ([^\n]+)", re.MULTILINE)
 _not_alphanumeric = re.compile(r"[^a-z0-9]")
 
 
@@ -69,8 +77,8 @@ class RawInput:
     """The findings of one walk. `complete` is off when something could not be read to its end.
 
     `paths` stand under keys that name paths; `strays` only look like paths; `ends` are the two
-    ends of a move, if it is one; `patched` are the files that a patch is for. `verbs` stand where
-    a command would and are none.
+    ends of a move, if it is one, and `new_names` is what a file is called then; `patched` are the
+    files that a patch is for. `verbs` stand where a command would and are none.
     """
 
     def __init__(self, raw_input: Any, *, verbs: Collection[str] = ()) -> None:
@@ -80,6 +88,7 @@ class RawInput:
         self.strays: list[str] = []
         self.patched: list[str] = []
         self.ends: list[str] = []
+        self.new_names: list[str] = []
         self.folders: list[str] = []
         self.cwds: list[str] = []
         self.hosts: list[str] = []
@@ -90,18 +99,16 @@ class RawInput:
         self._values = 0
         self._walk(raw_input, "rawinput", 0)
 
-    def _walk(self, value: Any, key: str, depth: int) -> None:
+    def _walk(self, value: Any, key: str, depth: int, *, listed: bool = False) -> None:
         if not self._may_go_on(depth):
             return
         if _is_object(value):
             if key in _MAPPING_KEYS:
-                self.paths += [
-                    str(name) for name in islice(value, _MOST_VALUES) if "." in str(name)
-                ]
+                self.paths += _files(value, listed=listed)
             self._object(value, depth + 1)
         elif _is_list(value):
             for item in value[:_MOST_VALUES]:
-                self._walk(item, key, depth + 1)
+                self._walk(item, key, depth + 1, listed=True)
         elif isinstance(value, str):
             self._text(value.strip(), key, depth + 1)
 
@@ -180,6 +187,8 @@ class RawInput:
             self.paths.append(text)
         elif key in _END_KEYS:
             self.ends.append(text)
+        elif key in _NEW_NAME_KEYS:
+            self.new_names.append(text)
         elif looks_like_a_path(text):
             self.strays.append(text)
 
@@ -195,13 +204,10 @@ class RawInput:
                 self.patch_is_clear = False
 
     def _unified(self, text: str) -> None:
-        """The headers of a unified diff; a quoted name may be any."""
-        if "diff --git " in text:
-            self.patched += map(str.strip, _git_rename.findall(text))
-        for header in _unified_header.finditer(text):
-            named = [name.strip() for name in header.groups() if name.strip() != "/dev/null"]
-            self.patch_is_clear &= not any(name.startswith('"') for name in named)
-            self.patched += [name[2:] if name[:2] in ("a/", "b/") else name for name in named]
+        """The headers of any other form of a patch; a quoted name may be any."""
+        named = PatchNames(text)
+        self.patch_is_clear &= named.is_clear and not any(name.startswith('"') for name in named)
+        self.patched += [name[2:] if name[:2] in ("a/", "b/") else name for name in named]
 
     def _host(self, url: str) -> None:
         host = _host_of(url)
@@ -230,6 +236,16 @@ def _spelling(name: str) -> str:
     if len(name) > _LONGEST_KEY:
         return ""
     return _not_alphanumeric.sub("", unicodedata.normalize("NFKC", name).casefold())
+
+
+def _files(changes: dict[Any, Any], *, listed: bool) -> Iterator[str]:
+    """The keys that are files. In a list each object is rather one change, and its keys are fields
+    unless they do not look it."""
+    for key, change in islice(changes.items(), _MOST_VALUES):
+        name = str(key)
+        is_file = not listed or "." in name or _is_object(change)
+        if is_file and _spelling(name) not in _FIELDS:
+            yield name
 
 
 def _names_a_command(key: str) -> bool:
