@@ -86,7 +86,7 @@ def test_another_process_stops_one_tool_call_and_the_turn_goes_on(dragoman: Drag
     assert process.returncode == 0
     assert out.endswith(b"went on\n")
     late = dragoman("cancel", "s", "--tool-call", "c")
-    assert (late.code, late.out) == (0, "c does not run\n")
+    assert (late.code, late.out) == (0, "c is not running\n")
 
 
 def test_the_agent_is_told_with_session_cancel(dragoman: Dragoman) -> None:

@@ -190,7 +190,7 @@ def test_an_agent_without_a_client_ends_quietly(dragoman: Dragoman) -> None:
 def test_an_agent_on_a_terminal_ends_with_ctrl_d(dragoman: Dragoman) -> None:
     command = [str(COMMAND), "demo-agent"]
     with on_screen(command, env=dragoman.env, cwd=dragoman.workspace) as screen:
-        screen.wait_for("an agent waits here for a client")
+        screen.wait_for("this agent expects an ACP client")
         screen.press("C-d")
         assert screen.exit_code() == 0
         assert "descriptor" not in screen.text()

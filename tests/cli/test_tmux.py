@@ -242,6 +242,6 @@ def test_nothing_is_written_over_an_open_question(dragoman: Dragoman) -> None:
 def test_an_agent_started_by_hand_says_how_to_talk_to_it(dragoman: Dragoman) -> None:
     command = dragoman.command("demo-agent")
     with on_screen(command, env=dragoman.env, cwd=dragoman.workspace, width=120) as shown:
-        shown.wait_for("waits here for a client that speaks ACP; to talk to it, run: dragoman -a")
+        shown.wait_for("an ACP client on standard input; to talk to it, run: dragoman -a")
         shown.press("C-c")
         shown.wait_for("exit code 0")

@@ -49,7 +49,9 @@ def test_a_session_is_watched_answered_queued_into_and_cancelled(user: Dragoman)
                 two.wait_for("the turn was cancelled")
             two.press("C-c")
             assert two.exit_code() == 130
-    assert user("cancel", "s").out.startswith("nothing runs in session s-")
+    out = user("cancel", "s").out
+    assert out.startswith("session s-")
+    assert out.endswith(" is not running\n")
 
 
 def test_watching_ends_when_the_session_is_deleted(user: Dragoman) -> None:

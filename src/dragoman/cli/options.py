@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Assignment: TypeAlias = tuple[str, str]
 
+SESSION_HELP = "session id or its beginning, session name, or the agent's id for it"
 AGENT_HELP = (
     "agent from the settings, or a known one (default: the first in the settings, else demo)"
 )

@@ -1,30 +1,28 @@
-"""`dragoman cancel`: stops the turn of a session, or one part of it, wherever it runs."""
+"""`dragoman cancel`: stops a session's turn, or a part of it, wherever it is running."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
+from dragoman.cli.options import SESSION_HELP
+
 if TYPE_CHECKING:
     from dragoman.hub import commands as c
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "session",
-        metavar="SESSION",
-        help="its id or the beginning of it, its name, or the agent's id",
-    )
+    parser.add_argument("session", metavar="SESSION", help=SESSION_HELP)
     part = parser.add_mutually_exclusive_group()
     part.add_argument(
         "--tool-call",
         metavar="ID",
-        help="stop this tool call alone, where the agent offers it; the turn goes on",
+        help="stop only this tool call and continue the turn, if the agent supports that",
     )
     part.add_argument(
         "--terminal",
         metavar="ID",
-        help="stop what runs in this terminal of the agent's own, where it offers it",
+        help="stop the command in this terminal of the agent, if the agent supports that",
     )
 
 
@@ -56,4 +54,4 @@ def _command(options: argparse.Namespace) -> c.Cancel | c.CancelToolCall | c.Can
 
 def _nothing_to_stop(options: argparse.Namespace, session_id: str) -> str:
     part = options.tool_call or options.terminal
-    return f"nothing runs in session {session_id}" if part is None else f"{part} does not run"
+    return f"session {session_id} is not running" if part is None else f"{part} is not running"

@@ -1,4 +1,4 @@
-"""`dragoman completion`: a script for a shell, generated from the parsers themselves."""
+"""`dragoman completion`: prints a shell completion script, generated from the parsers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import argparse
 _EXAMPLES = """\
 examples:
   dragoman completion bash > ~/.local/share/bash-completion/completions/dragoman
-  dragoman completion zsh > ~/.zfunc/_dragoman       with ~/.zfunc in your fpath
+  dragoman completion zsh > ~/.zfunc/_dragoman     if ~/.zfunc is in your fpath
   dragoman completion fish > ~/.config/fish/completions/dragoman.fish"""
 
 

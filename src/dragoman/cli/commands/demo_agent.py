@@ -1,4 +1,4 @@
-"""`dragoman demo-agent`: the agent that `-a demo` talks to, for any other client."""
+"""`dragoman demo-agent`: runs the agent of `-a demo` for any other ACP client."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _EXAMPLES = """\
 examples:
   dragoman --agent-command 'dragoman demo-agent' "hello"
 
-It has no model behind it and says so: it shows what an agent can do, and needs
-no account."""
+The demo agent is a script without a model. It shows what an agent can do, and
+needs no account."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +27,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def serve(agent: Callable[[], None], how: str) -> int:
-    """`agent` serves until its input ends; `how` is what one types to talk to it."""
+    """Run `agent` until its input ends; `how` is the command that talks to it."""
     if sys.stdin.isatty():
-        tell(f"an agent waits here for a client that speaks ACP; to talk to it, run: {how}")
+        tell(f"this agent expects an ACP client on standard input; to talk to it, run: {how}")
     agent()
     return 0

@@ -1,4 +1,4 @@
-"""`dragoman store`: where sessions are recorded, whether that is in order, and moving it."""
+"""`dragoman store`: checks, copies and prunes the store in which sessions are recorded."""
 
 from __future__ import annotations
 
@@ -9,43 +9,45 @@ import re
 from dragoman.cli.parsers import Actions
 
 _EXAMPLES = """\
-  dragoman store copy postgresql://me@db.example/team    from here to there
-  dragoman store copy ~/backup --store postgresql://…    and back, into a folder
+  dragoman store copy postgresql://me@db.example/team    from here to PostgreSQL
+  dragoman store copy ~/backup --store postgresql://…    back to a directory
 
-What is there already is gone on with; a session that runs is left out."""
+Sessions that are partly copied are continued; running sessions are skipped."""
 
 
 _PRUNING = """\
-  dragoman store prune --older-than 90d --dry-run       what that would be
-  dragoman store prune --older-than 2w --project .      this project alone
+  dragoman store prune --older-than 90d --dry-run       show what it would do
+  dragoman store prune --older-than 2w --project .      only in this project
 
-A session that runs, waits for an answer or is archived is kept. No agent is
-asked to forget anything. With `retention` in the settings, `dragoman serve`
-does the same by itself."""
+Keeps sessions that are running, waiting for an answer or archived, and deletes
+nothing in the agents. With `retention` in the settings, `dragoman serve` does
+this automatically."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = Actions(parser, stored=True)
-    actions.add("check", "say where sessions are recorded, and whether all of it fits together")
-    copying = actions.add("copy", "copy sessions, events and rules into another store", _EXAMPLES)
-    pruning = actions.add(
-        "prune", "delete sessions that nothing has happened in for long", _PRUNING
-    )
+    actions.add("check", "show where sessions are recorded, and check that the store is intact")
+    copying = actions.add("copy", "copy sessions, events and rules to another store", _EXAMPLES)
+    pruning = actions.add("prune", "delete sessions that have been idle for a long time", _PRUNING)
     pruning.add_argument(
-        "--older-than", metavar="AGE", type=_age, required=True, help="such as 90d, 12w or 36h"
+        "--older-than",
+        metavar="AGE",
+        type=_age,
+        required=True,
+        help="minimum idle time, such as 90d, 12w or 36h",
     )
     pruning.add_argument(
         "--project",
         metavar="DIR",
         type=os.path.abspath,
-        help="those of this folder and beneath alone",
+        help="only sessions in this directory and below",
     )
-    pruning.add_argument("-a", "--agent", metavar="NAME", help="those of this agent alone")
+    pruning.add_argument("-a", "--agent", metavar="NAME", help="only sessions of this agent")
     pruning.add_argument(
-        "--dry-run", action="store_true", help="only say which, and how much that would be"
+        "--dry-run", action="store_true", help="only print which sessions, and their size"
     )
     copying.add_argument(
-        "to", metavar="TO", help="a PostgreSQL address, or a directory for a store in SQLite"
+        "to", metavar="TO", help="PostgreSQL address, or directory for an SQLite store"
     )
 
 
@@ -62,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _age(text: str) -> float:
-    """In days."""
+    """The type of an option that is an age, in days."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([hdw])", text)
     days = 0.0 if found is None else float(found[1]) * {"h": 1 / 24, "d": 1.0, "w": 7.0}[found[2]]
     if not days:

@@ -1,33 +1,31 @@
-"""`dragoman watch`: a session, live, wherever it runs; its questions can be answered here."""
+"""`dragoman watch`: follows a session wherever it is running, and can answer its questions."""
 
 from __future__ import annotations
 
 import argparse
+
+from dragoman.cli.options import SESSION_HELP
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  dragoman watch s-1f3a                 follow it; answer its questions here\n"
-        "  dragoman watch s-1f3a --json          its events, a JSON object a line\n"
-        '  dragoman --session fix "and test it"  queue a prompt into it meanwhile\n'
+        "  dragoman watch s-1f3a --json          print its events as JSON Lines\n"
+        '  dragoman --session fix "and test it"  queue a prompt in it meanwhile\n'
         "  dragoman cancel s-1f3a                stop its turn"
     )
-    parser.add_argument(
-        "session",
-        metavar="SESSION",
-        help="its id or the beginning of it, its name, or the agent's id",
-    )
-    parser.add_argument("--all", action="store_true", help="from its beginning on")
-    parser.add_argument(
-        "--until-idle", action="store_true", help="end when nothing runs there any more"
-    )
+    parser.add_argument("session", metavar="SESSION", help=SESSION_HELP)
+    parser.add_argument("--all", action="store_true", help="start from its beginning")
+    parser.add_argument("--until-idle", action="store_true", help="stop when the session is idle")
     parser.add_argument(
         "--on-ask",
         choices=("ignore", "prompt"),
-        help="whether its questions are asked here too (default: prompt on a terminal)",
+        help="whether to ask its questions here too (default: prompt on a terminal)",
     )
-    parser.add_argument("--json", action="store_true", help="the stored events, one a line")
+    parser.add_argument(
+        "--json", action="store_true", help="print the stored events as JSON, one per line"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,11 +1,11 @@
-"""`dragoman agents`: which agents there are, whether they work, getting and removing them."""
+"""`dragoman agents`: lists, checks, installs and removes agents, and signs in to them."""
 
 from __future__ import annotations
 
 import argparse
 from importlib import import_module
 
-from dragoman.cli.options import seconds
+from dragoman.cli.options import add_settings_option, seconds
 from dragoman.cli.parsers import Actions
 
 REGISTRY = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
@@ -35,21 +35,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _add_list(actions: Actions) -> None:
-    parser = actions.add("list", "list the agents of your settings, then those known by name")
+    parser = actions.add("list", "list the agents in your settings, then other known agents")
     shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--json", action="store_true", help="as a JSON array of objects")
-    shape.add_argument("--names", action="store_true", help="the names alone, one a line")
+    shape.add_argument("--json", action="store_true", help="print a JSON array of objects")
+    shape.add_argument("--names", action="store_true", help="print only the names, one per line")
     _add_settings(parser)
 
 
 def _add_doctor(actions: Actions) -> None:
     parser = actions.add(
         "doctor",
-        "start an agent in a scratch folder, or reach it, and check how well it speaks ACP",
+        "start an agent in a temporary directory, or connect to it, and check its ACP support",
         "  dragoman agents doctor goose\n"
         "  dragoman agents doctor --agent-command './my-agent --acp' --json\n"
         "  dragoman agents doctor --agent-command wss://agents.example/acp\n\n"
-        "Two short prompts are sent to the model. The exit code is 1 when a check failed.",
+        "Sends two short prompts to the model. The exit code is 1 if a check fails.",
     )
     _add_agent(parser)
     parser.add_argument(
@@ -57,9 +57,9 @@ def _add_doctor(actions: Actions) -> None:
         metavar="SECONDS",
         type=seconds,
         default=60.0,
-        help="how long each check may take (default: 60)",
+        help="time limit for each check (default: 60)",
     )
-    parser.add_argument("--json", action="store_true", help="the report as one JSON object")
+    parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
     _add_settings(parser)
 
 
@@ -75,39 +75,44 @@ def _add_install(actions: Actions) -> None:
         "--registry",
         metavar="FILE|URL",
         default=REGISTRY,
-        help="a registry file, or its https address (default: the public ACP registry)",
+        help="registry file or https URL (default: the public ACP registry)",
     )
-    parser.add_argument("--name", metavar="NAME", help="what to call it (default: its id)")
+    parser.add_argument(
+        "--name", metavar="NAME", help="name for it in the settings (default: its id)"
+    )
     parser.add_argument(
         "--allow-scripts",
         action="store_true",
-        help="let npm packages run their install scripts; some need it",
+        help="let npm packages run their install scripts, which some need",
     )
     _add_settings(parser)
 
 
 def _add_remove(actions: Actions) -> None:
-    parser = actions.add("remove", "remove an agent that was installed, and its entry")
-    parser.add_argument("name", metavar="NAME", help="its name in the settings")
+    parser = actions.add("remove", "remove an installed agent and its entry in the settings")
+    parser.add_argument("name", metavar="NAME", help="the agent's name in the settings")
     _add_settings(parser)
 
 
 def _add_login(actions: Actions) -> None:
     parser = actions.add(
         "login",
-        "sign in to an agent, or list the ways it offers",
-        "  dragoman agents login gemini                    which ways there are\n"
-        "  dragoman agents login gemini oauth-personal     go one of them",
+        "sign in to an agent, or list its sign-in methods",
+        "  dragoman agents login gemini                    list the methods\n"
+        "  dragoman agents login gemini oauth-personal     sign in with one of them",
     )
     _add_agent(parser)
     parser.add_argument(
-        "method", metavar="METHOD", nargs="?", help="the way (default: only list them)"
+        "method",
+        metavar="METHOD",
+        nargs="?",
+        help="sign-in method (default: list the available methods)",
     )
     _add_settings(parser)
 
 
 def _add_logout(actions: Actions) -> None:
-    parser = actions.add("logout", "sign out of an agent, where it offers that")
+    parser = actions.add("logout", "sign out of an agent, if it supports that")
     _add_agent(parser)
     _add_settings(parser)
 
@@ -117,14 +122,14 @@ def _add_agent(parser: argparse.ArgumentParser) -> None:
         "agent",
         metavar="NAME",
         nargs="?",
-        help="an agent from the settings, else a known one (default: the default agent)",
+        help="agent from the settings, or a known one (default: the default agent)",
     )
     parser.add_argument(
         "--agent-command",
         metavar="'CMD ARGS'",
-        help="the agent that this command starts, no settings are needed",
+        help="run this command as the agent; needs no settings",
     )
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--settings", metavar="PATH", help="the settings file")
+    add_settings_option(parser.add_argument)

@@ -1,6 +1,6 @@
-"""`dragoman chat`: stay and talk.
+"""`dragoman chat`: a conversation in the terminal.
 
-The options are here; the conversation is in `conversation`, imported when it begins.
+The options are here; `conversation` is imported only when the chat starts.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ examples:
   dragoman chat
   dragoman chat -a gemini --write --cwd ~/project
 
-In the chat, /help lists the commands. Enter sends; Esc Enter, or a backslash at
-the end of a line, begins a new line. Esc or Ctrl-C cancels the running turn,
-Ctrl-D leaves."""
+In the chat, /help lists the commands. Enter sends the prompt; Esc Enter, or a
+backslash at the end of a line, starts a new line. Esc or Ctrl-C cancels the
+running turn, Ctrl-D quits."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
