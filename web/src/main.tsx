@@ -1,13 +1,13 @@
 import { createRoot } from 'react-dom/client'
 import { store } from './live/store'
 import { takeToken } from './live/token'
-import { loadAhead } from './ui/actions'
+import { loadAhead } from './ui/shell/actions'
 import { App } from './ui/app'
-import { refuseStrayDrops } from './ui/dropping'
-import { listenToKeys } from './ui/keys'
-import { listenToSessions } from './ui/notify'
-import { Part } from './ui/part'
-import { applyTheme } from './ui/settings'
+import { refuseStrayDrops } from './ui/composer/file_drop'
+import { listenToKeys } from './ui/shell/keys'
+import { listenToSessions } from './ui/shell/notifications'
+import { ErrorBoundary } from './ui/common/error_boundary'
+import { applyTheme } from './ui/shell/settings'
 import './styles/index.css'
 
 applyTheme()
@@ -19,4 +19,4 @@ listenToKeys()
 refuseStrayDrops()
 
 const root = document.getElementById('root')
-if (root !== null) createRoot(root).render(<Part name="page"><App /></Part>)
+if (root !== null) createRoot(root).render(<ErrorBoundary name="page"><App /></ErrorBoundary>)

@@ -6,7 +6,7 @@ import type { Json } from '../src/core/generated/content'
 import type { Event } from '../src/core/generated/events'
 import { reduce } from '../src/core/fold'
 import { newState } from '../src/core/state'
-import type { Frame } from '../src/live/frames'
+import type { Frame } from '../src/live/stream_reader'
 
 class FakeStorage {
   private readonly items = new Map<string, string>()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Event } from '../src/core/generated/events'
 import { entryText } from '../src/core/state'
-import { PastSession } from '../src/live/past'
+import { PastSession } from '../src/live/past_session'
 
 const events: Event[] = [
   { type: 'agent_message', content: { type: 'text', text: 'Alpha' }, message_id: 'm' },

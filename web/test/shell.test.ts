@@ -9,7 +9,7 @@ beforeEach(() => {
 afterEach(() => vi.useRealTimers())
 
 test('a failure is not shown any more once one goes elsewhere, closes its dialog, or has had time to read it', async () => {
-  const { shell } = await import('../src/ui/shell')
+  const { shell } = await import('../src/ui/shell/shell')
   shell.fail(new Error('no'))
   expect(shell.toast?.text).toBe('no')
   window.dispatchEvent(new Event('hashchange'))
@@ -26,7 +26,7 @@ test('a failure is not shown any more once one goes elsewhere, closes its dialog
 })
 
 test('what went well is said across a change of screens', async () => {
-  const { shell } = await import('../src/ui/shell')
+  const { shell } = await import('../src/ui/shell/shell')
   shell.say('Deleted.')
   window.dispatchEvent(new Event('hashchange'))
   expect(shell.toast?.text).toBe('Deleted.')

@@ -4,9 +4,9 @@ import { attachedTo, edited, wordsOf } from '../src/core/queued'
 import { openWindow } from './browser'
 
 openWindow()
-const { addToDraft, draft, giveBack, keepDraft } = await import('../src/ui/drafts')
-const { rescueEdits } = await import('../src/ui/queue_edits')
-const { attachmentsOf } = await import('../src/ui/attachments')
+const { addToDraft, draft, giveBack, keepDraft } = await import('../src/ui/composer/drafts')
+const { rescueEdits } = await import('../src/ui/composer/queue_edits')
+const { attachmentsOf } = await import('../src/ui/composer/attachments')
 const { LiveSession } = await import('../src/live/session')
 
 beforeEach(openWindow)

@@ -1,6 +1,6 @@
 // Numbers, times and places in few characters.
 
-import { reveal } from './visible'
+import { reveal } from './safe_text'
 
 export function clock(seconds: number): string {
   if (!seconds) return ''

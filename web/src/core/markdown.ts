@@ -5,7 +5,7 @@
 import { Lexer, Marked, type Token } from 'marked'
 import { highlight } from './highlight'
 import { escapeHtml } from './html'
-import { visible } from './visible'
+import { visible } from './safe_text'
 
 const coloured = markedWith(highlight)
 const uncoloured = markedWith(escapeHtml)

@@ -2,7 +2,7 @@
 
 import type { Decision } from './generated/facts'
 import { baseName, moment } from './format'
-import { shellWords } from './visible'
+import { shellWords } from './safe_text'
 
 export interface Rule {
   effect: 'allow' | 'ask' | 'deny'

@@ -10,7 +10,7 @@ import type { Values } from '../core/form'
 import type { Entry, SessionState, Terminal } from '../core/state'
 import { newState } from '../core/state'
 import { ApiError, sessions, type Detail } from './api'
-import { pause, type Frame } from './frames'
+import { pause, type Frame } from './stream_reader'
 import { Signal } from './signal'
 
 const FIRST_ENTRIES = 40

@@ -1,8 +1,8 @@
 // How this tab hears what happens: through the shared worker; where there is none, through the tab
 // that holds a lock and tells the others; where there are no locks either, by its own connection.
 
-import { StreamReader, type Sink } from './frames'
-import { scriptUrl } from './trusted'
+import { StreamReader, type Sink } from './stream_reader'
+import { scriptUrl } from './trusted_html'
 import type { FromTab, ToTab } from './worker'
 import workerUrl from './worker.ts?sharedworker&url'
 

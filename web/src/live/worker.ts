@@ -1,7 +1,7 @@
 // The shared worker: one connection to the server, whatever the number of tabs. A browser opens six
 // connections to a host; with a stream each, the seventh tab would not load.
 
-import { StreamReader, type Frame, type Link } from './frames'
+import { StreamReader, type Frame, type Link } from './stream_reader'
 
 export type ToTab = { frames: Frame[] } | { link: Link } | { reset: true } | { listed: true } | { away: string | null }
 export type FromTab = { hello: string } | { bye: true }

@@ -3,28 +3,28 @@
 import { lazy, Suspense, useEffect } from 'react'
 import { useSignal } from '../live/signal'
 import { store } from '../live/store'
-import { Agents } from './agents'
-import { Help } from './help'
-import { Home } from './home'
-import { Icon, type IconName } from './icons'
-import { Inbox } from './inbox'
-import { ImportSession, NewSession } from './new_session'
-import { Palette } from './palette'
-import { Part } from './part'
-import { Policies } from './policies'
-import { useRoute, type Route } from './route'
-import { Said } from './said'
-import { Search } from './search'
-import { Delete, Fork, Kill, Rename } from './session_dialogs'
-import { SessionScreen } from './session_screen'
-import { shell } from './shell'
-import { Sidebar } from './sidebar'
-import { SignIn } from './sign_in'
-import { SignedOut } from './signed_out'
-import { TopBar } from './topbar'
+import { Agents } from './screens/agents'
+import { Help } from './shell/help'
+import { Home } from './screens/home'
+import { Icon, type IconName } from './common/icons'
+import { Inbox } from './screens/inbox'
+import { ImportSession, NewSession } from './sidebar/new_session'
+import { Palette } from './shell/palette'
+import { ErrorBoundary } from './common/error_boundary'
+import { Policies } from './screens/policies'
+import { useRoute, type Route } from './shell/route'
+import { Toasts } from './common/toasts'
+import { Search } from './screens/search'
+import { Delete, Fork, Kill, Rename } from './sidebar/session_dialogs'
+import { SessionScreen } from './screens/session_screen'
+import { shell } from './shell/shell'
+import { Sidebar } from './sidebar/sidebar'
+import { SignIn } from './screens/sign_in'
+import { SignedOut } from './screens/signed_out'
+import { TopBar } from './shell/topbar'
 
-const Grid = lazy(() => import('./grid').then(({ Grid }) => ({ default: Grid })))
-const Replay = lazy(() => import('./replay').then(({ Replay }) => ({ default: Replay })))
+const Grid = lazy(() => import('./screens/grid').then(({ Grid }) => ({ default: Grid })))
+const Replay = lazy(() => import('./screens/replay').then(({ Replay }) => ({ default: Replay })))
 
 export function App() {
   useSignal(shell.signal)
@@ -34,15 +34,15 @@ export function App() {
   return (
     <div className={`app ${shell.drawer ? 'drawer' : ''}`}>
       <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus() }}>Skip to the prompt</a>
-      <Part name="top bar" place="topbar"><TopBar /></Part>
-      <Part name="list of sessions" place="sidebar"><Sidebar /></Part>
+      <ErrorBoundary name="top bar" place="topbar"><TopBar /></ErrorBoundary>
+      <ErrorBoundary name="list of sessions" place="sidebar"><Sidebar /></ErrorBoundary>
       {shell.drawer && <button type="button" className="veil" aria-label="Close the list" onClick={() => shell.set({ drawer: false })} />}
-      <Part name="screen" place="screen" of={location.hash}>
+      <ErrorBoundary name="screen" place="screen" of={location.hash}>
         <Suspense fallback={<main className="screen" />}><Screen route={route} /></Suspense>
-      </Part>
+      </ErrorBoundary>
       <BottomTabs route={route} />
-      <Part name="dialog" of={shell.dialog} onFail={closeFailed}><CurrentDialog /></Part>
-      {shell.dialog === null && <Said />}
+      <ErrorBoundary name="dialog" of={shell.dialog} onFail={closeFailed}><CurrentDialog /></ErrorBoundary>
+      {shell.dialog === null && <Toasts />}
     </div>
   )
 }

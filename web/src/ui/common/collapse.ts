@@ -1,0 +1,15 @@
+// What a person opened or folded: rows leave the page while one scrolls, their folds must not.
+
+import { useState } from 'react'
+
+const chosen = new Map<string, boolean>()
+
+export function useCollapse(key: string, initially: boolean): [boolean, () => void] {
+  const [, redraw] = useState(0)
+  const open = chosen.get(key) ?? initially
+  const toggle = () => {
+    chosen.set(key, !open)
+    redraw((n) => n + 1)
+  }
+  return [open, toggle]
+}

@@ -1,0 +1,7 @@
+// Text of an agent's choosing, as text: one line, nothing hidden.
+
+import { reveal } from '../../core/safe_text'
+
+export function Plain({ text, lines = false }: { text: string; lines?: boolean }) {
+  return <bdi>{reveal(text, lines)}</bdi>
+}

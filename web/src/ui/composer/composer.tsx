@@ -1,0 +1,216 @@
+// Where one writes: text with commands and mentions, files, what waits in the queue, and stop.
+
+import { useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from 'react'
+import { completed, completingAt, type Completing } from '../../core/completion'
+import { runningTurn } from '../../core/state'
+import { ApiError, sessions, type Accepted, type Prompt } from '../../live/api'
+import type { LiveSession } from '../../live/session'
+import { useSignal } from '../../live/signal'
+import { store } from '../../live/store'
+import { AgentQuestions } from '../permissions/agent_questions'
+import { AttachmentList, useAttachments, type Attachments } from './attachments'
+import { CompletionList, useSuggestions, type Suggestion } from './completion_list'
+import { draft, giveBack, keepDraft } from './drafts'
+import { Icon } from '../common/icons'
+import { OptionPickers } from './option_pickers'
+import { Plain } from '../common/plain_text'
+import { QueueView } from './queue_view'
+import { attemptSignedIn, shell } from '../shell/shell'
+import { StopButton } from './stop_button'
+
+/** The `main` one of a screen is where the keys lead. */
+export function Composer({ session, main = false }: { session: LiveSession; main?: boolean }) {
+  useSignal(session.facts)
+  const [text, setText] = useDraft(session.id)
+  const [at, setAt] = useState<Completing | null>(null)
+  const [chosen, setChosen] = useState(0)
+  const attachments = useAttachments(session.id)
+  const field = useRef<HTMLTextAreaElement>(null)
+  const listId = useId()
+  const items = useSuggestions(session.id, at, session.state.commands)
+  useGrowing(field, text)
+  useEffect(() => {
+    if (!main || shell.writing !== session.id) return
+    field.current?.focus()
+    shell.set({ writing: null })
+  }, [main, session.id])
+  const agent = session.state.agent || (store.summaries.get(session.id)?.agent ?? '')
+  const busy = runningTurn(session.state) !== null
+  const ready = (text.trim() !== '' || attachments.items.length > 0) && !attachments.busy
+
+  const send = async (onReset?: 'new') => {
+    if (!ready) return
+    const prompt = { ...promptOf(text, attachments), ...(onReset && { onReset }) }
+    const { items: sent } = attachments
+    setText('')
+    attachments.clear()
+    const accepted = await attemptSignedIn(agent, delivered(session, prompt))
+    if (accepted?.delayed) shell.say(accepted.delayed)
+    if (accepted !== null) return
+    giveBack(session.id, text)
+    attachments.restore(sent)
+  }
+  const pick = (item: Suggestion) => {
+    if (at === null) return
+    const next = completed(text, at, item.value)
+    setText(next.text)
+    setAt(null)
+    requestAnimationFrame(() => field.current?.setSelectionRange(next.caret, next.caret))
+  }
+  const onKey = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (event.nativeEvent.isComposing) return
+    const item = items[chosen]
+    if (at !== null && item !== undefined) {
+      if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+        event.preventDefault()
+        return setChosen((chosen + (event.key === 'ArrowDown' ? 1 : items.length - 1)) % items.length)
+      }
+      if (event.key === 'Tab' || (event.key === 'Enter' && !event.ctrlKey && !event.metaKey)) {
+        event.preventDefault()
+        return pick(item)
+      }
+      if (event.key === 'Escape') {
+        event.stopPropagation()
+        return setAt(null)
+      }
+    }
+    const plain = !event.shiftKey && !event.altKey && (event.ctrlKey || event.metaKey || !THUMBS.matches)
+    if (event.key === 'Enter' && plain) {
+      event.preventDefault()
+      void send()
+    }
+  }
+  const look = () => {
+    const caret = field.current?.selectionStart ?? 0
+    setAt(completingAt(field.current?.value ?? '', caret))
+    setChosen(0)
+  }
+  return (
+    <>
+    {/* A prompt may start the agent, which may ask before the session goes on. */}
+    {session.sending > 0 && <div className="beforehand"><AgentQuestions agent={agent} /></div>}
+    {session.forgotten && <Forgotten session={session} ready={ready} send={() => void send('new')} />}
+    <form className="composer" aria-label="Prompt" onSubmit={(e) => { e.preventDefault(); void send() }}>
+      <QueueView session={session} />
+      <div className="box">
+        <CompletionList id={listId} items={items} chosen={chosen} slash={at?.kind === 'command'} pick={pick} />
+        <AttachmentList attachments={attachments} />
+        <textarea
+          ref={field}
+          id={main ? 'composer' : undefined}
+          rows={1}
+          value={text}
+          placeholder={busy ? 'Queue a prompt for after this turn…' : 'Ask for something: / commands, @ files'}
+          aria-label="Prompt"
+          role="combobox"
+          aria-autocomplete="list"
+          aria-expanded={items.length > 0}
+          aria-controls={items.length ? listId : undefined}
+          aria-activedescendant={items.length ? `${listId}-${chosen}` : undefined}
+          onChange={(event) => { setText(event.target.value); look() }}
+          onSelect={look}
+          onBlur={() => setAt(null)}
+          onKeyDown={onKey}
+          onPaste={(event) => pasted(event, attachments)}
+        />
+        <div className="tools">
+          <AttachButton attachments={attachments} />
+          <OptionPickers session={session} main={main} />
+          <span className="space" />
+          <StopButton session={session} />
+          <button type="submit" className="primary" disabled={!ready} title="Send (Enter)">
+            <Icon name="send" /> <span className="word">{busy ? 'Queue' : 'Send'}</span>
+          </button>
+        </div>
+      </div>
+    </form>
+    </>
+  )
+}
+
+/** Null when the agent does not remember the session: what to do then is asked in its place. */
+async function delivered(session: LiveSession, prompt: Prompt): Promise<Accepted | null> {
+  const count = (change: 1 | -1, forgotten: string) => {
+    session.sending += change
+    session.forgotten = forgotten
+    session.facts.emit()
+  }
+  count(1, '')
+  let forgotten = ''
+  try {
+    return await sessions.prompt(session.id, prompt)
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'not_continued') throw error
+    forgotten = error.message
+    return null
+  } finally {
+    count(-1, forgotten)
+  }
+}
+
+interface ForgottenProps { session: LiveSession; ready: boolean; send: () => void }
+
+/** The agent has nothing of what was said: whether to go on all the same is for a person to say. */
+function Forgotten({ session, ready, send }: ForgottenProps) {
+  return (
+    <div className="notice warning stranded" role="alert">
+      <Icon name="alert" />
+      <span><strong>The agent does not remember this session.</strong> <Plain text={session.forgotten} /></span>
+      <button type="button" className="primary" disabled={!ready} onClick={send}>Send without its memory</button>
+      <button type="button" onClick={() => shell.open({ name: 'new', cwd: session.state.cwd })}><Icon name="plus" /> New session here</button>
+    </div>
+  )
+}
+
+// A keyboard on glass has no Shift Enter: there Enter begins a new line.
+const THUMBS = window.matchMedia('(hover: none) and (pointer: coarse)')
+
+function promptOf(text: string, attachments: Attachments): Prompt {
+  const content = attachments.items.flatMap(({ done }) => (done === null ? [] : [{ type: 'upload', uri: done.uri }]))
+  return content.length ? { text, content } : { text }
+}
+
+function useDraft(session: string): [string, (text: string) => void] {
+  const [text, set] = useState(() => draft(session))
+  useEffect(() => {
+    set(draft(session))
+    const changed = (event: Event) => {
+      if ((event as CustomEvent).detail === session) set(draft(session))
+    }
+    window.addEventListener('draft', changed)
+    return () => window.removeEventListener('draft', changed)
+  }, [session])
+  const keep = (next: string) => {
+    set(next)
+    keepDraft(session, next)
+  }
+  return [text, keep]
+}
+
+function useGrowing(field: React.RefObject<HTMLTextAreaElement | null>, text: string): void {
+  useEffect(() => {
+    const area = field.current
+    if (area === null) return
+    area.style.height = 'auto'
+    area.style.height = `${Math.min(area.scrollHeight, window.innerHeight * 0.4)}px`
+  }, [text])
+}
+
+function pasted(event: ClipboardEvent, attachments: Attachments): void {
+  if (event.clipboardData.files.length === 0) return
+  event.preventDefault()
+  attachments.add(event.clipboardData.files)
+}
+
+function AttachButton({ attachments }: { attachments: Attachments }) {
+  const input = useRef<HTMLInputElement>(null)
+  return (
+    <>
+      <button type="button" className="ghost" title="Attach files" aria-label="Attach files" onClick={() => input.current?.click()}><Icon name="clip" /></button>
+      <input ref={input} type="file" multiple hidden aria-label="Files to attach" onChange={(event) => {
+        attachments.add([...(event.target.files ?? [])])
+        event.target.value = ''
+      }} />
+    </>
+  )
+}

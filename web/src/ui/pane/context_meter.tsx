@@ -1,0 +1,19 @@
+// How full the context is, and what the session has cost: as far as the agent tells it.
+
+import type { ContextUsage } from '../../core/generated/facts'
+import { count, money } from '../../core/format'
+import { Icon } from '../common/icons'
+
+export function ContextMeter({ usage }: { usage: ContextUsage }) {
+  const share = usage.size > 0 ? usage.used / usage.size : 0
+  const high = share >= 0.8
+  return (
+    <span className={`meter ${high ? 'high' : ''}`} title={usage.size > 0 ? `${usage.used} of ${usage.size} tokens in the context` : `${usage.used} tokens in the context; the agent does not tell how many fit`}>
+      {usage.size > 0
+        ? <><meter min={0} max={1} high={0.8} value={share} aria-label="Context used" /> context {Math.round(share * 100)} %</>
+        : <>context {count(usage.used)} tokens</>}
+      {high && <> <Icon name="alert" /> nearly full</>}
+      {usage.cost && <span className="cost"> · {money(usage.cost.amount, usage.cost.currency)}</span>}
+    </span>
+  )
+}

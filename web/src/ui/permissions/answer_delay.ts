@@ -1,0 +1,21 @@
+// Nobody should answer what appeared under their fingers, or moved there: a question counts answers
+// only when it has stood in its place for a moment.
+
+import { useEffect, useReducer, useRef } from 'react'
+import type { LiveSession } from '../../live/session'
+
+const TOO_SOON_MS = 300
+
+/** Whether a question was there long enough for an answer to be meant for it. */
+export function useAnswerDelay(session: LiveSession, id: string, place: number): boolean {
+  const [, drawAgain] = useReducer((count: number) => count + 1, 0)
+  const since = useRef({ place, at: session.arrivals.get(id) ?? -Infinity })
+  if (since.current.place !== place) since.current = { place, at: performance.now() }
+  const wait = since.current.at + TOO_SOON_MS - performance.now()
+  useEffect(() => {
+    if (wait <= 0) return
+    const timer = setTimeout(drawAgain, wait)
+    return () => clearTimeout(timer)
+  })
+  return wait <= 0
+}

@@ -1,0 +1,57 @@
+// What was decided in a session, by whom or by which rule.
+
+import type { AccessDecided, PermissionRequested, PermissionSettled } from '../../core/generated/events'
+import type { Decision } from '../../core/generated/facts'
+import { clock, within } from '../../core/format'
+import { reasonOf } from '../../core/rules'
+import { commandLine } from '../../core/safe_text'
+import type { LiveSession } from '../../live/session'
+import { useSessionHistory, type Past } from '../pane/session_history'
+import { Icon, type IconName } from '../common/icons'
+import { Plain } from '../common/plain_text'
+import { Raw } from '../thread/tool_call'
+
+const SHOWN = 100
+
+export interface Decided { seq: number; at: number; what: string; decision: Decision }
+
+export function DecisionList({ session }: { session: LiveSession }) {
+  const decided = decisionsIn(useSessionHistory(session), session.state.cwd)
+  if (decided.length === 0) return null
+  return (
+    <section>
+      <h3>DecisionList</h3>
+      <ul className="decisions">{decided.slice(-SHOWN).reverse().map((each) => <DecisionRow key={each.seq} decided={each} />)}</ul>
+    </section>
+  )
+}
+
+const ICONS: Record<string, IconName> = { allow: 'check', cancelled: 'stop', answered: 'info' }
+
+export function DecisionRow({ decided, children }: { decided: Decided; children?: React.ReactNode }) {
+  const { decision, what, at } = decided
+  return (
+    <li>
+      <span className={`effect ${decision.effect}`}><Icon name={ICONS[decision.effect] ?? 'cross'} /> <Plain text={decision.effect} /></span>
+      <span><code><Plain text={what} /></code> <small><Plain text={reasonOf(decision)} /> · <time>{clock(at)}</time></small>{children}<Raw label="Rule" value={decision.rule} /></span>
+    </li>
+  )
+}
+
+export function decisionsIn(events: Past[], cwd: string): Decided[] {
+  const asked = new Map<string, PermissionRequested>()
+  const decided: Decided[] = []
+  for (const event of events) {
+    if (event.type === 'permission_requested') asked.set(event.request_id, event)
+    if (event.type !== 'access' && event.type !== 'permission_settled') continue
+    decided.push({ seq: event.seq ?? 0, at: event.at ?? 0, what: subject(event, asked, cwd), decision: event.decision })
+  }
+  return decided
+}
+
+function subject(event: AccessDecided | PermissionSettled, asked: Map<string, PermissionRequested>, cwd: string): string {
+  const about = event.type === 'access' ? event : asked.get(event.request_id)
+  if (about === undefined) return 'an earlier question'
+  const what = about.argv != null ? commandLine(about.argv) : (about.paths ?? []).map((path) => within(path, cwd)).join(', ')
+  return `${about.operation ?? 'other'} ${what || (about.title ?? '')}`
+}

@@ -1,0 +1,83 @@
+// The agents that can be started: what state they are in, a check-up, and signing in.
+
+import { useEffect, useState } from 'react'
+import { agents as api, type AgentInfo, type DoctorReport } from '../../live/api'
+import { useSignal } from '../../live/signal'
+import { store } from '../../live/store'
+import { Icon, Spinner, type IconName } from '../common/icons'
+import { Plain } from '../common/plain_text'
+import { attempt } from '../shell/shell'
+import { SignInWays } from './sign_in'
+
+export function Agents() {
+  useSignal(store.list)
+  const [failed, setFailed] = useState(false)
+  const ask = () => void store.askAgents().then((told) => setFailed(told === null))
+  // One may have been installed since.
+  useEffect(ask, [])
+  return (
+    <main className="screen" aria-label="Agents">
+      <h1>Agents</h1>
+      <p className="lead">Any program that speaks the Agent Client Protocol. Add yours to <code>settings.json</code>, or install a known one.</p>
+      {store.agents.length === 0 && (failed
+        ? <p className="notice warning"><Icon name="alert" /> <span>The agents could not be asked for.</span> <button type="button" onClick={ask}>Try again</button></p>
+        : <p className="quiet">Looking…</p>)}
+      <ul className="agents">{store.agents.map((agent) => <Agent key={agent.name} agent={agent} />)}</ul>
+    </main>
+  )
+}
+
+function Agent({ agent }: { agent: AgentInfo }) {
+  const [busy, setBusy] = useState('')
+  const [report, setReport] = useState<DoctorReport | null>(null)
+  const [signing, setSigning] = useState(false)
+  const missing = agent.state === 'missing'
+  const run = async <T,>(what: string, work: Promise<T>, then: (result: T) => void) => {
+    setBusy(what)
+    const result = await attempt(work)
+    setBusy('')
+    if (result !== null) then(result)
+  }
+  return (
+    <li className="card">
+      <header>
+        <Icon name="bot" /> <strong><Plain text={agent.title || agent.name} /></strong>
+        <code><Plain text={agent.name} /></code>
+        {agent.isDefault && <span className="tag">default</span>}
+        <span className={`status ${missing ? 'pending' : 'completed'}`}><Icon name={missing ? 'clock' : 'check'} /> {missing ? 'not installed' : agent.state}</span>
+      </header>
+      {agent.path && <p className="quiet"><code><Plain text={agent.path} /></code></p>}
+      {missing && agent.install && <p>To install: <code className="install"><Plain text={agent.install} /></code></p>}
+      {missing && agent.variable && <p className="quiet">Needs <code><Plain text={agent.variable} /></code>, or a sign-in of its own.</p>}
+      {/^https?:/.test(agent.homepage) && <p className="quiet"><a href={agent.homepage} target="_blank" rel="noopener noreferrer"><Plain text={agent.homepage} /></a></p>}
+      {!missing && (
+        <div className="options">
+          <button type="button" disabled={busy !== ''} onClick={() => void run('doctor', api.doctor(agent.name), setReport)}>{busy === 'doctor' ? <Spinner /> : <Icon name="check" />} Check</button>
+          <button type="button" aria-expanded={signing} onClick={() => setSigning(!signing)}><Icon name="shield" /> Sign in</button>
+        </div>
+      )}
+      {signing && <SignInWays agent={agent.name} />}
+      {report && <Doctor report={report} />}
+    </li>
+  )
+}
+
+const GRADES: Record<string, [IconName, string]> = {
+  pass: ['check', 'completed'], warn: ['alert', 'waiting'], fail: ['cross', 'failed'], skip: ['dots', 'pending'],
+}
+
+function Doctor({ report }: { report: DoctorReport }) {
+  return (
+    <ul className="findings" aria-label="What the check found">
+      {report.findings.map((finding) => {
+        const [icon, tone] = GRADES[finding.grade] ?? ['info', 'pending']
+        return (
+          <li key={finding.check}>
+            <span className={`status ${tone}`}><Icon name={icon} /> {finding.grade}</span>
+            <strong><Plain text={finding.check} /></strong> <span><Plain text={finding.text} lines /></span>
+          </li>
+        )
+      })}
+    </ul>
+  )
+}

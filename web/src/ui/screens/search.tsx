@@ -1,0 +1,66 @@
+// What was said in any session, and which are called like that.
+
+import { useEffect, useState } from 'react'
+import { shownSessions } from '../../core/listing'
+import { visible } from '../../core/safe_text'
+import { search, type SearchHit } from '../../live/api'
+import { useSignal } from '../../live/signal'
+import { store } from '../../live/store'
+import { Plain } from '../common/plain_text'
+import { go, paths } from '../shell/route'
+import { shell } from '../shell/shell'
+import { SessionGroup } from '../sidebar/session_group'
+
+export function Search({ query }: { query: string }) {
+  const [hits, setHits] = useState<SearchHit[] | null>(null)
+  const [text, setText] = useState(query)
+  useEffect(() => {
+    setText(query)
+    if (!query) return
+    const abort = new AbortController()
+    search(query, abort.signal).then((told) => setHits(told.hits), (error: unknown) => { if (!abort.signal.aborted) shell.fail(error) })
+    return () => abort.abort()
+  }, [query])
+  useSignal(store.list)
+  const called = query ? shownSessions(store.summaries.values(), 'all', query).slice(0, MOST_CALLED) : []
+  return (
+    <main className="screen" aria-label="Search">
+      <h1>Search</h1>
+      <form role="search" className="searchform" onSubmit={(event) => { event.preventDefault(); go(paths.search(text.trim())) }}>
+        <input type="search" aria-label="Search all sessions" value={text} onChange={(e) => setText(e.target.value)} autoFocus />
+        <button type="submit" className="primary">Search</button>
+      </form>
+      {called.length > 0 && <SessionGroup name="In the title" sessions={called} />}
+      {hits?.length === 0 && <p className="empty">{called.length ? 'Nothing else was said about that.' : 'Nothing was said about that. Titles, prompts and answers are searched, in all sessions.'}</p>}
+      <ul className="hits">{hits?.map((hit, at) => <Hit key={at} hit={hit} />)}</ul>
+    </main>
+  )
+}
+
+const MOST_CALLED = 5
+
+function Hit({ hit }: { hit: SearchHit }) {
+  const open = async () => {
+    go(paths.session(hit.sessionId))
+    const session = store.open(hit.sessionId)
+    await session.load()
+    const at = session.state.entries.findLastIndex((entry) => entry.seq <= hit.seq)
+    if (at >= 0) go(paths.entry(hit.sessionId, session.first + at))
+  }
+  return (
+    <li>
+      <button type="button" className="hit" onClick={() => void open()}>
+        <strong><Plain text={hit.title ?? hit.sessionId} /></strong> <span className="tag"><Plain text={hit.kind} /></span>
+        <span className="snippet">{parts(hit.snippet).map(([text, found], at) => (found ? <mark key={at}>{text}</mark> : <span key={at}>{text}</span>))}</span>
+      </button>
+    </li>
+  )
+}
+
+function parts(snippet: string): [string, boolean][] {
+  return snippet.split('\u0001').flatMap((piece, at): [string, boolean][] => {
+    if (at === 0) return [[visible(piece), false]]
+    const [found = '', rest = ''] = piece.split('\u0002')
+    return [[visible(found), true], [visible(rest), false]]
+  })
+}

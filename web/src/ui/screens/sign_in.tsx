@@ -1,0 +1,91 @@
+// Signing in to an agent: the ways it offers, and for those that need a terminal exactly what to run.
+
+import { useEffect, useState } from 'react'
+import { shellWords } from '../../core/safe_text'
+import { agents as api, type SignIns, type SignInWay } from '../../live/api'
+import { store } from '../../live/store'
+import { AgentQuestions } from '../permissions/agent_questions'
+import { copy } from '../common/clipboard'
+import { Modal } from '../common/modal'
+import { Icon, Spinner } from '../common/icons'
+import { Plain } from '../common/plain_text'
+import { attempt, shell } from '../shell/shell'
+
+/** In a dialog: an agent said that it wants a sign-in first. */
+export function SignIn({ agent }: { agent: string }) {
+  return (
+    <Modal title="Sign in">
+      <p>The agent <strong><Plain text={agent} /></strong> wants you to sign in before it works. Then try again.</p>
+      <SignInWays agent={agent} done={() => shell.set({ dialog: null })} />
+    </Modal>
+  )
+}
+
+export function SignInWays({ agent, done }: { agent: string; done?: () => void }) {
+  const [ways, setWays] = useState<SignIns | null>(null)
+  const [failure, setFailure] = useState('')
+  const [busy, setBusy] = useState('')
+  useEffect(() => {
+    api.signIn(agent).then(setWays, (error: Error) => setFailure(error.message))
+  }, [agent])
+  const signIn = async (way: SignInWay) => {
+    setBusy(way.id)
+    const told = await attempt(api.signIn(agent, way.id))
+    setBusy('')
+    if (told === null) return
+    shell.say(told.signedIn ? 'Signed in.' : 'Not signed in.', !told.signedIn)
+    if (told.signedIn) done?.()
+  }
+  const signOut = async () => {
+    setBusy('logout')
+    if ((await attempt(api.signOut(agent))) !== null) shell.say('Signed out.')
+    setBusy('')
+  }
+  if (ways === null) return failure ? <p className="notice error"><Plain text={failure} lines /></p> : <p className="quiet"><Spinner /> Asking the agent…</p>
+  return (
+    <div className="signin">
+      {ways.methods.length === 0 && <p className="quiet">This agent names no way to sign in: it needs none, or keeps a key in its own settings or environment.</p>}
+      {ways.methods.length > 0 && (
+        <ul className="ways" aria-label="Ways to sign in">
+          {ways.methods.map((way) => <Way key={way.id} way={way} busy={busy} signIn={() => void signIn(way)} />)}
+        </ul>
+      )}
+      {busy !== '' && <AgentQuestions agent={agent} />}
+      <OwnWay agent={agent} />
+      {ways.canLogout === true && <button type="button" disabled={busy !== ''} onClick={() => void signOut()}>{busy === 'logout' && <Spinner />} Sign out</button>}
+    </div>
+  )
+}
+
+/** What our own table knows, which no agent tells: its variable, or its own command. */
+function OwnWay({ agent }: { agent: string }) {
+  const known = store.agents.find(({ name }) => name === agent)?.signIn
+  return known ? <p className="quiet">Its own way: <Plain text={known.replaceAll('`', '')} /></p> : null
+}
+
+function Way({ way, busy, signIn }: { way: SignInWay; busy: string; signIn: () => void }) {
+  return (
+    <li>
+      <strong><Plain text={way.name} /></strong>
+      {way.description && <p className="quiet"><Plain text={way.description} lines /></p>}
+      {way.kind === 'terminal' ? <InTerminal way={way} /> : (
+        <button type="button" disabled={busy !== ''} onClick={signIn}>{busy === way.id ? <Spinner /> : <Icon name="shield" />} Sign in: <Plain text={way.name} /></button>
+      )}
+    </li>
+  )
+}
+
+/** Nobody can sign in here for a person at a terminal: so it says what to run. */
+function InTerminal({ way }: { way: SignInWay }) {
+  const command = way.command?.length ? shellWords(way.command) : ''
+  if (!command) return <p className="quiet">Run the agent’s own sign-in in a terminal.</p>
+  return (
+    <>
+      <p>Run this in a terminal{way.env?.length ? <>, with {way.env.map((name) => <code key={name}><Plain text={name} /> </code>)} set</> : ''}:</p>
+      <div className="torun">
+        <pre className="command" tabIndex={0} aria-label="The command to run"><Plain text={command} lines /></pre>
+        <button type="button" className="ghost" aria-label="Copy the command" title="Copy the command" onClick={() => copy(command, 'Command')}><Icon name="copy" /></button>
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,159 @@
+// The keyboard: one table of what each key does, which the help lists. Single letters count only
+// outside of fields, and can be turned off.
+
+import { byProject, shownSessions } from '../../core/listing'
+import { store } from '../../live/store'
+import { currentSession } from './actions'
+import { currentRoute, go, paths } from './route'
+import { settings } from './settings'
+import { shell } from './shell'
+import { stop } from '../composer/stop_button'
+
+/** False leaves the key to the browser. */
+type Handler = () => boolean | void
+
+interface Shortcut {
+  /** The keys as the help shows them. */
+  keys: string
+  does: string
+  /** What each of them does; without it, the element that has the focus handles them. */
+  run?: Record<string, Handler>
+}
+
+export const SHORTCUTS: Shortcut[] = [
+  { keys: 'Ctrl K', does: 'Open the command palette', run: { 'Ctrl K': togglePalette } },
+  { keys: 'Enter', does: 'Send; Shift Enter starts a new line' },
+  { keys: 'Esc Esc', does: 'Stop the turn', run: { 'Esc Esc': stopTurn } },
+  { keys: 'Ctrl F', does: 'Find in the transcript', run: { 'Ctrl F': findInTranscript } },
+  { keys: 'j k', does: 'Next, previous entry', run: { j: () => moveRow(1), k: () => moveRow(-1) } },
+  { keys: 'J K', does: 'Next, previous session', run: { J: () => moveSession(1), K: () => moveSession(-1) } },
+  { keys: 'g i', does: 'Inbox', run: { 'g i': () => go('#/inbox') } },
+  { keys: 'g g', does: 'Grid', run: { 'g g': () => go('#/grid') } },
+  { keys: 'g a', does: 'Agents', run: { 'g a': () => go('#/agents') } },
+  { keys: 'g p', does: 'Policies', run: { 'g p': () => go('#/policies') } },
+  { keys: '/', does: 'Search', run: { '/': () => focus('search') } },
+  { keys: 'n', does: 'New session', run: { n: () => shell.open({ name: 'new' }) } },
+  { keys: 'f', does: 'Fork the session', run: { f: fork } },
+  { keys: 'm', does: 'Choose the mode', run: { m: () => focus('mode') } },
+  { keys: 'e', does: 'Expand or collapse the entry', run: { e: toggleEntry } },
+  { keys: '[ ]', does: 'Previous, next change', run: { '[': () => moveChange(-1), ']': () => moveChange(1) } },
+  { keys: 'c', does: 'Write a prompt', run: { c: () => focus('composer') } },
+  { keys: '1 to 9', does: 'Answer the focused permission card' },
+  { keys: '?', does: 'Show this list', run: { '?': () => shell.open({ name: 'help' }) } },
+]
+
+const HANDLERS = new Map(SHORTCUTS.flatMap(({ run = {} }) => Object.entries(run)))
+
+/** The number of the answer that a key chooses on a permission card; null for any other key. */
+export function answerNumber(key: string): number | null {
+  return /^[1-9]$/.test(key) ? Number(key) : null
+}
+
+// Times are counted from the load of the page, so that zero would be a moment ago.
+const LONG_AGO = -Infinity
+let lastEscape = LONG_AGO
+let afterG = LONG_AGO
+
+export function listenToKeys(): void {
+  window.addEventListener('keydown', (event) => {
+    if (event.defaultPrevented || event.isComposing) return
+    const handled = withControl(event) || escaped(event) || (allowed(event) && letter(event))
+    if (handled) event.preventDefault()
+  })
+}
+
+/** Whether the key did something. */
+function run(keys: string): boolean {
+  const handler = HANDLERS.get(keys)
+  return handler !== undefined && handler() !== false
+}
+
+function withControl(event: KeyboardEvent): boolean {
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return false
+  return run(`Ctrl ${event.key.toUpperCase()}`)
+}
+
+function escaped(event: KeyboardEvent): boolean {
+  if (event.key !== 'Escape') return false
+  // The browser would close the dialog too, but report it later: the next key must not be lost.
+  if (shell.dialog !== null) {
+    shell.set({ dialog: null })
+    return true
+  }
+  const twice = event.timeStamp - lastEscape < 600
+  lastEscape = twice ? LONG_AGO : event.timeStamp
+  return twice && run('Esc Esc')
+}
+
+function allowed(event: KeyboardEvent): boolean {
+  if (event.ctrlKey || event.metaKey || event.altKey || !settings().letters || shell.dialog !== null) return false
+  const target = event.target instanceof HTMLElement ? event.target : null
+  return target === null || !target.closest('input, textarea, select, [contenteditable], .xterm')
+}
+
+function letter(event: KeyboardEvent): boolean {
+  if (event.timeStamp - afterG < 1000) {
+    afterG = LONG_AGO
+    return run(`g ${event.key}`)
+  }
+  if (event.key === 'g') afterG = event.timeStamp
+  return event.key === 'g' || run(event.key)
+}
+
+function togglePalette(): void {
+  shell.set({ dialog: shell.dialog?.name === 'palette' ? null : { name: 'palette' } })
+}
+
+function stopTurn(): void {
+  const session = currentSession()
+  if (session !== null) stop(session)
+}
+
+function findInTranscript(): boolean {
+  if (currentSession() === null) return false
+  shell.set({ find: true })
+  return true
+}
+
+function focus(id: string): void {
+  document.getElementById(id)?.focus()
+}
+
+function fork(): void {
+  const session = currentSession()
+  if (session !== null && store.summaries.has(session.id)) shell.open({ name: 'fork', session: session.id })
+}
+
+function toggleEntry(): void {
+  document.activeElement?.closest('.row')?.querySelector<HTMLElement>('[data-fold]')?.click()
+}
+
+/** To the next row of the thread, or the next card of the inbox. */
+function moveRow(by: number): void {
+  const rows = [...document.querySelectorAll<HTMLElement>('.row, .asked .card')].sort(
+    (a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top,
+  )
+  const current = document.activeElement?.closest<HTMLElement>('.row, .asked .card')
+  const at = current ? rows.indexOf(current) + by : by > 0 ? 0 : rows.length - 1
+  const next = rows[Math.min(Math.max(at, 0), rows.length - 1)]
+  const card = next?.querySelector<HTMLElement>('.card')
+  ;(card ?? next)?.focus()
+  next?.scrollIntoView({ block: 'nearest' })
+}
+
+function moveSession(by: number): void {
+  const shown = byProject(shownSessions(store.summaries.values(), 'all', '')).flatMap((group) => group.sessions)
+  const route = currentRoute()
+  const at = shown.findIndex((session) => route.screen === 'session' && session.id === route.id)
+  const next = shown[(at + by + shown.length) % Math.max(1, shown.length)]
+  if (next !== undefined) go(paths.session(next.id))
+}
+
+function moveChange(by: number): void {
+  if (shell.tab !== 'changes' || !shell.pane) return shell.set({ pane: true, tab: 'changes' })
+  const changes = [...document.querySelectorAll<HTMLElement>('[data-change]')]
+  const at = changes.findIndex((change) => change.contains(document.activeElement))
+  const next = changes[Math.min(Math.max(at + by, 0), changes.length - 1)]
+  next?.focus()
+  next?.scrollIntoView({ block: 'start' })
+}

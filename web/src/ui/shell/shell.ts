@@ -1,0 +1,107 @@
+// What the window itself shows beside the sessions: one dialog, the side pane, short messages.
+
+import { ApiError, type Sharer } from '../../live/api'
+import { Signal } from '../../live/signal'
+
+export type Dialog =
+  | { name: 'new'; cwd?: string }
+  | { name: 'import' | 'help' | 'palette' }
+  | { name: 'rename' | 'delete' | 'fork'; session: string }
+  | { name: 'signin'; agent: string }
+  | { name: 'kill'; session: string; others: Sharer[] }
+
+export type PaneTab = 'plan' | 'changes' | 'terminals' | 'raw' | 'info'
+
+const GOOD_MS = 5_000
+const BAD_MS = 15_000
+
+class Shell {
+  dialog: Dialog | null = null
+  pane = window.innerWidth >= 1200
+  tab: PaneTab = 'plan'
+  /** On a narrow screen: the list of sessions, or what is open. */
+  drawer = false
+  find = false
+  /** The session one is about to write in: its composer takes the focus when it is there. */
+  writing: string | null = null
+  toast: { text: string; bad: boolean } | null = null
+  /** Toasts aloud by screen readers: politely, or at once. */
+  polite = ''
+  urgent = ''
+  readonly signal = new Signal()
+  private timer: ReturnType<typeof setTimeout> | undefined
+
+  set(change: Partial<Pick<Shell, 'dialog' | 'pane' | 'tab' | 'drawer' | 'find' | 'writing' | 'polite' | 'urgent'>>): void {
+    // What went wrong in a dialog is over with it.
+    if (change.dialog === null && this.dialog !== null) this.forgive()
+    Object.assign(this, change)
+    this.signal.emit()
+  }
+
+  open(dialog: Dialog): void {
+    this.set({ dialog })
+  }
+
+  say(text: string, bad = false): void {
+    this.toast = { text, bad }
+    clearTimeout(this.timer)
+    this.timer = setTimeout(() => this.hush(), bad ? BAD_MS : GOOD_MS)
+    this.signal.emit()
+  }
+
+  /** A failure is of no interest any more to one who goes elsewhere. */
+  forgive(): void {
+    if (this.toast?.bad) this.hush()
+  }
+
+  hush(): void {
+    this.toast = null
+    this.signal.emit()
+  }
+
+  /** Have screen readers say something, also if it is what they said last. */
+  announce(how: 'polite' | 'urgent', text: string): void {
+    this.set({ [how]: '' })
+    setTimeout(() => this.set({ [how]: text }), 50)
+  }
+
+  fail(error: unknown): void {
+    this.say(error instanceof Error ? error.message : String(error), true)
+  }
+}
+
+export const shell = new Shell()
+
+window.addEventListener('hashchange', () => shell.forgive())
+
+/** Run something that may fail, and say so if it does. */
+export async function attempt<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work
+  } catch (error) {
+    shell.fail(error)
+    return null
+  }
+}
+
+/** The same for what may need a sign-in first: then the ways to do that are shown. */
+export async function attemptSignedIn<T>(agent: string, work: Promise<T>): Promise<T | null> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'auth_required') shell.open({ name: 'signin', agent })
+    else shell.fail(error)
+    return null
+  }
+}
+
+/** The same for an answer, which somebody may have given before. */
+export async function attemptAnswer<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'settled') shell.say('This was answered already, elsewhere or by someone else.', true)
+    else shell.fail(error)
+    return null
+  }
+}

@@ -1,0 +1,12 @@
+// What the user calls a session on the command line (`--session`), beside its title.
+
+import { nameBeside } from '../../core/listing'
+import { reveal } from '../../core/safe_text'
+import type { Summary } from '../../live/api'
+import { Plain } from '../common/plain_text'
+
+export function NameTag({ session }: { session: Summary }) {
+  const name = nameBeside(session)
+  if (name === null) return null
+  return <span className="tag name" title={`Its name on the command line: --session ${reveal(name)}`}><Plain text={name} /></span>
+}

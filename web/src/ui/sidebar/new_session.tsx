@@ -1,0 +1,216 @@
+// A new session: which agent, in which folder, in which mode, with which model, and what it is offered.
+
+import { useState, type FormEvent } from 'react'
+import { ApiError, agents as api, hosts as listHosts, sessions, type AgentSession, type Offered } from '../../live/api'
+import { ago } from '../../core/format'
+import { reveal } from '../../core/safe_text'
+import { useSignal } from '../../live/signal'
+import { store } from '../../live/store'
+import { AgentQuestions } from '../permissions/agent_questions'
+import { useRefetch } from '../common/refetch'
+import { Modal } from '../common/modal'
+import { Spinner } from '../common/icons'
+import { rememberedOptions, type Choice } from './remembered_options'
+import { Plain } from '../common/plain_text'
+import { currentRoute, go, paths } from '../shell/route'
+import { attemptSignedIn, shell } from '../shell/shell'
+import { YoloNotice } from '../permissions/yolo'
+
+// What was chosen for a session that could not begin, because of a sign-in for example.
+let unfinished: { agent: string; folder: string; mode: string; model: string; host: string; offer: Offered } | null = null
+
+export function NewSession({ cwd }: { cwd: string | undefined }) {
+  const [agent, setAgent] = useAgent(unfinished?.agent)
+  const [typed, setFolder] = useState(cwd ?? unfinished?.folder)
+  const [wrong, setWrong] = useState('')
+  const [mode, setMode] = useState(unfinished?.mode ?? '')
+  const [model, setModel] = useState(unfinished?.model ?? '')
+  const [busy, setBusy] = useState(false)
+  const [host, setHost] = useState(unfinished?.host ?? '')
+  const hosts = useRefetch('hosts', 0, listHosts).value?.hosts.filter((each) => each.alive) ?? []
+  const project = currentFolder()
+  const own = hosts.length > 1 ? hosts.find((each) => each.name === host)?.cwd : hosts[0]?.cwd
+  const folder = typed ?? project ?? own ?? ''
+  const [offered, setOffered] = useState<Offered>(unfinished?.offer ?? EVERYTHING)
+  const offer = rememberedOptions(agent)
+  const choose = (name: string) => {
+    setAgent(name)
+    setMode('')
+    setModel('')
+  }
+  const create = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy(true)
+    setWrong('')
+    const config = model.trim() ? { config: { [offer?.modelOption ?? 'model']: model.trim() } } : {}
+    const wish = { agent, ...(host && { host }), ...(folder.trim() && { cwd: folder.trim() }), ...(mode.trim() && { mode: mode.trim() }), ...config, offer: offered }
+    const session = await attemptSignedIn(agent, sessions.create(wish).catch((error: unknown) => {
+      if (!isAbout(error, folder.trim())) throw error
+      setWrong(error.message)
+      return null
+    }))
+    setBusy(false)
+    unfinished = session === null ? { agent, folder, mode, model, host, offer: offered } : null
+    if (session === null) return
+    shell.set({ dialog: null, drawer: false, writing: session.id })
+    store.add(session)
+    go(paths.session(session.id))
+  }
+  return (
+    <Modal title="New session">
+      <form className="stack" onSubmit={(event) => void create(event)}>
+        <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={choose} /></label>
+        <div className="field">
+          <label className="field">
+            <span className="label">Folder</span>
+            <input list="folders" value={folder} onChange={(e) => { setFolder(e.target.value); setWrong('') }} placeholder={own ?? 'Where its host was started'} spellCheck={false} data-first="" aria-invalid={wrong !== ''} aria-describedby="folder-note" />
+            <datalist id="folders">{recentFolders().map((path) => <option key={path} value={path} />)}</datalist>
+          </label>
+          <small id="folder-note" className={wrong ? 'wrong' : ''} role={wrong ? 'alert' : undefined}><Plain text={wrong || folderNote(folder.trim(), project, own)} /></small>
+        </div>
+        {hosts.length > 1 && (
+          <label className="field"><span className="label">Host</span>
+            <select value={host} onChange={(e) => setHost(e.target.value)}>
+              <option value="">The least busy one</option>
+              {hosts.map((each) => <option key={each.name} value={each.name}>{reveal(each.name)}{each.here ? ', this one' : ''}</option>)}
+            </select>
+          </label>
+        )}
+        <details className="more" open={Boolean(mode || model) || offered !== EVERYTHING}>
+          <summary>More options</summary>
+          <Chosen label="Mode" choices={offer?.modes ?? []} value={mode} onChange={setMode} />
+          <Chosen label="Model" choices={offer?.models ?? []} value={model} onChange={setModel} />
+          <OfferSwitches value={offered} onChange={setOffered} />
+        </details>
+        <YoloNotice />
+        <div className="options"><button type="submit" className="primary" disabled={busy || store.agents.length === 0}>{busy && <Spinner />} {busy ? 'Starting the agent…' : 'Start'}</button></div>
+      </form>
+      {busy && <AgentQuestions agent={agent} />}
+    </Modal>
+  )
+}
+
+const EVERYTHING: Offered = { files: true, terminals: true }
+
+/** What is off is not served: the agent is told so before it begins. */
+function OfferSwitches({ value, onChange }: { value: Offered; onChange: (value: Offered) => void }) {
+  const off = !value.files || !value.terminals
+  return (
+    <fieldset className="field">
+      <legend className="label">Offered to the agent</legend>
+      <label className="check"><input type="checkbox" checked={value.files} onChange={(e) => onChange({ ...value, files: e.target.checked })} /> Reading and writing files</label>
+      <label className="check"><input type="checkbox" checked={value.terminals} onChange={(e) => onChange({ ...value, terminals: e.target.checked })} /> Running commands in terminals</label>
+      <small>{off ? 'It may have tools of its own for what is off; those are not checked here.' : 'Every use is checked by your rules.'}</small>
+    </fieldset>
+  )
+}
+
+/** The project one is in: that of the session that is open. */
+function currentFolder(): string | undefined {
+  const route = currentRoute()
+  return route.screen === 'session' ? store.summaries.get(route.id)?.cwd || undefined : undefined
+}
+
+/** Where the folder in the field comes from; nothing for one that was typed. */
+function folderNote(folder: string, project: string | undefined, own: string | undefined): string {
+  if (folder === '' || folder === own) return own ? 'Where the server was started' : 'Where its host was started'
+  return folder === project ? 'The project you are in' : ''
+}
+
+/** The server names the folder that it has not. */
+function isAbout(error: unknown, folder: string): error is ApiError {
+  return error instanceof ApiError && (error.detail as { path?: string } | null)?.path === folder
+}
+
+interface ChosenProps { label: string; choices: Choice[]; value: string; onChange: (value: string) => void }
+
+/** From what the agent offered before; of one that never ran here, the name has to be known. */
+function Chosen({ label, choices, value, onChange }: ChosenProps) {
+  return (
+    <label className="field"><span className="label">{label}</span>
+      {choices.length === 0
+        ? <input aria-label={label} value={value} onChange={(e) => onChange(e.target.value)} placeholder="The agent’s own" spellCheck={false} />
+        : (
+          <select aria-label={label} value={value} onChange={(e) => onChange(e.target.value)}>
+            <option value="">The agent’s own</option>
+            {choices.map((choice) => <option key={choice.value} value={choice.value}>{reveal(choice.name)}</option>)}
+          </select>
+        )}
+    </label>
+  )
+}
+
+/** The default, which may be learnt while the dialog is open already, until another one is chosen. */
+function useAgent(before?: string): [string, (name: string) => void] {
+  useSignal(store.list)
+  const [chosen, choose] = useState(before)
+  return [chosen ?? defaultAgent(), choose]
+}
+
+function defaultAgent(): string {
+  return (store.agents.find((agent) => agent.isDefault) ?? store.agents[0])?.name ?? 'demo'
+}
+
+export function recentFolders(): string[] {
+  const byUse = [...store.summaries.values()].sort((a, b) => b.updatedAt.localeCompare(a.updatedAt))
+  return [...new Set(byUse.map((session) => session.cwd))].filter((folder) => folder !== '').slice(0, 12)
+}
+
+function AgentSelect({ value, onChange }: { value: string; onChange: (name: string) => void }) {
+  const usable = store.agents.filter((agent) => agent.state !== 'missing')
+  const missing = store.agents.filter((agent) => agent.state === 'missing')
+  return (
+    <select value={value} onChange={(e) => onChange(e.target.value)}>
+      {usable.map((agent) => <option key={agent.name} value={agent.name}>{reveal(agent.title || agent.name)}</option>)}
+      {usable.length === 0 && <option value="demo">demo</option>}
+      {missing.length > 0 && <optgroup label="Not installed">{missing.map((agent) => <option key={agent.name} value={agent.name} disabled>{reveal(agent.title || agent.name)}</option>)}</optgroup>}
+    </select>
+  )
+}
+
+export function ImportSession() {
+  const [agent, setAgent] = useAgent()
+  const [found, setFound] = useState<AgentSession[] | null>(null)
+  const [busy, setBusy] = useState('')
+  const look = async (event: FormEvent) => {
+    event.preventDefault()
+    setBusy('list')
+    const told = await attemptSignedIn(agent, api.sessions(agent))
+    setBusy('')
+    setFound(told?.sessions ?? null)
+  }
+  const adopt = async (session: AgentSession) => {
+    if (session.knownAs !== null) return open(session.knownAs)
+    setBusy(session.id)
+    const made = await attemptSignedIn(agent, api.adopt(agent, session.id, session.cwd))
+    setBusy('')
+    if (made === null) return
+    store.add(made)
+    open(made.id)
+  }
+  const open = (id: string) => {
+    shell.set({ dialog: null, drawer: false })
+    go(paths.session(id))
+  }
+  return (
+    <Modal title="Import a session">
+      <form className="stack" onSubmit={(event) => void look(event)}>
+        <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={(name) => { setAgent(name); setFound(null) }} /></label>
+        <div className="options"><button type="submit" className="primary" disabled={busy !== ''}>{busy === 'list' && <Spinner />} Ask for its sessions</button></div>
+      </form>
+      {busy !== '' && <AgentQuestions agent={agent} />}
+      {found?.length === 0 && <p className="empty">The agent knows no sessions.</p>}
+      <ul className="hits">
+        {found?.map((session) => (
+          <li key={session.id}>
+            <button type="button" className="hit" disabled={busy !== ''} onClick={() => void adopt(session)}>
+              <strong><Plain text={session.title ?? session.id} /></strong>
+              {session.knownAs !== null && <span className="tag">already here</span>}
+              <span className="snippet"><Plain text={session.cwd} /> {session.updatedAt && ago(session.updatedAt)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </Modal>
+  )
+}

@@ -1,0 +1,35 @@
+// Some sessions under a heading, a line each.
+
+import type { ReactNode } from 'react'
+import { ago, baseName } from '../../core/format'
+import { titleOf } from '../../core/listing'
+import { reveal } from '../../core/safe_text'
+import type { Summary } from '../../live/api'
+import { store } from '../../live/store'
+import { Plain } from '../common/plain_text'
+import { NameTag } from './name_tag'
+import { paths } from '../shell/route'
+import { StatusMark } from '../common/status_mark'
+
+interface SessionGroupProps { name: string; sessions: Summary[]; note?: (session: Summary) => string; more?: ReactNode }
+
+export function SessionGroup({ name, sessions, note = () => '', more }: SessionGroupProps) {
+  if (sessions.length === 0) return null
+  return (
+    <section className="shelf" aria-label={name}>
+      <h2>{name} {more}</h2>
+      <ul>
+        {sessions.map((session) => (
+          <li key={session.id} className={store.unread(session) ? 'unread' : ''}>
+            <a href={paths.session(session.id)}>
+              <StatusMark session={session} quiet />
+              <span className="title"><span className="words"><Plain text={titleOf(session)} /><NameTag session={session} /></span>{note(session) && <small><Plain text={note(session)} /></small>}</span>
+              <small title={reveal(session.cwd)}><Plain text={baseName(session.cwd)} /> · <Plain text={session.agent} /></small>
+              <small className="when">{ago(session.updatedAt)}</small>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}

@@ -1,0 +1,133 @@
+// All sessions, by project; what needs a person stands out.
+
+import { useRef, useState, type MouseEvent } from 'react'
+import { ago, plural } from '../../core/format'
+import { reveal } from '../../core/safe_text'
+import { byProject, shownSessions, titleOf, type Filter, type Group } from '../../core/listing'
+import type { Summary } from '../../live/api'
+import { useSignal } from '../../live/signal'
+import { store } from '../../live/store'
+import { archive } from './archive'
+import { Icon } from '../common/icons'
+import { NameTag } from './name_tag'
+import { ErrorBoundary } from '../common/error_boundary'
+import { Plain } from '../common/plain_text'
+import { go, paths, useRoute } from '../shell/route'
+import { shell } from '../shell/shell'
+import { StatusMark } from '../common/status_mark'
+
+const FILTERS: Filter[] = ['all', 'waiting', 'running', 'finished', 'archived']
+
+export function Sidebar() {
+  useSignal(store.list)
+  const [filter, setFilter] = useState<Filter>('all')
+  const [query, setQuery] = useState('')
+  const [pointing, setPointing] = useState(false)
+  const shown = useCalmOrder(shownSessions(store.summaries.values(), filter, query), pointing)
+  return (
+    <nav className="sidebar" aria-label="Sessions" onMouseEnter={() => setPointing(true)} onMouseLeave={() => setPointing(false)}>
+      <div className="sidetop">
+        <button type="button" className="primary grow" onClick={() => shell.open({ name: 'new' })}><Icon name="plus" /> New session</button>
+        <button type="button" onClick={() => shell.open({ name: 'import' })} title="Import a session the agent knows">Import</button>
+      </div>
+      <form className="sidesearch" role="search" onSubmit={(event) => { event.preventDefault(); if (query.trim()) go(paths.search(query.trim())) }}>
+        <Icon name="search" />
+        <input id="search" type="search" aria-label="Search sessions" placeholder="Filter or search" title="Enter searches the text of all sessions" value={query} onChange={(e) => setQuery(e.target.value)} />
+      </form>
+      <div className="filters" role="group" aria-label="Filter">
+        {FILTERS.map((name) => (
+          <button key={name} type="button" aria-pressed={filter === name} onClick={() => setFilter(name)}>
+            {name}
+          </button>
+        ))}
+      </div>
+      <div className="groups">
+        {byProject(shown).map((group) => <ProjectGroup key={group.cwd} group={group} />)}
+        {shown.length === 0 && store.loaded && <Empty filter={filter} query={query} />}
+      </div>
+    </nav>
+  )
+}
+
+/** Newest first, but nothing moves under a pointer that is about to choose. */
+function useCalmOrder(shown: Summary[], pointing: boolean): Summary[] {
+  const order = useRef(new Map<string, number>())
+  if (!pointing) order.current = new Map(shown.map((session, at) => [session.id, at]))
+  const place = (session: Summary) => order.current.get(session.id) ?? -1
+  return pointing ? [...shown].sort((a, b) => place(a) - place(b)) : shown
+}
+
+function Empty({ filter, query }: { filter: Filter; query: string }) {
+  if (query) return <p className="empty">No session is called that. Enter searches what was said in them.</p>
+  if (filter !== 'all') return <p className="empty">No session is {filter === 'waiting' ? 'waiting for you' : filter}.</p>
+  return <p className="empty">No sessions yet. Start one, or import one that an agent already knows.</p>
+}
+
+function ProjectGroup({ group }: { group: Group }) {
+  return (
+    <section className="group">
+      <h2 title={reveal(group.cwd)}>
+        <Icon name="folder" /> <span className="name"><Plain text={group.name} /></span>
+        <button type="button" className="ghost" aria-label={`New session in ${reveal(group.name)}`} title="New session here" onClick={() => shell.open({ name: 'new', cwd: group.cwd })}><Icon name="plus" /></button>
+      </h2>
+      <ul>{group.sessions.map((session) => <ErrorBoundary key={session.id} name="session" of={session}><SessionRow session={session} /></ErrorBoundary>)}</ul>
+    </section>
+  )
+}
+
+function SessionRow({ session }: { session: Summary }) {
+  const route = useRoute()
+  const here = route.screen === 'session' && route.id === session.id
+  const unread = store.unread(session) && !here
+  const asked = store.known(session.id)?.state.pending.size ?? 0
+  return (
+    <li className={`session ${here ? 'here' : ''} ${unread ? 'unread' : ''}`}>
+      <a href={paths.session(session.id)} aria-current={here ? 'page' : undefined} onClick={() => shell.set({ drawer: false })}>
+        <StatusMark session={session} quiet />
+        <span className="title"><Plain text={titleOf(session)} /></span>
+        <NameTag session={session} />
+        <span className="meta">
+          {asked > 0 && <span className="badge" title={`${plural(asked, 'question')} for you`}>{asked}<span className="hidden"> waiting</span></span>}
+          {unread && <span className="dot" title="New since you looked"><span className="hidden">unread</span></span>}
+          <span>{ago(session.updatedAt)}</span>
+        </span>
+      </a>
+      <RowMenu session={session} />
+    </li>
+  )
+}
+
+// As high as the menu is, with what stands below the list on a narrow screen.
+const MENU_PX = 240
+
+function RowMenu({ session }: { session: Summary }) {
+  const [open, setOpen] = useState<'up' | 'down' | null>(null)
+  const opener = useRef<HTMLButtonElement>(null)
+  // Back to where it was opened: a dialog gives the focus to what had it before.
+  const shut = () => {
+    opener.current?.focus()
+    setOpen(null)
+  }
+  const choose = (work: () => void) => () => {
+    shut()
+    work()
+  }
+  const toggle = (event: MouseEvent) => {
+    const below = window.innerHeight - event.currentTarget.getBoundingClientRect().bottom
+    setOpen(open !== null ? null : below < MENU_PX ? 'up' : 'down')
+  }
+  return (
+    <span className={`rowmenu ${open ? 'open' : ''}`} onBlur={(event) => { if (!event.currentTarget.contains(event.relatedTarget)) setOpen(null) }} onKeyDown={(e) => { if (e.key === 'Escape') shut() }}>
+      <button ref={opener} type="button" className="ghost" aria-label={`Actions for ${reveal(titleOf(session))}`} aria-expanded={open !== null} onClick={toggle}><Icon name="dots" /></button>
+      {open && (
+        <span className={`menu ${open}`}>
+          <button type="button" onClick={choose(() => shell.open({ name: 'rename', session: session.id }))}><Icon name="edit" /> Rename</button>
+          <button type="button" onClick={choose(() => shell.open({ name: 'fork', session: session.id }))}><Icon name="fork" /> Fork</button>
+          <button type="button" onClick={choose(() => void archive(session))}><Icon name="archive" /> {session.archived ? 'Bring back' : 'Archive'}</button>
+          <button type="button" onClick={choose(() => go(paths.replay(session.id)))}><Icon name="play" /> Replay</button>
+          <button type="button" className="bad" onClick={choose(() => shell.open({ name: 'delete', session: session.id }))}><Icon name="trash" /> Delete</button>
+        </span>
+      )}
+    </span>
+  )
+}

@@ -1,0 +1,148 @@
+// One row of the thread, drawn by its kind. It draws again when its own entry changes, and only then.
+
+import { memo, useSyncExternalStore } from 'react'
+import { bytes, clock, duration, plural } from '../../core/format'
+import { contentOf, entryText, type Entry, type Spoken } from '../../core/state'
+import { reveal, visible } from '../../core/safe_text'
+import type { LiveSession } from '../../live/session'
+import { useSignal } from '../../live/signal'
+import { ContentView, Unknown } from './content_view'
+import { copy } from '../common/clipboard'
+import { useCollapse } from '../common/collapse'
+import { Icon, Spinner } from '../common/icons'
+import { Plain } from '../common/plain_text'
+import { PlanView } from './plan_view'
+import { paths } from '../shell/route'
+import { ToolCallView } from './tool_call'
+
+interface Props { session: LiveSession; entry: Entry; place: number }
+
+export const EntryView = memo(function EntryView({ session, entry, place }: Props) {
+  useSyncExternalStore((listener) => session.watch(entry, listener), () => entry.version)
+  return (
+    <>
+      <Body session={session} entry={entry} place={place} />
+      {entry.cut > 0 && <p className="quiet cut">… {bytes(entry.cut)} more: too much to be shown here. The session’s export has all of it.</p>}
+      <Actions session={session} entry={entry} place={place} />
+    </>
+  )
+})
+
+function Body({ session, entry, place }: Props) {
+  switch (entry.type) {
+    case 'user': return <Message who="You" entry={entry} />
+    case 'agent': return <Message who={null} entry={entry} />
+    case 'thought': return <Thought session={session} entry={entry} place={place} />
+    case 'tool_call': return <ToolCallView session={session} call={entry} />
+    case 'plan': return entry.steps.length || entry.markdown || entry.uri ? <PlanView session={session} plan={entry} /> : null
+    case 'notice':
+      return (
+        <div className={`notice ${entry.severity}`}>
+          <Icon name={entry.severity === 'info' ? 'info' : 'alert'} />
+          <Told lead={entry.title} more={entry.description} />
+          {entry.source === 'client' && <span className="tag">Dragoman</span>}
+        </div>
+      )
+    case 'compaction': return <Compaction session={session} entry={entry} />
+    case 'peer_message':
+      return (
+        <div className="peer">
+          <div className="who">Between agents: <Plain text={`${speaker(session, entry.sender_session_id)} → ${speaker(session, entry.recipient_session_id)}`} /></div>
+          {entry.content.map((part, at) => <ContentView key={at} content={part} />)}
+        </div>
+      )
+    case 'reset':
+      return <div className="reset" role="note"><span>The agent’s memory was lost here: it knows nothing of what stands above.</span></div>
+    case 'error':
+      return <div className="notice error"><Icon name="alert" /> <Told lead="The turn was cut short:" more={entry.message} /></div>
+    case 'unknown': return <Unknown kind={entry.kind} raw={entry.raw} />
+  }
+}
+
+const FEW_LINES = 6
+
+/** A sentence in bold and one behind it; whatever has more lines, like what a program printed, stands below. */
+function Told({ lead, more }: { lead: string; more: string | null }) {
+  const [title = '', ...below] = lead.trimEnd().split('\n')
+  const [first = '', ...rest] = (more ?? '').trimEnd().split('\n')
+  const lines = below.length ? [...below, ...(more ? [first, ...rest] : [])] : rest
+  const text = lines.join('\n')
+  return (
+    <div className="told">
+      <strong><Plain text={title} /></strong>{below.length === 0 && first && <> <Plain text={first} /></>}
+      {text.trim() && (
+        <details open={lines.length <= FEW_LINES}>
+          <summary>{plural(lines.length, 'more line')}</summary>
+          <pre tabIndex={0} aria-label="More of this message">{visible(text)}</pre>
+        </details>
+      )}
+    </div>
+  )
+}
+
+/** What to call one who has a part in a session. */
+function speaker({ state }: LiveSession, id: string | null): string {
+  if (id === null) return '?'
+  return id === state.session_id ? 'the agent' : state.subagents.get(id)?.title || id
+}
+
+function Message({ who, entry }: { who: string | null; entry: Spoken }) {
+  return (
+    <div className={`said ${entry.type}`}>
+      {who !== null && <div className="who">{who} <time>{clock(entry.at)}</time></div>}
+      {contentOf(entry).map((part, at) => <ContentView key={at} content={part} words={entry.type === 'user' ? 'typed' : 'markdown'} />)}
+    </div>
+  )
+}
+
+function Thought({ session, entry, place }: { session: LiveSession; entry: Spoken; place: number }) {
+  const [open, toggle] = useCollapse(`${session.id}:thought:${place}`, false)
+  const seconds = entry.until - entry.at
+  return (
+    <div className="thought">
+      <button type="button" className="ghost" data-fold="" aria-expanded={open} onClick={toggle}>
+        <Icon name="chevron" className={open ? 'turned' : ''} /> <ThoughtMark session={session} entry={entry} />
+        {seconds >= 1 && ` for ${duration(seconds)}`}
+        {!open && <span className="preview"><Plain text={entryText(entry).slice(0, 140)} /></span>}
+      </button>
+      {open && contentOf(entry).map((part, at) => <ContentView key={at} content={part} />)}
+    </div>
+  )
+}
+
+/** The end of a turn changes no entry: it is looked for here. */
+function ThoughtMark({ session, entry }: { session: LiveSession; entry: Spoken }) {
+  useSignal(session.facts)
+  const now = session.state.entries.at(-1) === entry && session.state.turns.at(-1)?.status === 'streaming'
+  return now ? <><Spinner /> Thinking</> : <><Icon name="think" /> Thought</>
+}
+
+const COMPACTED: Record<string, string> = {
+  in_progress: 'The context is being shortened', completed: 'The context was shortened', cancelled: 'The context was not shortened',
+}
+
+function Compaction({ session, entry }: { session: LiveSession; entry: Extract<Entry, { type: 'compaction' }> }) {
+  const [open, toggle] = useCollapse(`${session.id}:compaction:${entry.id}`, false)
+  const failed = entry.status === 'failed' || entry.error !== null
+  const words = failed ? 'The context could not be shortened' : COMPACTED[entry.status] ?? `The context: ${reveal(entry.status)}`
+  const icon = entry.status === 'in_progress' ? <Spinner /> : <Icon name={failed ? 'alert' : 'archive'} />
+  return (
+    <div className="compaction">
+      {entry.summary.length === 0
+        ? <p className="quiet">{icon} {words}</p>
+        : <button type="button" className="ghost" data-fold="" aria-expanded={open} onClick={toggle}><Icon name="chevron" className={open ? 'turned' : ''} /> {icon} {words}</button>}
+      {entry.error !== null && <p className="removed"><Plain text={entry.error} lines /></p>}
+      {open && entry.summary.map((part, at) => <ContentView key={at} content={part} />)}
+    </div>
+  )
+}
+
+function Actions({ session, entry, place }: Props) {
+  const address = () => location.origin + location.pathname + paths.entry(session.id, place)
+  return (
+    <div className="actions">
+      <button type="button" className="ghost" title="Copy text" aria-label="Copy text" onClick={() => copy(entryText(entry), 'Text')}><Icon name="copy" /></button>
+      <button type="button" className="ghost" title="Copy link" aria-label="Copy link to this entry" onClick={() => copy(address(), 'Link')}><Icon name="link" /></button>
+    </div>
+  )
+}

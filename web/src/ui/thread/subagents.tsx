@@ -1,0 +1,87 @@
+// Agents that the agent sets to work: each stands in the thread where it was begun, and what is known
+// to be its doing is drawn under what it was begun for.
+
+import type { Json } from '../../core/generated/content'
+import { clock } from '../../core/format'
+import { placed, type Entry, type SessionState, type Subagent, type ToolCall } from '../../core/state'
+import { useCollapse } from '../common/collapse'
+import { Icon, Spinner, type IconName } from '../common/icons'
+import { Plain } from '../common/plain_text'
+import { Raw } from './tool_call'
+
+const DEEPEST = 3
+
+export function SubagentView({ child }: { child: Subagent }) {
+  const [open, toggle] = useCollapse(`subagent:${child.session_id}`, false)
+  const state = typeof child.state?.state === 'string' ? child.state.state : ''
+  const stopped = typeof child.state?.stopReason === 'string' ? child.state.stopReason : ''
+  return (
+    <div className="tool subagent" aria-label="Sub-agent" role="group">
+      <button type="button" className="toolhead" data-fold="" aria-expanded={open} onClick={toggle}>
+        <Icon name="chevron" className={open ? 'turned' : ''} />
+        <Icon name="bot" />
+        <span className="title">Sub-agent: <Plain text={child.title || child.session_id} /></span>
+        {state && <SubagentState state={state === 'idle' && stopped === 'cancelled' ? stopped : state} />}
+      </button>
+      {open && (
+        <div className="toolbody">
+          {child.description && <p><Plain text={child.description} lines /></p>}
+          <p className="quiet">Begun {clock(child.at)}{child.cwd && <> in <code><Plain text={child.cwd} /></code></>}{stopped && <>, ended: <Plain text={stopped} /></>}. Its session: <code><Plain text={child.session_id} /></code></p>
+          <Raw label="State" value={child.state} />
+        </div>
+      )}
+    </div>
+  )
+}
+
+const DRAWN: Record<string, string> = { running: 'running', idle: 'completed', requires_action: 'waiting' }
+const ICONS: Record<string, IconName> = { idle: 'check', requires_action: 'alert', cancelled: 'stop' }
+const WORDS: Record<string, string> = { idle: 'done for now', requires_action: 'needs an answer' }
+
+function SubagentState({ state }: { state: string }) {
+  const icon = state === 'running' ? <Spinner /> : <Icon name={ICONS[state] ?? 'info'} />
+  return <span className={`status ${DRAWN[state] ?? ''}`}>{icon} <Plain text={WORDS[state] ?? state} /></span>
+}
+
+/** Behind which entry each sub-agent stands, by the entry's place. */
+export function subagentsAfter({ subagents, entries }: SessionState): Map<number, Subagent[]> {
+  const found = new Map<number, Subagent[]>()
+  for (const child of subagents.values()) {
+    const at = lastBefore(entries, child.seq)
+    // What is not here yet has its sub-agents with it.
+    if (at < 0 && child.seq > 0 && entries.length > 0) continue
+    const place = Math.max(0, at)
+    found.set(place, [...(found.get(place) ?? []), child])
+  }
+  return found
+}
+
+function lastBefore(entries: SessionState['entries'], seq: number): number {
+  let [low, high] = [0, entries.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((entries[middle]?.seq ?? 0) < seq) low = middle + 1
+    else high = middle
+  }
+  return low - 1
+}
+
+/** How deep a tool call lies under those it was made for. */
+export function nesting(state: SessionState, at: number): number {
+  let depth = 0
+  let entry = state.entries[at]
+  while (entry?.type === 'tool_call' && depth < DEEPEST) {
+    const parent = parentOf(entry)
+    const above: Entry | undefined = parent === null ? undefined : placed(state, `tool:${parent}`)
+    if (above === undefined || above === entry) break
+    entry = above
+    depth++
+  }
+  return depth
+}
+
+/** Agents have no common way to tell this; Claude's says it beside the call. */
+function parentOf(call: ToolCall): string | null {
+  const told = call.meta?.claudeCode as Json | undefined
+  return typeof told?.parentToolUseId === 'string' ? told.parentToolUseId : null
+}

@@ -1,0 +1,16 @@
+// One thing inside a tool call: content, a diff, or a terminal.
+
+import type { ToolContent } from '../../core/generated/content'
+import type { LiveSession } from '../../live/session'
+import { ContentView, Unknown } from './content_view'
+import { DiffView } from './diff_view'
+import { TerminalView } from './terminal_view'
+
+export function ToolContentView({ session, item, cwd }: { session: LiveSession; item: ToolContent; cwd: string }) {
+  if (item.type === 'content') return <ContentView content={item.content} words="printed" />
+  if (item.type === 'diff') return <DiffView diff={item} cwd={cwd} />
+  if (item.type === 'unknown') return <Unknown kind={item.kind} raw={item.raw} />
+  const terminal = session.state.terminals.get(item.terminal_id)
+  if (terminal === undefined) return <p className="quiet">A terminal of which nothing is known yet.</p>
+  return <TerminalView session={session} terminal={terminal} />
+}

@@ -1,0 +1,218 @@
+// The thread of a session: only the rows that can be seen are in the page, and as long as one is at
+// the end, the end stays in view.
+
+import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual'
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { endingBehind, endingOf } from '../../core/endings'
+import { plural } from '../../core/format'
+import type { Entry, Pending, SessionState } from '../../core/state'
+import { isOver, runningTurn } from '../../core/state'
+import type { LiveSession } from '../../live/session'
+import { useSignal } from '../../live/signal'
+import { ElicitationForm } from '../permissions/elicitation_form'
+import { EntryView } from './entry_view'
+import { FindBar } from './find_bar'
+import { Icon, Spinner } from '../common/icons'
+import { ErrorBoundary } from '../common/error_boundary'
+import { PermissionCard } from '../permissions/permission_card'
+import { SubagentView, nesting, subagentsAfter } from './subagents'
+
+const END = 60
+
+interface Props { session: LiveSession; entry?: number | null; find?: boolean }
+
+export function Transcript({ session, entry = null, find = false }: Props) {
+  useSignal(session.thread)
+  useSignal(session.facts)
+  const { state, first } = session
+  const pending = [...state.pending.values()]
+  const count = state.entries.length + pending.length
+  const scroller = useRef<HTMLDivElement>(null)
+  // All rows are laid out again when this function is another one.
+  const asked = pending.map(({ id }) => id).join(' ')
+  const getItemKey = useCallback(
+    (at: number) => (at < state.entries.length ? first + at : asked.split(' ')[at - state.entries.length] ?? at),
+    [state, first, asked],
+  )
+  const rows = useVirtualizer<HTMLDivElement, HTMLElement>({
+    count,
+    getScrollElement: () => scroller.current,
+    estimateSize: (at) => estimate(state.entries[at]),
+    getItemKey,
+    overscan: usePainted(session) ? 6 : 1,
+    anchorTo: 'end',
+    followOnAppend: true,
+    scrollEndThreshold: END,
+    paddingStart: 16,
+    paddingEnd: 12,
+    initialOffset: () => Number.MAX_SAFE_INTEGER,
+  })
+  useStartAtEnd(session, rows, count, entry)
+  const marked = useDeepLink(session, rows, entry)
+  const { away, seen } = useAway(rows, count)
+  const atTop = session.canLookBack && away && rows.getVirtualItems()[0]?.index === 0
+  useEffect(() => { if (atTop) void session.lookBack() }, [atTop, session, first])
+  const children = subagentsAfter(state)
+  return (
+    <div className="transcript">
+      {find && <FindBar session={session} show={(place) => rows.scrollToIndex(place, { align: 'center' })} scroller={scroller} />}
+      <div className="scroller" ref={scroller} role={count ? 'feed' : 'region'} aria-label="Transcript" aria-busy={runningTurn(state) !== null} tabIndex={0}>
+        <div className="rows" style={{ height: rows.getTotalSize() }}>
+          {rows.getVirtualItems().map((item) => (
+            <article
+              key={item.key}
+              data-index={item.index}
+              data-place={first + item.index}
+              ref={rows.measureElement}
+              className={`row ${marked === first + item.index ? 'marked' : ''}`}
+              data-depth={nesting(state, item.index) || undefined}
+              style={{ transform: `translateY(${item.start}px)` }}
+              tabIndex={-1}
+              aria-posinset={first + item.index + 1}
+              aria-setsize={first + count}
+              aria-label={rowLabel(state, item.index)}
+            >
+              <Row session={session} at={item.index} pending={pending} />
+              {children.get(item.index)?.map((child) => <ErrorBoundary key={child.session_id} name="sub-agent" of={child}><SubagentView child={child} /></ErrorBoundary>)}
+              <Ending state={state} at={item.index} />
+            </article>
+          ))}
+        </div>
+        <TurnLine state={state} />
+      </div>
+      {atTop && <button type="button" className="older" onClick={() => void session.lookBack()}><Spinner /> Older entries</button>}
+      {away && (
+        <button type="button" className="latest" onClick={() => rows.scrollToEnd()}>
+          <Icon name="down" /> Latest{count > seen && ` (${plural(count - seen, 'new row')})`}
+        </button>
+      )}
+    </div>
+  )
+}
+
+function Row({ session, at, pending }: { session: LiveSession; at: number; pending: Pending[] }) {
+  const entry = session.state.entries[at]
+  if (entry !== undefined) return <ErrorBoundary name="entry" of={entry}><EntryView session={session} entry={entry} place={session.first + at} /></ErrorBoundary>
+  const place = at - session.state.entries.length
+  const asked = pending[place]
+  if (asked === undefined) return null
+  return <PendingView session={session} pending={asked} cwd={session.state.cwd} place={place} />
+}
+
+interface PendingProps { session: LiveSession; pending: Pending; cwd: string; place: number }
+
+export function PendingView({ session, pending, cwd, place }: PendingProps) {
+  return (
+    <ErrorBoundary name="question" of={pending}>
+      {pending.kind === 'permission'
+        ? <PermissionCard session={session} pending={pending} cwd={cwd} place={place} />
+        : <ElicitationForm session={session} pending={pending} place={place} />}
+    </ErrorBoundary>
+  )
+}
+
+// A line of the thread, and how many characters it has at the width most people read at.
+const LINE_PX = 21
+const LINE_CHARS = 110
+
+/** How high a row will be, as well as one can tell before it is drawn: the better, the less moves. */
+function estimate(entry: Entry | undefined): number {
+  if (entry === undefined) return 220
+  if (entry.type === 'thought' || entry.type === 'notice') return 36
+  if (entry.type === 'tool_call') return entry.content.length ? 160 : 40
+  if (entry.type !== 'user' && entry.type !== 'agent') return 90
+  const known = estimates.get(entry)
+  if (known !== undefined) return known
+  const lines = entry.pieces.reduce((sum, piece) => sum + (typeof piece === 'string' ? linesOf(piece) : 5), 0)
+  const height = lines * LINE_PX + (entry.type === 'user' ? 60 : 22)
+  estimates.set(entry, height)
+  return height
+}
+
+// All rows are gone through whenever one is added; what a row says is looked at once.
+const estimates = new WeakMap<Entry, number>()
+
+function linesOf(text: string): number {
+  return text.slice(0, 20_000).split('\n').reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / LINE_CHARS)), 0)
+}
+
+const LABELS: Record<Entry['type'], string> = {
+  user: 'You', agent: 'Agent', thought: 'Thought', tool_call: 'Tool call', plan: 'Plan', notice: 'Notice',
+  compaction: 'Compaction', peer_message: 'Message between sessions', reset: 'Memory lost', error: 'Error', unknown: 'Unknown update',
+}
+
+function rowLabel(state: SessionState, at: number): string {
+  const entry = state.entries[at]
+  return entry === undefined ? 'Question for you' : LABELS[entry.type]
+}
+
+/** How an earlier turn ended, if that was out of the ordinary. */
+function Ending({ state, at }: { state: SessionState; at: number }) {
+  const text = endingBehind(state, at)
+  return text === null ? null : <p className="turnend"><Icon name="stop" /> {text}</p>
+}
+
+/** What the turn does now, or how the last one ended if that was out of the ordinary. */
+function TurnLine({ state }: { state: SessionState }) {
+  const turn = state.turns.at(-1)
+  if (runningTurn(state) === null && state.activity !== 'idle') {
+    return <p className="turnline"><Spinner /> The agent works on by itself.</p>
+  }
+  if (turn === undefined) return null
+  if (isOver(turn.status)) {
+    const text = endingOf(turn)
+    return text === null ? null : <p className="turnline">{text}</p>
+  }
+  const words = { prompting: 'Sent', streaming: 'Working', waiting: 'Waiting for you', cancelling: 'Stopping' }
+  return <p className="turnline">{turn.status === 'waiting' ? <Icon name="alert" /> : <Spinner />} {words[turn.status]}…</p>
+}
+
+/** Whether the rows in view were painted: those around them come after that. */
+function usePainted(session: LiveSession): boolean {
+  const [painted, setPainted] = useState(false)
+  const { loaded } = session
+  useEffect(() => {
+    if (!loaded) return
+    let frame = requestAnimationFrame(() => { frame = requestAnimationFrame(() => setPainted(true)) })
+    return () => cancelAnimationFrame(frame)
+  }, [loaded])
+  return painted
+}
+
+type Rows = Virtualizer<HTMLDivElement, HTMLElement>
+
+function useStartAtEnd(session: LiveSession, rows: Rows, count: number, entry: number | null): void {
+  const settled = useRef<LiveSession | null>(null)
+  useLayoutEffect(() => {
+    if (!session.loaded || count === 0 || settled.current === session) return
+    settled.current = session
+    if (entry === null) rows.scrollToEnd()
+    // Rows are measured as they are drawn: the end is where it is only then.
+    if (entry === null) requestAnimationFrame(() => requestAnimationFrame(() => rows.scrollToEnd()))
+  })
+}
+
+function useDeepLink(session: LiveSession, rows: Rows, entry: number | null): number | null {
+  const [marked, setMarked] = useState<number | null>(null)
+  const { first } = session
+  const ready = session.loaded && entry !== null && entry >= first
+  useEffect(() => {
+    if (session.loaded && entry !== null && entry < first) void session.lookBack()
+  }, [session, session.loaded, entry, first])
+  useEffect(() => {
+    if (!ready || entry === null) return
+    rows.scrollToIndex(entry - session.first, { align: 'center' })
+    setMarked(entry)
+    const timer = setTimeout(() => setMarked(null), 2500)
+    return () => clearTimeout(timer)
+  }, [ready, entry, session])
+  return marked
+}
+
+/** Whether one has scrolled away from the end, and how many rows there were then. */
+function useAway(rows: Rows, count: number): { away: boolean; seen: number } {
+  const away = count > 0 && rows.scrollElement !== null && rows.scrollOffset !== null && !rows.isAtEnd(END)
+  const seen = useRef(count)
+  if (!away) seen.current = count
+  return { away, seen: seen.current }
+}
