@@ -6,7 +6,13 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from dragoman.host.rules.globs import escape, is_within, matches_name, matches_path
+from dragoman.host.rules.globs import (
+    escape,
+    is_within,
+    literal_beginning,
+    matches_name,
+    matches_path,
+)
 
 ROOTS = ("/ws", "/more")
 
@@ -103,6 +109,24 @@ def test_an_escaped_text_matches_only_itself(text: str) -> None:
 def test_an_escaped_wildcard_is_no_wildcard() -> None:
     assert not matches_path(escape("/a/**"), "/a/b/c")
     assert not matches_path(escape("/a/[b]"), "/a/b")
+
+
+@pytest.mark.parametrize(
+    ("glob", "names", "rest"),
+    [
+        ("/home/me/keys/**", "home/me/keys", "**"),
+        ("a//./b/*.py/c", "a/b", "*.py/c"),
+        ("a\\*b/[c]", "a*b", "[c]"),
+        ("a[b/c", "a[b/c", ""),
+        ("../x", "", "../x"),
+        ("a/**/b", "a", "**/b"),
+        ("?", "", "?"),
+        ("a\\", "a\\", ""),
+        ("/", "", ""),
+    ],
+)
+def test_the_beginning_of_a_glob_that_is_literal(glob: str, names: str, rest: str) -> None:
+    assert literal_beginning(glob) == (names, rest)
 
 
 def test_names_match_as_the_standard_library_says() -> None:

@@ -6,13 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
-from support.scene import scene
+from support.scene import question, scene, selected
 
 from dragoman import Policy, Rule
 from dragoman.host.permissions.claims import read_claim
 from dragoman.host.rules.access import Sighting, file_access
 from dragoman.host.rules.decision import decide, flag_rules
+from dragoman.host.rules.globs import escape
 from dragoman.host.workspace.reach import Reach, being_written
+from dragoman.host.workspace.roots import Workspace
 
 # A protected name, the link in it, where that leads; the real file that is written.
 LAYOUTS = [
@@ -156,6 +158,61 @@ def test_the_folder_of_the_session_is_judged_by_every_name_too(tmp_path: Path, w
     )
     rules = (Rule(effect="deny", cwd=str(tmp_path / "link")), *flag_rules(execute=True))
     assert decide(access, rules, now=0, session_id="s", project=str(ws)).effect == "deny"
+
+
+LED = [
+    ("{link}/secret", True),
+    ("{link}/**", True),
+    ("{link}/s*", True),
+    ("into/secret", True),
+    ("into/**", True),
+    ("{link}/sub", False),
+    ("elsewhere/**", False),
+]
+
+
+@pytest.mark.parametrize(("glob", "is_denied"), LED)
+async def test_a_rule_that_denies_counts_for_where_its_path_leads(
+    tmp_path: Path, ws: Path, glob: str, is_denied: bool
+) -> None:
+    (ws / "secret").write_text("SECRET")
+    (ws / "into").symlink_to(".")
+    (ws / "loop").symlink_to("loop")
+    link = tmp_path / "link[1]*"
+    link.symlink_to(ws)
+    rules = [
+        Rule(effect="deny", path=glob.format(link=escape(str(link)))),
+        Rule(effect="deny", path="loop/**"),
+    ]
+    async with scene(ws, attended=False, policy=Policy(rules, yolo=True)) as s:
+        for name in ("secret", "into/secret"):
+            params = {"sessionId": "s1", "path": str(ws / name)}
+            answer = await s.result("fs/read_text_file", params)
+            assert ("error" in answer) == is_denied
+        assert ("error" in await s.write("evil", "secret")) == is_denied
+        claim = question(kind="edit", rawInput={"path": "secret"})
+        answered = await s.result("session/request_permission", claim)
+        assert (answered["result"] == selected("no")) == is_denied
+
+
+@pytest.mark.parametrize(
+    ("glob", "is_denied"), [("link/sub", True), ("link/**", True), ("x", False)]
+)
+async def test_a_rule_that_denies_a_folder_counts_for_where_that_leads(
+    tmp_path: Path, ws: Path, glob: str, is_denied: bool
+) -> None:
+    (ws / "sub").mkdir()
+    (tmp_path / "link").symlink_to(ws)
+    policy = Policy([Rule(effect="deny", cwd=f"{tmp_path}/{glob}")], execute=True)
+    async with scene(ws, policy=policy) as s:
+        assert ("error" in await s.run("true", cwd=str(ws / "sub"))) == is_denied
+
+
+def test_a_rule_that_allows_counts_by_its_letters_alone(tmp_path: Path, ws: Path) -> None:
+    (tmp_path / "link").symlink_to(ws)
+    access = file_access("write", seen(ws, "plain"), agent="a", roots=[str(ws)])
+    policy = Policy([Rule(effect="allow", path=f"{tmp_path}/link/**")])
+    assert policy.decide(access, Workspace("s", str(ws))).effect == "ask"
 
 
 def test_a_rule_that_denies_counts_for_every_name_and_one_that_allows_for_the_real_one(

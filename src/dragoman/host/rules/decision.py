@@ -7,7 +7,7 @@ whatever the rules allow. Knows nothing of people, options or the wire.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -60,25 +60,48 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def decide(
-    access: Access, rules: Iterable[Rule], *, now: float, session_id: str, project: str
+    access: Access,
+    rules: Iterable[Rule],
+    *,
+    now: float,
+    session_id: str,
+    project: str,
+    also: Callable[[Rule], Iterable[Rule]] = lambda _: (),
 ) -> Decision:
     """The decision on this access. The order of the rules only settles which one is named."""
-    return explain(access, rules, now=now, session_id=session_id, project=project).decision
+    return explain(
+        access, rules, now=now, session_id=session_id, project=project, also=also
+    ).decision
 
 
 def explain(
-    access: Access, rules: Iterable[Rule], *, now: float, session_id: str, project: str
+    access: Access,
+    rules: Iterable[Rule],
+    *,
+    now: float,
+    session_id: str,
+    project: str,
+    also: Callable[[Rule], Iterable[Rule]] = lambda _: (),
 ) -> Explanation:
-    """The decision, with each rule and whether it matched; of several claims, the strictest."""
+    """The decision, with each rule and whether it matched; of several claims, the strictest. What a
+    rule that denies or asks says by other names is `also` said by it."""
     rules = tuple(rules)
     if access.parts:
         told = [
-            explain(part, rules, now=now, session_id=session_id, project=project)
+            explain(part, rules, now=now, session_id=session_id, project=project, also=also)
             for part in access.parts
         ]
         return min(told, key=_leniency)
     moment = Moment(now, session_id, project)
-    considered = tuple(Considered(rule, mismatch(rule, access, moment)) for rule in rules)
+
+    def considered_one(rule: Rule) -> Considered:
+        why = mismatch(rule, access, moment)
+        if why is None or rule.effect == "allow":
+            return Considered(rule, why)
+        fits = any(mismatch(each, access, moment) is None for each in also(rule))
+        return Considered(rule, None if fits else why)
+
+    considered = tuple(map(considered_one, rules))
     decision = _decide(access, [each.rule for each in considered if each.matched])
     return Explanation(decision, considered)
 

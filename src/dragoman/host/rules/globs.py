@@ -49,6 +49,22 @@ def escape(text: str) -> str:
     return "".join(f"\\{char}" if char in "*?[\\" else char for char in text)
 
 
+def literal_beginning(glob: str) -> tuple[str, str]:
+    """The components of a glob that are plain names, and the glob of the others."""
+    components = [part for part in glob.split("/") if part not in ("", ".")]
+    names: list[str] = []
+    for part in components:
+        tokens = _tokens(part, _IN_COMPONENT)
+        name = _escaped.sub(r"\1", part)
+        if name in ("", "..") or tokens != [re.escape(char) for char in name]:
+            break
+        names.append(name)
+    return "/".join(names), "/".join(components[len(names) :])
+
+
+_escaped = re.compile(r"\\(.)", re.DOTALL)
+
+
 def _relative_to(path: str, roots: Sequence[str]) -> list[str]:
     return [path[len(root.rstrip("/")) :] for root in roots if is_within(path, root)]
 

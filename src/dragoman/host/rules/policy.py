@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -20,6 +21,7 @@ from dragoman.host.rules.decision import (
     flag_rules,
 )
 from dragoman.host.rules.rule import YOUR_ANSWER, Rule
+from dragoman.host.workspace.reach import by_real_names
 from dragoman.host.workspace.roots import Workspace
 
 logger = logging.getLogger("dragoman.host")
@@ -87,6 +89,7 @@ class Policy:
             now=time.time(),
             session_id=workspace.session_id,
             project=workspace.cwd,
+            also=partial(by_real_names, roots=access.roots),
         )
         if decision.rule is not None and decision.rule.source == YOUR_ANSWER:
             self._note_use(decision.rule.id)
@@ -111,6 +114,7 @@ class Policy:
             now=time.time(),
             session_id=workspace.session_id,
             project=workspace.cwd,
+            also=partial(by_real_names, roots=access.roots),
         )
 
     def could_allow(self, operation: Operation, *, agent: str, person: bool) -> bool:

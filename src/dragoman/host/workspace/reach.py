@@ -14,8 +14,12 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
+import msgspec
+
 from dragoman.host.rules.access import Sighting, normalise
+from dragoman.host.rules.globs import escape, literal_beginning
 from dragoman.host.rules.protected import usual_places
+from dragoman.host.rules.rule import Rule
 from dragoman.host.workspace.jail import Resolved, resolve
 
 # What makes a folder a git repository, and what git runs once it is one.
@@ -100,6 +104,31 @@ def named(path: str, real: Resolved, met: Sequence[str]) -> Sighting:
     names = dict.fromkeys(map(normalise, (path, *met)))
     names.pop(str(real), None)
     return Sighting(real, tuple(names))
+
+
+def by_real_names(rule: Rule, *, roots: Sequence[str]) -> Iterator[Rule]:
+    """The same rule for where its path, or its folder, really is: its beginning may be a link, as
+    everything beneath a home behind one is."""
+    if rule.path is not None:
+        for glob in _real_globs(rule.path, roots):
+            yield msgspec.structs.replace(rule, path=glob)
+    if rule.cwd is not None:
+        for glob in _real_globs(rule.cwd, roots):
+            yield msgspec.structs.replace(rule, cwd=glob)
+
+
+def _real_globs(glob: str, roots: Sequence[str]) -> Iterator[str]:
+    names, rest = literal_beginning(glob)
+    if not names:
+        return
+    for top in ("",) if glob.startswith("/") else roots:
+        path = f"{top.rstrip('/')}/{names}"
+        try:
+            real = resolve(path)
+        except (OSError, ValueError):
+            continue
+        if real != path:
+            yield f"{escape(real.rstrip('/'))}/{rest}"
 
 
 def _present(home: str) -> Iterator[str]:
