@@ -11,7 +11,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 PAGE := src/dragoman/web/static/index.html
 
-.PHONY: run serve test test-agents check fix bench soak cover dist gen lock clean
+.PHONY: run serve test test-agents check fix bench soak cover dist gen docs lock clean
 
 run: $(READY) $(PAGE) $(COMPILED)
 ifdef ARGS
@@ -39,6 +39,7 @@ check: $(READY)
 	$(BIN)/python scripts/gen_schema.py --check
 	$(BIN)/python scripts/gen_cli_docs.py --check
 	$(BIN)/python scripts/gen_agent_docs.py --check
+	$(BIN)/python scripts/gen_reference.py --check
 	$(BIN)/python scripts/gen_page_types.py --check
 
 fix: $(READY)
@@ -70,6 +71,12 @@ dist: $(READY) $(PAGE)
 
 gen: $(READY)
 	$(BIN)/python scripts/gen_schema.py
+
+# The pages of docs/reference that are made from the source.
+docs: $(READY)
+	$(BIN)/python scripts/gen_cli_docs.py
+	$(BIN)/python scripts/gen_agent_docs.py
+	$(BIN)/python scripts/gen_reference.py
 	$(BIN)/python scripts/gen_page_types.py
 
 lock:

@@ -11,20 +11,25 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/how-to/library.md", "docs/how-to/proxies.md"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GENERATED = {"api.md", "events.md", "errors.md"}
+# A block with anything behind `python` is a file of another example, or cannot run anywhere.
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def _examples() -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for page in PAGES:
-        blocks = _BLOCK.findall((ROOT / page).read_text())
-        found += [(f"{page} {number}", block) for number, block in enumerate(blocks, 1)]
+        if page.name in GENERATED:
+            continue
+        blocks = _BLOCK.findall(page.read_text())
+        name = page.relative_to(ROOT).as_posix()
+        found += [(f"{name} {number}", block) for number, block in enumerate(blocks, 1)]
     return found
 
 
 def test_there_are_examples() -> None:
-    assert len(_examples()) >= 5
+    assert len(_examples()) >= 10
 
 
 @pytest.mark.parametrize("code", [code for _, code in _examples()], ids=[i for i, _ in _examples()])
@@ -90,3 +95,27 @@ def test_a_link_that_leads_nowhere_is_noticed(tmp_path: Path, link: str) -> None
     (tmp_path / "b.md").write_text("# Somewhere\n")
     (page := tmp_path / "a.md").write_text(f"# A\n\n{link} [fine](b.md#somewhere) [a](#a)\n")
     assert _broken(page) == [link]
+
+
+# ── the front door ────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_readme_is_short_and_says_first_how_to_install() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 120
+    assert any("pip install dragoman" in line for line in lines[:10])
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    index = ROOT / "docs" / "index.md"
+    reached: set[Path] = set()
+    waiting = [index]
+    while waiting:
+        page = waiting.pop()
+        if page.is_dir():
+            waiting += page.glob("*.md")
+        elif page.suffix == ".md" and page not in reached:
+            reached.add(page)
+            targets = (m["target"] for m in _LINK.finditer(_text(page)) if m["target"])
+            waiting += [(page.parent / t).resolve() for t in targets if not t.startswith(_OUTSIDE)]
+    assert set((ROOT / "docs").rglob("*.md")) <= reached

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,22 +13,28 @@ from support.command import COMMAND, Dragoman
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
+    "getting-started.md",
     "explanation/permissions.md",
     "how-to/set-up-agents.md",
     "how-to/sessions.md",
     "how-to/proxies.md",
     "how-to/scripts-and-ci.md",
+    "how-to/embed-in-starlette.md",
+    "how-to/record-and-replay.md",
+    "how-to/test-with-a-scripted-agent.md",
 )
 REFERENCE = ROOT / "docs" / "reference" / "cli.md"
 _block = re.compile(
-    r"^```(?P<kind>\w+)(?: file=(?P<file>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^```(?P<kind>\w+)(?: file=(?P<file>\S+))?[^\n]*\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 _command = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
-def test_the_reference_is_what_the_parsers_say() -> None:
+@pytest.mark.parametrize("script", ["gen_cli_docs.py", "gen_agent_docs.py", "gen_reference.py"])
+def test_generated_pages_are_what_the_source_says(script: str) -> None:
     done = subprocess.run(
-        (sys.executable, "scripts/gen_cli_docs.py", "--check"),
+        (sys.executable, f"scripts/{script}", "--check"),
         cwd=ROOT,
         check=False,
         capture_output=True,
@@ -49,6 +56,21 @@ def test_a_stale_reference_is_noticed(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert b"docs/reference/cli.md is stale" in done.stderr
+
+
+def test_a_stale_page_of_the_library_is_noticed(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    pages = shutil.copytree(ROOT / "docs" / "reference", tmp_path / "docs" / "reference")
+    events = pages / "events.md"
+    events.write_text(events.read_text().replace("TurnEnded", "TurnOver"))
+    done = subprocess.run(
+        (sys.executable, tmp_path / "scripts" / "gen_reference.py", "--check"),
+        check=False,
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert b"docs/reference/events.md is stale" in done.stderr
 
 
 def test_no_row_of_the_reference_has_more_cells_than_its_table() -> None:

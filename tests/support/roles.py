@@ -1,4 +1,4 @@
-"""A role with no more rights on the database than docs/how-to/deployment.md gives to hosts."""
+"""A role with only the rights on the database that docs/how-to/several-machines.md grants."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-_DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "deployment.md"
+_DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "several-machines.md"
 _NAME = "dragoman_host"
 
 

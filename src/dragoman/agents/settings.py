@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from dragoman.agents import settings_keys as keys
 from dragoman.agents.mcp_servers import HttpServer, SseServer, StdioServer
 from dragoman.agents.quirks import Quirks
 from dragoman.data_directory import settings_file
@@ -123,7 +124,7 @@ class _Reader:
         self._file = file
 
     def settings(self, document: Any) -> Settings:
-        top = self._object(document, "", {"agent_servers", "mcp_servers", "retention", "$schema"})
+        top = self._object(document, "", keys.TOP)
         servers = self._object(top.get("agent_servers", {}), "agent_servers")
         return Settings(
             agents={
@@ -138,7 +139,7 @@ class _Reader:
         )
 
     def _retention(self, value: Any) -> Retention:
-        entry = self._object(value, "retention", {"days", "projects"})
+        entry = self._object(value, "retention", keys.RETENTION)
         projects = self._object(entry.get("projects", {}), "retention.projects")
         for folder in projects:
             if not os.path.isabs(folder):
@@ -159,9 +160,7 @@ class _Reader:
         return self._fail(place, f"a number of days above 0, or null, not {_kind(value)}")
 
     def _agent(self, name: str, value: Any, place: str) -> AgentSettings:
-        known = {"command", "args", "env", "url", "headers", "files"}
-        known |= {"quirks", "process", "protocol", "proxies", "offer", "type"}
-        entry = self._object(value, place, known)
+        entry = self._object(value, place, keys.AGENT)
         files, target = self._target(entry, place)
         return AgentSettings(
             name=name,
@@ -201,8 +200,7 @@ class _Reader:
         return files, command
 
     def _proxy(self, value: Any, place: str) -> ProxyTarget:
-        known = {"command", "args", "env", "url", "headers", "files", "type"}
-        _, proxy = self._target(self._object(value, place, known), place)
+        _, proxy = self._target(self._object(value, place, keys.PROXY), place)
         try:
             check_proxy(proxy)
         except ValueError:
@@ -237,14 +235,12 @@ class _Reader:
         if value is None:
             return None
         try:
-            return msgspec.convert(
-                self._object(value, place, set(Quirks.__struct_fields__)), Quirks
-            )
+            return msgspec.convert(self._object(value, place, keys.QUIRKS), Quirks)
         except msgspec.ValidationError as error:
             raise ConfigError(self._file, place, f"known quirks ({error})") from error
 
     def _offer(self, value: Any, place: str) -> Offer:
-        entry = self._object(value, place, {"files", "terminals"})
+        entry = self._object(value, place, keys.OFFER)
         for name, switch in entry.items():
             if not isinstance(switch, bool):
                 self._fail(f"{place}.{name}", f"true or false, not {_kind(switch)}")
@@ -263,9 +259,7 @@ class _Reader:
         return self._fail(place, "either 1 or 2")
 
     def _mcp(self, value: Any, place: str) -> NamedServer:
-        entry = self._object(
-            value, place, {"name", "type", "command", "args", "env", "url", "headers"}
-        )
+        entry = self._object(value, place, keys.MCP)
         name = self._word(entry.get("name"), f"{place}.name")
         if "command" in entry:
             return StdioServer(
@@ -285,7 +279,9 @@ class _Reader:
 
     # ── values ────────────────────────────────────────────────────────────────────────────────
 
-    def _object(self, value: Any, place: str, known: set[str] | None = None) -> dict[str, Any]:
+    def _object(
+        self, value: Any, place: str, known: Collection[str] | None = None
+    ) -> dict[str, Any]:
         match value:
             case {**entries}:
                 for key in entries:
@@ -341,7 +337,7 @@ class _Reader:
         raise ConfigError(self._file, place, expected)
 
 
-def _known_keys(key: str, known: set[str]) -> str:
+def _known_keys(key: str, known: Collection[str]) -> str:
     import difflib  # only when there is something to complain about
 
     meant = difflib.get_close_matches(key, sorted(known), n=1)
