@@ -71,13 +71,13 @@ dist: $(READY) $(PAGE)
 
 gen: $(READY)
 	$(BIN)/python scripts/gen_schema.py
+	$(BIN)/python scripts/gen_page_types.py
 
 # The pages of docs/reference that are made from the source.
 docs: $(READY)
 	$(BIN)/python scripts/gen_cli_docs.py
 	$(BIN)/python scripts/gen_agent_docs.py
 	$(BIN)/python scripts/gen_reference.py
-	$(BIN)/python scripts/gen_page_types.py
 
 lock:
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \

@@ -119,3 +119,17 @@ def test_every_page_can_be_reached_from_the_index() -> None:
             targets = (m["target"] for m in _LINK.finditer(_text(page)) if m["target"])
             waiting += [(page.parent / t).resolve() for t in targets if not t.startswith(_OUTSIDE)]
     assert set((ROOT / "docs").rglob("*.md")) <= reached
+
+
+# ── the map of the code ───────────────────────────────────────────────────────────────────────
+
+_PATH = re.compile(r"`([\w./-]+(?:/|\.(?:py|ts|tsx|md)))`")
+
+
+def test_the_map_of_the_code_names_files_that_are_there() -> None:
+    named = _PATH.findall(_text(ROOT / "ARCHITECTURE.md"))
+    roots = (ROOT, ROOT / "src" / "dragoman", ROOT / "web" / "src")
+    inner = ("host", "agents", "store", "web", "cli", "client/v1")
+    places = [*roots, *(ROOT / "src" / "dragoman" / folder for folder in inner)]
+    assert len(named) > 100
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
