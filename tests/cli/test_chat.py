@@ -123,7 +123,7 @@ def test_prompts_queue_and_a_cancel_withdraws_a_question(dragoman: Dragoman) -> 
         terminal.enter("ask")
         terminal.wait_for("choose 1-3:")
         terminal.press("C-c")
-        terminal.wait_for(re.compile(r"choose 1-3:(?:.*\n)*cancelled"))
+        terminal.wait_for(re.compile(r"choose 1-3:(?:.*\n)*the turn was cancelled"))
         terminal.enter("go on")
         terminal.wait_for("heard 'go on' in code")
 

@@ -362,8 +362,9 @@ class Session:
 
     # ── answers ───────────────────────────────────────────────────────────────────────────────
 
-    async def answer(self, request_id: str, option_id: str) -> None:
-        """Settle a permission request with one of its options; the first answer wins.
+    async def answer(self, request_id: str, option_id: str | None) -> None:
+        """Settle a permission request with one of its options; the first answer wins. None refuses
+        it, as a provider does that returns None.
 
         Raises KeyError for a request that is unknown or settled, ValueError for an option it does
         not have.

@@ -41,10 +41,10 @@ class CancelTerminal(_Command, frozen=True, tag="cancel_terminal"):
 
 
 class Answer(_Command, frozen=True, tag="answer"):
-    """Settle a permission request; the first answer wins."""
+    """Settle a permission request; the first answer wins. None refuses it."""
 
     request_id: str
-    option_id: str
+    option_id: str | None
 
 
 class AnswerElicitation(_Command, frozen=True, tag="answer_elicitation"):

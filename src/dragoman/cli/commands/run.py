@@ -7,13 +7,14 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.cli import streams
 from dragoman.cli.ask.asker import TerminalAsker, Tty
-from dragoman.cli.ask.ordered_questions import InOrder
+from dragoman.cli.ask.questions import Questions, Refuser
 from dragoman.cli.ask.sign_in_prompt import sign_in_needed
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with
 from dragoman.cli.render.console import WAITING, Console
@@ -21,7 +22,7 @@ from dragoman.cli.render.event_text import Tally
 from dragoman.cli.render.offers import Lists
 from dragoman.cli.render.terminal_view import TerminalView
 from dragoman.cli.run.agent_setup import client_for, configure
-from dragoman.cli.run.feed import Feed
+from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.frame_output import FrameTap
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import Job, for_session
@@ -38,6 +39,7 @@ from dragoman.errors import (
     RemoteError,
     RequestCancelled,
     SessionOwned,
+    UnknownSession,
 )
 from dragoman.hub.hub import Hub
 from dragoman.hub.outage_notices import told_of_outages
@@ -46,8 +48,6 @@ from dragoman.rpc import Tap
 from dragoman.session import events as e
 from dragoman.session.content import Content
 from dragoman.session.facts import Offer
-from dragoman.session.reduce import reduce
-from dragoman.session.state import SessionState
 from dragoman.store.records import SessionRecord
 
 if TYPE_CHECKING:
@@ -87,13 +87,9 @@ class Run:
         self._status = self._console.status
         self._lists = Lists(job.options, self._console.writer.write)
         self._asker = self._find_asker()
-        self._questions = None if self._asker is None else InOrder(self._asker, self._tell)
-        self._feed = Feed()
-        self._state = SessionState()
-        self._tally = Tally()
+        self._follower: Follower | None = None
+        self._broken: OSError | None = None
         self._prompt: list[Content] = []
-        self._turn_id = ""
-        self._over = self._taken_back = False
 
     async def run(self) -> int:
         with Interrupts(self._tell, self._tell_end) as interrupts, self._status:
@@ -133,7 +129,7 @@ class Run:
     def _client(self, offer: Offer) -> Client:
         return client_for(
             self._job,
-            self._questions,
+            self._asker,
             offer,
             timeout=self._job.options.timeout,
             tap=self._tap(),
@@ -142,15 +138,20 @@ class Run:
     def _tap(self) -> Tap | None:
         if self._output != "jsonl":
             return None
-        tap = FrameTap(sys.stdout.buffer, self._status, self._feed.fail)
+        tap = FrameTap(sys.stdout.buffer, self._status, self._nobody_takes_frames)
         tap.announce(self._job.agent.name, self._job.program)
         return tap.frame
+
+    def _nobody_takes_frames(self, error: OSError) -> None:
+        self._broken = error
+        if self._follower is not None:
+            self._follower.fail(error)
 
     # ── the course of it ──────────────────────────────────────────────────────────────────────
 
     async def _with_agent(self, interrupts: Interrupts) -> int:
         async with (
-            hub_of(self._job, self._client) as hub,
+            hub_of(self._job, self._client, attended=self._asker is not None) as hub,
             told_of_outages(hub.store, self._tell),
         ):
             pause = _FIRST_PAUSE
@@ -204,57 +205,58 @@ class Run:
             if queued_as in {turn.id for turn in live.state.turns}:
                 await hub.detach(live)
                 return None
-            self._state = meant.state
-            async with self._fed(hub, live):
-                await configure(live.session, self._job)
-                self._status.doing(WAITING)
-                await self._lists.of_session(live.session, self._feed)
-                if self._job.prompt is None:
-                    return Exit.DONE
-                self._lists.close()
-                return await self._turn_of(hub, client, live, interrupts, queued_as)
+            follower = self._follow(hub, live, meant)
+            await configure(live.session, self._job)
+            self._status.doing(WAITING)
+            told = partial(_commands_told, hub, live, meant.state.last_seq)
+            await self._lists.of_session(live.session, told)
+            if self._job.prompt is None:
+                return Exit.DONE
+            self._lists.close()
+            return await self._turn_of(hub, client, live, follower, interrupts, queued_as)
 
-    @asynccontextmanager
-    async def _fed(self, hub: Hub, live: Live) -> AsyncGenerator[None]:
-        """What is stored goes to the feed as long as this lasts."""
-        feeding = asyncio.create_task(self._feed_from(hub, live))
-        try:
-            yield
-        finally:
-            feeding.cancel()
-
-    async def _feed_from(self, hub: Hub, live: Live) -> None:
-        try:
-            async for page in hub.watch(live.id, self._state.last_seq):
-                for stored in page:
-                    self._feed.push(live.session, stored.decode())
-        except DragomanError as error:
-            self._feed.fail(error)
+    def _follow(self, hub: Hub, live: Live, meant: Meant) -> Follower:
+        questions = None
+        if self._asker is not None:
+            asker, agent = self._asker, self._job.agent.name
+            questions = Questions(hub, live.id, agent, asker, self._tell, must_answer=True)
+        # Around our turn are those of other windows, and into a pipe goes what was asked for here.
+        others = "show" if isinstance(self._console.view, TerminalView) else "ask"
+        self._follower = Follower(self._console, meant.state, others=others, inquiry=questions)
+        self._follower.listen(hub, live.id)
+        if self._broken is not None:
+            self._follower.fail(self._broken)
+        return self._follower
 
     async def _turn_of(
-        self, hub: Hub, client: Client, live: Live, interrupts: Interrupts, queued_as: str
+        self,
+        hub: Hub,
+        client: Client,
+        live: Live,
+        follower: Follower,
+        interrupts: Interrupts,
+        queued_as: str,
     ) -> int:
         interrupts.turn_of(live.session)
         try:
             turn = await self._sent(live, queued_as)
             interrupts.turn_of(turn)
-            code = await self._turn(client, turn, by_us=lambda: interrupts.pressed)
+            code = await self._turn(client, turn, follower, by_us=lambda: interrupts.pressed)
             interrupts.turn_of(None)
-            await self._serve_others(hub, live)
+            await self._serve_others(hub, live, follower)
             return code
         finally:
             interrupts.turn_of(None)
             self._console.view.close()
             self._tell_end()
 
-    async def _serve_others(self, hub: Hub, live: Live) -> None:
+    async def _serve_others(self, hub: Hub, live: Live, follower: Follower) -> None:
         """What other windows have queued into the session is done before it is given up."""
         await hub.refuse()
         if not live.idle:
             self._tell("another window asks for more: that is done here first; Ctrl-C leaves")
-        await self._show_until(
-            lambda: live.idle and self._state.turn is None and not self._state.queue
-        )
+        shown = follower.state
+        await follower.follow(lambda: live.idle and shown.turn is None and not shown.queue)
 
     async def _elsewhere(self, hub: Hub, meant: Meant, interrupts: Interrupts) -> int:
         """As long as another process runs the session, and here when it does not any more."""
@@ -273,7 +275,6 @@ class Run:
                     return code
 
     def _turn_elsewhere(self, hub: Hub, meant: Meant) -> TurnElsewhere:
-        from dragoman.cli.ask.remote_questions import Answers, Refuser
         from dragoman.cli.run.remote_turn import TurnElsewhere
 
         record = meant.record
@@ -282,11 +283,13 @@ class Run:
                 "another process runs this session: its frames and lists are seen there alone"
             )
         self._check_shared(record)
-        answers = None
-        asker = Refuser() if self._job.options.on_ask == "reject" else self._asker
+        questions, rejects = None, self._job.options.on_ask == "reject"
+        asker = Refuser() if rejects else self._asker
         if asker is not None:
-            answers = Answers(hub, record.id, record.agent, asker, self._tell)
-        return TurnElsewhere(hub, meant, self._job, self._console, answers)
+            questions = Questions(
+                hub, record.id, record.agent, asker, self._tell, must_answer=rejects
+            )
+        return TurnElsewhere(hub, meant, self._job, self._console, questions)
 
     def _check_shared(self, record: SessionRecord) -> None:
         """What only the process that runs the session could do. Raises UsageError."""
@@ -335,13 +338,16 @@ class Run:
             them = "it is" if count == 1 else "they are"
             self._tell(f"{some} from before: {them} sent first")
 
-    async def _turn(self, client: Client, turn: Turn, *, by_us: Callable[[], bool]) -> int:
+    async def _turn(
+        self, client: Client, turn: Turn, follower: Follower, *, by_us: Callable[[], bool]
+    ) -> int:
         """`by_us` says whether it was here that the turn was cancelled."""
         ended = asyncio.create_task(_end_of(turn))
-        self._turn_id = turn.id
-        await self._show_until(lambda: self._over)
+        own = follower.turn = OwnTurn(turn.id)
+        if not await follower.follow(lambda: own.is_over):
+            raise UnknownSession(follower.state.session_id)
         error = await ended
-        if self._taken_back:
+        if own.taken_back:
             if not by_us():
                 self._console.tell("the prompt was taken back before it was sent")
             return Exit.CANCELLED
@@ -349,68 +355,23 @@ class Run:
             if not by_us():
                 self._console.tell("cancelled in another window")
             return self._cancelled(error)
-        if self._tally.all_refused and (error is None or isinstance(error, RemoteError)):
-            return self._refused(error)
+        if own.tally.all_refused and (error is None or isinstance(error, RemoteError)):
+            return self._refused(error, own.tally)
         if isinstance(error, AuthRequired):
             raise sign_in_needed(client, self._job) from error
         if error is not None:
             raise error
         return ended_with(turn.stop_reason)
 
-    async def _show_until(self, over: Callable[[], bool]) -> None:
-        while not over():
-            await self._feed.wait()
-            # All of it, before a question can get between: what leads to a question comes first.
-            async with self._status.floor:
-                for event in self._feed.take():
-                    self._show(event)
-
-    def _show(self, event: e.Event) -> None:
-        # A state of our own: the session's is ahead of the events that are still to be shown.
-        reduce(self._state, event)
-        if event.replay:
-            return  # what an agent tells again
-        is_ours = not self._over and not self._is_of_others(event)
-        if is_ours:
-            self._tally.count(event)
-        # Around our turn are those of other windows, and into a pipe goes what was asked for here.
-        if is_ours or isinstance(self._console.view, TerminalView):
-            self._show_of_others(event)
-            self._console.show(event, self._state)
-        if self._questions is not None:
-            self._questions.shown(event)
-        match event:
-            case e.TurnEnded(turn_id=self._turn_id):
-                self._over = True
-            case e.PromptUnqueued(queue_id=self._turn_id, dropped=True):
-                self._over = self._taken_back = True
-            case _:
-                pass
-
-    def _is_of_others(self, event: e.Event) -> bool:
-        if isinstance(event, e.TurnEnded):
-            return event.turn_id != self._turn_id
-        turn = self._state.turn
-        return turn is not None and turn.id != self._turn_id
-
-    def _show_of_others(self, event: e.Event) -> None:
-        match event:
-            case e.PromptQueued() if event.queue_id != self._turn_id:
-                self._console.tell(f"queued in another window: {event.text}")
-            case e.TurnStarted() if event.turn_id != self._turn_id:
-                self._console.asked(event.text)
-            case _:
-                pass
-
     def _cancelled(self, error: DragomanError | None) -> int:
         if error is not None and not isinstance(error, RequestCancelled):
             self._console.tell(str(error))
         return Exit.CANCELLED
 
-    def _refused(self, error: RemoteError | None) -> int:
+    def _refused(self, error: RemoteError | None, tally: Tally) -> int:
         if error is not None:
             self._console.tell(str(error))
-        hint = _hint(self._job.options, self._tally) if self._asker is None else ""
+        hint = _hint(self._job.options, tally) if self._asker is None else ""
         self._console.tell(f"all that needed permission was refused{hint}")
         return Exit.REFUSED
 
@@ -437,3 +398,10 @@ async def _end_of(turn: Turn) -> DragomanError | None:
     except DragomanError as error:
         return error
     return None
+
+
+async def _commands_told(hub: Hub, live: Live, after: int) -> None:
+    """Wait until the agent has told its commands."""
+    async for page in hub.watch(live.id, after):
+        if any(isinstance(stored.decode(), e.CommandsChanged) for stored in page):
+            return

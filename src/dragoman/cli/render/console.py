@@ -10,7 +10,7 @@ from dragoman.cli.render.plain import PlainView, SimpleView
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BOLD, CYAN, Style, can_draw, wants_colour
 from dragoman.cli.render.terminal_view import UNANSWERED, TerminalView
-from dragoman.cli.render.view import NoView, View, Writer, heading
+from dragoman.cli.render.view import NoView, Stage, View, Writer, heading
 from dragoman.safe_text import sanitise
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
@@ -18,7 +18,7 @@ from dragoman.session.state import SessionState
 WAITING = "waiting for the agent"
 
 
-class Console:
+class Console(Stage):
     """`output` is text, simple or jsonl."""
 
     def __init__(self, output: str) -> None:
@@ -50,9 +50,11 @@ class Console:
             self.tell(sentence)
 
     def asked(self, text: str) -> None:
-        """What somebody asked, in another window or before."""
         self.view.close()
         self.writer.write(heading("› ", sanitise(text), self.style, BOLD, CYAN))
+
+    def remark(self, sentence: str, *, failed: bool = False) -> None:
+        self.tell(sentence)
 
     def tell(self, sentence: str) -> None:
         """A line on standard error, which may be the same terminal."""

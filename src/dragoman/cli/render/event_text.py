@@ -146,6 +146,13 @@ def ending_words(exit_code: int | None, signal: str | None) -> str:
     return "ended" if exit_code is None else f"ended with code {exit_code}"
 
 
+def outcome_words(event: e.TurnEnded) -> str | None:
+    """How a turn ended, where it did not come to its end."""
+    if event.error is not None:
+        return f"the turn failed: {event.error}"
+    return "the turn was cancelled" if event.stop_reason == "cancelled" else None
+
+
 def short_path(path: str, cwd: str) -> str:
     """The path as seen from the workspace, if it is inside."""
     folder = f"{cwd.rstrip('/')}/"

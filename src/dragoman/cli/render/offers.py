@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import msgspec
 
-from dragoman.cli.run.feed import Feed
 from dragoman.client.client import Client
 from dragoman.client.config_options import option_of
 from dragoman.client.session import Session
@@ -39,11 +38,14 @@ class Lists:
         if self._options.list_caps:
             self._print(capabilities(client))
 
-    async def of_session(self, session: Session, feed: Feed) -> None:
+    async def of_session(
+        self, session: Session, commands_told: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`commands_told` waits until the agent has told its commands, be it none."""
         if self._options.list_modes:
             self._print(modes(session))
         if self._options.list_commands:
-            self._print(await commands(session, feed))
+            self._print(await commands(session, commands_told))
 
     def close(self) -> None:
         """Set what follows apart."""
@@ -88,10 +90,10 @@ def _mode_line(mode: Mode, current: str) -> str:
     return f"  {mark} {mode.id}: {mode.name}{more}"
 
 
-async def commands(session: Session, feed: Feed) -> list[str]:
+async def commands(session: Session, commands_told: Callable[[], Awaitable[None]]) -> list[str]:
     with suppress(TimeoutError):
         async with asyncio.timeout(WAIT_FOR_COMMANDS):
-            await feed.commands_told.wait()
+            await commands_told()
     known = session.state.commands
     if not known:
         return ["commands: none"]

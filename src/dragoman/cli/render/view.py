@@ -1,14 +1,19 @@
-"""The interface of every view of a turn, and the headings between turns."""
+"""The interface of every view of a turn, the stages that views are shown on, and headings."""
 
 from __future__ import annotations
 
 import sys
-from typing import Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Protocol
 
+from dragoman.cli.render.event_text import outcome_words
 from dragoman.cli.render.style import Style, can_draw
 from dragoman.cli.render.wrap import folded
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
+
+if TYPE_CHECKING:
+    from dragoman.cli.render.status_line import Status
 
 
 class View(Protocol):
@@ -33,6 +38,41 @@ class NoView:
 
     def close(self) -> None:
         pass
+
+
+class Stage(ABC):
+    """Where sessions are shown: events in a view, prompts above them, remarks below."""
+
+    status: Status
+
+    def present(self, event: e.Event, state: SessionState, *, known: bool = False) -> None:
+        """Show an event; one that is `known` without a heading or a remark."""
+        if not known:
+            self._announce(event)
+        self.show(event, state)
+        if not known and isinstance(event, e.TurnEnded) and (words := outcome_words(event)):
+            self.remark(words, failed=event.error is not None)
+
+    def _announce(self, event: e.Event) -> None:
+        match event:
+            case e.TurnStarted():
+                self.asked(event.text)
+            case e.PromptQueued():
+                self.remark(f"queued: {event.text}")
+            case _:
+                pass
+
+    @abstractmethod
+    def asked(self, text: str) -> None:
+        """What somebody asked, in another window or before."""
+
+    @abstractmethod
+    def show(self, event: e.Event, state: SessionState) -> None:
+        """The event itself."""
+
+    @abstractmethod
+    def remark(self, sentence: str, *, failed: bool = False) -> None:
+        """A sentence of ours about the session."""
 
 
 def heading(prefix: str, text: str, style: Style, *codes: str) -> str:

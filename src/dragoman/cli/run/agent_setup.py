@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman.agents.known import KnownAgent, known_agents, known_as, known_command, known_names
 from dragoman.agents.settings import AgentSettings, Settings, load_settings
+from dragoman.cli.ask.questions import ConnectionAsker
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import typed
 from dragoman.cli.run.stored_rules import StoredRules
@@ -30,7 +31,7 @@ from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, check_proxy
 
 if TYPE_CHECKING:
-    from dragoman.cli.ask.ordered_questions import InOrder
+    from dragoman.cli.ask.asker import TerminalAsker
     from dragoman.cli.run.job import Job
     from dragoman.client.session import Session
     from dragoman.host.rules.rule import Rule
@@ -202,14 +203,14 @@ def folder(option: str, path: str) -> str:
 
 def client_for(
     job: Job,
-    asker: InOrder | None,
+    asker: TerminalAsker | None,
     offer: Offer,
     *,
     timeout: float | None = None,
     tap: Tap | None = None,
 ) -> Client:
     """The client of the job's agent, not started yet, which offers at most this; without an asker
-    nobody is asked.
+    nobody is asked. What a session asks is asked from its record, everything else by the client.
 
     Raises UsageError for a recording that cannot be written.
     """
@@ -228,8 +229,7 @@ def client_for(
         ),
         timeouts=_timeouts(timeout),
         tap=job.record.beside(tap),
-        permissions=asker,
-        elicitation=asker,
+        elicitation=None if asker is None else ConnectionAsker(asker),
         quirks=job.agent.quirks,
         protocol=job.agent.protocol,
         proxies=job.proxies,

@@ -10,8 +10,9 @@ import shlex
 import sys
 
 from dragoman.cli.commands import demo_agent
-from dragoman.cli.render.playback import Stage
+from dragoman.cli.render.playback import Playback
 from dragoman.cli.render.status_line import Status
+from dragoman.cli.run.follower import Follower
 from dragoman.cli.run.recording_file import recorded, recorded_or_exported
 from dragoman.store.archive import Archive
 from dragoman.store.records import decode_event
@@ -37,7 +38,7 @@ def show(path: str, speed: float) -> int:
 
 async def _show(recording: Recording | Archive, speed: float) -> None:
     with Status(sys.stdout, visible=False) as status:
-        stage = Stage(status)
+        stage = Playback(status)
         if isinstance(recording, Archive):
             await _retell(recording, stage, speed)
         else:
@@ -45,23 +46,26 @@ async def _show(recording: Recording | Archive, speed: float) -> None:
         stage.close()
 
 
-async def _replay(recording: Recording, stage: Stage, speed: float) -> None:
+async def _replay(recording: Recording, stage: Playback, speed: float) -> None:
     transcript, before = Transcript(), 0.0
     for line in recording.lines:
         await _pause(line.t - before, speed)
         before = line.t
         for happened in transcript.feed(line):
-            stage.show(happened)
+            if not happened.event.replay:
+                stage.present(happened.event, happened.state)
 
 
-async def _retell(archive: Archive, stage: Stage, speed: float) -> None:
-    from dragoman.cli.render.playback import Retelling
-
-    retelling = Retelling(stage, archive.record)
+async def _retell(archive: Archive, stage: Playback, speed: float) -> None:
+    stage.introduce(archive.record)
+    # History that an agent told us is all there is of it here.
+    follower, before = Follower(stage, retells=True), 0.0
     for body in archive.events:
         event = decode_event(body)
-        await _pause(retelling.pause_before(event), speed)
-        retelling.tell(event)
+        # Between two turns somebody was away, and nobody waits for that.
+        await _pause(event.at - before if follower.state.turn is not None else 0.0, speed)
+        before = event.at
+        follower.take(event)
 
 
 async def _pause(seconds: float, speed: float) -> None:

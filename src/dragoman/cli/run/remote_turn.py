@@ -1,4 +1,4 @@
-"""A turn in a session that another process runs: sent to it, watched, answered and cancelled."""
+"""A turn in a session that another process runs: sent to it, followed, and cancelled."""
 
 from __future__ import annotations
 
@@ -8,45 +8,70 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with
 from dragoman.cli.options import typed
-from dragoman.cli.render.event_text import Tally
-from dragoman.errors import CommandRefused, DragomanError, NoProgress
+from dragoman.cli.run.follower import Follower, OwnTurn
+from dragoman.errors import CommandRefused, DragomanError, NoProgress, UnknownSession
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import is_gone
 from dragoman.session import events as e
 from dragoman.session.content import Content
-from dragoman.session.reduce import reduce
 
 if TYPE_CHECKING:
-    from dragoman.cli.ask.remote_questions import Answers
+    from collections.abc import Callable
+
+    from dragoman.cli.ask.questions import Questions
     from dragoman.cli.render.console import Console
     from dragoman.cli.run.job import Job
     from dragoman.cli.run.run_hub import Meant
 
-_QUESTIONS = (e.PermissionRequested, e.ElicitationRequested)
 _LOOK_SECONDS = 1.0
 _LAST_WORDS_SECONDS = 3.0
 """How long the end of a turn may take to be read when its owner is gone."""
+
+
+class _Unanswered:
+    """Nobody is asked here; that somebody is asked at all is told."""
+
+    def __init__(self, session_id: str, tell: Callable[[str], None]) -> None:
+        self.fail: Callable[[BaseException], None] = lambda error: None
+        self._session_id = session_id
+        self._tell = tell
+
+    def see(self, event: e.Event) -> None:
+        if isinstance(event, e.PermissionRequested | e.ElicitationRequested):
+            how = f"`dragoman sessions answer {self._session_id}` gives one"
+            self._tell(f"the session waits for an answer, which may come from there; {how}")
+
+    def ask(self) -> None:
+        pass
 
 
 class TurnElsewhere:
     """`record` of the `meant` session has an owner that is not us."""
 
     def __init__(
-        self, hub: Hub, meant: Meant, job: Job, console: Console, answers: Answers | None
+        self, hub: Hub, meant: Meant, job: Job, console: Console, questions: Questions | None
     ) -> None:
         assert meant.record is not None
         self._hub = hub
         self._id = meant.record.id
-        self._state = meant.state
         self._job = job
         self._console = console
-        self._answers = answers
-        self._tally = Tally()
-        self._started = self._taken_back = self._cancelled = False
+        self._questions = questions
+        self._turn = OwnTurn("")
+        self._follower = Follower(
+            console,
+            meant.state,
+            others="ask" if questions is None else "skip",
+            inquiry=questions or _Unanswered(self._id, console.tell),
+        )
+        self._cancelled = False
         self._heard = 0.0
-        self.turn_id = ""
+
+    @property
+    def turn_id(self) -> str:
         """Of the prompt, once it was sent."""
+        return self._turn.id
 
     async def send(self, prompt: list[Content]) -> None:
         """Have the owner take the prompt. Raises UsageError for a setting it refuses, and for a
@@ -56,7 +81,7 @@ class TurnElsewhere:
             raise UsageError(f"{sentence}; leave --record out, or wait until it has ended")
         await self._configure()
         reply = await self._hub.send(self._id, c.Prompt(prompt))
-        self.turn_id = reply["turn"]
+        self._turn = self._follower.turn = OwnTurn(reply["turn"])
         if reply["queued"]:
             self._console.tell("queued: it is sent when the running turn has ended")
 
@@ -68,7 +93,7 @@ class TurnElsewhere:
         if options.model is not None:
             wanted.append(c.SetModel(options.model))
         for option, value in self._job.assignments:
-            wanted.append(c.SetConfig(option, typed(self._state, option, value)))
+            wanted.append(c.SetConfig(option, typed(self._follower.state, option, value)))
         try:
             for command in wanted:
                 await self._hub.send(self._id, command)
@@ -84,7 +109,8 @@ class TurnElsewhere:
 
         Raises NoProgress when nothing happens in the session for as long as `--timeout` says.
         """
-        following = asyncio.create_task(self._follow())
+        self._follower.listen(self._hub, self._id)
+        following = asyncio.create_task(self._follower.follow(self._is_over))
         watching = asyncio.create_task(self._until_left())
         timing = asyncio.create_task(self._until_silent())
         try:
@@ -94,16 +120,18 @@ class TurnElsewhere:
                 await self.cancel()
                 raise NoProgress(self._id, self._job.options.timeout)
             await asyncio.wait((following,), timeout=_LAST_WORDS_SECONDS)
-            if following.done() or self._started:
-                return self._code(await following)
+            if following.done() or self._turn.started:
+                if not await following:
+                    raise UnknownSession(self._id)
+                return self._code()
             return None
         finally:
             following.cancel()
             watching.cancel()
             timing.cancel()
             self._console.view.close()
-            if self._answers is not None:
-                self._answers.close()
+            if self._questions is not None:
+                self._questions.close()
 
     async def _until_left(self) -> None:
         """Until the session has no owner any more; another one may have come meanwhile."""
@@ -119,48 +147,17 @@ class TurnElsewhere:
         seconds: float | None = self._job.options.timeout
         self._heard = time.monotonic()
         while seconds is None or time.monotonic() < self._heard + seconds:
-            if self._answers is not None and self._state.pending:
+            if self._questions is not None and self._follower.state.pending:
                 self._heard = time.monotonic()
             await asyncio.sleep(_LOOK_SECONDS if seconds is None else min(seconds, _LOOK_SECONDS))
 
-    async def _follow(self) -> e.TurnEnded | None:
-        """The end of our turn; None when the prompt was taken back before it was sent."""
-        async for page in self._hub.watch(self._id, self._state.last_seq):
-            events = [stored.decode() for stored in page]
-            self._heard = time.monotonic()
-            if self._answers is not None:
-                self._answers.hear(events)
-            async with self._console.status.floor:
-                for event in events:
-                    self._see(event)
-                    if isinstance(event, e.TurnEnded) and event.turn_id == self.turn_id:
-                        return event
-            if self._taken_back:
-                return None
-        return None
+    def _is_over(self) -> bool:
+        """Asked whenever something was heard."""
+        self._heard = time.monotonic()
+        return self._turn.is_over
 
-    def _see(self, event: e.Event) -> None:
-        reduce(self._state, event)
-        match event:
-            case e.PromptUnqueued(queue_id=self.turn_id, dropped=True):
-                self._taken_back = True
-            case e.TurnStarted(turn_id=self.turn_id):
-                self._started = True
-            case _:
-                pass
-        if self._answers is None and isinstance(event, _QUESTIONS):
-            how = f"`dragoman sessions answer {self._id}` gives one"
-            self._console.tell(f"the session waits for an answer, which may come from there; {how}")
-        if self._started:
-            self._show(event)
-
-    def _show(self, event: e.Event) -> None:
-        self._tally.count(event)
-        self._console.show(event, self._state)
-        if self._answers is not None:
-            self._answers.see(event)
-
-    def _code(self, ended: e.TurnEnded | None) -> int:
+    def _code(self) -> int:
+        ended = self._turn.ended
         if ended is None:
             self._console.tell("the prompt was taken back before it was sent")
             return Exit.CANCELLED
@@ -170,7 +167,7 @@ class TurnElsewhere:
             return Exit.CANCELLED
         if ended.error is not None:
             raise DragomanError(ended.error)
-        if self._tally.all_refused:
+        if self._turn.tally.all_refused:
             self._console.tell("all that needed permission was refused")
             return Exit.REFUSED
         return ended_with(ended.stop_reason)
@@ -180,7 +177,7 @@ class TurnElsewhere:
     async def cancel(self) -> None:
         """Our turn alone: the prompt is taken back while it waits."""
         self._cancelled = True
-        queued = any(prompt.id == self.turn_id for prompt in self._state.queue)
+        queued = any(prompt.id == self.turn_id for prompt in self._follower.state.queue)
         command = c.DropQueued(self.turn_id) if queued else c.Cancel()
         try:
             await self._hub.send(self._id, command)

@@ -63,8 +63,11 @@ class JobLauncher:
 
 
 @asynccontextmanager
-async def hub_of(job: Job, start: Callable[[Offer], Client]) -> AsyncGenerator[Hub]:
-    """`start` makes the client of the job's agent. Raises StoreError."""
+async def hub_of(
+    job: Job, start: Callable[[Offer], Client], *, attended: bool
+) -> AsyncGenerator[Hub]:
+    """`start` makes the client of the job's agent; `attended` says whether somebody here answers
+    what it asks. Raises StoreError."""
     directory = None if job.options.no_store else data_directory()
     try:
         store = await (open_store(None) if directory is None else open_default())
@@ -79,10 +82,9 @@ async def hub_of(job: Job, start: Callable[[Offer], Client]) -> AsyncGenerator[H
         job.rules.use(store.rules)
     try:
         launcher = JobLauncher(start, job.mcp_servers)
-        # Who answers questions is a provider of the client, if there is someone.
         notes = None if directory is None else running_directory()
         home = home_of(store, data_directory())
-        async with Hub(store, launcher, attended=False, notes=notes, home=home) as hub:
+        async with Hub(store, launcher, attended=attended, notes=notes, home=home) as hub:
             try:
                 yield hub
             finally:

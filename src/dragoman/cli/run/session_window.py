@@ -7,16 +7,16 @@ import asyncio
 import sys
 
 from dragoman.cli.ask.asker import TerminalAsker, Tty
-from dragoman.cli.ask.remote_questions import Answers
+from dragoman.cli.ask.questions import Questions
 from dragoman.cli.exit_codes import Exit, tell
 from dragoman.cli.render.console import Console
 from dragoman.cli.render.event_text import called
 from dragoman.cli.render.terminal_view import TerminalView
 from dragoman.cli.run.command_hub import meant, opened_hub
+from dragoman.cli.run.follower import Follower
 from dragoman.hub.hub import Hub
 from dragoman.hub.outage_notices import told_of_outages
 from dragoman.hub.session_state import stored_state
-from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.store.records import SessionRecord, StoredEvent
@@ -73,73 +73,37 @@ class Window:
         self._record = record
         self._options = options
         self._console = Console("text")
-        self._state = SessionState()
-        self._answers = self._find_answers()
+        self._questions = self._find_questions()
 
-    def _find_answers(self) -> Answers | None:
+    def _find_questions(self) -> Questions | None:
         on_ask, terminal = self._options.on_ask, sys.stdin.isatty() and sys.stdout.isatty()
         if on_ask == "ignore" or (on_ask is None and not terminal):
             return None
         asker = TerminalAsker(Tty(), self._console.style, self._console.status)
         if isinstance(self._console.view, TerminalView):
             asker.on_asked = self._console.view.asked
-        return Answers(self._hub, self._record.id, self._record.agent, asker, tell)
+        record = self._record
+        return Questions(self._hub, record.id, record.agent, asker, tell, must_answer=False)
 
     async def follow(self) -> None:
         now = await stored_state(self._hub.store, self._record.id)
-        shown_from = 0 if self._options.all else _beginning(now)
-        waiting = set(now.pending)
         called_ = called(self._record.name, self._record.title)
         self._console.tell(f"watching {self._record.id} {called_}; Ctrl-C ends that")
-        with self._console.status as status:
-            async for page in self._hub.watch(self._record.id):
-                events = [stored.decode() for stored in page]
-                if self._answers is not None:
-                    self._answers.hear(events)
-                async with status.floor:
-                    for event in events:
-                        reduce(self._state, event)
-                        if event.seq > shown_from:
-                            self._show(
-                                event, asks=event.seq > now.last_seq or _open(event, waiting)
-                            )
-                if self._is_over(now, page[-1].seq):
-                    break
-            else:
+        follower = Follower(
+            self._console,
+            retells=True,
+            inquiry=self._questions,
+            since=0 if self._options.all else _beginning(now) + 1,
+            asks_from=now.last_seq,
+        )
+        follower.listen(self._hub, self._record.id)
+        with self._console.status:
+            if not await follower.follow(lambda: self._is_over(follower.state, now)):
                 self._console.tell("the session was deleted")
         self._console.view.close()
-        if self._answers is not None:
-            self._answers.close()
+        if self._questions is not None:
+            self._questions.close()
 
-    def _is_over(self, now: SessionState, seq: int) -> bool:
-        over = self._options.until_idle and self._state.turn is None
-        return over and seq >= now.last_seq
-
-    def _show(self, event: e.Event, *, asks: bool) -> None:
-        self._head(event)
-        self._console.show(event, self._state)
-        self._foot(event)
-        if self._answers is not None and asks:
-            self._answers.see(event)
-
-    def _head(self, event: e.Event) -> None:
-        match event:
-            case e.TurnStarted():
-                self._console.asked(event.text)
-            case e.PromptQueued():
-                self._console.tell(f"queued: {event.text}")
-            case _:
-                pass
-
-    def _foot(self, event: e.Event) -> None:
-        match event:
-            case e.TurnEnded(stop_reason="cancelled"):
-                self._console.tell("the turn was cancelled")
-            case e.TurnEnded(error=str(error)):
-                self._console.tell(f"the turn failed: {error}")
-            case _:
-                pass
-
-
-def _open(event: e.Event, waiting: set[str]) -> bool:
-    return getattr(event, "request_id", None) in waiting
+    def _is_over(self, shown: SessionState, now: SessionState) -> bool:
+        is_idle = self._options.until_idle and shown.turn is None
+        return is_idle and shown.last_seq >= now.last_seq

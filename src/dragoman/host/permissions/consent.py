@@ -568,12 +568,15 @@ class Consent:
 
     # ── answers from outside ──────────────────────────────────────────────────────────────────
 
-    def answer(self, request_id: str, option_id: str) -> None:
-        """Raises KeyError for a request that is unknown or settled, ValueError for an option it
-        does not have."""
+    def answer(self, request_id: str, option_id: str | None) -> None:
+        """None refuses. Raises KeyError for a request that is unknown or settled, ValueError for an
+        option it does not have."""
         pending = self._state.pending.get(request_id)
         if not isinstance(pending, PendingPermission) or request_id not in self._permissions:
             raise KeyError(request_id)
+        if option_id is None:
+            self._permissions.settle(request_id, _REFUSED)
+            return
         if option_id not in {option.id for option in pending.options}:
             raise ValueError(f"the request {request_id} has no option {option_id!r}")
         self._permissions.settle(request_id, Settlement(CHOSEN, "person", "answered", option_id))
@@ -611,6 +614,7 @@ class Consent:
 
 _NOBODY_TO_ASK = "there is nobody to ask"
 _NOBODY = Settlement(REFUSED, "nobody", _NOBODY_TO_ASK)
+_REFUSED = Settlement(REFUSED, "person", "refused")
 
 
 def _without_anybody(decision: Decision) -> Settlement:
@@ -639,7 +643,7 @@ def _settle(questions: Questions[Asked, Any], question_id: str | None, answer: A
 async def _asked(asker: PermissionsProvider, request: PermissionRequest) -> Settlement:
     option_id = await asker.request_permission(request)
     if option_id is None:
-        return Settlement(REFUSED, "person", "refused")
+        return _REFUSED
     if option_id not in {option.id for option in request.options}:
         why = f"the answer {option_id!r} is not one of the options"
         return Settlement(REFUSED, "host", why)

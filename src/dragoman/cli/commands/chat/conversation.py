@@ -17,18 +17,19 @@ from typing import Any
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from dragoman.cli.ask.asker import TerminalAsker, Tty
-from dragoman.cli.ask.ordered_questions import InOrder
+from dragoman.cli.ask.questions import Questions
 from dragoman.cli.commands.chat.completion import Completions
 from dragoman.cli.commands.chat.prompt import Prompt, bindings
-from dragoman.cli.commands.chat.scene import Scene
 from dragoman.cli.commands.chat.screen import Screen, ScreenStatus, recap
 from dragoman.cli.commands.chat.slash_commands import OWN, route, run_command, typed_as
 from dragoman.cli.exit_codes import Exit, UsageError, tell
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BOLD, DIM, RED, Style, can_draw, wants_colour
 from dragoman.cli.render.terminal_view import TerminalView
+from dragoman.cli.render.view import Stage
 from dragoman.cli.render.wrap import folded
 from dragoman.cli.run.agent_setup import client_for, configure, offer_of
+from dragoman.cli.run.follower import Follower
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import for_session, prepare
 from dragoman.cli.run.run_hub import hub_of, is_unused, meant_by, open_live, runs_elsewhere
@@ -37,12 +38,7 @@ from dragoman.client.client import Client
 from dragoman.client.config_options import option_of
 from dragoman.client.session import Session
 from dragoman.client.turn import Turn
-from dragoman.errors import (
-    CancelIgnored,
-    CommandNotFound,
-    DragomanError,
-    SlowConsumer,
-)
+from dragoman.errors import CancelIgnored, CommandNotFound, DragomanError
 from dragoman.hub.hub import Hub
 from dragoman.hub.outage_notices import told_of_outages
 from dragoman.hub.running_session import Live
@@ -82,10 +78,10 @@ class Conversation:
             toolbar=self._toolbar,
         )
         self._asker = TerminalAsker(self._prompt.tty, self.style, self._status)
-        self._questions = InOrder(self._asker, lambda sentence: self.say(sanitise(sentence), DIM))
+        self._questions: Questions | None = None
+        self._following: asyncio.Task[None] | None = None
         self._hub: Hub | None = None
         self._live: Live | None = None
-        self._scene = self._new_scene(SessionState())
         self._stands_there: set[str] = set()
         """Turns whose prompt was typed just above: it did not wait, nor come from elsewhere."""
         self._typed: set[str] = set()
@@ -122,7 +118,8 @@ class Conversation:
         ):
             status.doing(f"starting {name}")
             try:
-                self._hub = await stack.enter_async_context(hub_of(self._job, self._start))
+                made = hub_of(self._job, self._start, attended=self._job.asks)
+                self._hub = await stack.enter_async_context(made)
                 told = told_of_outages(self._hub.store, self.say)
                 await stack.enter_async_context(told)
                 await self._open(self._hub, stack, status)
@@ -136,7 +133,7 @@ class Conversation:
         return True
 
     def _start(self, offer: Offer) -> Client:
-        return client_for(self._job, self._questions if self._job.asks else None, offer)
+        return client_for(self._job, self._asker if self._job.asks else None, offer)
 
     async def _open(self, hub: Hub, stack: AsyncExitStack, status: Status) -> None:
         # The prompt is not there yet: a way to sign in is chosen at the bare terminal.
@@ -153,26 +150,47 @@ class Conversation:
         using = hub.using(self._job.agent.name, self._job.cwd, meant.offer(self._job))
         await stack.enter_async_context(using)
         live = await open_live(hub, self._job, meant, asker)
-        self._enter(live, meant.state)
+        self._enter(hub, live, meant.state)
         await configure(live.session, self._job)
 
-    def _enter(self, live: Live, state: SessionState) -> None:
+    def _enter(self, hub: Hub, live: Live, state: SessionState) -> None:
         """Show what happens in it from where the state is."""
+        self._leave_session()
         self._live = live
         self._completions.state = live.state
         self._completions.cwd = live.session.cwd
-        self._scene = self._new_scene(state)
-        self._spawn(self._hear(live, self._scene, state.last_seq))
-        self._spawn(self._show(self._scene))
+        view = TerminalView(self._status, self.style)
+        self._asker.on_asked = view.asked
+        if self._job.asks:
+            self._questions = Questions(
+                hub,
+                live.id,
+                self._job.agent.name,
+                self._asker,
+                lambda sentence: self.say(sanitise(sentence), DIM),
+                must_answer=True,
+            )
+        stage = _ChatStage(self, self._status, view)
+        follower = Follower(stage, state, knows=self._knows, inquiry=self._questions)
+        follower.listen(hub, live.id)
+        self._following = self._spawn(_followed(follower))
 
-    async def _hear(self, live: Live, scene: Scene, after: int) -> None:
-        """What is stored of the session, as long as it is the one that is shown."""
-        assert self._hub is not None
-        async for page in self._hub.watch(live.id, after):
-            if scene is not self._scene:
-                return
-            for stored in page:
-                scene.hear(live.session, stored.decode())
+    def _leave_session(self) -> None:
+        """Show nothing more of the session that is shown now."""
+        if self._following is not None:
+            self._following.cancel()
+        if self._questions is not None:
+            self._questions.close()
+
+    def _knows(self, event: e.Event) -> bool:
+        """What stands above the prompt already, as it was typed there."""
+        match event:
+            case e.PromptQueued():
+                return event.queue_id in self._typed
+            case e.TurnStarted():
+                return event.turn_id in self._stands_there
+            case _:
+                return False
 
     def _greet(self) -> None:
         info = self._client.agent_info
@@ -271,7 +289,7 @@ class Conversation:
         except (UsageError, DragomanError) as error:
             self._complain(str(error))  # the session is there all the same
         self._put_down()
-        self._enter(live, SessionState())
+        self._enter(self._hub, live, SessionState())
         kept = before is not None and before.state.turns and not job.options.no_store
         self.say("a new session", BOLD)
         if before is not None and kept:
@@ -355,39 +373,6 @@ class Conversation:
 
     # ── showing ───────────────────────────────────────────────────────────────────────────────
 
-    def _new_scene(self, state: SessionState) -> Scene:
-        view = TerminalView(self._status, self.style)
-        self._asker.on_asked = view.asked
-        return Scene(view, state)
-
-    async def _show(self, scene: Scene) -> None:
-        while scene is self._scene:
-            await scene.wait()
-            # A question has the floor until it is answered.
-            async with self._status.floor:
-                self._show_all(scene)
-
-    def _show_all(self, scene: Scene) -> None:
-        try:
-            events = scene.take()
-        except SlowConsumer:
-            self._complain("too much came to be shown; some of it was left out")
-            return
-        for event in events:
-            if isinstance(event, e.TurnStarted) and event.turn_id not in self._stands_there:
-                self.say(sanitise(event.text), DIM, indent="› ")
-            scene.show(event)
-            self._questions.shown(event)
-            if isinstance(event, e.TurnEnded):
-                self._ended(event)
-
-    def _ended(self, event: e.TurnEnded) -> None:
-        self._status.doing("")
-        if event.error is not None:
-            self._complain(event.error)
-        elif event.stop_reason == "cancelled":
-            self.say("cancelled", DIM)
-
     def _pause(self) -> None:
         self._status.on_quiet()
 
@@ -413,16 +398,40 @@ class Conversation:
 
     # ── tasks ─────────────────────────────────────────────────────────────────────────────────
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = self._failure or error
             self.leave(Exit.FAILED)
+
+
+class _ChatStage(Stage):
+    """One session above the prompt."""
+
+    def __init__(self, talk: Conversation, status: Status, view: TerminalView) -> None:
+        self.status = status
+        self._talk = talk
+        self._view = view
+
+    def asked(self, text: str) -> None:
+        self._talk.say(sanitise(text), DIM, indent="› ")
+
+    def show(self, event: e.Event, state: SessionState) -> None:
+        self._view.show(event, state)
+
+    def remark(self, sentence: str, *, failed: bool = False) -> None:
+        self._talk.say(sanitise(sentence), RED if failed else DIM)
+
+
+async def _followed(follower: Follower) -> None:
+    """For as long as the session is there."""
+    await follower.follow(lambda: False)
 
 
 async def _end_of(turn: Turn) -> None:

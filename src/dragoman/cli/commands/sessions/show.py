@@ -9,9 +9,10 @@ import sys
 import msgspec
 
 from dragoman.cli.commands.sessions.list import print_json
-from dragoman.cli.render.playback import Retelling, Stage
+from dragoman.cli.render.playback import Playback
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.run.command_hub import meant, opened_store
+from dragoman.cli.run.follower import Follower
 from dragoman.hub.past_entries import whole_thread
 from dragoman.hub.session_state import stored_state
 from dragoman.store.base import Store
@@ -51,10 +52,12 @@ async def _print_state(store: Store, record: SessionRecord) -> None:
 
 async def _play(store: Store, record: SessionRecord, *, full: bool) -> None:
     with Status(sys.stdout, visible=False) as status:
-        stage, after = Stage(status, full=full), 0
-        retelling = Retelling(stage, record)
+        stage, after = Playback(status, full=full), 0
+        stage.introduce(record)
+        # History that an agent told us is all there is of it here.
+        follower = Follower(stage, retells=True)
         while events := await store.events(record.id, after=after):
             for stored in events:
-                retelling.tell(stored.decode())
+                follower.take(stored.decode())
             after = events[-1].seq
         stage.close()

@@ -1,0 +1,199 @@
+"""The questions of a session, asked at this terminal from what is on its record.
+
+It is one way for every session, wherever it runs: a question is asked once it was shown, and what
+is answered goes through the hub to the process that runs the session, which may be this one. The
+first answer wins: a question that was settled meanwhile is taken back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from dragoman.cli.ask.asker import request_of
+from dragoman.cli.render.event_text import answered_elsewhere
+from dragoman.errors import CommandRefused, DragomanError
+from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions.request import PermissionRequest
+from dragoman.hub import commands as c
+from dragoman.hub.hub import Hub
+from dragoman.session import events as e
+
+Asked: TypeAlias = e.PermissionRequested | e.ElicitationRequested
+_SETTLED = (e.PermissionSettled, e.ElicitationSettled)
+
+
+class Asker(Protocol):
+    """Asks one person one question."""
+
+    async def request_permission(self, request: PermissionRequest) -> str | None:
+        """The chosen option; None for no answer."""
+        ...
+
+    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer: ...
+
+
+class Refuser:
+    """Answers in the place of a person who is not to be asked."""
+
+    async def request_permission(self, request: PermissionRequest) -> str | None:
+        return None
+
+    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
+        return ElicitationAnswer("decline")
+
+
+class ConnectionAsker:
+    """Asks what an agent wants to know outside any session, while it signs in for example: there is
+    no record to ask from."""
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+
+    async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
+        if request.session_id is not None:
+            await asyncio.Event().wait()  # its session asks it, and ends this with the answer
+        return await self._asker.create_elicitation(request)
+
+
+class Questions:
+    """Asks, and sends the answers; `tell` is given a sentence when something got between.
+
+    `must_answer`: nobody else may be there to do it, so no answer is a refusal.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        session_id: str,
+        agent: str,
+        asker: Asker,
+        tell: Callable[[str], None],
+        *,
+        must_answer: bool,
+    ) -> None:
+        self.fail: Callable[[BaseException], None] = _raise
+        self._hub = hub
+        self._session_id = session_id
+        self._agent = agent
+        self._asker = asker
+        self._tell = tell
+        self._must_answer = must_answer
+        self._open: dict[str, Asked] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._answered: set[str] = set()
+
+    def see(self, event: e.Event) -> None:
+        match event:
+            case e.PermissionRequested() | e.ElicitationRequested():
+                self._open[event.request_id] = event
+            case e.PermissionSettled():
+                self._settled(event.request_id, event.option_id)
+            case e.ElicitationSettled():
+                self._settled(event.request_id, None if event.action == "cancel" else event.action)
+            case _:
+                pass
+
+    def ask(self) -> None:
+        """What is open and was not asked yet."""
+        for request_id, event in self._open.items():
+            if request_id not in self._asking:
+                task = self._asking[request_id] = asyncio.create_task(self._ask(event))
+                task.add_done_callback(self._asked)
+
+    def close(self) -> None:
+        for task in self._asking.values():
+            task.cancel()
+
+    def _settled(self, request_id: str, answer: str | None) -> None:
+        """Without an answer it was cancelled, and whoever did that knows."""
+        event, task = self._open.pop(request_id, None), self._asking.pop(request_id, None)
+        if request_id in self._answered:
+            self._answered.discard(request_id)
+        elif task is not None:
+            task.cancel()
+            if answer is not None:
+                options = event.options if isinstance(event, e.PermissionRequested) else ()
+                self._tell(answered_elsewhere(options, answer))
+
+    def _asked(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(error)
+
+    # ── one question ──────────────────────────────────────────────────────────────────────────
+
+    async def _ask(self, event: Asked) -> None:
+        """Until an answer was taken, or the question is settled without us."""
+        answer = await self._answer(event)
+        while answer is not None and not await self._send(answer):
+            self._answered.discard(event.request_id)
+            answer = await self._answer(event)
+
+    async def _answer(self, event: Asked) -> c.Command | None:
+        """What the person answers; None when nobody does, or needs to."""
+        answering = asyncio.create_task(self._command(event))
+        settling = asyncio.create_task(self._until_settled(event))
+        try:
+            await asyncio.wait((answering, settling), return_when=asyncio.FIRST_COMPLETED)
+            command = answering.result() if answering.done() else None
+            if command is not None:
+                self._answered.add(event.request_id)
+            return command
+        finally:
+            answering.cancel()
+            settling.cancel()
+
+    async def _until_settled(self, event: Asked) -> None:
+        """What is shown waits for the question: it would never come to what settles it."""
+        request_id = event.request_id.encode()
+        try:
+            async for page in self._hub.watch(self._session_id, event.seq):
+                for stored in page:
+                    if request_id in stored.body and isinstance(stored.decode(), _SETTLED):
+                        return
+        except DragomanError:
+            return  # which whoever follows the session is told as well
+
+    async def _command(self, event: Asked) -> c.Command | None:
+        if isinstance(event, e.PermissionRequested):
+            return await self._permission(event)
+        request = ElicitationRequest(
+            request_id=event.request_id,
+            message=event.message,
+            mode=event.mode,
+            schema=event.schema,
+            url=event.url,
+        )
+        try:
+            answer = await self._asker.create_elicitation(request)
+        except OSError:  # the terminal has gone away
+            answer = ElicitationAnswer("cancel")
+        return c.AnswerElicitation(event.request_id, answer.action, answer.content)
+
+    async def _permission(self, event: e.PermissionRequested) -> c.Command | None:
+        request = request_of(
+            event, event.request_id, session_id=self._session_id, agent=self._agent
+        )
+        try:
+            option_id = await self._asker.request_permission(request)
+        except OSError:  # the terminal has gone away
+            option_id = None
+        if option_id is None and not self._must_answer:
+            return None
+        return c.Answer(event.request_id, option_id)
+
+    async def _send(self, command: c.Command) -> bool:
+        """Whether it need not be asked again."""
+        try:
+            await self._hub.send(self._session_id, command)
+        except CommandRefused as error:
+            self._tell("another window was quicker" if error.code == "settled" else str(error))
+            return error.code != "invalid"
+        except DragomanError as error:
+            self._tell(str(error))
+        return True
+
+
+def _raise(error: BaseException) -> None:
+    raise error
