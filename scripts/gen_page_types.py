@@ -127,8 +127,11 @@ def _interface(struct: Struct, *, whole: bool) -> str:
 
 
 def _base(struct: Struct) -> Struct | None:
+    """That of another module is spelled out: what may be absent differs between modules."""
     base = struct.__bases__[0]
-    return base if base is not msgspec.Struct and issubclass(base, msgspec.Struct) else None
+    if base is msgspec.Struct or not issubclass(base, msgspec.Struct):
+        return None
+    return base if base.__module__ == struct.__module__ else None
 
 
 def _tag(struct: Struct) -> dict[str, str]:

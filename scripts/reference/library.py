@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 import dragoman
 from dragoman import errors, events, testing, ui_stream
 from reference.source import (
@@ -133,7 +135,7 @@ def _class(found: Definition, level: int = 3) -> str:
         parts.append("Extends " + ", ".join(f"[`{b}`](#{b.lower()})" for b in bases) + ".")
     if found.fields:
         parts.append(_fields(found.fields))
-    hidden = {"text"} | INTERNAL.get(found.name, set())
+    hidden = {"text", "as_kind"} | INTERNAL.get(found.name, set())
     if methods := [method for method in found.methods if method.name not in hidden]:
         parts.append("\n".join(_item(method) for method in methods))
     return "\n\n".join(filter(None, parts))
@@ -171,11 +173,14 @@ def events_page() -> str:
     parts = [_EVENTS_HEAD]
     for cls in typing.get_args(events.Event):
         found = definition_of(cls)
+        own = tuple(field for field in found.fields if field.name not in _COMMON)
+        found = msgspec.structs.replace(found, fields=own)
         tag = cls.__struct_config__.tag
         parts.append(_class(found, 2).replace("\n\n", f"\n\nStored as `{tag}`. ", 1))
     return "\n\n".join(parts) + "\n"
 
 
+_COMMON = ("seq", "at", "replay", "meta")
 _EVENTS_HEAD = f"""\
 # Events
 

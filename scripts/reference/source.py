@@ -47,12 +47,20 @@ def _tree(module: str) -> ast.Module:
 
 
 def definition_of(cls: type) -> Definition:
-    """What the source says of a class, and of the bases in the same module."""
-    nodes = {n.name: n for n in _tree(cls.__module__).body if isinstance(n, ast.ClassDef)}
+    """What the source says of a class, and of its bases that are private or from elsewhere."""
+    nodes = _classes(cls.__module__)
     node = nodes[cls.__name__]
     # A base that is itself documented is linked to; what a private one has is shown here.
     inherited = [nodes[b] for b in _bases(node) if b in nodes and b.startswith("_")]
-    members = [member for each in (*inherited, node) for member in _members(each)]
+    shared = [
+        _classes(base.__module__)[base.__name__]
+        for base in cls.__bases__
+        if base is not msgspec.Struct
+        and issubclass(base, msgspec.Struct)
+        and base.__module__ != cls.__module__
+    ]
+    found = [member for each in (*shared, *inherited, node) for member in _members(each)]
+    members = list({member.name: member for member in found}.values())
     return Definition(
         node.name,
         _bases(node),
@@ -60,6 +68,10 @@ def definition_of(cls: type) -> Definition:
         tuple(member for member in members if isinstance(member, Field)),
         tuple(member for member in members if isinstance(member, Method)),
     )
+
+
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    return {n.name: n for n in _tree(module).body if isinstance(n, ast.ClassDef)}
 
 
 def function_of(function: Any) -> Method:
@@ -96,6 +108,7 @@ def _members(node: ast.ClassDef) -> Iterator[Field | Method]:
             case ast.AnnAssign(target=ast.Name(id=name)) if not name.startswith("_"):
                 if "ClassVar" not in ast.unparse(item.annotation):
                     default = "" if item.value is None else _text(item.value)
+                    default = "" if default.startswith("msgspec.field(name=") else default
                     yield Field(name, _text(item.annotation), default, _note(node.body, index))
             case ast.FunctionDef(name="__init__"):
                 if not _is_internal(item):

@@ -95,7 +95,7 @@ async def permitted(typist: Typist, *kinds: str) -> str | None:
         session_id="s",
         agent="goose",
         operation="execute",
-        options=tuple(PermissionOption(f"id-{kind}", kind, kind) for kind in kinds),
+        options=[PermissionOption(f"id-{kind}", kind, kind) for kind in kinds],
     )
     return await asker(typist).request_permission(request)
 
@@ -123,8 +123,8 @@ async def test_v_shows_all_of_what_was_too_long_before_it_is_answered() -> None:
         session_id="s",
         agent="goose",
         operation="write",
-        content=(Diff("/w/a", lines),),
-        options=(PermissionOption("yes", "Yes", "allow_once"),),
+        content=[Diff("/w/a", lines)],
+        options=[PermissionOption("yes", "Yes", "allow_once")],
     )
     typist = Typist("v", "w", "1")
     assert await asker(typist).request_permission(request) == "yes"

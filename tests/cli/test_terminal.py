@@ -151,12 +151,12 @@ def test_a_question_is_safe_and_shows_all_that_counts(claimed: bool) -> None:
         session_id="s",
         agent=NASTY,
         operation=NASTY,
-        options=tuple(OPTIONS),
+        options=list(OPTIONS),
         title=NASTY,
-        paths=(f"/w/{NASTY}",),
-        argv=("rm", "-rf", NASTY),
+        paths=[f"/w/{NASTY}"],
+        argv=["rm", "-rf", NASTY],
         claimed=claimed,
-        content=(Diff(path=NASTY, new_text=NASTY, old_text=NASTY + NASTY),),
+        content=[Diff(path=NASTY, new_text=NASTY, old_text=NASTY + NASTY)],
         always=None,
     )
     text = question(request, Style(colour=True))
@@ -173,9 +173,9 @@ def request(*options: tuple[str, str], consequence: str | None = None) -> Permis
         session_id="s",
         agent="goose",
         operation="execute",
-        argv=("make", "all of it"),
+        argv=["make", "all of it"],
         claimed=True,
-        options=tuple(f.PermissionOption(n, n, k, consequence) for n, k in options),
+        options=[f.PermissionOption(n, n, k, consequence) for n, k in options],
     )
 
 

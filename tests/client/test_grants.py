@@ -470,8 +470,8 @@ async def test_always_is_remembered_as_a_rule(store: Kept | None, tmp_path: Path
         await s.begin()
         writing = asyncio.create_task(s.write("one"))
         waiting = await s.waiting()
-        assert waiting.description is not None
-        assert f"allow writing files {tmp_path}/a.txt" in waiting.description
+        assert waiting.always is not None
+        assert f"allow writing files {tmp_path}/a.txt" in waiting.always
         await s.answer("allow_always")
         assert "result" in await soon(writing)
         assert "result" in await s.write("two")

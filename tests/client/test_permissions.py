@@ -386,7 +386,7 @@ async def test_a_long_command_is_asked_about_and_never_remembered(tmp_path: Path
         pending = await s.waiting()
         told = {option.id: option.consequence for option in pending.options}
         assert "the command is too long to remember" in (told["always"] or "")
-        assert pending.description is None
+        assert pending.always is None
         await s.answer("no")
         await soon(asking)
 

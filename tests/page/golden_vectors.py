@@ -102,7 +102,8 @@ def _whole_state(state: SessionState) -> dict[str, Any]:
 def _row(row: msgspec.Struct) -> dict[str, Any]:
     config = row.__struct_config__
     tag = {} if config.tag_field is None else {config.tag_field: config.tag}
-    fields = {name: getattr(row, name) for name in row.__struct_fields__ if name not in _PIECES}
+    names = zip(row.__struct_fields__, row.__struct_encode_fields__, strict=True)
+    fields = {told: getattr(row, name) for name, told in names if name not in _PIECES}
     if isinstance(row, Terminal):
         fields["output"] = row.output
     if isinstance(row, UserEntry | AgentEntry | ThoughtEntry):
@@ -266,7 +267,7 @@ def _permission(dice: random.Random) -> e.Event:
         paths=["a.py"],
         argv=dice.choice([None, ["rm", "-rf", "x y"]]),
         content=[_tool_content(dice)],
-        description=dice.choice([None, "rm in this folder"]),
+        always=dice.choice([None, "rm in this folder"]),
         explanation=dice.choice([None, "to make room"]),
         claimed=dice.random() < 0.5,
         cwd=dice.choice([None, "/w/sub"]),

@@ -26,7 +26,7 @@ from dragoman.session.content import (
     UnknownContent,
     UnknownItem,
 )
-from dragoman.session.facts import ContextUsage, Cost, PlanStep
+from dragoman.session.facts import ContextUsage, Cost, PermissionOption, PlanStep
 
 
 @EXAMPLES
@@ -64,6 +64,25 @@ def test_unchanged_and_cleared_are_not_the_same() -> None:
     assert isinstance(unchanged, e.ToolCallUpdated)
     assert isinstance(cleared, e.ToolCallUpdated)
     assert (unchanged.title, cleared.title) == (UNSET, None)
+
+
+def test_a_question_stored_before_it_was_one_struct_is_read_as_it_was() -> None:
+    event = event_of(
+        b'{"type":"permission_requested","request_id":"p","seq":3,"at":1.5,"title":"Edit",'
+        b'"options":[{"id":"y","name":"Yes","kind":"allow_once"}],"tool_call_id":"c",'
+        b'"description":"allow writing /a","claimed":true}'
+    )
+    assert event == e.PermissionRequested(
+        "p",
+        [PermissionOption("y", "Yes", "allow_once")],
+        "Edit",
+        "c",
+        always="allow writing /a",
+        claimed=True,
+        seq=3,
+        at=1.5,
+    )
+    assert b"description" not in msgspec.json.encode(event)
 
 
 def settled(**decision: Any) -> bytes:

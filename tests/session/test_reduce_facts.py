@@ -92,7 +92,7 @@ def test_a_permission_waits_until_it_is_settled() -> None:
             paths=["/a"],
             argv=None,
             content=[diff],
-            description="allow writing /a",
+            always="allow writing /a",
         )
     )
     pending = PendingPermission(

@@ -89,14 +89,14 @@ def test_what_an_option_does_is_told_in_our_words_and_a_false_label_is_marked() 
 
 def test_the_options_and_what_they_cover_are_told_beside_it() -> None:
     request = e.PermissionRequested(
-        "p", [YES], "Edit", "a", "write", ["/x"], content=[Diff("/x", "new")], description="always"
+        "p", [YES], "Edit", "a", "write", ["/x"], content=[Diff("/x", "new")], always="allow it"
     )
     [permission] = data(told(RUN, request), "permission")
     assert permission == {
         "requestId": "p",
         "toolCallId": "a",
         "title": "Edit",
-        "description": "always",
+        "always": "allow it",
         "options": [
             {"optionId": "yes", "name": "Yes", "kind": "allow_once", "words": "Allow once"}
         ],

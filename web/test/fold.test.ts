@@ -26,6 +26,12 @@ test('a terminal that prints for ever keeps only its tail', () => {
   expect(state.terminals.get('t')?.output.length).toBeLessThanOrEqual(2 * LIMITS.tail)
 })
 
+test('a question that was stored with its old name for always is read as it was', () => {
+  const state = newState()
+  reduce(state, { type: 'permission_requested', request_id: 'p', options: [], description: 'allow writing /a' })
+  expect(state.pending.get('p')).toMatchObject({ always: 'allow writing /a' })
+})
+
 function comparable(state: SessionState): unknown {
   const { places: _, size: _size, printed: _printed, ...rest } = state
   return {

@@ -25,7 +25,7 @@ _PAGE = 2_000
 _ENTRIES = 200
 """Of a snapshot, that are decoded at once."""
 
-_FOLD = f"{__version__}, bounded"
+_FOLD = f"{__version__}, one question"
 """Which fold made a snapshot: another one may come to something else."""
 
 # JSON, as the events are: MessagePack has no integers beyond 64 bits, and agents send some.

@@ -20,7 +20,7 @@ from dragoman.session.facts import (
     Cost,
     Decision,
     Mode,
-    PermissionOption,
+    PermissionQuestion,
     PlanStep,
     TokenUsage,
 )
@@ -29,11 +29,10 @@ Continuity: TypeAlias = Literal["new", "continued", "replayed", "reset"]
 """How a session relates to the one that was asked for."""
 
 
-class Recorded(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
-    """What every event carries in addition to its own fields, and what its kind says.
+class Kind:
+    """What a kind of event says of itself, and the words of one."""
 
-    Events hold no cycles, and so nothing for the garbage collector to look for.
-    """
+    __slots__ = ()
 
     from_agent: ClassVar[bool] = False
     """Only an agent causes it: when it follows a prompt, the agent has begun to answer."""
@@ -42,14 +41,21 @@ class Recorded(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type
     is_answer: ClassVar[bool] = False
     """Part of the work on a prompt, and not of what runs in the background."""
 
+    @property
+    def text(self) -> str:
+        return ""
+
+
+class Recorded(Kind, msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
+    """What every event carries in addition to its own fields.
+
+    Events hold no cycles, and so nothing for the garbage collector to look for.
+    """
+
     seq: int = 0
     at: float = 0.0
     replay: bool = False
     meta: Meta = None
-
-    @property
-    def text(self) -> str:
-        return ""
 
 
 class FromAgent(Recorded):
@@ -315,31 +321,30 @@ class UnknownUpdate(FromAgent, tag="unknown"):
     raw: str
 
 
-class PermissionRequested(Recorded, tag="permission_requested"):
+class PermissionRequested(
+    PermissionQuestion,
+    Kind,
+    kw_only=True,
+    tag_field="type",
+    tag="permission_requested",
+    gc=False,
+):
     """Someone must decide; answer by `request_id` with the id of one of the options.
 
     What a rule decides, or a cancel, is an `AccessDecided` alone: there is nothing to answer.
     """
 
-    request_id: str
-    options: list[PermissionOption]
-    title: str = ""
-    tool_call_id: str | None = None
-    operation: str = "other"
-    paths: list[str] = []
-    argv: list[str] | None = None
-    content: list[ToolContent] = []
-    """What an allow would cover, as it was when the request came; the tool call may change."""
+    # Those of `Recorded`: a struct can have the fields of one base only.
+    seq: int = 0
+    at: float = 0.0
+    replay: bool = False
+    meta: Meta = None
     description: str | None = None
-    """What an answer for always would be remembered as."""
-    explanation: str | None = None
-    """What the agent says about the request, beside its title."""
-    claimed: bool = False
-    """The agent would do it itself: what stands here is its word for it, tool call or not."""
-    cwd: str | None = None
-    """The folder a command would run in; None where there is no command."""
-    env: list[str] = []
-    """The names of the variables that are set for a command."""
+    """What `always` was called when older events were stored; it is moved there."""
+
+    def __post_init__(self) -> None:
+        if self.description is not None:
+            self.always, self.description = self.description, None
 
     @property
     def text(self) -> str:

@@ -6,11 +6,11 @@ The names are kept where ACP's own are good; the shapes are neutral between its 
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from dragoman.session.content import Meta
+from dragoman.session.content import Meta, ToolContent
 
 _MOST_MONEY = 1e12
 _CURRENCY = 16
@@ -125,6 +125,39 @@ class PermissionOption(Fact):
     """What the answer does, in our words; `name` is the agent's wording and proves nothing."""
     warning: str | None = None
     """That `name` says something else than `kind`, or that the answer is unclear."""
+
+
+Asking = TypeVar("Asking", bound="PermissionQuestion")
+
+
+class PermissionQuestion(msgspec.Struct, omit_defaults=True):
+    """What a person is asked to allow: the same in the call of a provider, in its event, and in the
+    state while it waits."""
+
+    request_id: str
+    options: list[PermissionOption]
+    title: str = ""
+    tool_call_id: str | None = None
+    operation: str = "other"
+    paths: list[str] = []
+    argv: list[str] | None = None
+    content: list[ToolContent] = []
+    """What an allow would cover, as it was when the request came; the tool call may change."""
+    always: str | None = None
+    """What an "always" answer would remember, in a sentence; None if nothing safe can be."""
+    explanation: str | None = None
+    """What the agent says about it in addition to the title; it proves as little."""
+    claimed: bool = False
+    """The agent would do it itself: what is asked is its word for it, tool call or not."""
+    cwd: str | None = None
+    """The folder a command would run in; None where there is no command."""
+    env: list[str] = []
+    """The names of the variables that are set for a command; their values may be secret."""
+
+    def as_kind(self, kind: type[Asking], **changes: Any) -> Asking:
+        """The same question as a struct of another kind, with its own fields in `changes`."""
+        same = {name: getattr(self, name) for name in PermissionQuestion.__struct_fields__}
+        return kind(**{**same, **changes})
 
 
 Decider: TypeAlias = Literal["person", "rule", "default", "nobody", "cancel", "offer", "host"]

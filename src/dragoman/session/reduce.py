@@ -605,21 +605,8 @@ _SUBAGENT_FIELDS = (
 def _permission_requested(
     state: SessionState, event: e.PermissionRequested, limits: Limits
 ) -> None:
-    state.pending[event.request_id] = PendingPermission(
-        id=event.request_id,
-        options=event.options,
-        title=event.title,
-        tool_call_id=event.tool_call_id,
-        operation=event.operation,
-        paths=event.paths,
-        argv=event.argv,
-        content=fitting(event.content, limits.entry)[0],
-        description=event.description,
-        explanation=event.explanation,
-        claimed=event.claimed,
-        cwd=event.cwd,
-        env=event.env,
-    )
+    content = fitting(event.content, limits.entry)[0]
+    state.pending[event.request_id] = event.as_kind(PendingPermission, content=content)
     _turn_waits(state)
 
 

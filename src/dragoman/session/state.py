@@ -19,7 +19,7 @@ from dragoman.session.facts import (
     ContextUsage,
     Mode,
     Modes,
-    PermissionOption,
+    PermissionQuestion,
     PlanStep,
     TokenUsage,
 )
@@ -235,20 +235,14 @@ class Terminal(msgspec.Struct, omit_defaults=True):
         return "".join(self.pieces)[-TERMINAL_TAIL:]
 
 
-class PendingPermission(msgspec.Struct, omit_defaults=True, tag_field="kind", tag="permission"):
-    id: str
-    options: list[PermissionOption]
-    title: str = ""
-    tool_call_id: str | None = None
-    operation: str = "other"
-    paths: list[str] = []
-    argv: list[str] | None = None
-    content: list[ToolContent] = []
-    description: str | None = None
-    explanation: str | None = None
-    claimed: bool = False
-    cwd: str | None = None
-    env: list[str] = []
+class PendingPermission(PermissionQuestion, tag_field="kind", tag="permission"):
+    """A permission that waits for an answer."""
+
+    request_id: str = msgspec.field(name="id")
+
+    @property
+    def id(self) -> str:
+        return self.request_id
 
 
 class PendingElicitation(msgspec.Struct, omit_defaults=True, tag_field="kind", tag="elicitation"):

@@ -126,7 +126,7 @@ def _permission(event: e.PermissionRequested) -> Json:
         requestId=event.request_id,
         toolCallId=event.tool_call_id,
         title=event.title,
-        description=event.description,
+        always=event.always,
         explanation=event.explanation,
         options=acp_json.permission_options(event.options),
         operation=event.operation,

@@ -231,9 +231,10 @@ class Step extends Thread {
   // ── what waits for an answer ─────────────────────────────────────────────────────────────────
 
   private permission(event: e.PermissionRequested): void {
-    const { type: _, seq: _seq, at: _at, replay: _replay, meta: _meta, request_id: id, ...asked } = event
+    const { type: _, seq: _seq, at: _at, replay: _replay, meta: _meta, request_id: id, description, ...asked } = event
     const content = fitting(asked.content ?? [], this.limits.entry).kept
-    this.state.pending.set(id, { ...newPendingPermission(), ...asked, id, content })
+    const always = asked.always ?? description ?? null
+    this.state.pending.set(id, { ...newPendingPermission(), ...asked, id, always, content })
     this.askedAbout(event.tool_call_id)
     this.turnWaits()
   }

@@ -198,23 +198,14 @@ def request_of(
     agent: str,
 ) -> PermissionRequest:
     """The request of a session that another process runs, from what is on the record."""
-    return PermissionRequest(
+    # What the agent asks for is a claim; what we ask ourselves is about to be done.
+    claimed = asked.claimed or asked.tool_call_id is not None
+    return asked.as_kind(
+        PermissionRequest,
         request_id=request_id,
         session_id=session_id,
         agent=agent,
-        operation=asked.operation,
-        options=tuple(asked.options),
-        title=asked.title,
-        paths=tuple(asked.paths),
-        argv=None if asked.argv is None else tuple(asked.argv),
-        # What the agent asks for is a claim; what we ask ourselves is about to be done.
-        claimed=asked.claimed or asked.tool_call_id is not None,
-        tool_call_id=asked.tool_call_id,
-        content=tuple(asked.content),
-        always=asked.description,
-        explanation=asked.explanation,
-        cwd=asked.cwd,
-        env=tuple(asked.env),
+        claimed=claimed,
     )
 
 

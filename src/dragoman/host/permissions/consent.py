@@ -264,11 +264,11 @@ class Consent:
             )
             if option_id is not None or decision.effect == "deny":
                 return self._decided(request, decision, option_id)
-        weight += weigh_struct(requested(msgspec.structs.replace(request, content=())))
+        weight += weigh_struct(requested(msgspec.structs.replace(request, content=[])))
         if self.look is not None and content and self._room.has(weight):
             inside = {path: real for path, real in places.items() if self._is_inside(real)}
             seen = await with_losses(content, inside.get, self.look)
-            request = msgspec.structs.replace(request, content=seen)
+            request = msgspec.structs.replace(request, content=list(seen))
             weight += _characters(seen) - _characters(content)
         return request, access, decision, weight, places
 
@@ -379,7 +379,6 @@ class Consent:
 
         lasting = [option for option in options if option.kind == "allow_always"]
         allowing = rule("allow", scope_of(lasting))
-        argv = shown_argv(access)
         return PermissionRequest(
             request_id=self._permissions.new_id(),
             session_id=self._workspace.session_id,
@@ -389,11 +388,11 @@ class Consent:
                 options, rule, claimed=access.claimed, names_action=access.action
             ),
             title=title,
-            paths=access.paths,
-            argv=None if argv is None else tuple(argv),
+            paths=list(access.paths),
+            argv=shown_argv(access),
             claimed=access.claimed,
             tool_call_id=tool_call_id,
-            content=content,
+            content=list(content),
             always=None if isinstance(allowing, NoRule) else in_short(allowing),
             explanation=explanation,
             cwd=self._folder(access),

@@ -38,22 +38,7 @@ _logger = logging.getLogger("dragoman.host")
 
 
 def requested(request: PermissionRequest) -> e.PermissionRequested:
-    return e.PermissionRequested(
-        request.request_id,
-        list(request.options),
-        title=request.title,
-        tool_call_id=request.tool_call_id,
-        operation=request.operation,
-        paths=list(request.paths),
-        argv=None if request.argv is None else list(request.argv),
-        content=list(request.content),
-        description=request.always,
-        explanation=request.explanation,
-        claimed=request.claimed,
-        cwd=request.cwd,
-        env=list(request.env),
-        meta=request.meta,
-    )
+    return request.as_kind(e.PermissionRequested, meta=request.meta)
 
 
 def decided(access: Access, decision: Decision) -> e.AccessDecided:
@@ -78,8 +63,8 @@ def answered(
     return e.AccessDecided(
         request.operation,
         decision,
-        paths=list(request.paths),
-        argv=None if request.argv is None else list(request.argv),
+        paths=request.paths,
+        argv=request.argv,
         title=request.title,
         tool_call_id=request.tool_call_id,
         option_id=option_id,
@@ -106,7 +91,7 @@ def with_consequences(
     *,
     claimed: bool,
     names_action: bool,
-) -> tuple[PermissionOption, ...]:
+) -> list[PermissionOption]:
     """The options, each one for always with what it leads to; `always` makes the rule of an answer.
 
     What is `claimed` is answered to the agent, which may keep an answer for always by itself.
@@ -121,10 +106,10 @@ def with_consequences(
         words = consequence(answer, scope_of([option]))
         return msgspec.structs.replace(option, consequence=words)
 
-    return tuple(
+    return [
         told(option, _FOR_ALWAYS[option.kind]) if option.kind in _FOR_ALWAYS else option
         for option in _in_words(options)
-    )
+    ]
 
 
 def scope_of(options: Sequence[PermissionOption]) -> Scope:
@@ -173,11 +158,11 @@ def shown_argv(access: Access) -> list[str] | None:
     return list(first)
 
 
-def shown_names(names: Sequence[str]) -> tuple[str, ...]:
+def shown_names(names: Sequence[str]) -> list[str]:
     """The names of variables, in bounds: an agent chooses how many there are and how long."""
     shown = [name if len(name) <= 200 else f"{name[:200]}…" for name in names[:MOST_NAMES]]
     more = len(names) - len(shown)
-    return (*shown, *([f"… and {more} more"] if more else []))
+    return [*shown, *([f"… and {more} more"] if more else [])]
 
 
 def refusal(access: Access, reason: str) -> RemoteError:

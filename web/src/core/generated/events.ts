@@ -185,7 +185,7 @@ export interface UnknownUpdate extends FromAgent {
   raw: string
 }
 
-export interface PermissionRequested extends Recorded {
+export interface PermissionRequested {
   type: 'permission_requested'
   request_id: string
   options: PermissionOption[]
@@ -195,11 +195,16 @@ export interface PermissionRequested extends Recorded {
   paths?: string[]
   argv?: string[] | null
   content?: ToolContent[]
-  description?: string | null
+  always?: string | null
   explanation?: string | null
   claimed?: boolean
   cwd?: string | null
   env?: string[]
+  seq?: number
+  at?: number
+  replay?: boolean
+  meta?: Json | null
+  description?: string | null
 }
 
 export interface PermissionSettled extends Recorded {

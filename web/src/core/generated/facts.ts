@@ -1,6 +1,6 @@
 // Generated from src/dragoman/session/facts.py by `make gen`: do not edit.
 
-import type { Json } from './content'
+import type { Json, ToolContent } from './content'
 
 export interface Offer {
   files: boolean
@@ -78,6 +78,22 @@ export interface PermissionOption extends Fact {
   consequence?: string | null
   words?: string | null
   warning?: string | null
+}
+
+export interface PermissionQuestion {
+  request_id: string
+  options: PermissionOption[]
+  title?: string
+  tool_call_id?: string | null
+  operation?: string
+  paths?: string[]
+  argv?: string[] | null
+  content?: ToolContent[]
+  always?: string | null
+  explanation?: string | null
+  claimed?: boolean
+  cwd?: string | null
+  env?: string[]
 }
 
 export interface Decision extends Fact {

@@ -119,7 +119,7 @@ export interface PendingPermission {
   paths: string[]
   argv: string[] | null
   content: ToolContent[]
-  description: string | null
+  always: string | null
   explanation: string | null
   claimed: boolean
   cwd: string | null
@@ -259,7 +259,7 @@ export const newTerminal = (): Omit<Terminal, 'id'> => ({
 
 export const newPendingPermission = (): Omit<PendingPermission, 'id' | 'options'> => ({
   kind: 'permission', title: '', tool_call_id: null, operation: 'other', paths: [], argv: null,
-  content: [], description: null, explanation: null, claimed: false, cwd: null, env: [],
+  content: [], always: null, explanation: null, claimed: false, cwd: null, env: [],
 })
 
 export const newPendingElicitation = (): Omit<PendingElicitation, 'id' | 'message' | 'mode'> => ({
