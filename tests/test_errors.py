@@ -143,10 +143,10 @@ def test_any_other_error_is_told_without_its_text(error: BaseException) -> None:
         (PeerStalled(9), "the agent stopped reading its input (9 bytes could not be sent)"),
         (StartError("a", "not allowed"), "could not start 'a': not allowed"),
         (CommandNotFound("a"), "could not start 'a': command not found"),
-        (FrameTooLarge(8), "a frame is larger than the limit of 8 bytes"),
+        (FrameTooLarge(8), "a frame exceeds the limit of 8 bytes"),
         (
             PromptTooLarge(9, 8),
-            "the prompt has 9 bytes as JSON and may have 8; put what is large into a file and "
+            "the prompt has 9 bytes as JSON, and the limit is 8; put large parts in a file and "
             "mention it, for the agent to read",
         ),
         (CallTimeout("x", 30), "no reply to x within 30 s"),
@@ -154,7 +154,7 @@ def test_any_other_error_is_told_without_its_text(error: BaseException) -> None:
         (ChainBroken("the proxy 'p'", "closed its output"), "the proxy 'p' closed its output"),
         (
             SlowConsumer(8),
-            "the reader fell more than 8 bytes behind; later events were not kept",
+            "the reader fell more than 8 bytes behind; later events were dropped",
         ),
         (VersionMismatch(9), "the agent speaks ACP version 9, which is not supported"),
         (SessionBusy("s"), "session s is busy with another turn"),

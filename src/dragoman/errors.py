@@ -166,7 +166,7 @@ class ProtocolError(DragomanError):
 class FrameTooLarge(ProtocolError):
     """A frame grew beyond the limit; the connection cannot go on."""
 
-    _sentence = "a frame is larger than the limit of {limit} bytes"
+    _sentence = "a frame exceeds the limit of {limit} bytes"
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
@@ -304,7 +304,7 @@ class UnknownSession(SessionError):
     """Nothing is stored of a session of that id or name."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(session_id, f"there is no session {session_id}")
+        super().__init__(session_id, f"no such session: {session_id}")
 
 
 class AmbiguousSession(UnknownSession):
@@ -319,7 +319,7 @@ class NameTaken(SessionError):
     """Another session of the same folder has that name."""
 
     def __init__(self, session_id: str, name: str) -> None:
-        super().__init__(session_id, f"another session of this folder is called {name}")
+        super().__init__(session_id, f"another session in this directory is named {name}")
         self.name = name
 
 
@@ -385,7 +385,7 @@ class SequenceGap(StoreError):
     """The events do not follow those that are stored: `expected` would have been next."""
 
     def __init__(self, place: str, expected: int, got: int) -> None:
-        super().__init__(place, f"event {got} came where {expected} should have been")
+        super().__init__(place, f"got event {got} instead of {expected}")
         self.expected = expected
         self.got = got
 
@@ -532,15 +532,15 @@ class PromptTooLarge(DragomanError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"the prompt has {self.size} bytes as JSON and may have {self.limit}; put what is "
-            "large into a file and mention it, for the agent to read"
+            f"the prompt has {self.size} bytes as JSON, and the limit is {self.limit}; put large "
+            "parts in a file and mention it, for the agent to read"
         )
 
 
 class SlowConsumer(DragomanError):
     """A reader of events fell behind by more than `limit` bytes and was let go, alone."""
 
-    _sentence = "the reader fell more than {limit} bytes behind; later events were not kept"
+    _sentence = "the reader fell more than {limit} bytes behind; later events were dropped"
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)

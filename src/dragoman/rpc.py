@@ -216,7 +216,7 @@ class Peer:
             error = fatal
         except Exception:
             logger.exception("the reader failed")
-            error = ConnectionClosed("the connection was given up after an internal error")
+            error = ConnectionClosed("the connection was closed after an internal error")
         finally:
             self._finish(error)
 

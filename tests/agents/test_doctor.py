@@ -75,11 +75,11 @@ async def test_a_well_agent_behind_the_bridge_passes_every_check_that_can_be_mad
     of_processes = {"complaints", "exit", "nothing left"}
     skipped = {check for check, (grade, _) in checks.items() if grade == "skip"}
     assert skipped == of_processes | ({"broken line"} if scheme == "http" else set())
-    assert {checks[check][1] for check in of_processes} == {"it runs elsewhere"}
+    assert {checks[check][1] for check in of_processes} == {"the agent is remote"}
     assert {grade for grade, _ in checks.values()} == {"pass", "skip"}, checks
     done = {"reach", "encryption", "strangers", "handshake", "version", "prompt", "cancel"}
     assert done | {"load", "resume", "delete", "reach again"} <= set(checks)
-    assert checks["strangers"][1] == "whoever comes without our headers is not let in"
+    assert checks["strangers"][1] == "it rejects connections without our headers"
     assert report.command.startswith(f"{scheme}://127.0.0.1:")
     assert (report.protocol_version, report.result) == (1, "pass")
 
@@ -88,7 +88,7 @@ async def test_a_token_that_is_refused_is_told_and_never_shown(scheme: str) -> N
     report = await examined(DemoAgent(), scheme, token="CANARY")
     check, grade, text = first(report)
     assert (check, grade) == ("reach", "fail")
-    assert "it wants other credentials than the headers (401)" in text
+    assert "it rejected the credentials in the headers (401)" in text
     assert "CANARY" not in repr(report)
 
 
@@ -120,7 +120,7 @@ async def test_an_agent_that_dies_in_its_turn_is_told(scheme: str) -> None:
     assert checks["session"][0] == "pass"
     assert checks["prompt"][0] == "fail"
     assert "the connection to" in checks["prompt"][1]
-    assert checks["unknown method"] == ("skip", "the agent is gone")
+    assert checks["unknown method"] == ("skip", "the agent has exited")
     assert report.result == "fail"
 
 
@@ -207,12 +207,12 @@ async def door(status: int = 200) -> AsyncGenerator[str]:
 @pytest.mark.parametrize(
     ("status", "headers", "grade", "words"),
     [
-        (200, {}, "warn", "it asked for no header"),
-        (200, {"X-Key": "k"}, "warn", "without our headers too"),
-        (403, {"X-Key": "k"}, "pass", "is not let in"),
-        (401, {"X-Key": "k"}, "pass", "is not let in"),
-        (404, {"X-Key": "k"}, "skip", "who else is let in: could not reach"),
-        (503, {"X-Key": "k"}, "skip", "it cannot serve us now (503)"),
+        (200, {}, "warn", "it requires no credentials"),
+        (200, {"X-Key": "k"}, "warn", "even without our headers"),
+        (403, {"X-Key": "k"}, "pass", "rejects connections without our headers"),
+        (401, {"X-Key": "k"}, "pass", "rejects connections without our headers"),
+        (404, {"X-Key": "k"}, "skip", "access without our headers: could not reach"),
+        (503, {"X-Key": "k"}, "skip", "it is unavailable (503)"),
     ],
 )
 async def test_a_door_that_is_open_to_strangers_is_a_warning(
@@ -226,7 +226,11 @@ async def test_a_door_that_is_open_to_strangers_is_a_warning(
 @pytest.mark.parametrize(
     ("close", "grade", "words"),
     [
-        (frame((1008).to_bytes(2) + b"who are you?", 0x8), "pass", "is not let in"),
+        (
+            frame((1008).to_bytes(2) + b"who are you?", 0x8),
+            "pass",
+            "rejects connections without our headers",
+        ),
         (frame((1011).to_bytes(2) + b"it crashed", 0x8), "skip", "failed (it crashed)"),
         (frame((1000).to_bytes(2), 0x8), "skip", "closed it"),
         (None, "skip", "it was cut"),

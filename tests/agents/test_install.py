@@ -47,7 +47,7 @@ def test_what_is_no_pypi_package_is_refused(package: str, home: Path) -> None:
 
 
 def test_nothing_for_this_platform_is_a_sentence() -> None:
-    with pytest.raises(InstallFailed, match=f"tiny has nothing for {platform_key()}"):
+    with pytest.raises(InstallFailed, match=f"tiny is not available for {platform_key()}"):
         install(agent(Distribution()), allow_scripts=False, tell=tell)
 
 

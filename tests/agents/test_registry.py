@@ -59,5 +59,5 @@ def test_an_unsound_registry_is_one_clear_error(text: str, words: str) -> None:
 
 @pytest.mark.parametrize("agent_id", ["..", "a/b", "A", "-x", ".hidden", "a" * 65])
 def test_an_id_that_is_no_name_for_a_folder_is_refused(agent_id: str) -> None:
-    with pytest.raises(ConfigError, match="lower-case letters, digits and hyphens"):
+    with pytest.raises(ConfigError, match="lowercase letters, digits and hyphens"):
         find_agent(registry(id=agent_id), "file", agent_id)

@@ -136,7 +136,7 @@ def test_an_unsafe_archive_is_refused(folder: Path, tmp_path: Path, kind: str) -
 def test_an_unsafe_zip_is_refused(folder: Path, tmp_path: Path, name: str) -> None:
     with zipfile.ZipFile(tmp_path / "x", "w") as archive:
         archive.writestr(zipfile.ZipInfo(name), "evil")
-    with pytest.raises(UnsafeArchive, match="is no place inside it"):
+    with pytest.raises(UnsafeArchive, match="points outside it"):
         unpack(tmp_path / "x", "a.zip", folder)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["into", "victim", "x"]
 
@@ -146,7 +146,7 @@ def test_a_zip_link_out_is_refused(folder: Path, tmp_path: Path) -> None:
         info = zipfile.ZipInfo("a")
         info.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(info, "../victim")
-    with pytest.raises(UnsafeArchive, match="leads out of it"):
+    with pytest.raises(UnsafeArchive, match="points outside it"):
         unpack(tmp_path / "x", "a.zip", folder)
 
 

@@ -226,7 +226,7 @@ async def test_beyond_the_limit_nobody_is_let_in_until_somebody_leaves(scheme: s
         error = await refusal(web.agent(scheme))
         assert isinstance(error, Unreachable)
         assert error.again
-        assert error.reason == "it cannot serve us now (503): there are 1 connections already"
+        assert error.reason == "it is unavailable (503): the limit of 1 connections is reached"
         await first.aclose()
         while await soon(behind.receive()):
             pass
@@ -246,7 +246,7 @@ async def test_an_agent_that_cannot_be_started_is_told_on_both_sides(
         error = await refusal(web.agent(scheme))
     assert isinstance(error, Unreachable)
     why = str(CommandNotFound("nobody"))
-    assert error.reason == f"it answers with HTTP status 409: {why}"
+    assert error.reason == f"it replied with HTTP status 409: {why}"
     assert warnings(caplog) == [f"no agent was started: {why}"]
 
 
@@ -292,7 +292,7 @@ async def test_an_agent_that_exits_says_how_but_not_what_it_printed(
         await transport.aclose()
     assert isinstance(error, RemoteLost)
     assert error.reason == "the other side failed (the agent exited with code 3)"
-    assert warnings(caplog) == ["a connection was ended: the agent exited with code 3"]
+    assert warnings(caplog) == ["a connection was closed: the agent exited with code 3"]
 
 
 async def test_an_agent_that_exits_before_it_speaks_is_an_answer_over_http(
@@ -305,7 +305,7 @@ async def test_an_agent_that_exits_before_it_speaks_is_an_answer_over_http(
             answer = await http.post(f"http://127.0.0.1:{web.port}/acp", content=HELLO)
     assert answer.status_code == 502
     assert answer.json()["error"]["message"] == "the agent exited with code 3"
-    assert warnings(caplog) == ["a connection was ended: the agent exited with code 3"]
+    assert warnings(caplog) == ["a connection was closed: the agent exited with code 3"]
 
 
 @pytest.mark.parametrize("scheme", ["ws", "http"])

@@ -74,15 +74,15 @@ def test_every_rudeness_is_named(dragoman: Dragoman) -> None:
     report, found = json.loads(done.out), findings(done)
     assert report["result"] == "fail"
     expected = {
-        "handshake": ("warn", "does not say who it is"),
-        "prompt": ("warn", "1 update came after the reply"),
-        "cancel": ("warn", "ended as end_turn: it did not heed the cancel"),
-        "unknown method": ("warn", "answered with a result"),
-        "requests": ("warn", "called what was not offered: fs/read_text_file"),
+        "handshake": ("warn", "agentInfo with name and version is missing"),
+        "prompt": ("warn", "1 update arrived after the reply"),
+        "cancel": ("warn", "ended with end_turn: it ignored the cancel"),
+        "unknown method": ("warn", "replied with a result"),
+        "requests": ("warn", "called methods that were not offered: fs/read_text_file"),
         "output": ("warn", "1 line on standard output, and no message: a line that is no"),
-        "complaints": ("pass", "1 line on standard error, the last words: rude agent: warming up"),
+        "complaints": ("pass", "1 line on standard error, ending with: rude agent: warming up"),
         "nothing left": ("warn", "left running: sleep"),
-        "load": ("fail", "advertised or required, and not there"),
+        "load": ("fail", "advertised or required, but missing"),
         "list": ("skip", "not advertised"),
     }
     for check, (grade, words) in expected.items():
@@ -95,9 +95,9 @@ def test_an_agent_that_wants_a_sign_in_is_no_failure(dragoman: Dragoman) -> None
     done = doctor(dragoman, "signed_out")
     assert done.code == 0
     assert grades(done)["session"] == "warn"
-    assert "it wants a sign-in first, and offers browser: log in first" in done.out
+    assert "it requires a sign-in first, and offers browser: log in first" in done.out
     assert grades(done)["prompt"] == "skip"
-    assert "the agent is gone" not in done.out
+    assert "the agent has exited" not in done.out
     assert done.lines[-2] == "12 passed, 1 warning, 0 failed, 9 skipped"
     assert done.lines[-1] == "to sign in: dragoman agents login --agent-command …"
 
@@ -108,8 +108,8 @@ def test_what_is_known_of_an_agent_is_said_beside_what_was_found(dragoman: Drago
     dragoman.write_settings({"agent_servers": {"hermes": entry}})
     done = dragoman("agents", "doctor", "hermes")
     assert done.code == 0
-    assert "refused like a crash (-32603), where -32002 would say why: who?" in done.out
-    assert "\nknown of Hermes Agent:\n  It edits files and runs commands by itself" in done.out
+    assert "refused with an internal error (-32603) instead of -32002: who?" in done.out
+    assert "\nknown of Hermes Agent:\n  It edits files and runs commands itself" in done.out
     assert grades(done)["exit"] == "pass"
 
 
@@ -122,7 +122,7 @@ def test_modes_that_are_an_option_are_switched_too(dragoman: Dragoman) -> None:
 def test_another_protocol_version_is_a_failure(dragoman: Dragoman) -> None:
     done = doctor(dragoman, "from_the_future")
     assert done.code == 1
-    assert "asked for protocol version 1, it answered 7" in done.out
+    assert "requested protocol version 1, got 7" in done.out
 
 
 def test_a_turn_that_cannot_be_cancelled_is_a_failure(dragoman: Dragoman) -> None:
@@ -137,7 +137,7 @@ def test_a_turn_that_cannot_be_cancelled_is_a_failure(dragoman: Dragoman) -> Non
 def test_an_agent_that_stays_when_its_input_ends_is_told_so(dragoman: Dragoman) -> None:
     done = doctor(dragoman, "lingering")
     assert done.code == 0
-    assert "it did not end within 5 s of the end of its input" in done.out
+    assert "it did not exit within 5 s of the end of its input" in done.out
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_arguments_and_environment_stay_secret(dragoman: Dragoman) -> None:
         (("nobody",), "there is no agent 'nobody'; known are: demo, claude"),
         (("demo", "--agent-command", "x"), "by name or by --agent-command, not both"),
         (("demo", "--timeout", "0"), "--timeout"),
-        (("--agent-command", "wss://"), "--agent-command: an address must begin with ws://"),
+        (("--agent-command", "wss://"), "--agent-command: an address must start with ws://"),
     ],
 )
 def test_what_cannot_be_examined_is_a_usage_error(

@@ -143,7 +143,7 @@ def test_a_server_logs_warnings_without_being_asked(tmp_path: Path) -> None:
         assert server.end() == 0
     log = server.errors.read_text()
     assert re.search(r"WARNING uvicorn.error: Invalid HTTP request received\.$", log, re.MULTILINE)
-    assert re.search(rf"WARNING the mirror of session {session_id} is behind: ", log)
+    assert re.search(rf"WARNING the mirror of session {session_id} is out of date: ", log)
     assert "3 100" not in log
     assert server.token not in log
     assert "Traceback" not in log

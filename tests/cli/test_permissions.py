@@ -43,7 +43,7 @@ def test_no_flag_allows_writes_outside(dragoman: Dragoman, flag: str, tmp_path: 
     done = dragoman(flag, str(tmp_path / "notes.txt"), agent="writing")
     assert done.code == 5
     assert not (tmp_path / "notes.txt").exists()
-    assert "writing outside the workspace is always refused" in done.err
+    assert "writes outside the workspace are always refused" in done.err
 
 
 @pytest.mark.parametrize(("flag", "code"), [("--exec", 0), ("--yolo", 0), ("--write", 5)])

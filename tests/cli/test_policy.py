@@ -154,7 +154,7 @@ def test_a_decision_is_explained_rule_by_rule(dragoman: Dragoman, rules: str) ->
 @pytest.mark.parametrize(
     ("words", "first", "reason"),
     [
-        (("--operation", "read", "--path", "a"), "allow: read", "needs no rule"),
+        (("--operation", "read", "--path", "a"), "allow: read", "need no rule"),
         (("--operation", "read", "--path", "/etc/passwd"), "ask: read /etc/passwd", "no rule"),
         (("--operation", "write", "--path", "a"), "ask: write", "no rule allows it"),
         (("--operation", "write", "--path", "a", "--write"), "allow: write", "--write allows it"),

@@ -54,8 +54,8 @@ def test_a_relative_proxy_is_found_from_where_it_was_typed(dragoman: Dragoman) -
     [
         ("", "--proxy is empty"),
         ("'", "--proxy cannot be read: no closing quotation"),
-        ("https://h/acp", "--proxy: a proxy elsewhere is reached at a ws:// or wss:// address"),
-        ("ws://:1", "--proxy: an address must begin with"),
+        ("https://h/acp", "--proxy: a remote proxy needs a ws:// or wss:// address"),
+        ("ws://:1", "--proxy: an address must start with"),
     ],
 )
 def test_a_proxy_that_cannot_be_meant_is_an_error_of_usage(

@@ -245,7 +245,7 @@ def test_a_session_that_nobody_knows_is_four(user: Dragoman, agent: str) -> None
 def test_every_command_says_when_there_is_no_such_session(
     user: Dragoman, words: tuple[str, ...]
 ) -> None:
-    one_line(user(*words), 4, "there is no session nothing")
+    one_line(user(*words), 4, "no such session: nothing")
 
 
 def test_a_name_that_fits_several_says_which(user: Dragoman) -> None:
@@ -265,7 +265,7 @@ def test_the_beginning_of_an_id_that_is_too_short_says_so(
     said(user, "two")
     told = "s- is too short to tell: 2 sessions begin so"
     one_line(user(*(word.format("s-") for word in words)), 4, told)
-    one_line(user("--resume", "x-", "hello"), 4, "there is no session x-")
+    one_line(user("--resume", "x-", "hello"), 4, "no such session: x-")
 
 
 # ── killed ────────────────────────────────────────────────────────────────────────────────────
@@ -374,7 +374,7 @@ def test_deleting_has_the_agent_forget_it_too(user: Dragoman) -> None:
 
 def test_deleting_several_is_all_or_nothing(user: Dragoman) -> None:
     said(user, "--session", "one", "one")
-    one_line(user("sessions", "delete", "one", "nothing"), 4, "there is no session nothing")
+    one_line(user("sessions", "delete", "one", "nothing"), 4, "no such session: nothing")
     one_line(user("sessions", "delete"), 2, "name the sessions to delete")
     assert len(sessions(user)) == 1
 

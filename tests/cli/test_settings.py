@@ -63,7 +63,7 @@ def test_a_command_needs_no_settings_not_even_sound_ones(dragoman: Dragoman) -> 
         ({"agent_servers": {"a": {}}}, "agent_servers.a: expected either a command"),
         (
             {"agent_servers": {"a": {"command": 7}}},
-            "agent_servers.a.command: expected a string that is not empty, not a number",
+            "agent_servers.a.command: expected a non-empty string, not a number",
         ),
         (
             {"agent_servers": {"a": {"command": "x", "args": "y"}}},
@@ -87,7 +87,7 @@ def test_a_command_needs_no_settings_not_even_sound_ones(dragoman: Dragoman) -> 
         ),
         (
             {"agent_servers": {"a": {"command": ""}}},
-            "agent_servers.a.command: expected a string that is not empty",
+            "agent_servers.a.command: expected a non-empty string",
         ),
         ('{"agent_servers": {"a": {}, "a": {}}}', "a: expected each key only once in an object"),
         (
@@ -96,7 +96,7 @@ def test_a_command_needs_no_settings_not_even_sound_ones(dragoman: Dragoman) -> 
         ),
         (
             {"agent_servers": {"a": {"command": "x", "env": {"N=M": "1"}}}},
-            "agent_servers.a.env.N=M: expected a name that a variable can have",
+            "agent_servers.a.env.N=M: expected a valid variable name",
         ),
         (
             {"agent_servers": {"a": {"command": "x", "process": "none"}}},
@@ -114,7 +114,7 @@ def test_a_command_needs_no_settings_not_even_sound_ones(dragoman: Dragoman) -> 
         ({"mcp_servers": {}}, "mcp_servers: expected a list, not an object"),
         (
             {"mcp_servers": [{"command": "x"}]},
-            "mcp_servers[0].name: expected a string that is not empty, not null",
+            "mcp_servers[0].name: expected a non-empty string, not null",
         ),
     ],
 )
@@ -133,7 +133,7 @@ def test_what_is_wrong_is_named_with_the_file_and_the_key(settings: object, sent
         ("{", "line 1, column 2: expected strict JSON"),
         (
             {"agent_servers": {"a": {"command": 7}}},
-            "agent_servers.a.command: expected a string that is not empty, not a number",
+            "agent_servers.a.command: expected a non-empty string, not a number",
         ),
         ({"mcp_servers": {}}, "mcp_servers: expected a list, not an object"),
     ],
@@ -155,7 +155,7 @@ def test_a_file_that_was_named_must_be_there(dragoman: Dragoman) -> None:
     ):
         done = dragoman("x", *words, env=env)
         assert done.code == 2
-        assert done.err == "dragoman: /none.json: expected a settings file, and there is none\n"
+        assert done.err == "dragoman: /none.json: expected a settings file, but there is none\n"
 
 
 def test_a_file_that_cannot_be_read(dragoman: Dragoman) -> None:
@@ -168,4 +168,4 @@ def test_a_file_that_is_no_text(dragoman: Dragoman) -> None:
     dragoman.write_settings("{}").write_bytes(b"\xff\xfe")
     done = dragoman("x")
     assert done.code == 2
-    assert "expected a readable file (it is not UTF-8 text)" in done.err
+    assert "expected a readable file (not UTF-8 text)" in done.err

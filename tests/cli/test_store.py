@@ -89,8 +89,8 @@ async def announced(address: str, directory: Path, host: HostRecord) -> None:
     ("address", "sentence"),
     [
         (f"postgresql://me:{SECRET}@127.0.0.1:1/x", "postgresql://me@127.0.0.1:1/x: the database"),
-        (f"postgresql://me:{SECRET}%zz@h/x", "is not understood"),
-        (f"postgress://me:{SECRET}@h/x", "it should be postgresql://user@host:port/database"),
+        (f"postgresql://me:{SECRET}%zz@h/x", "is not valid"),
+        (f"postgress://me:{SECRET}@h/x", "expected postgresql://user@host:port/database"),
     ],
 )
 def test_what_cannot_be_opened_is_one_line_without_the_password(

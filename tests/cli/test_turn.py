@@ -167,7 +167,7 @@ def test_what_the_agent_does_not_take_is_sent_as_a_link_and_said_so(dragoman: Dr
     (dragoman.workspace / "b.txt").write_bytes(b"text")
     done = dragoman("--attach", "a.png", "--attach", "b.txt", "see", agent="plain_telling")
     assert done.out.count("block ResourceLink(") == 2
-    assert "dragoman: a.png was sent as a link: the agent takes no images" in done.err
+    assert "dragoman: a.png was sent as a link: the agent does not accept images" in done.err
     assert "dragoman: b.txt was sent as a link" in done.err
 
 

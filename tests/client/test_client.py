@@ -339,7 +339,7 @@ async def test_a_wanted_sign_in_names_the_methods_and_how_to_use_each(tmp_path: 
 
 async def test_a_wanted_sign_in_without_methods_says_so(tmp_path: Path) -> None:
     async with started(RawAgent(session__fork=wants_sign_in)) as client:
-        with pytest.raises(AuthRequired, match="it names no way to sign in"):
+        with pytest.raises(AuthRequired, match="it offers no sign-in method"):
             await client.fork_session("s", tmp_path)
 
 

@@ -146,5 +146,5 @@ async def test_a_server_of_ours_can_notify_while_it_answers(tmp_path: Path) -> N
         told = agent.sent("mcp/message")
     assert [each["params"]["progress"] for each in told] == [1, 2]
     assert {(each["serverId"], each["requestId"]) for each in told} == {("ours", "r7")}
-    with pytest.raises(RuntimeError, match="while a request is answered"):
+    with pytest.raises(RuntimeError, match="while handling a request"):
         server.notify("notifications/progress")

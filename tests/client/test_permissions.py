@@ -102,7 +102,7 @@ async def test_a_crash_settles_what_waits_before_the_turn_ends(tmp_path: Path) -
         await s.agent.vanish()
         await until(lambda: not s.session.busy)
         asking.cancel()
-        assert s.effect == ("cancelled", "the turn was cut short")
+        assert s.effect == ("cancelled", "the turn was interrupted")
         last = [type(event) for event in s.heard[-2:]]
         assert last == [e.PermissionSettled, e.TurnEnded]
     assert len(s.settlements) == 1

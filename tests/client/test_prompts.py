@@ -149,23 +149,23 @@ def test_any_text_stays_as_typed(text: str) -> None:
     [
         (
             PNG,
-            Text("[image left out: the agent takes no images]"),
-            "an attachment was left out: the agent takes no images",
+            Text("[image left out: the agent does not accept images]"),
+            "an attachment was left out: the agent does not accept images",
         ),
         (
             PNG_AT,
             ResourceLink("file:///project/pic.png", "pic.png", "image/png"),
-            "pic.png was sent as a link: the agent takes no images",
+            "pic.png was sent as a link: the agent does not accept images",
         ),
         (
             WAV,
-            Text("[audio left out: the agent takes no audio]"),
-            "an attachment was left out: the agent takes no audio",
+            Text("[audio left out: the agent does not accept audio]"),
+            "an attachment was left out: the agent does not accept audio",
         ),
         (
             FILE,
             ResourceLink("file:///project/a.txt", "a.txt", "text/plain"),
-            "a.txt was sent as a link: the agent takes no embedded resources",
+            "a.txt was sent as a link: the agent does not accept embedded resources",
         ),
     ],
 )
@@ -187,7 +187,7 @@ def test_an_attachment_over_the_limit_is_sent_as_a_link() -> None:
     big = Resource("file:///project/big.txt", content="x" * (prompts.MAX_ATTACHMENT_BYTES + 1))
     content, (warning,) = ready("Look:", big)
     assert content[1] == ResourceLink("file:///project/big.txt", "big.txt")
-    assert warning == "big.txt was sent as a link: it is larger than 10485760 bytes"
+    assert warning == "big.txt was sent as a link: larger than 10485760 bytes"
 
 
 def test_an_attachment_at_the_limit_is_sent() -> None:
@@ -278,9 +278,9 @@ async def test_whoever_reads_the_turn_sees_what_was_changed(tmp_path: Path) -> N
         notice = events[1]
         assert isinstance(notice, e.Notice)
         assert (notice.source, notice.severity) == ("client", "warning")
-        assert "takes no images" in notice.text
+        assert "does not accept images" in notice.text
     assert agent.sent("session/prompt")[0]["prompt"][1] == text_block(
-        "[image left out: the agent takes no images]"
+        "[image left out: the agent does not accept images]"
     )
 
 

@@ -223,7 +223,7 @@ async def test_a_proxy_that_ends_at_once_is_named_with_what_it_printed() -> None
 
 
 async def test_an_agent_where_a_proxy_should_be_is_named() -> None:
-    reason = "does not know proxy/initialize: it is no ACP proxy"
+    reason = "does not know proxy/initialize: it is not an ACP proxy"
     assert await failing(proxy("agent")) == f"the proxy {sys.executable!r} {reason}"
     demo = AgentCommand(sys.executable, ("-m", "dragoman", "demo-agent"))
     assert (await failing(proxy(), demo)).endswith(f"(2 of 2) {reason}")
@@ -231,7 +231,7 @@ async def test_an_agent_where_a_proxy_should_be_is_named() -> None:
 
 async def test_a_proxy_that_answers_its_greeting_with_something_else_is_named() -> None:
     told = await failing(proxy(), proxy("agrees"))
-    reason = "answered proxy/initialize without a protocolVersion: it is no ACP proxy"
+    reason = "answered proxy/initialize without a protocolVersion: it is not an ACP proxy"
     assert told == f"the proxy {sys.executable!r} (2 of 2) {reason}"
 
 
@@ -248,7 +248,7 @@ async def test_a_component_that_says_nothing_is_named() -> None:
 
 async def test_what_only_echoes_is_no_proxy() -> None:
     told = await failing(AgentCommand("cat"))
-    assert told == "the proxy 'cat' does not know proxy/initialize: it is no ACP proxy"
+    assert told == "the proxy 'cat' does not know proxy/initialize: it is not an ACP proxy"
 
 
 async def test_a_proxy_that_sends_too_much_at_once_is_named(
@@ -257,7 +257,7 @@ async def test_a_proxy_that_sends_too_much_at_once_is_named(
     monkeypatch.setattr("dragoman.transport.proxy_chain.MAX_FRAME_BYTES", 1000)
     flood = AgentCommand(sys.executable, ("-c", "print('x' * 5000, flush=True); input()"))
     told = await failing(flood)
-    assert told.endswith("sent a frame that is larger than the limit of 1000 bytes")
+    assert told.endswith("sent a frame larger than the limit of 1000 bytes")
 
 
 async def test_a_proxy_elsewhere_that_is_not_there_is_named() -> None:

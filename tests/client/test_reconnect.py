@@ -146,7 +146,7 @@ async def test_only_a_command_can_be_started_again(tmp_path: Path) -> None:
     async with opened(agent, tmp_path) as (client, session):
         await agent.vanish()
         await until(lambda: client.connection_error)
-        with pytest.raises(ConnectionClosed, match="only an agent started by command"):
+        with pytest.raises(ConnectionClosed, match="only an agent started by a command"):
             await session.reconnect()
 
 

@@ -261,8 +261,8 @@ class Ending(Faulty):
 @pytest.mark.parametrize(
     ("faulty", "reason"),
     [
-        (Forgetful, "it does not know the session any more"),
-        (Ending, "the stream of a session ends again and again"),
+        (Forgetful, "it has forgotten the session"),
+        (Ending, "a session's event stream keeps ending"),
     ],
 )
 async def test_a_session_that_the_server_fails_ends_its_turn_and_is_resumed(
@@ -334,7 +334,7 @@ async def test_an_idle_session_that_the_server_forgets_harms_nobody_until_it_is_
         server.begin(session.id)
         await until(lambda: server.failed == 2)
         assert [info async for info in client.list_sessions()] == []
-        with pytest.raises(RemoteLost, match="does not know the session any more"):
+        with pytest.raises(RemoteLost, match="has forgotten the session"):
             await soon(session.prompt("hi"))
 
 

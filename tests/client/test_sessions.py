@@ -284,7 +284,7 @@ async def test_loading_a_session_that_is_open_here_takes_its_place(tmp_path: Pat
         second = await client.load_session("s1", tmp_path)
         (closed,) = await gathered(events)
         assert isinstance(closed, e.SessionClosed)
-        assert "opened again" in closed.reason
+        assert "reopened" in closed.reason
         agent.say("hello")
         await settled()
         assert (len(first.state.entries), len(second.state.entries)) == (0, 1)
@@ -334,7 +334,7 @@ async def test_an_id_that_is_empty_is_said_before_anything_is_sent(tmp_path: Pat
             client.fork_session("", tmp_path),
             client.ensure_session("", tmp_path),
         ):
-            with pytest.raises(ValueError, match="the id of a session is not empty"):
+            with pytest.raises(ValueError, match="the session id must not be empty"):
                 await begun
     methods = ("session/load", "session/resume", "session/fork", "session/new")
     assert [agent.sent(method) for method in methods] == [[]] * 4

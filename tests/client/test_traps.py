@@ -575,7 +575,7 @@ async def test_content_the_agent_does_not_take_is_degraded_visibly(tmp_path: Pat
     async with opened(agent, tmp_path) as (_, session):
         events = await gathered(session.prompt(["Look", Image("aGk=", "image/png")]))
         assert [event.text for event in events if isinstance(event, e.Notice)] == [
-            "an attachment was left out: the agent takes no images"
+            "an attachment was left out: the agent does not accept images"
         ]
     assert {block["type"] for block in agent.sent("session/prompt")[0]["prompt"]} == {"text"}
 

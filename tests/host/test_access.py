@@ -54,7 +54,7 @@ def test_only_writes_are_protected() -> None:
     read = file_access("read", "/ws/.envrc", agent="demo", roots=("/ws",))
     write = file_access("write", "/ws/.envrc", agent="demo", roots=("/ws",))
     assert read.protection is None
-    assert write.protection == "/ws/.envrc is protected: it is run on entering the folder"
+    assert write.protection == "/ws/.envrc is protected: it runs when you enter the directory"
     assert Access(operation="execute", also=("write",), paths=("/ws/.envrc",)).protection
 
 

@@ -239,7 +239,7 @@ def test_what_is_always_asked_is_not_allowed_for_always() -> None:
 
 def test_an_ask_rule_goes_on_asking() -> None:
     rule = Rule(effect="ask", operation="write", id="rules[0]", source="p.json")
-    asked = Decision("ask", "p.json rules[0] asks for it", rule)
+    asked = Decision("ask", "p.json rules[0] requires asking", rule)
     assert reason(remembered(write("/ws/a"), decision=asked)) == "p.json rules[0] asks each time"
     assert isinstance(remembered(write("/ws/a"), "deny", asked), Rule)
 

@@ -157,6 +157,6 @@ async def test_a_refusal_is_logged_without_the_words_of_a_command(
         await deciding.permit(command, "Run curl")
     assert caplog.messages == [
         "write refused: '/ws/a' (there is nobody to ask)",
-        "write refused: '/x\\n' (writing outside the workspace is always refused)",
+        "write refused: '/x\\n' (writes outside the workspace are always refused)",
         "execute refused: '' (a rule denies it)",
     ]

@@ -138,7 +138,7 @@ async def test_a_workspace_that_was_replaced_is_refused(tmp_path: Path, how: str
             ]
         ):
             told = await agent.ask(method, params, number)
-            assert "was moved or replaced after the session began" in told["error"]["message"]
+            assert "was moved or replaced after the session started" in told["error"]["message"]
     assert not (ws / "b").exists()
 
 

@@ -230,7 +230,7 @@ def test_a_root_that_becomes_a_link_leads_nowhere(tree: Tree, jail: Jail, which:
     path = tree.base / which
     path.rename(tree.base / "moved")
     path.symlink_to(tree.outside)
-    with pytest.raises(InvalidParams, match="was moved or replaced after the session began"):
+    with pytest.raises(InvalidParams, match="was moved or replaced after the session started"):
         jail.open_file(f"{path}/secret.txt")
     with pytest.raises(InvalidParams, match="outside"):
         write(jail, f"{path}/new.txt")
@@ -399,7 +399,7 @@ def test_a_root_is_the_folder_that_it_was(tree: Tree, how: str) -> None:
         lambda: jail.open_directory(str(tree.root)),
         lambda: check_roots(workspace),
     ):
-        with pytest.raises(InvalidParams, match="was moved or replaced after the session began"):
+        with pytest.raises(InvalidParams, match="was moved or replaced after the session started"):
             attempt()
     with pytest.raises(InvalidParams):
         write(jail, f"{tree.root}/new/file.txt")
@@ -466,7 +466,7 @@ def test_the_walk_stands_in_where_openat2_is_missing_or_filtered(
 
 def test_a_system_that_cannot_confine_files_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.host.workspace.jail.SUPPORTED", False)
-    with pytest.raises(InternalError, match="not supported on this system"):
+    with pytest.raises(InternalError, match="file access is unsupported"):
         Jail(("/",))
 
 

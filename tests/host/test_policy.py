@@ -163,7 +163,7 @@ def test_a_decision_names_the_rule_that_made_it() -> None:
     decision = decided(write("/ws/a"), *YOLO, deny)
     assert decision == Decision("deny", "p.toml rules[0] denies it", deny)
     assert decided(write("/ws/a"), *flag_rules(write=True)).reason == "--write allows it"
-    assert decided(run("ls"), Rule(effect="ask")).reason == "a rule asks for it"
+    assert decided(run("ls"), Rule(effect="ask")).reason == "a rule requires asking"
 
 
 def test_a_decision_without_a_rule_says_why() -> None:
@@ -176,9 +176,9 @@ def test_a_decision_without_a_rule_says_why() -> None:
         decided(claim("switch_mode"), *YOLO).reason,
     }
     assert reasons == {
-        "reading inside the workspace needs no rule",
+        "reads inside the workspace need no rule",
         "no rule allows it",
-        "writing outside the workspace is always refused",
+        "writes outside the workspace are always refused",
         "/a is outside the workspace: commands run there only with --yolo",
         "/ws/.git/config is protected: git runs the hooks and settings in it",
         "this is a question for a person, not a permission",
@@ -200,7 +200,7 @@ def test_explain_shows_every_rule_and_why_it_does_not_speak() -> None:
         "it is for the agent claude*": Rule(effect="allow", agent="claude*"),
         "it is not about execute": Rule(effect="allow", operation="read"),
         "the path does not match /x": Rule(effect="deny", path="/x"),
-        "the words of the command differ": Rule(effect="allow", argv=("ls", "-l")),
+        "the command differs": Rule(effect="allow", argv=("ls", "-l")),
         "the host does not match x": Rule(effect="deny", host="x"),
         "the tool does not match x": Rule(effect="deny", tool="x"),
         None: Rule(effect="allow", operation="execute"),
@@ -224,12 +224,10 @@ def test_explain_says_what_an_allow_would_need_to_know() -> None:
     assert why(run("ls", cwd="/tmp"), allow) == outside
     assert why(Access(operation="execute"), allow) == outside
     unread = msgspec.structs.replace(read("/ws/a"), complete=False)
-    assert why(unread, allow) == "not all that the request names could be read"
-    assert why(line("ls;"), argv) == (
-        "it names words, and the command is a line only a shell understands"
-    )
+    assert why(unread, allow) == "not everything the request names could be read"
+    assert why(line("ls;"), argv) == ("it names a plain command, but this is a shell command line")
     assert why(run("ls", env=True), argv) == (
-        "it names words, and the request sets environment variables"
+        "it names a plain command, but the request sets environment variables"
     )
 
 
@@ -597,5 +595,5 @@ def test_what_is_no_rule_is_said_at_once(fields: dict[str, Any], said: str) -> N
 
 def test_a_policy_is_made_of_rules() -> None:
     wrong: Any = [{"effect": "deny"}]
-    with pytest.raises(TypeError, match="and this is none: "):
+    with pytest.raises(TypeError, match="expected a Rule, got "):
         Policy(wrong)

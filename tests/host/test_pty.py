@@ -413,7 +413,7 @@ async def test_release_all_ends_what_is_just_starting(tmp_path: Path) -> None:
                 with pytest.raises(ResourceNotFound):
                     await b.output(outcome)
             else:
-                assert "was released before the start" in str(outcome)
+                assert "was released before it started" in str(outcome)
             seen.add(type(outcome).__name__)
         await until(lambda: _descriptors() <= before and not _keepers())
     assert seen == {"str", "InternalError"}
@@ -436,7 +436,7 @@ async def test_release_all_does_not_wait_for_a_disk_that_hangs(
         await asyncio.to_thread(asked.wait, 20)
         await asyncio.wait_for(b.release_all(), 5)
         answer.set()
-        with pytest.raises(InternalError, match="released before the start"):
+        with pytest.raises(InternalError, match="released before it started"):
             await starting
     assert not (tmp_path / "here").exists()
 

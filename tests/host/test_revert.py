@@ -100,7 +100,7 @@ async def test_an_earlier_turn_is_not_undone_under_a_later_one(root: Path, agent
     await agent.write("file", "2", "t2")
     with pytest.raises(RevertConflict) as caught:
         await agent.revert(turn="t1")
-    assert caught.value.reasons == {f"{root}/file": "it was changed since"}
+    assert caught.value.reasons == {f"{root}/file": "it has changed since"}
     assert tree(root) == {"file": b"2"}
     await agent.revert(turn="t1", force=True)
     assert tree(root) == {}
@@ -128,7 +128,7 @@ async def test_a_file_changed_by_someone_else_stops_the_whole_revert(
     (root / "c").unlink()
     with pytest.raises(RevertConflict) as caught:
         await agent.revert()
-    since = "it was changed since"
+    since = "it has changed since"
     assert caught.value.reasons == {f"{root}/b": since, f"{root}/c": since}
     assert str(caught.value).startswith("nothing was reverted: ")
     assert tree(root) == {"a": b"agent", "b": b"user"}
@@ -230,7 +230,7 @@ async def test_a_file_someone_else_made_huge_is_not_undone_even_by_force(
     await agent.write("file", "1")
     with (root / "file").open("r+b") as file:
         file.truncate(2 << 20)
-    with pytest.raises(RevertConflict, match="too large to undo"):
+    with pytest.raises(RevertConflict, match="too large to revert"):
         await agent.revert(force=True)
 
 

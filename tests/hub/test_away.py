@@ -200,7 +200,7 @@ async def test_whoever_looks_is_told_within_seconds_that_it_is_away(
         with pytest.raises(StoreAway):
             await soon(hub.state(live.id))
         await until(lambda: bool(told))
-        assert told[0].startswith("the database cannot be reached: what runs goes on")
+        assert told[0].startswith("the database cannot be reached: running turns continue")
         cable.mend()
         await until(lambda: len(told) > 1)
         assert told[1] == "the database is back"

@@ -232,7 +232,7 @@ async def test_what_another_process_took_is_not_tried_for_ever(tmp_path: Path) -
     async with hub_with(tmp_path, ScriptedAgent()) as hub:
         live = await hub.create("it", str(tmp_path))
         await hub.store.acquire(live.id, this_process(), seconds=60, gone=lambda _: True)
-        live.recording.fail(StoreFull("here", "there is no room"))
+        live.recording.fail(StoreFull("here", "no space left"))
         await hub.lives.left(live.id)
         assert hub.lives.has_leases
         await hub.chores.recover()

@@ -30,7 +30,7 @@ async def test_a_refusal_says_what_is_wrong(tmp_path: Path) -> None:
     await refused(f"{at}/link", reason="a link to a file that does not exist")
     await refused("true", reason="directory '.*/no' does not exist", cwd=f"{at}/no")
     await refused("true", reason="directory '.*' is not a directory", cwd=f"{at}/plain")
-    await refused("true", "x" * 1_000_000, reason="larger than allowed")
+    await refused("true", "x" * 1_000_000, reason="environment are too large")
     await refused("true", "a\0b", reason="NUL")
     await refused("true", reason="'='", env={"A=B": ""})
 

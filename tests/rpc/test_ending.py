@@ -201,7 +201,7 @@ async def test_a_loss_raised_while_receiving_is_the_reason() -> None:
 async def test_a_fault_of_the_transport_ends_the_connection_in_order() -> None:
     ended = await end_of(FakeTransport.with_input(RuntimeError("secret")))
     assert isinstance(ended, ConnectionClosed)
-    assert str(ended) == "the connection was given up after an internal error"
+    assert str(ended) == "the connection was closed after an internal error"
 
 
 async def test_a_call_does_not_wait_for_the_transport_to_drain_when_its_reply_is_here() -> None:

@@ -97,7 +97,7 @@ def settled(**decision: Any) -> bytes:
         ("deny", "refused", "person"),
         ("deny", "there is nobody to ask", "default"),
         ("cancelled", "there is nobody to ask; the request offers no way to refuse", "default"),
-        ("deny", "a rule asks for it, and there is nobody to ask", "nobody"),
+        ("deny", "a rule requires asking, and there is nobody to ask", "nobody"),
         ("deny", "fs/write_text_file is switched off here", "offer"),
         ("cancelled", "the turn was cancelled", "cancel"),
         ("allow", "as recorded", None),

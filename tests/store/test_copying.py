@@ -130,7 +130,7 @@ async def test_what_is_taken_or_deleted_meanwhile_is_left_out(
         monkeypatch.setattr(target, "append", append)
         copied = await copy_store(source, target, ME, None)
         assert copied.sessions == 1
-        assert [remark.split(":")[0] for remark in copied.remarks] == ["a was left out"]
+        assert [remark.split(":")[0] for remark in copied.remarks] == ["a was skipped"]
         assert len(await whole(target, "b")) == 2
 
 
@@ -139,7 +139,7 @@ async def test_a_name_that_is_taken_there_is_left_out(tmp_path: Path) -> None:
         await source.create_session(record("a", name="n"))
         await target.create_session(record("b", name="n"))
         copied = await copy_store(source, target, ME, None)
-        assert copied.remarks == ["a has no name there: n is taken"]
+        assert copied.remarks == ["a was copied without its name: n is taken"]
         found = await target.session("a")
         assert found is not None
         assert found.name is None
@@ -177,13 +177,13 @@ async def test_an_event_that_is_missing_is_a_fault(tmp_path: Path) -> None:
     checked = await check(address, tmp_path)
     assert checked.faults == [
         "session s should have 2501 events, has 2500, the last is 2501",
-        "there are events behind the newest one",
+        "there are events after the newest one",
     ]
 
 
 async def test_a_database_without_a_store_is_said_to_have_none_and_stays_so(tmp_path: Path) -> None:
     address = bare_database()
-    with pytest.raises(StoreError, match="there is no store in this database"):
+    with pytest.raises(StoreError, match="this database contains no store"):
         await check(address, tmp_path)
     with psycopg.connect(address) as connection:
         found = connection.execute("SELECT to_regnamespace('dragoman')").fetchone()
@@ -215,4 +215,4 @@ async def test_sessions_that_are_deleted_or_come_to_the_top_meanwhile_hold_up_no
         copied = await copy_store(source, target, ME, None)
         there = {each.id for each in await target.sessions(SessionFilter())}
         assert there == {"s1", "s3", "s4", "s5", "s6"}
-        assert [remark.split(":")[0] for remark in copied.remarks] == ["s2 was left out"]
+        assert [remark.split(":")[0] for remark in copied.remarks] == ["s2 was skipped"]

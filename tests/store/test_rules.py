@@ -102,7 +102,7 @@ def test_a_use_that_cannot_be_noted_at_once_is_noted_later(tmp_path: Path) -> No
 )
 def test_what_must_not_last_is_not_stored(tmp_path: Path, unfit: Rule) -> None:
     rules = open_rules(tmp_path)
-    with pytest.raises(ValueError, match="a stored rule has an id"):
+    with pytest.raises(ValueError, match="a stored rule must have an id"):
         rules.add(unfit)
     assert rules.list() == []
     rules.close()

@@ -213,7 +213,7 @@ async def test_an_endless_line_of_the_client_ends_the_chain(
         assert b"before" in await first.read()
         assert await soon(chain.receive()) == b""
         failure = await chain.failure(spoke=True, printed="")
-        told = "the client sent a frame that is larger than the limit of 1000 bytes"
+        told = "the client sent a frame larger than the limit of 1000 bytes"
         assert str(failure) == told
         with pytest.raises(EOFError):
             await first.read()

@@ -270,7 +270,7 @@ async def test_a_stream_whose_head_never_comes_is_not_waited_for(
         transport.send(PROMPT)
         error = await lost(transport)
     assert isinstance(error, RemoteLost)
-    assert error.reason == "it does not open a stream of events"
+    assert error.reason == "it did not open an event stream"
 
 
 @pytest.mark.parametrize("session", [None, "s1"], ids=["connection", "session"])
@@ -289,9 +289,9 @@ async def test_a_stream_that_ends_while_something_is_asked_is_the_end(session: s
 @pytest.mark.parametrize(
     ("status", "kind", "words"),
     [
-        (404, RemoteLost, "does not know the connection any more"),
-        (413, RemoteLost, "refuses a message with HTTP status 413"),
-        (401, Unreachable, "other credentials"),
+        (404, RemoteLost, "has forgotten the connection"),
+        (413, RemoteLost, "rejected a message with HTTP status 413"),
+        (401, Unreachable, "rejected the credentials"),
     ],
 )
 async def test_a_message_that_is_not_taken_is_the_end(
@@ -311,17 +311,17 @@ async def test_a_message_that_is_not_taken_is_the_end(
 @pytest.mark.parametrize(
     ("response", "again", "words"),
     [
-        (Response(status_code=503), True, "cannot serve us now (503)"),
+        (Response(status_code=503), True, "is unavailable (503)"),
         (
             Response(b'{"error":{"message":"there are 3 connections already"}}', 503),
             True,
-            "it cannot serve us now (503): there are 3 connections already",
+            "it is unavailable (503): there are 3 connections already",
         ),
-        (Response(WELCOME), False, "gives no Acp-Connection-Id"),
+        (Response(WELCOME), False, "has no Acp-Connection-Id"),
         (
             Response(status_code=307, headers={"Location": "http://evil.example/?k=CANARY"}),
             False,
-            "it redirects to http://evil.example, where headers are not sent",
+            "it redirects to http://evil.example, and headers are not sent there",
         ),
         (Response(status_code=308, headers={"Location": "/x"}), False, "to another path"),
     ],
@@ -346,7 +346,7 @@ async def test_a_large_reason_is_not_read() -> None:
         transport.send(HELLO)
         error = await lost(transport)
     assert isinstance(error, Unreachable)
-    assert error.reason == "it answers with HTTP status 409"
+    assert error.reason == "it replied with HTTP status 409"
 
 
 async def test_a_reason_that_does_not_come_is_done_without(
@@ -360,7 +360,7 @@ async def test_a_reason_that_does_not_come_is_done_without(
         transport.send(HELLO)
         error = await lost(transport)
     assert isinstance(error, Unreachable)
-    assert error.reason == "it answers with HTTP status 409"
+    assert error.reason == "it replied with HTTP status 409"
 
 
 async def test_nobody_at_the_address_may_come_back() -> None:
@@ -401,7 +401,7 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
         error = await lost(transport)
         await transport.aclose()
     assert asked[0].startswith(b"POST http://agent.example/acp HTTP/1.1\r\n")
-    assert "it cannot serve us now (502)" in str(error)
+    assert "it is unavailable (502)" in str(error)
 
 
 async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ def said(message: object) -> bytes:
 
 def test_the_reason_stands_behind_the_status() -> None:
     error = refusal(HERE, 409, None, said("could not start 'x': no such file"))
-    expected = "it answers with HTTP status 409: could not start 'x': no such file"
+    expected = "it replied with HTTP status 409: could not start 'x': no such file"
     assert error.reason == expected
 
 
@@ -49,12 +49,12 @@ def test_a_redirect_is_not_explained() -> None:
     ],
 )
 def test_a_body_of_another_shape_means_nothing(body: bytes) -> None:
-    assert refusal(HERE, 409, None, body).reason == "it answers with HTTP status 409"
+    assert refusal(HERE, 409, None, body).reason == "it replied with HTTP status 409"
 
 
 def test_nothing_in_a_reason_acts_or_hides_and_it_is_not_long() -> None:
     error = refusal(HERE, 409, None, said("\x1b[2Ja\nb\u202ec" + "d" * 1000))
-    told = error.reason.removeprefix("it answers with HTTP status 409: ")
+    told = error.reason.removeprefix("it replied with HTTP status 409: ")
     assert told == "\ufffd[2Ja\ufffdb\ufffdc" + "d" * 190 + "…"
     assert len(told) == 200
 
@@ -76,7 +76,7 @@ def test_nothing_in_a_reason_acts_or_hides_and_it_is_not_long() -> None:
 )
 def test_a_reason_that_repeats_what_we_told_is_not_shown(url: str, headers: dict[str, str]) -> None:
     error = refusal(RemoteAgent(url, headers), 409, None, said("the key 'CANARY' is unknown"))
-    assert error.reason == "it answers with HTTP status 409"
+    assert error.reason == "it replied with HTTP status 409"
 
 
 def test_what_is_too_short_to_be_a_secret_hides_no_reason() -> None:

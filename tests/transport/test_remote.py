@@ -43,7 +43,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
     ],
 )
 def test_a_header_cannot_bring_another_along(url: str, headers: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="no header can have") as caught:
+    with pytest.raises(ValueError, match="not allowed") as caught:
         RemoteAgent(url, headers)
     assert "CANARY" not in str(caught.value)
 

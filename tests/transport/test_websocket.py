@@ -72,10 +72,10 @@ async def test_cookies_come_back_on_the_next_connection() -> None:
 @pytest.mark.parametrize(
     ("status", "again", "words"),
     [
-        (401, False, "other credentials than the headers (401)"),
+        (401, False, "rejected the credentials in the headers (401)"),
         (404, False, "no agent at this path (404)"),
-        (503, True, "cannot serve us now (503)"),
-        (421, False, "does not answer to this name of its host (421)"),
+        (503, True, "is unavailable (503)"),
+        (421, False, "does not accept this host name (421)"),
         (200, False, "HTTP status 200"),
     ],
 )
@@ -100,7 +100,7 @@ async def test_a_refusal_is_told_with_its_reason() -> None:
     async with tidy_loop(), socket_server(refusing(503, body)) as server:
         error = await refused(RemoteAgent(server.url))
     assert error.again
-    assert error.reason == "it cannot serve us now (503): there are 3 connections already"
+    assert error.reason == "it is unavailable (503): there are 3 connections already"
 
 
 @asynccontextmanager
@@ -134,7 +134,7 @@ async def test_a_reason_that_comes_in_pieces_is_put_together() -> None:
 
     async with tidy_loop(), answering(refuse_slowly) as agent:
         error = await refused(agent)
-    assert error.reason == "it answers with HTTP status 409: no such file"
+    assert error.reason == "it replied with HTTP status 409: no such file"
 
 
 @pytest.mark.parametrize("leaves", [True, False])
@@ -150,14 +150,14 @@ async def test_a_reason_that_does_not_come_is_done_without(
 
     async with tidy_loop(), answering(refuse_half) as agent:
         error = await refused(agent)
-    assert error.reason == "it answers with HTTP status 409"
+    assert error.reason == "it replied with HTTP status 409"
 
 
 async def test_a_large_reason_is_not_read() -> None:
     body = b'{"error":{"message":"much"},"x":"%b"}' % (b"y" * 5000)
     async with tidy_loop(), socket_server(refusing(409, body)) as server:
         error = await refused(RemoteAgent(server.url))
-    assert error.reason == "it answers with HTTP status 409"
+    assert error.reason == "it replied with HTTP status 409"
 
 
 async def test_a_redirect_to_another_host_is_not_followed() -> None:
@@ -203,7 +203,7 @@ async def test_nobody_at_the_address_may_come_back() -> None:
 
 async def test_a_host_that_nobody_knows_is_told() -> None:
     error = await refused(RemoteAgent("ws://nobody.invalid/acp"))
-    assert "its host is not known (" in str(error)
+    assert "unknown host (" in str(error)
 
 
 async def test_an_address_that_cannot_be_used_is_not_shown() -> None:
@@ -233,7 +233,7 @@ async def test_what_is_not_http_is_told() -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         error = await refused(RemoteAgent(f"ws://127.0.0.1:{port}"))
-    assert "handshake is not that of a WebSocket" in str(error)
+    assert "WebSocket handshake is invalid" in str(error)
 
 
 async def test_no_header_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -300,8 +300,8 @@ async def test_an_address_that_cannot_be_read_is_in_no_traceback(
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("http://x:CANARY@127.0.0.1:{}", "its proxy does not let us through (407)"),
-        ("socks5://x:CANARY@127.0.0.1:{}", "through an http:// proxy alone, not socks5://"),
+        ("http://x:CANARY@127.0.0.1:{}", "its proxy refused the connection (407)"),
+        ("socks5://x:CANARY@127.0.0.1:{}", "use an http:// proxy, not socks5://"),
     ],
 )
 async def test_a_proxy_that_is_no_way_through_is_told(
@@ -337,7 +337,7 @@ async def test_cut_in_the_middle_of_a_frame() -> None:
     [
         (frame(b"\x03\xe9bye", 0x8), "the other side is going away (bye)"),
         (frame(b"\x0f\xa0", 0x8), "the other side closed it with code 4000"),
-        (b"\x81\x80\x00\x00\x00\x00", "what it sends is no WebSocket: a server must not mask"),
+        (b"\x81\x80\x00\x00\x00\x00", "it broke the WebSocket protocol: a server must not mask"),
     ],
     ids=["going away", "odd code", "masked"],
 )
@@ -365,7 +365,7 @@ async def test_silence_is_answered_with_a_ping_and_then_given_up(
         error = await lost(ours)
         assert (await soon(theirs.reader.readexactly(1)))[0] == 0x89
     assert isinstance(error, RemoteLost)
-    assert error.reason.startswith("nothing came from it for")
+    assert error.reason.startswith("it sent nothing for")
 
 
 async def test_a_side_that_answers_pings_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,7 +410,7 @@ async def test_a_side_that_stops_taking_is_given_up(monkeypatch: pytest.MonkeyPa
         error = await lost(ours)
         await ours.aclose()
     assert isinstance(error, RemoteLost)
-    assert error.reason.startswith("nothing came from it for")
+    assert error.reason.startswith("it sent nothing for")
 
 
 async def test_what_a_slow_reader_does_not_take_stays_with_the_other_side() -> None:

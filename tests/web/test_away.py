@@ -96,7 +96,7 @@ async def test_readyz_names_chores_that_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def full(**given: object) -> None:
-        raise StoreFull("the disk", "there is no room")
+        raise StoreFull("the disk", "no space left")
 
     async with served(tmp_path, agents()) as web:
         chores = web.server.hub.chores
@@ -147,7 +147,7 @@ async def test_the_stream_of_all_sessions_says_that_it_is_away_and_that_it_is_ba
             cable.cut()
             await prompted(web, session_id)
             away = (await soon(anext(told))).json["away"]
-            assert away.startswith("the database cannot be reached: what runs goes on")
+            assert away.startswith("the database cannot be reached: running turns continue")
             cable.mend()
             assert (await soon(anext(told))).json == {"away": None}
 
@@ -189,7 +189,7 @@ async def test_a_server_waits_at_its_start_for_a_database_that_comes_later(tmp_p
             asyncio.to_thread(ServerProcess, tmp_path, DRAGOMAN_STORE=database.address())
         )
         errors = tmp_path / "stderr"
-        await until(lambda: errors.exists() and "waiting for it" in errors.read_text())
+        await until(lambda: errors.exists() and "retrying for up to" in errors.read_text())
         assert not starting.done()
         database.start()
         server = await starting
@@ -218,6 +218,6 @@ async def test_it_does_not_wait_for_ever_and_not_at_all_where_it_is_refused(
     assert len(told) == 1
     no_database = empty_database().replace("/postgres?", "/nothing?")
     monkeypatch.setattr(data_directory, "_store", [no_database])
-    with pytest.raises(StoreError, match="does not let us in"):
+    with pytest.raises(StoreError, match="refused the login"):
         await opening.open_when_there(told.append)
     assert len(told) == 1

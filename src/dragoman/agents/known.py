@@ -65,8 +65,8 @@ _KNOWN = (
         ),
         tried="0.99.0",
         notes=(
-            "It writes and runs by itself after it asked, so there is nothing to revert.",
-            "As root it starts no session, unless `IS_SANDBOX=1` is set; it says so.",
+            "After asking, it writes files and runs commands itself: Dragoman cannot revert them.",
+            "As root it refuses to start a session unless `IS_SANDBOX=1` is set.",
         ),
     ),
     KnownAgent(
@@ -77,16 +77,17 @@ _KNOWN = (
         variable="CODEX_API_KEY",
         homepage="https://github.com/agentclientprotocol/codex-acp",
         sign_in=(
-            "set `CODEX_API_KEY` and once run `dragoman agents login codex api-key`, the variable "
-            "alone is not enough; or sign in to ChatGPT with `dragoman agents login codex chat-gpt`"
+            "set `CODEX_API_KEY` and run `dragoman agents login codex api-key` once (the variable "
+            "alone is not enough); or sign in to ChatGPT with `dragoman agents login codex "
+            "chat-gpt`"
         ),
         tried="2.6.0",
         notes=(
             "A session belongs to the Codex process that opened it: while that process runs, no "
             "other can load or resume the session, and the error says so.",
-            "Its terminals are its own: what they print is shown as its word.",
+            "It uses its own terminals; their output is shown as reported by the agent.",
             "Older versions end the turn as cancelled when a permission is refused.",
-            "It does not leave when its input closes; it is ended a few seconds later.",
+            "It does not exit when its input closes; Dragoman ends it a few seconds later.",
         ),
     ),
     KnownAgent(
@@ -100,12 +101,12 @@ _KNOWN = (
         sign_in="set `GEMINI_API_KEY`, or run `gemini` once and choose how to authenticate",
         tried="0.61.0",
         notes=(
-            "Reading a file that is not there answers an empty text (quirk `missing_file`): "
-            "it cannot create files otherwise.",
-            "It can load sessions, not list them. 0.61 loses a session that is loaded within the "
-            "minute in which it was made, or a second time; exit code 4 then says so, and "
-            "`--on-reset new` goes on without its memory.",
-            "An error of the model is an error of the turn, with the HTTP status as its code.",
+            "Reading a missing file returns empty text (quirk `missing_file`), since it cannot "
+            "create files otherwise.",
+            "It can load sessions but not list them. Version 0.61 loses a session that is loaded "
+            "a second time, or within a minute of its creation: Dragoman then exits with code 4, "
+            "and `--on-reset new` continues with an empty session.",
+            "A model error is reported as an error of the turn, with the HTTP status as its code.",
         ),
     ),
     KnownAgent(
@@ -118,9 +119,9 @@ _KNOWN = (
         sign_in="run `opencode auth login`",
         tried="1.18.33",
         notes=(
-            "Its plan is a tool call, not a plan.",
-            "It runs commands by itself after it asked: `--exec` allows them, the output is "
-            "in the tool call.",
+            "It sends its plan as a tool call, not as an ACP plan.",
+            "After asking, it runs commands itself: `--exec` allows them, and their output is in "
+            "the tool call.",
         ),
     ),
     KnownAgent(
@@ -133,13 +134,13 @@ _KNOWN = (
         homepage="https://github.com/aaif-goose/goose",
         sign_in=(
             "run `goose configure`; or set `GOOSE_PROVIDER` to the provider's name, `GOOSE_MODEL`, "
-            "and the provider's own variable for its key"
+            "and the provider's API key variable"
         ),
         tried="1.50.0",
         notes=(
-            "It calls everything it asks for `other`, so `--write` and `--exec` alone do not "
-            "allow it: say `--yolo`, answer at a terminal, or allow `other` for it with a "
-            "rule. Files and commands go through the host all the same and are checked there.",
+            "It labels every permission request `other`, so `--write` and `--exec` alone do not "
+            "allow it: use `--yolo`, answer at a terminal, or add a rule that allows `other`. "
+            "File access and commands still go through Dragoman, which checks them.",
         ),
     ),
     KnownAgent(
@@ -152,14 +153,14 @@ _KNOWN = (
         homepage="https://github.com/MoonshotAI/kimi-code",
         sign_in=(
             "run `kimi` and type `/login`, or write a provider into "
-            "`~/.kimi-code/config.toml`; it takes no key from the environment"
+            "`~/.kimi-code/config.toml`; it does not read keys from the environment"
         ),
         tried="2.1.0",
         notes=(
-            "Its requests for permission do not say what they are for. Whoever is asked is "
-            "asked a second time, by the host, with the file or the command; without anyone "
-            "to ask, only `--yolo` allows them.",
-            "Of an error of the model it says nothing: the turn ends without a word.",
+            "Its permission requests do not say what they are for, so Dragoman asks a second "
+            "time, with the file or the command. Without a person to ask, only `--yolo` allows "
+            "them.",
+            "It does not report model errors: the turn ends without a message.",
         ),
     ),
     KnownAgent(
@@ -172,19 +173,18 @@ _KNOWN = (
         variable="OPENAI_API_KEY",
         homepage="https://github.com/QwenLM/qwen-code",
         sign_in=(
-            "set `OPENAI_API_KEY` and `OPENAI_MODEL`, one without the other is not enough "
-            "(`OPENAI_BASE_URL` for another service); or run `qwen` once and choose how to "
-            "authenticate"
+            "set both `OPENAI_API_KEY` and `OPENAI_MODEL` (and `OPENAI_BASE_URL` for another "
+            "service); or run `qwen` once and choose how to authenticate"
         ),
         tried="0.24.4",
         notes=(
             "It offers load, list and resume; not fork, close or delete.",
-            "It starts in its mode `auto`, in which it does not ask before it edits. Its edits go "
-            "through the host, and are checked there, wherever writing is offered. Without "
-            "`--write`, a rule or someone to ask, writing is not offered; Qwen then edits files "
-            "itself, unasked. Use `--mode default`.",
-            "It asks questions as requests for permission.",
-            "Its list of commands can be large (half a megabyte was seen).",
+            "It starts in mode `auto`, in which it does not ask before editing. If Dragoman offers "
+            "file writes, the edits go through Dragoman, which checks them. Without `--write`, a "
+            "rule or a person to ask, Dragoman does not offer writes, and Qwen edits files itself "
+            "without asking. Use `--mode default`.",
+            "It asks questions as permission requests.",
+            "Its command list can be large (half a megabyte has been seen).",
         ),
     ),
     KnownAgent(
@@ -196,8 +196,7 @@ _KNOWN = (
         variable="COPILOT_GITHUB_TOKEN",
         homepage="https://github.com/github/copilot-cli",
         sign_in=(
-            "set `COPILOT_GITHUB_TOKEN`, or run `copilot login`; a login of the GitHub CLI is "
-            "found too"
+            "set `COPILOT_GITHUB_TOKEN`, or run `copilot login`; it also uses a GitHub CLI login"
         ),
         seen="1.0.102",
         notes=("It offers load, list and close; not resume, fork or delete.",),
@@ -213,9 +212,9 @@ _KNOWN = (
         seen="3.0.65",
         notes=(
             "It offers load; not list, resume, fork, close or delete.",
-            "It edits files and runs commands by itself, so there is nothing to revert. In one "
+            "It edits files and runs commands itself, so Dragoman cannot revert them. In one "
             "trial it wrote a file although the request had been refused.",
-            "It leaves a daemon running outside its process group; that is ended with it.",
+            "It starts a daemon outside its process group; Dragoman ends that too.",
         ),
     ),
     KnownAgent(
@@ -229,8 +228,8 @@ _KNOWN = (
         sign_in="set `MISTRAL_API_KEY`, or run `vibe --setup`",
         seen="3.0.3",
         notes=(
-            "It edits files and runs commands by itself, so there is nothing to revert. Of its "
-            "ways to allow a command, `--exec` and `--yolo` take the narrowest.",
+            "It edits files and runs commands itself, so Dragoman cannot revert them. `--exec` and "
+            "`--yolo` choose the narrowest of its options to allow a command.",
         ),
     ),
     KnownAgent(
@@ -243,9 +242,9 @@ _KNOWN = (
         sign_in="run `hermes setup`",
         tried="0.19.0",
         notes=(
-            "It edits files and runs commands by itself, so there is nothing to revert.",
-            "It cannot close or delete sessions. Resuming one tells its history again, which "
-            "is kept apart from what is new.",
+            "It edits files and runs commands itself, so Dragoman cannot revert them.",
+            "It cannot close or delete sessions. Resuming one replays its history, which Dragoman "
+            "keeps apart from new events.",
         ),
     ),
     KnownAgent(
@@ -259,7 +258,7 @@ _KNOWN = (
         sign_in="run `openhands` once and choose a model",
         seen="1.16.0",
         notes=(
-            "It edits files and runs commands by itself, so there is nothing to revert.",
+            "It edits files and runs commands itself, so Dragoman cannot revert them.",
             "It asks once for all its pending actions: they are shown together, and the flags and "
             "rules have to allow each of them.",
         ),
@@ -273,9 +272,9 @@ _KNOWN = (
         homepage="https://github.com/svkozak/pi-acp",
         sign_in="run `pi` and type `/login`, or set the key variable of a provider",
         notes=(
-            "An adapter around Pi, which reads, writes and runs by itself and asks nobody: no flag "
+            "An adapter for Pi, which reads, writes and runs commands without asking: no flag "
             "and no rule stops it.",
-            "Its terminals are its own: what they print is shown.",
+            "It uses its own terminals; their output is shown.",
         ),
     ),
     KnownAgent(
@@ -287,7 +286,7 @@ _KNOWN = (
         variable="AMP_API_KEY",
         homepage="https://github.com/SuperagenticAI/acp-amp",
         sign_in="set `AMP_API_KEY`, or run `amp login`",
-        notes=("An adapter around Amp by others; it needs a paid balance.",),
+        notes=("A third-party adapter for Amp; it requires a paid balance.",),
     ),
     KnownAgent(
         name="auggie",
@@ -301,7 +300,7 @@ _KNOWN = (
         seen="0.36.0",
         notes=(
             "It offers load and list; not resume, fork, close or delete.",
-            "It cannot be signed in to through us.",
+            "Signing in through Dragoman is not supported.",
         ),
     ),
     KnownAgent(

@@ -105,9 +105,9 @@ def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
     except FileNotFoundError:
         if optional:
             return Settings()
-        raise ConfigError(str(file), "", "a settings file, and there is none") from None
+        raise ConfigError(str(file), "", "a settings file, but there is none") from None
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise ConfigError(str(file), "", f"a readable file ({reason})") from error
     return parse_settings(text, str(file))
 
@@ -143,7 +143,7 @@ class _Reader:
         projects = self._object(entry.get("projects", {}), "retention.projects")
         for folder in projects:
             if not os.path.isabs(folder):
-                self._fail(f"retention.projects.{folder}", "the absolute path of a folder")
+                self._fail(f"retention.projects.{folder}", "the absolute path of a directory")
         return Retention(
             days=self._days(entry.get("days"), "retention.days"),
             projects={
@@ -204,7 +204,7 @@ class _Reader:
         try:
             check_proxy(proxy)
         except ValueError:
-            self._fail(f"{place}.url", "a ws:// or wss:// address, as a proxy elsewhere has it")
+            self._fail(f"{place}.url", "a ws:// or wss:// address, which a remote proxy needs")
         return proxy
 
     def _url(self, value: Any, place: str) -> str:
@@ -219,7 +219,7 @@ class _Reader:
         headers = self._mapping(self._object(value, place), place)
         for name, text in headers.items():
             if not _HEADER_NAME.fullmatch(name):
-                self._fail(f"{place}.{name}", "a name that a header can have")
+                self._fail(f"{place}.{name}", "a valid header name")
             if not is_header_value(text):
                 self._fail(f"{place}.{name}", "a value of printable ASCII characters")
         return headers
@@ -302,7 +302,7 @@ class _Reader:
         if isinstance(value, str) and value:
             return self._string(value, place)
         found = "" if value == "" else f", not {_kind(value)}"
-        return self._fail(place, f"a string that is not empty{found}")
+        return self._fail(place, f"a non-empty string{found}")
 
     def _strings(self, value: Any, place: str) -> tuple[str, ...]:
         items = self._list(value, place)
@@ -326,7 +326,7 @@ class _Reader:
         variables = self._mapping(value, place)
         for name in variables:
             if not name or "=" in name or "\0" in name:
-                self._fail(f"{place}.{name}", "a name that a variable can have")
+                self._fail(f"{place}.{name}", "a valid variable name")
         return variables
 
     def _pair(self, value: Any, place: str) -> tuple[str, Any]:

@@ -38,7 +38,7 @@ class BridgedAgent:
             found = [frame.strip() for frame in self._framer.feed(data)]
             messages = [frame for frame in found if frame.startswith((b"{", b"["))]
             if len(messages) < len(found):
-                logger.debug("skipped lines that are no messages")
+                logger.debug("skipped lines that are not messages")
             if messages:
                 yield messages
 
@@ -72,7 +72,7 @@ class Agents:
         Raises Failure when there are too many, StartError.
         """
         if self._running >= self._limit:
-            message = f"there are {self._limit} connections already"
+            message = f"the limit of {self._limit} connections is reached"
             raise Failure(503, "too_many", message, headers={"retry-after": "5"})
         self._running += 1
         try:

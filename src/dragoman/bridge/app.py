@@ -97,13 +97,13 @@ class Bridge:
         connection = self._connection(request)
         session = _header(request, SESSION_ID)
         if message.session is not None and message.session != session:
-            raise Failure(400, "invalid", f"{SESSION_ID} is missing, or of another session")
+            raise Failure(400, "invalid", f"{SESSION_ID} is missing, or names another session")
         await connection.take(frame, message, session)
         return Response(status_code=202)
 
     async def _begin(self, frame: bytes, message: Outline) -> Response:
         if message.id is None:
-            raise Failure(400, "invalid", "a connection begins with a request to initialize")
+            raise Failure(400, "invalid", "a connection must start with an initialize request")
         connection, welcome = await self.connections.begin(frame, message)
         return Response(welcome, headers={CONNECTION_ID: connection.id}, media_type=JSON)
 
@@ -113,7 +113,7 @@ class Bridge:
         connection = self._connection(request)
         mailbox = connection.mailbox(_header(request, SESSION_ID))
         if mailbox.is_read:
-            raise Failure(409, "taken", "this stream is being read already")
+            raise Failure(409, "taken", "this stream already has a reader")
         mailbox.is_read = True
         connection.reader_came()
         headers = HEADERS | {"content-type": EVENT_STREAM}
@@ -149,7 +149,7 @@ def make_app(
 def _header(request: Request, name: str) -> str | None:
     value = request.headers.get(name)
     if value is not None and not 0 < len(value) <= _LONGEST_ID:
-        raise Failure(400, "invalid", f"{name} has no usable value")
+        raise Failure(400, "invalid", f"{name} has an invalid value")
     return value
 
 
@@ -171,7 +171,7 @@ def _checked(body: bytes) -> bytes:
     """One message. Raises Failure."""
     frame = body.strip()
     if frame.startswith(b"["):
-        raise Failure(501, "no_batches", "several messages at once are not taken")
+        raise Failure(501, "no_batches", "batches are not supported")
     try:
         msgspec.json.decode(frame, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

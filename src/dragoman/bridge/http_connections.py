@@ -57,7 +57,7 @@ class HttpConnection:
                 await self._agent.send(frame)
                 await asyncio.wait({self._welcome, ending}, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
-            raise Failure(504, "agent_silent", "the agent does not answer") from None
+            raise Failure(504, "agent_silent", "the agent does not respond") from None
         finally:
             ending.cancel()
         if not self._welcome.done():
@@ -113,11 +113,11 @@ class HttpConnection:
                     self._sort(frame)
                 await self._tally.room(_STALL_SECONDS)
             self._why = await self._agent.why_ended()
-            logger.warning("a connection was ended: %s", self._why)
+            logger.warning("a connection was closed: %s", self._why)
         except FrameTooLarge as error:
-            logger.warning("a connection was ended: %s", error)
+            logger.warning("a connection was closed: %s", error)
         except TimeoutError:
-            logger.warning("a connection was ended: nothing was read for too long")
+            logger.warning("a connection was closed: its client read nothing for too long")
         finally:
             self.ended.set()
 
@@ -132,7 +132,7 @@ class HttpConnection:
         try:
             self.mailbox(session).put(frame)
         except Failure as error:
-            logger.warning("a message that nobody could read was dropped: %s", error.message)
+            logger.warning("a message without a reader was dropped: %s", error.message)
 
     def close(self) -> None:
         """The streams end behind what they hold."""
@@ -188,7 +188,7 @@ class Connections:
         """Raises Failure for one that is not there any more."""
         found = self._open.get(connection_id)
         if found is None:
-            raise Failure(404, "unknown_connection", "there is no such connection any more")
+            raise Failure(404, "unknown_connection", "unknown connection")
         return found
 
     async def all_ended(self) -> None:

@@ -37,7 +37,7 @@ class Sockets:
             await send({"type": "websocket.accept", "headers": headers})
             code, reason = await self._relay(agent, receive, send)
             if code in (_FAILED, _STALLED):
-                logger.warning("a connection was ended: %s", reason)
+                logger.warning("a connection was closed: %s", reason)
             with suppress(Exception):  # the other side may have gone first
                 close = {"type": "websocket.close", "code": code, "reason": reason}
                 await asyncio.wait_for(send(close), 1)
@@ -72,7 +72,7 @@ async def _inward(agent: BridgedAgent, receive: Receive) -> tuple[int, str]:
                 async with asyncio.timeout(_STALL_SECONDS):
                     await agent.send(text.encode())
             except TimeoutError:
-                return _STALLED, "the agent took nothing for too long"
+                return _STALLED, "the agent did not read its input for too long"
 
 
 async def _outward(agent: BridgedAgent, send: Send) -> tuple[int, str]:

@@ -237,7 +237,7 @@ class Client:
         known = {method.id: method for method in self.auth_methods}
         if method_id not in known:
             names = ", ".join(known) or "none"
-            raise ValueError(f"there is no sign-in method {method_id!r}; there are: {names}")
+            raise ValueError(f"unknown sign-in method {method_id!r}; available: {names}")
         if known[method_id].kind != "agent":
             raise ValueError(f"{method_id!r} is signed in with by running the agent in a terminal")
         try:
@@ -417,7 +417,7 @@ class Client:
                     yield info
             if cursor is None:
                 return
-        logger.warning("the agent's pages of sessions go in a circle")
+        logger.warning("the agent's session pages form a loop")
 
     async def delete_session(self, session_id: str) -> None:
         """Have the agent forget a session. Raises Unsupported."""

@@ -131,7 +131,7 @@ class Connection:
         Raises ConnectionClosed where that cannot be, and what `connect` does.
         """
         if not isinstance(self._agent, AgentCommand | RemoteAgent):
-            raise ConnectionClosed("only an agent started by command can be started again")
+            raise ConnectionClosed("only an agent started by a command can be restarted")
         await self.aclose()
         if any(isinstance(each, RemoteAgent) for each in (self._agent, *self._proxies)):
             from dragoman.transport.reconnection import patiently  # brings networks along

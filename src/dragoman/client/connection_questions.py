@@ -47,7 +47,7 @@ class OutsideQuestions:
         were asked.
         """
         if not self._offered:
-            raise MethodNotFound("elicitation/create is not offered here")
+            raise MethodNotFound("elicitation/create is not offered")
         request = msgspec.structs.replace(request, request_id=self._questions.new_id())
         if not self._room.take(request.request_id, weigh_struct(request)):
             raise InvalidParams(NO_ROOM)

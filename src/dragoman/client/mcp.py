@@ -35,7 +35,7 @@ class InProcessServer(msgspec.Struct, kw_only=True):
         """
         tell = _telling.get()
         if tell is None:
-            raise RuntimeError("an MCP notification can only be sent while a request is answered")
+            raise RuntimeError("an MCP notification can only be sent while handling a request")
         tell(method, params)
 
 

@@ -99,13 +99,13 @@ def _unfit(part: Content, agent: AgentCapabilities, total: int) -> str | None:
     """Why this agent cannot be sent this part as it is."""
     match part:
         case Image() if not agent.image:
-            return "the agent takes no images"
+            return "the agent does not accept images"
         case Audio() if not agent.audio:
-            return "the agent takes no audio"
+            return "the agent does not accept audio"
         case Resource() if not agent.embedded_context:
-            return "the agent takes no embedded resources"
+            return "the agent does not accept embedded resources"
         case Image() | Audio() | Resource() if _size(part) > MAX_ATTACHMENT_BYTES:
-            return f"it is larger than {MAX_ATTACHMENT_BYTES} bytes"
+            return f"larger than {MAX_ATTACHMENT_BYTES} bytes"
         case Image() | Audio() | Resource() if total + _size(part) > MAX_PROMPT_BYTES:
             return f"the attachments together are larger than {MAX_PROMPT_BYTES} bytes"
         case _:

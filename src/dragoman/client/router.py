@@ -89,7 +89,7 @@ class Router:
         if self._held_bytes <= MAX_HELD_BYTES:
             self._held.append((session_id, events, size))
         else:
-            logger.warning("updates were dropped: too many came before the session they are of")
+            logger.warning("dropped updates: too many arrived before their session")
 
     def on_events(self, session_id: str, events: list[Event], size: int) -> None:
         session = self._sessions.get(session_id)
@@ -115,7 +115,7 @@ class Router:
     def _gate(self, session_id: str) -> Gate:
         session = self._sessions.get(session_id)
         if session is None:
-            raise ResourceNotFound(f"there is no session {session_id}", {"sessionId": session_id})
+            raise ResourceNotFound(f"no such session: {session_id}", {"sessionId": session_id})
         session.log.touch()
         return session.gate
 
@@ -176,4 +176,4 @@ class Router:
 def _check_size(*asked: object) -> None:
     """A question stays until it is answered, and a person has to read it."""
     if sum(map(weigh_struct, asked)) > LIMITS.facts:
-        raise InvalidParams("the question is too large to be asked")
+        raise InvalidParams("the question is too large")

@@ -233,7 +233,7 @@ class Session:
     def _fail(self, turn: Turn, error: DragomanError) -> None:
         if not turn.done:
             self._failed_with = error
-            self.gate.consent.cancel_all("the turn was cut short")
+            self.gate.consent.cancel_all("the turn was interrupted")
             self._end(turn, e.TurnEnded(turn.id, error=str(error)), error)
 
     def _end(self, turn: Turn, event: e.TurnEnded, error: DragomanError | None) -> None:

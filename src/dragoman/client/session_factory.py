@@ -84,9 +84,9 @@ class Openings:
         servers, notes = supported(mcp_servers, agent)
         extra = [self._folder(path) for path in additional_directories]
         if extra and not agent.additional_directories:
-            notes.append("the agent was not told of the additional directories: it takes none")
+            notes.append("the additional directories were not sent: the agent does not accept any")
         if system_prompt is not None and not agent.system_prompt:
-            notes.append("the system prompt was left out: the agent takes none")
+            notes.append("the system prompt was not sent: the agent does not accept one")
             system_prompt = None
         return Place(
             cwd=self._folder(cwd),
@@ -155,7 +155,7 @@ class Openings:
             await self._give_up(session, before)
             raise
         if before is not None:
-            await before.shut("the session was opened again")
+            await before.shut("the session was reopened")
         return session
 
     async def _give_up(self, session: Session, before: Session | None) -> None:
@@ -243,7 +243,7 @@ class Openings:
         self, answer: Opened, place: Place, continuity: e.Continuity, *, replaying: bool
     ) -> Session:
         if len(answer.session_id) > ID:
-            raise InvalidMessage(f"the agent's id for the session has more than {ID} characters")
+            raise InvalidMessage(f"the agent's session id has more than {ID} characters")
         session = self._make(answer.session_id, place, continuity, replaying=replaying)
         self._router.deliver_held(session)
         _tell(session, answer)
@@ -319,7 +319,7 @@ def _tell(session: Session, answer: Opened) -> None:
 
 def _check_id(session_id: str) -> None:
     if not session_id:
-        raise ValueError("the id of a session is not empty")
+        raise ValueError("the session id must not be empty")
 
 
 def _folder(path: str | os.PathLike[str]) -> str:

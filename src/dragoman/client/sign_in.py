@@ -12,7 +12,7 @@ from dragoman.safe_text import reveal
 def explained(error: AuthRequired, methods: Sequence[AuthMethod]) -> AuthRequired:
     """The same error, with what to do about it in its sentence."""
     ways = "; ".join(_way(method) for method in methods)
-    how = f"sign in first: {ways}" if ways else "it names no way to sign in"
+    how = f"sign in first: {ways}" if ways else "it offers no sign-in method"
     found = AuthRequired(f"{error.message}: {how}", error.data)
     found.methods = tuple(methods)
     return found

@@ -43,7 +43,7 @@ def checked(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, *, tty
     try:
         return Order(tuple(argv), env, os.path.abspath(cwd or "."), tty)
     except OSError as error:
-        raise StartError(command, "the current directory does not exist any more") from error
+        raise StartError(command, "the current directory no longer exists") from error
 
 
 def refusal(order: Order, step: str, number: int) -> StartError:
@@ -73,7 +73,7 @@ def _exec_refusal(order: Order, number: int) -> StartError:
     candidates = [os.path.join(order.cwd, path) for path in order.paths]
     found = next(filter(os.path.lexists, candidates), None)
     if number == errno.E2BIG:
-        return StartError(order.command, "its arguments and environment are larger than allowed")
+        return StartError(order.command, "its arguments and environment are too large")
     if found is None and number in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
         return CommandNotFound(order.command, _where(order))
     return StartError(order.command, _file_reason(found or order.command, number))

@@ -185,12 +185,12 @@ def _check_event(line: bytes, seq: int, file: str, place: str) -> None:
     try:
         event = decode_event(line)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ConfigError(file, place, f"an event of a session ({error})") from error
+        raise ConfigError(file, place, f"a session event ({error})") from error
     if event.seq != seq:
-        raise ConfigError(file, place, f"the event with the number {seq}, not {event.seq}")
+        raise ConfigError(file, place, f"event number {seq}, not {event.seq}")
     _check_moment(event.at, file, place)
 
 
 def _check_moment(seconds: float, file: str, place: str) -> None:
     if not 0 <= seconds <= LAST_MOMENT:
-        raise ConfigError(file, place, f"a moment between 1970 and 9999, not {seconds:g}")
+        raise ConfigError(file, place, f"a time between 1970 and 9999, not {seconds:g}")

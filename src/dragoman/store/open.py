@@ -55,7 +55,7 @@ async def open_when_there(tell: Callable[[str], None]) -> Store:
                 reason = f"{error.reason}; given up after {WAIT_SECONDS:.0f} s"
                 raise StoreAway(error.place, reason) from error
             if not is_told:
-                tell(f"{error}; waiting for it, up to {WAIT_SECONDS:.0f} s")
+                tell(f"{error}; retrying for up to {WAIT_SECONDS:.0f} s")
                 is_told = True
             await asyncio.sleep(_AGAIN_SECONDS)
 
@@ -77,7 +77,7 @@ def is_postgres(address: str) -> bool:
 def _must_be_postgres(address: str) -> None:
     if not is_postgres(address):
         # It is not quoted: where a letter is wrong, a password may follow.
-        reason = "it should be postgresql://user@host:port/database"
+        reason = "expected postgresql://user@host:port/database"
         raise StoreError("the address of the store", reason)
 
 

@@ -14,11 +14,11 @@ from dragoman.errors import StoreAway, StoreFull
 logger = logging.getLogger("dragoman.store")
 
 PATIENCE_SECONDS = 5.0
-"""A database that is away for longer is an error at once for whatever can be asked for again."""
+"""While a database is unavailable for longer, calls that can be repeated fail at once."""
 
 _DELAYED = (
-    "what runs goes on, but is stored and shown only when it is back; until then nothing else is "
-    "begun"
+    "running turns continue, but are stored and shown only once it is back; nothing new starts "
+    "until then"
 )
 
 
@@ -65,7 +65,7 @@ class Outage:
         self._error = error
         if self._since is None:
             self._since = time.monotonic()
-            logger.warning("%s; what happens meanwhile is kept here until it is back", error)
+            logger.warning("%s; events are kept on this host until it is back", error)
 
     def ends(self) -> None:
         if self._since is not None:

@@ -86,7 +86,7 @@ class Outbox:
             file.flush()
             os.fsync(file.fileno())
         logger.error(
-            "session %s was taken over, deleted or refused: %d of its events are in %s alone",
+            "session %s was taken over, deleted or refused: %d of its events are only in %s",
             lease.session_id,
             len(events),
             path,
@@ -101,12 +101,12 @@ async def deliver_left(
         try:
             entries = left.entries()
         except (StoreCorrupt, msgspec.MsgspecError) as error:
-            logger.error("what was kept in %s cannot be read: %s", left.set_aside(), error)
+            logger.error("the events kept in %s cannot be read: %s", left.set_aside(), error)
             continue
         except (StoreError, OSError) as error:
             left.close()
             logger.error(
-                "what was kept cannot be read now, and stays for the next start: %s", error
+                "the kept events cannot be read now; the next start tries again: %s", error
             )
             continue
         try:

@@ -49,7 +49,7 @@ async def copy_store(source: Store, target: Store, owner: Owner, home: str | Non
             record.home = None if target.is_local else record.home or home
             await _copy_session(source, target, record, owner, copied)
         except (SessionOwned, LeaseLost, UnknownSession) as error:
-            copied.remarks.append(f"{session_id} was left out: {error}")
+            copied.remarks.append(f"{session_id} was skipped: {error}")
     copied.rules = await asyncio.to_thread(_copy_rules, source, target)
     return copied
 
@@ -102,7 +102,7 @@ async def _copy_session(
 ) -> None:
     there = await target.session(record.id)
     if there is not None and not await _is_beginning(source, target, there):
-        copied.remarks.append(f"{record.id} was left out: there is another session of that id")
+        copied.remarks.append(f"{record.id} was skipped: another session has that id")
         return
     if there is None:
         there = await _create(target, record, copied)
@@ -135,7 +135,7 @@ async def _create(target: Store, record: SessionRecord, copied: Copied) -> Sessi
     try:
         await target.create_session(new)
     except NameTaken:
-        copied.remarks.append(f"{record.id} has no name there: {record.name} is taken")
+        copied.remarks.append(f"{record.id} was copied without its name: {record.name} is taken")
         new.name = None
         await target.create_session(new)
     return new

@@ -85,7 +85,7 @@ class Connection:
         """Raises ResourceNotFound for a session nobody ever had, or that was forgotten."""
         session = self._open.get(session_id) or self.agent.sessions.get(session_id)
         if session is None:
-            raise ResourceNotFound(f"there is no session {session_id}", {"sessionId": session_id})
+            raise ResourceNotFound(f"no such session: {session_id}", {"sessionId": session_id})
         return session
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:

@@ -61,7 +61,7 @@ def connect(route: Route) -> HttpTransport:
     try:
         return HttpTransport(route)
     except (ImportError, ValueError):  # their words may hold the proxy's password
-        reason = "the proxy that is set for it cannot be used; SOCKS is not supported"
+        reason = "the configured HTTP proxy cannot be used; SOCKS is not supported"
         raise Unreachable(route.agent.place, reason) from None
 
 
@@ -156,7 +156,7 @@ class HttpTransport:
 
     async def _send_all(self) -> None:
         """One message at a time, so that they arrive in order."""
-        with self._ending("it does not take what we send"):
+        with self._ending("it stopped reading what we send"):
             while True:
                 await self._sendable.wait()
                 while self._queue:
@@ -196,9 +196,9 @@ class HttpTransport:
     async def _connected(self, response: httpx.Response) -> None:
         self._connection_id = response.headers.get(CONNECTION_ID)
         if self._connection_id is None:
-            raise Unreachable(self._place, f"it gives no {CONNECTION_ID}: is it an agent?")
+            raise Unreachable(self._place, f"its reply has no {CONNECTION_ID}; is it an ACP agent?")
         if not await self._stream(None):
-            raise Unreachable(self._place, "it offers no stream of events")
+            raise Unreachable(self._place, "it does not offer an event stream")
 
     def _headers(self, session: str | None) -> dict[str, str]:
         connection = {} if self._connection_id is None else {CONNECTION_ID: self._connection_id}
@@ -212,8 +212,8 @@ class HttpTransport:
             location, body = response.headers.get("Location"), await reason_of(response)
             raise refusal(self._agent, status, location, body)
         if status == 404:
-            raise RemoteLost(self._place, "it does not know the connection any more")
-        raise RemoteLost(self._place, f"it refuses a message with HTTP status {status}")
+            raise RemoteLost(self._place, "it has forgotten the connection")
+        raise RemoteLost(self._place, f"it rejected a message with HTTP status {status}")
 
     # ── receiving ─────────────────────────────────────────────────────────────────────────────
 
@@ -247,7 +247,7 @@ class HttpTransport:
             if not self._is_needed(session):
                 in_vain = min(in_vain, longest)
             elif in_vain > len(_LATER):
-                raise RemoteLost(self._place, "the stream of a session ends again and again")
+                raise RemoteLost(self._place, "a session's event stream keeps ending")
             self._in_vain[session] = in_vain
             if await self._ask_again(session, min(in_vain, longest)):
                 return
@@ -259,7 +259,7 @@ class HttpTransport:
 
     def _forgotten(self) -> RemoteLost:
         """Nobody would ever hear how what is under way there ends; the session may be resumed."""
-        return RemoteLost(self._place, "it does not know the session any more")
+        return RemoteLost(self._place, "it has forgotten the session")
 
     async def _listen(self, session: str | None, opened: asyncio.Future[bool]) -> None:
         try:
@@ -287,7 +287,7 @@ class HttpTransport:
                 async with asyncio.timeout(CONNECT_SECONDS):
                     response = await stack.enter_async_context(opening)
             except TimeoutError:
-                raise RemoteLost(self._place, "it does not open a stream of events") from None
+                raise RemoteLost(self._place, "it did not open an event stream") from None
             if response.status_code == 404 and session is not None:
                 yield None
                 return
@@ -321,7 +321,7 @@ class HttpTransport:
         if session is None:
             raise RemoteLost(self._place, "the other side closed it")
         if self._exchanges.awaits(session):
-            raise RemoteLost(self._place, "the other side closed the stream of a session")
+            raise RemoteLost(self._place, "the other side closed a session's event stream")
         if lasted >= _SHORT_SECONDS:
             self._in_vain.pop(session, None)
         self._start(self._reopen(session))
@@ -345,7 +345,7 @@ class HttpTransport:
             self._failed(error, reason)
         except Exception:
             logger.exception("a connection over HTTP failed")
-            self._fail(RemoteLost(self._place, "it was given up after an internal error"))
+            self._fail(RemoteLost(self._place, "it was closed after an internal error"))
 
     def _fail(self, error: ConnectionLost | StartError | FrameTooLarge) -> None:
         """The first error counts."""
@@ -363,7 +363,7 @@ class HttpTransport:
         if self._connection_id is not None:
             self._fail(RemoteLost(self._place, reason))
         elif isinstance(error, httpx.ProxyError):
-            self._fail(Unreachable(self._place, "its proxy does not let us through"))
+            self._fail(Unreachable(self._place, "its proxy refused the connection"))
         elif isinstance(error, httpx.TimeoutException):
             self._fail(unreachable(self._place, TimeoutError()))
         else:

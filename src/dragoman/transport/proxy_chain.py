@@ -82,7 +82,7 @@ def _reason(error: DragomanError) -> str:
         case PeerStalled():
             return f"stopped reading its input ({error.pending} bytes could not be sent)"
         case FrameTooLarge():
-            return f"sent a frame that is larger than the limit of {error.limit} bytes"
+            return f"sent a frame larger than the limit of {error.limit} bytes"
         case ConnectionClosed():
             return "closed the connection"
         case _:
@@ -244,8 +244,8 @@ class ChainTransport:
         except DragomanError as fatal:
             error = link.component.broken(fatal)
         except Exception:
-            logger.exception("passing on failed")
-            error = ConnectionClosed("the connection was given up after an internal error")
+            logger.exception("forwarding failed")
+            error = ConnectionClosed("the connection was closed after an internal error")
         self._end(error)
 
     async def _ended(self, place: int, link: _Link) -> Ending:
@@ -304,7 +304,7 @@ class ChainTransport:
             return self._chain.heard(place, message)
         except NotAProxy as refusal:
             component = self._links[refusal.place - 1].component
-            self._end(component.named(f"{refusal.reason}: it is no ACP proxy"))
+            self._end(component.named(f"{refusal.reason}: it is not an ACP proxy"))
             return []
 
     def _note(self, link: _Link, message: messages.Message, frame: bytes) -> None:

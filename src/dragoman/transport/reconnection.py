@@ -81,11 +81,11 @@ def unreachable(place: str, error: Exception) -> Unreachable:
     for found in _causes(error):
         if isinstance(found, ssl.SSLCertVerificationError):
             reason = f"its certificate is not trusted ({found.verify_message})"
-            return Unreachable(place, f"{reason}; SSL_CERT_FILE can name another authority")
+            return Unreachable(place, f"{reason}; SSL_CERT_FILE can add another authority")
         if isinstance(found, ssl.SSLError):
-            return Unreachable(place, "it does not speak TLS as it should; is the scheme right?")
+            return Unreachable(place, "the TLS handshake failed; is the scheme correct?")
     if isinstance(error, TimeoutError):
-        return Unreachable(place, f"no answer within {CONNECT_SECONDS:g} s", again=True)
+        return Unreachable(place, f"no reply within {CONNECT_SECONDS:g} s", again=True)
     return Unreachable(place, _in_words(error), again=True)
 
 
@@ -93,10 +93,10 @@ def _in_words(error: Exception) -> str:
     """The system's own words, not those that libraries put around them."""
     for found in _causes(error):
         if isinstance(found, socket.gaierror):
-            return f"its host is not known ({(found.strerror or 'no address').lower()})"
+            return f"unknown host ({(found.strerror or 'no address').lower()})"
         if isinstance(found, OSError) and found.errno is not None:
             return os.strerror(found.errno).lower()
-    return "nobody answers there"
+    return "connection refused"
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -124,21 +124,21 @@ def refusal(
     if location is not None and 300 <= status < 400:
         there = urlsplit(location)
         where = f"{there.scheme}://{host_of(there)}" if there.netloc else "another path"
-        reason = f"it redirects to {where}, where headers are not sent; give the final address"
+        reason = f"it redirects to {where}, and headers are not sent there; use the final address"
         return Unreachable(place, reason)
     why = _why(agent, body)
     match status:
         case 401 | 403:
-            reason = f"it wants other credentials than the headers ({status})"
+            reason = f"it rejected the credentials in the headers ({status})"
             return Unreachable(place, reason, refused=True)
         case 404 | 405 | 426:
             return Unreachable(place, f"there is no agent at this path ({status})")
         case 421:
-            return Unreachable(place, f"it does not answer to this name of its host ({status})")
+            return Unreachable(place, f"it does not accept this host name ({status})")
         case 408 | 425 | 429 | 500 | 502 | 503 | 504:
-            return Unreachable(place, f"it cannot serve us now ({status}){why}", again=True)
+            return Unreachable(place, f"it is unavailable ({status}){why}", again=True)
         case _:
-            return Unreachable(place, f"it answers with HTTP status {status}{why}")
+            return Unreachable(place, f"it replied with HTTP status {status}{why}")
 
 
 def _why(agent: RemoteAgent, body: bytes) -> str:

@@ -36,7 +36,7 @@ class RemoteAgent(msgspec.Struct, frozen=True):
             raise ValueError(problem)
         for name, value in self.sent_headers.items():
             if not is_header_value(value):
-                raise ValueError(f"the header {name} has characters that no header can have")
+                raise ValueError(f"the header {name} contains characters that are not allowed")
 
     @property
     def place(self) -> str:
@@ -100,11 +100,11 @@ def _problem(url: str) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        return f"an address that cannot be read ({error})"
+        return f"an address that cannot be parsed ({error})"
     if parts.scheme not in SCHEMES or not host:
-        return "an address must begin with ws://, wss://, http:// or https:// and name a host"
+        return "an address must start with ws://, wss://, http:// or https:// and name a host"
     if any(letter.isspace() or not letter.isprintable() for letter in url):
-        return "an address has no spaces and no control characters"
+        return "an address must not contain spaces or control characters"
     return ""
 
 

@@ -47,7 +47,7 @@ def way_to(
 def check_proxy(proxy: ProxyTarget) -> None:
     """Raises ValueError: Streamable HTTP sorts messages by session, and wrapped ones name none."""
     if isinstance(proxy, RemoteAgent) and not proxy.url.lower().startswith(("ws://", "wss://")):
-        raise ValueError("a proxy elsewhere is reached at a ws:// or wss:// address")
+        raise ValueError("a remote proxy needs a ws:// or wss:// address")
 
 
 def name_of(target: AgentCommand | RemoteAgent | Transport) -> str:

@@ -50,10 +50,10 @@ _NORMAL, _GOING_AWAY, _BROKEN, _POLICY = 1000, 1001, 1002, 1008
 _MEANINGS: Final = {
     _GOING_AWAY: "the other side is going away",
     1005: "the other side closed it",
-    _POLICY: "the other side refuses it",
+    _POLICY: "the other side rejected it",
     1009: "a message was too large for the other side",
     1011: "the other side failed",
-    1012: "the other side is starting again",
+    1012: "the other side is restarting",
     1013: "the other side is busy",
 }
 
@@ -71,7 +71,7 @@ async def connect(route: Route) -> WebSocketTransport:
     except InvalidURI as error:  # which has the whole address in its words
         raise Unreachable(place, f"its address cannot be used ({error.msg})") from None
     except InvalidHandshake as error:
-        raise Unreachable(place, f"its handshake is not that of a WebSocket ({error})") from error
+        raise Unreachable(place, f"its WebSocket handshake is invalid ({error})") from error
     except EOFError as error:
         raise Unreachable(place, "it closed the connection at once", again=True) from error
     except (OSError, TimeoutError) as error:
@@ -195,7 +195,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         end = self._head.find(b"\r\n\r\n") + 4
         if end < 4:
             if len(self._head) > _LARGEST_HEAD:
-                self._fail_handshake(InvalidHandshake("its head does not end"))
+                self._fail_handshake(InvalidHandshake("its response header is too long"))
             return
         head, rest = bytes(self._head[:end]), bytes(self._head[end:])
         self._handshake.receive_data(_without_body(head))
@@ -207,7 +207,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
                 if isinstance(error, InvalidStatus):
                     self._refused(error, _small_body(head), rest)
                 else:
-                    self._fail_handshake(error or InvalidHandshake("its answer is not HTTP"))
+                    self._fail_handshake(error or InvalidHandshake("its response is not HTTP"))
 
     def _open(self, response: Response, rest: bytes) -> None:
         self.is_open = True
@@ -261,7 +261,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         try:
             lines = self._incoming.feed(data)
         except BadFrame as error:
-            self._give_up(_BROKEN, f"what it sends is no WebSocket: {error}")
+            self._give_up(_BROKEN, f"it broke the WebSocket protocol: {error}")
             return
         if lines and not self._is_closing:
             self._take(lines)
@@ -311,7 +311,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
     def _beaten(self) -> None:
         has_moved = self._has_moved()
         if self._is_quiet and not self._is_paused and not has_moved:
-            self._give_up(_GOING_AWAY, f"nothing came from it for {2 * BEAT_SECONDS:g} s")
+            self._give_up(_GOING_AWAY, f"it sent nothing for {2 * BEAT_SECONDS:g} s")
             return
         # What we do not read may well be there.
         self._is_quiet = not self._is_paused
@@ -443,10 +443,10 @@ async def tunnel(uri: WebSocketURI, place: str) -> socket.socket | None:
     try:
         proxy = parse_proxy(address)
     except InvalidProxy:  # which has the whole address in its words, and that may hold a password
-        raise Unreachable(place, "the address of its proxy cannot be read") from None
+        raise Unreachable(place, "its proxy's address cannot be parsed") from None
     if proxy.scheme != "http":
-        reason = f"a WebSocket goes through an http:// proxy alone, not {proxy.scheme}://"
-        raise Unreachable(place, f"{reason}; set one, or leave this host out with NO_PROXY")
+        reason = f"a WebSocket can only use an http:// proxy, not {proxy.scheme}://"
+        raise Unreachable(place, f"{reason}; set one, or exclude this host with NO_PROXY")
     sock = await _connected(proxy)
     try:
         await _ask(sock, prepare_connect_request(proxy, uri), place)
@@ -488,4 +488,4 @@ async def _ask(sock: socket.socket, request: bytes, place: str) -> None:
     status = head.split(b" ", 2)[1:2]
     if status != [b"200"]:
         said = status[0].decode("latin-1") if status else "nothing"
-        raise Unreachable(place, f"its proxy does not let us through ({said})")
+        raise Unreachable(place, f"its proxy refused the connection ({said})")

@@ -79,9 +79,9 @@ class Incoming:
     def _begin(self, first: int, length: int) -> None:
         opcode = first & 0xF
         if first & _RESERVED or opcode not in (0, _TEXT, _BINARY):
-            raise BadFrame("it uses an extension that was not agreed on")
+            raise BadFrame("it uses an extension that was not negotiated")
         if (opcode == 0) != (self._kind != 0):
-            raise BadFrame("its frames do not follow each other")
+            raise BadFrame("its frames are out of order")
         self._kind = opcode or self._kind
         self._left, self._is_last = length, bool(first & _FIN)
 
@@ -98,14 +98,14 @@ class Incoming:
     def _control(self, first: int, payload: bytes) -> None:
         opcode = first & 0xF
         if len(payload) > _LARGEST_CONTROL or first & _RESERVED or not first & _FIN:
-            raise BadFrame("a control frame is too large or cut in pieces")
+            raise BadFrame("a control frame is too large or fragmented")
         if opcode == _PING:
             self.pings.append(payload)
         elif opcode == _CLOSE:
             code = int.from_bytes(payload[:2]) if len(payload) > 1 else _NO_CODE
             self.closed = (code, payload[2:].decode("utf-8", "replace"))
         elif opcode != _PONG:
-            raise BadFrame("it uses an extension that was not agreed on")
+            raise BadFrame("it uses an extension that was not negotiated")
 
 
 def _short_texts(data: bytes, at: int, end: int, lines: list[bytes]) -> int:
@@ -136,7 +136,7 @@ def _head(data: bytes, at: int, end: int) -> tuple[int, int]:
         return 0, 0
     length = data[at + 1]
     if length & _MASKED:
-        raise BadFrame("a server must not mask what it sends")
+        raise BadFrame("a server must not mask its frames")
     if length < 126:
         return at + 2, length
     start = at + (4 if length == 126 else 10)

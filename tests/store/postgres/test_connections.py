@@ -89,7 +89,7 @@ async def test_with_no_connection_left_the_first_one_is_refused_in_a_sentence(
     with (
         least_role(address, connections=1) as limited,
         psycopg.connect(limited),
-        pytest.raises(StoreError, match=r"has no connection left for us: .*too many connections"),
+        pytest.raises(StoreError, match=r"has no free connections: .*too many connections"),
     ):
         async with opened(limited, tmp_path):
             pass

@@ -230,7 +230,7 @@ async def test_a_database_of_a_later_version_is_refused(tmp_path: Path) -> None:
         pass
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("UPDATE dragoman.steps SET taken = %s", (len(tables.STEPS) + 1,))
-    with pytest.raises(StoreError, match="made by a later version"):
+    with pytest.raises(StoreError, match="written by a later version"):
         await open_postgres(address, tmp_path)
     bare_database()
 

@@ -139,7 +139,7 @@ async def test_while_the_database_does_not_get_to_it_those_last_known_hold(
             other.execute("LOCK TABLE dragoman.rules IN ACCESS EXCLUSIVE MODE")
             store.rules.heard()
             await until(lambda: operator.execute(CANCEL).rowcount == 1)
-            await until(lambda: "the permission rules last known hold" in caplog.text)
+            await until(lambda: "the last known permission rules remain in force" in caplog.text)
             assert ids(store.rules) == ["r1"]
             other.execute("DELETE FROM dragoman.rules")
             other.commit()
@@ -231,7 +231,7 @@ async def test_a_rule_that_is_lost_with_the_process_is_named(
             cable.cut()
             store.rules.add(rule("r1"))
             await until(lambda: store.outage.is_on)
-        assert "the permission rules stay as they were, without r1" in caplog.text
+        assert "the permission rules are unchanged, without r1" in caplog.text
         cable.mend()
         async with opened(cable.address, tmp_path) as store:
             assert ids(store.rules) == []
@@ -259,7 +259,7 @@ async def test_what_the_database_refuses_does_not_hold(
                 await until(lambda: not store.rules.list())
             finally:
                 strict.execute("ALTER TABLE dragoman.rules DROP CONSTRAINT no")
-    assert "the permission rules stay as they were" in caplog.text
+    assert "the permission rules are unchanged" in caplog.text
 
 
 async def test_rules_that_cannot_be_read_allow_nothing(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ async def test_one_that_writes_is_not_back_while_the_database_can_only_be_read()
     writing = Link(Address(readable), outage)
     with pytest.raises(StoreAway):
         await writing.once(fails)
-    await until(lambda: outage.reason == "the database can only be read now")
+    await until(lambda: outage.reason == "the database is read-only")
     assert outage.is_on
     await writing.aclose()
 

@@ -1,4 +1,4 @@
-"""The database goes away: what happens meanwhile is kept, delivered in order, and never twice."""
+"""The database goes away: events are kept on this host, delivered in order, and never twice."""
 
 from __future__ import annotations
 

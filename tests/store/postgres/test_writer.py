@@ -100,8 +100,8 @@ async def test_what_is_refused_is_set_aside_though_the_database_was_never_away(
             with pytest.raises(LeaseLost):
                 await store.append(lease, refused)
         assert set_aside(tmp_path / "mine") == [body(1), body(2)]
-        assert "2 of its events are in" in caplog.text
-        assert "0 of its events are in" not in caplog.text
+        assert "2 of its events are only in" in caplog.text
+        assert "0 of its events are only in" not in caplog.text
 
 
 async def test_what_is_on_record_is_not_set_aside_when_only_the_reply_was_lost(
@@ -126,7 +126,7 @@ async def test_what_is_on_record_is_not_set_aside_when_only_the_reply_was_lost(
         found = [event.body for event in await whole(other)]
         assert found == [body(1), body(2), b"theirs"]
         assert set_aside(tmp_path / "mine") == [body(3)]
-        assert "1 of its events are in" in caplog.text
+        assert "1 of its events are only in" in caplog.text
 
 
 async def test_many_batches_of_a_session_are_set_aside_at_once_and_stop_nobody(

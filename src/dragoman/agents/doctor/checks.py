@@ -56,23 +56,23 @@ async def handshake(patient: Patient) -> Outcome:
     patient.raw_welcome = msgspec.json.decode(raw)
     info = patient.welcome.agent_info
     if info is None:
-        return warned("it does not say who it is: agentInfo with name and version is missing")
+        return warned("agentInfo with name and version is missing")
     return passed(single_line(f"{info.title or info.name} {info.version}", _WORDS))
 
 
 async def version(patient: Patient) -> Outcome:
     answered = patient.welcome.protocol_version
     if answered != 1:
-        return failed(f"asked for protocol version 1, it answered {answered}")
+        return failed(f"requested protocol version 1, got {answered}")
     return passed("protocol version 1")
 
 
 async def capabilities(patient: Patient) -> Outcome:
     if "agentCapabilities" not in patient.raw_welcome:
-        return warned("agentCapabilities is missing: clients must assume that it can do nothing")
+        return warned("agentCapabilities is missing: clients must assume it supports nothing")
     offered = patient.welcome.agent_capabilities
     names = [name for name, can in _advertised(offered).items() if can]
-    return passed(", ".join(names) or "none beyond prompting with text")
+    return passed(", ".join(names) or "none beyond text prompts")
 
 
 def _advertised(offered: v1.AgentCapabilities) -> dict[str, bool]:
@@ -110,12 +110,12 @@ async def new_session(patient: Patient) -> Outcome:
     except AuthRequired as error:
         patient.wants_sign_in = True
         ways = [m.id for m in patient.welcome.auth_methods if not isinstance(m, Unknown)]
-        how = f"offers {', '.join(ways)}" if ways else "names no way to do so through a client"
+        how = f"offers {', '.join(ways)}" if ways else "offers no method a client can use"
         said = single_line(error.message, _WORDS)
-        return warned(f"it wants a sign-in first, and {single_line(how, _WORDS)}: {said}")
+        return warned(f"it requires a sign-in first, and {single_line(how, _WORDS)}: {said}")
     modes = patient.session.modes
     if not patient.session.session_id:
-        return failed("the session's id is empty")
+        return failed("the session id is empty")
     if modes is not None and modes.current_mode_id not in {m.id for m in modes.available_modes}:
         return warned(f"the current mode {modes.current_mode_id!r} is not among its modes")
     return passed(_offers_in_session(patient.session))
@@ -131,11 +131,11 @@ async def prompt(patient: Patient) -> Outcome:
     patient.said = ""
     reply = await patient.prompt(session_id, TINY_PROMPT)
     if reply.stop_reason not in _STOP_REASONS:
-        return warned(f"the stop reason {reply.stop_reason!r} is not one of ACP's")
+        return warned(f"the stop reason {reply.stop_reason!r} is not defined by ACP")
     if not patient.said:
-        return warned(f"it said nothing, and stopped with {reply.stop_reason}")
+        return warned(f"it sent nothing, and stopped with {reply.stop_reason}")
     if late := await _late(patient, session_id, patient.seen_at_reply(session_id)):
-        return warned(f"{_count(late, 'update')} came after the reply that ends the turn")
+        return warned(f"{_count(late, 'update')} arrived after the reply that ends the turn")
     if reply.stop_reason != "end_turn":
         return warned(f"it stopped with {reply.stop_reason}")
     return passed(f"said {single_line(patient.said.strip(), 40)!r}")
@@ -155,20 +155,20 @@ async def cancel(patient: Patient) -> Outcome:
     try:
         await _first_sign(patient, session_id, before, turn)
         if turn.done() and turn.exception() is None:
-            return skipped("its turn was over before it could be cancelled")
+            return skipped("the turn ended before it could be cancelled")
         patient.cancel(session_id)
         async with asyncio.timeout(CANCEL_SECONDS):
             reply = await turn
     except TimeoutError:
-        return failed(f"the turn went on for {CANCEL_SECONDS:g} s after the cancel")
+        return failed(f"the turn continued for {CANCEL_SECONDS:g} s after the cancel")
     except RemoteError as error:
-        return warned(f"the cancelled prompt was answered with an error, not cancelled: {error}")
+        return warned(f"the cancelled prompt got an error reply, not cancelled: {error}")
     finally:
         turn.cancel()
     if reply.stop_reason == "end_turn":
-        return warned("ended as end_turn: it did not heed the cancel, or was done at that moment")
+        return warned("ended with end_turn: it ignored the cancel, or had just finished")
     if reply.stop_reason != "cancelled":
-        return warned(f"the cancelled turn ended as {reply.stop_reason}, not as cancelled")
+        return warned(f"the cancelled turn ended with {reply.stop_reason}, not as cancelled")
     return passed("ended as cancelled")
 
 
@@ -194,13 +194,13 @@ async def modes(patient: Patient) -> Outcome:
             ids = [c.value for c in option.options if isinstance(c, v1.SessionConfigSelectOption)]
             setting = partial(_set_option, option_id=option.id)
             return await _switched(patient, setting, option.current_value, ids)
-    return skipped("it has no modes")
+    return skipped("no modes")
 
 
 async def _switched(patient: Patient, switch: Switch, current: str, ids: list[str]) -> Outcome:
     others = [each for each in ids if each != current]
     if not others:
-        return skipped("it has one mode only")
+        return skipped("only one mode")
     await switch(patient, others[0])
     await switch(patient, current)
     return passed(f"switched to {others[0]} and back")
@@ -243,10 +243,10 @@ async def load(patient: Patient) -> Outcome:
     await patient.call("session/load", request, v1.LoadSessionResponse)
     told = patient.seen_at_reply(session_id) - before
     if late := await _late(patient, session_id, before + told):
-        return warned(f"{_count(late, 'piece')} of the history came after the reply")
+        return warned(f"{_count(late, 'piece')} of the history arrived after the reply")
     if not told:
-        return warned("nothing of the history was told again")
-    return passed(f"{_count(told, 'update')} told the history again")
+        return warned("the history was not replayed")
+    return passed(f"{_count(told, 'update')} replayed the history")
 
 
 async def resume(patient: Patient) -> Outcome:
@@ -255,8 +255,8 @@ async def resume(patient: Patient) -> Outcome:
     request = v1.ResumeSessionRequest(session_id=session_id, cwd=patient.cwd, mcp_servers=[])
     await patient.call("session/resume", request, v1.ResumeSessionResponse)
     if late := await _late(patient, session_id, before):
-        return warned(f"{_count(late, 'update')} told the history again, as only load should")
-    return passed("resumed without telling the history again")
+        return warned(f"{_count(late, 'update')} replayed the history, which only load should do")
+    return passed("resumed without replaying the history")
 
 
 async def fork(patient: Patient) -> Outcome:
@@ -265,9 +265,9 @@ async def fork(patient: Patient) -> Outcome:
     )
     made = await patient.call("session/fork", request, v1.ForkSessionResponse)
     if made.session_id == _session_id(patient):
-        return failed("the fork has the id of the session it was made from")
+        return failed("the fork has the same id as its original")
     patient.forked = made.session_id
-    return passed("a session of its own")
+    return passed("a separate session")
 
 
 async def close(patient: Patient) -> Outcome:
@@ -296,10 +296,10 @@ async def unknown_method(patient: Patient) -> Outcome:
     try:
         await patient.peer.call("doctor/no_such_method", b"{}")
     except MethodNotFound:
-        return passed("answered with method not found")
+        return passed("replied method not found")
     except RemoteError as error:
-        return warned(f"answered with code {error.code}, where -32601 is due")
-    return warned("answered with a result: clients cannot tell what it really has")
+        return warned(f"answered with code {error.code}, expected -32601")
+    return warned("replied with a result: clients cannot detect what it supports")
 
 
 async def unknown_session(patient: Patient) -> Outcome:
@@ -308,26 +308,26 @@ async def unknown_session(patient: Patient) -> Outcome:
     except ConnectionLost:
         if patient.by_line:
             raise
-        return passed("refused with an HTTP status, which ends a connection")
+        return passed("refused with an HTTP status, which ends the connection")
     except InternalError as error:
         said = single_line(error.message, _WORDS)
-        return warned(f"refused like a crash (-32603), where -32002 would say why: {said}")
+        return warned(f"refused with an internal error (-32603) instead of -32002: {said}")
     except RemoteError as error:
         return passed(single_line(f"refused: {error.message}", _WORDS))
-    return warned("a prompt for a session that does not exist was answered")
+    return warned("it accepted a prompt for a session that does not exist")
 
 
 async def broken_line(patient: Patient) -> Outcome:
     if not patient.by_line:
-        return skipped("over HTTP each message stands alone")
+        return skipped("each HTTP message is separate")
     patient.transport.send(b"this is not JSON\n")
     try:
         await patient.peer.call("doctor/no_such_method", b"{}")
     except ConnectionLost as error:
-        return warned(single_line(f"a line that is not JSON ended it: {error}", _WORDS))
+        return warned(single_line(f"a non-JSON line ended it: {error}", _WORDS))
     except RemoteError:
         pass
-    return passed("a line that is not JSON does it no harm")
+    return passed("it survives a non-JSON line")
 
 
 async def clean_output(patient: Patient) -> Outcome:
@@ -337,7 +337,7 @@ async def clean_output(patient: Patient) -> Outcome:
         sample = single_line(noise.sample.strip(), 80)
         count = _count(noise.lines, "line")
         return warned(f"{count} {where}, and no message: {sample}")
-    return passed(f"nothing but messages {where}")
+    return passed(f"only messages {where}")
 
 
 async def complaints(patient: Patient) -> Outcome:
@@ -347,24 +347,25 @@ async def complaints(patient: Patient) -> Outcome:
     # The last that is a sentence: the end of a trace or a dump says nothing.
     sentences = [line for line in lines if re.match(r"\S.*\w{3}", line)]
     said = single_line((sentences or lines)[-1].strip(), 80)
-    return passed(f"{_count(len(lines), 'line')} on standard error, the last words: {said}")
+    return passed(f"{_count(len(lines), 'line')} on standard error, ending with: {said}")
 
 
 async def requests(patient: Patient) -> Outcome:
-    """We offered nothing, so nothing but permissions should have been asked."""
+    """We offered nothing, so the agent should only have requested permissions."""
     uncalled = [m for m in patient.asked if m.startswith(("fs/", "terminal/", "elicitation/"))]
     if uncalled:
-        return warned(f"it called what was not offered: {', '.join(dict.fromkeys(uncalled))}")
-    return passed("asked for nothing that was not offered")
+        named = ", ".join(dict.fromkeys(uncalled))
+        return warned(f"it called methods that were not offered: {named}")
+    return passed("called only methods that were offered")
 
 
 async def leaving(patient: Patient) -> Outcome:
     ended = await _process(patient).end_input(EXIT_SECONDS)
     if ended is None:
-        return warned(f"it did not end within {EXIT_SECONDS:g} s of the end of its input")
+        return warned(f"it did not exit within {EXIT_SECONDS:g} s of the end of its input")
     if ended.signal is not None:
-        return warned(f"it was ended by {ended.signal}")
-    return passed(f"ended with code {ended.code} when its input ended")
+        return warned(f"it was killed by {ended.signal}")
+    return passed(f"exited with code {ended.code} when its input closed")
 
 
 async def nothing_left(patient: Patient) -> Outcome:
@@ -372,7 +373,7 @@ async def nothing_left(patient: Patient) -> Outcome:
     names = patient.left_behind()
     if names:
         return warned(f"left running: {', '.join(sorted(set(names)))}")
-    return passed("no process was left behind")
+    return passed("no process left running")
 
 
 def _count(number: int, thing: str) -> str:
@@ -392,24 +393,24 @@ def _session_id(patient: Patient) -> str:
 def encryption(agent: RemoteAgent) -> Outcome:
     parts = urlsplit(agent.url)
     if parts.scheme in ("wss", "https"):
-        return passed("TLS, with a certificate that is trusted")
+        return passed("TLS with a trusted certificate")
     if _is_this_machine(parts.hostname or ""):
-        return passed("none, on the way to this machine itself")
-    return warned("none: whoever is on the way can read and change what is said, headers too")
+        return passed("none, but the connection stays on this machine")
+    return warned("none: anyone on the network can read and change the traffic, headers included")
 
 
 async def strangers(agent: RemoteAgent, cwd: str) -> Outcome:
-    """Whoever comes without what we show at the door."""
+    """Check whether the agent accepts connections without our credentials."""
     if agent.place == agent.endpoint and not agent.sent_headers:
-        return warned("whoever reaches it is let in: it asked for no header")
+        return warned("anyone who can reach it gets in: it requires no credentials")
     try:
         other = await Patient.admit(RemoteAgent(agent.place), cwd)
     except (Unreachable, ConnectionLost) as error:
         if isinstance(error, Unreachable | RemoteLost) and error.refused:
-            return passed("whoever comes without our headers is not let in")
-        return skipped(f"it was not seen who else is let in: {error}")
+            return passed("it rejects connections without our headers")
+        return skipped(f"could not check access without our headers: {error}")
     await other.discharge()
-    return warned("whoever reaches it is let in, without our headers too")
+    return warned("anyone who can reach it gets in, even without our headers")
 
 
 def _is_this_machine(host: str) -> bool:

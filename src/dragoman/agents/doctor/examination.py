@@ -117,7 +117,7 @@ class _Doctor:
         except DragomanError as error:
             self._note(check, failed(str(error)), start)
             return None
-        self._note(check, passed("we are let in" if is_remote else "the process runs"), start)
+        self._note(check, passed("connected" if is_remote else "the process started"), start)
         return patient
 
     async def _look_at_the_door(self, agent: RemoteAgent, patient: Patient) -> None:
@@ -138,7 +138,7 @@ class _Doctor:
             await self._check(name, check, patient, needs_connection=False)
         for name, check in _PROCESS:
             if patient.process is None:
-                self._note(name, skipped("it runs elsewhere"), time.monotonic())
+                self._note(name, skipped("the agent is remote"), time.monotonic())
             else:
                 await self._check(name, check, patient, needs_connection=False)
 
@@ -175,9 +175,9 @@ class _Doctor:
     ) -> None:
         start = time.monotonic()
         if needs_session and patient.session is None:
-            self._note(name, skipped("there is no session"), start)
+            self._note(name, skipped("no session"), start)
         elif needs_connection and patient.peer.error is not None:
-            self._note(name, skipped("the agent is gone"), start)
+            self._note(name, skipped("the agent has exited"), start)
         else:
             lingered = patient.lingered
             outcome = await self._graded(check, patient)
@@ -190,7 +190,7 @@ class _Doctor:
         except TimeoutError:
             return failed(f"no answer within {self._seconds:g} s")
         except MethodNotFound as error:
-            return failed(f"it is advertised or required, and not there: {error}")
+            return failed(f"advertised or required, but missing: {error}")
         except DragomanError as error:
             return failed(str(error))
 

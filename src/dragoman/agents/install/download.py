@@ -22,19 +22,19 @@ _CHUNK = 1 << 20
 
 
 def fetch_text(url: str, *, most: int = MAX_TEXT_BYTES) -> str:
-    """A small text. Raises DownloadFailed."""
+    """Fetch a small text. Raises DownloadFailed."""
     try:
         return b"".join(_pieces(url, most)).decode()
     except UnicodeDecodeError as error:
-        raise DownloadFailed(url, "it is not UTF-8 text") from error
+        raise DownloadFailed(url, "not UTF-8 text") from error
 
 
 def download(
     url: str, path: Path, *, sha256: str | None = None, most: int = MAX_ARCHIVE_BYTES
 ) -> None:
-    """Fetch into a new file, which must have that checksum if one is given.
+    """Fetch into a new file and verify its checksum, if one is given.
 
-    Raises DownloadFailed, and leaves no file then.
+    Raises DownloadFailed, after deleting the file.
     """
     digest = hashlib.sha256()
     try:
@@ -43,7 +43,7 @@ def download(
                 digest.update(piece)
                 file.write(piece)
         if sha256 is not None and digest.hexdigest() != sha256.lower():
-            raise DownloadFailed(url, f"its SHA-256 is {digest.hexdigest()}, expected {sha256}")
+            raise DownloadFailed(url, f"SHA-256 is {digest.hexdigest()}, expected {sha256}")
     except BaseException:
         with suppress(FileNotFoundError):
             path.unlink()
@@ -57,7 +57,7 @@ def _pieces(url: str, most: int) -> Iterator[bytes]:
         with _opener().open(request, timeout=_SECONDS) as response:
             yield from _read(url, response, most)
     except HTTPError as error:
-        raise DownloadFailed(url, f"the server answered {error.code}") from error
+        raise DownloadFailed(url, f"the server replied with HTTP status {error.code}") from error
     except URLError as error:
         raise DownloadFailed(url, f"{error.reason}") from error
     except (OSError, HTTPException) as error:
@@ -70,14 +70,14 @@ def _read(url: str, response: HTTPResponse, most: int) -> Iterator[bytes]:
     while piece := response.read(_CHUNK):
         size += len(piece)
         if size > most:
-            raise DownloadFailed(url, f"it is larger than {most} bytes")
+            raise DownloadFailed(url, f"larger than {most} bytes")
         yield piece
     if expected is not None and expected.isdecimal() and int(expected) != size:
-        raise DownloadFailed(url, f"it ended after {size} of {expected} bytes")
+        raise DownloadFailed(url, f"incomplete: {size} of {expected} bytes")
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """One that has no way to speak anything but https."""
+    """An opener that supports only https."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
@@ -107,4 +107,4 @@ class _OnlyToHttps(urllib.request.HTTPRedirectHandler):
 
 def _must_be_https(url: str, asked: str) -> None:
     if urlsplit(url).scheme.lower() != "https":
-        raise DownloadFailed(asked, f"only https is allowed, not {url}")
+        raise DownloadFailed(asked, f"only https is allowed: {url}")

@@ -62,8 +62,8 @@ def unpack(archive: Path, name: str, folder: Path, *, most: int = MAX_BYTES) -> 
             shutil.copyfile(archive, folder / _checked(name, name))
             (folder / name).chmod(0o700)
     except _DAMAGED as error:
-        raise UnsafeArchive(name, f"it is damaged ({error})") from error
-    except OSError as error:  # a name that is a file and a folder, a full disk, bad data
+        raise UnsafeArchive(name, f"damaged ({error})") from error
+    except OSError as error:  # a name that is both a file and a directory, a full disk, bad data
         raise UnsafeArchive(name, error.strerror or str(error)) from error
 
 
@@ -77,7 +77,7 @@ class _Unpacking:
     def all(self, entries: Iterator[_Entry]) -> None:
         for number, entry in enumerate(entries):
             if number >= MAX_ENTRIES:
-                raise UnsafeArchive(self._archive, f"it has more than {MAX_ENTRIES} entries")
+                raise UnsafeArchive(self._archive, f"more than {MAX_ENTRIES} entries")
             self._one(entry)
         for name, target in self._links:
             self._link(name, target)
@@ -85,7 +85,7 @@ class _Unpacking:
         for name, _ in self._links:
             real = os.path.realpath(self._folder / name)
             if os.path.commonpath((root, real)) != root:
-                raise UnsafeArchive(self._archive, f"the link {name!r} leads out of it")
+                raise UnsafeArchive(self._archive, f"the link {name!r} points outside it")
 
     def _one(self, entry: _Entry) -> None:
         name = _checked(self._archive, entry.name)
@@ -107,26 +107,26 @@ class _Unpacking:
             with source, open(_new(path, mode), "wb") as file:
                 self._copy(source, file)
         except FileExistsError as error:
-            raise UnsafeArchive(self._archive, f"{name!r} is in it twice") from error
+            raise UnsafeArchive(self._archive, f"{name!r} appears twice") from error
 
     def _copy(self, source: IO[bytes], file: IO[bytes]) -> None:
         while piece := source.read(_CHUNK):
             self._left -= len(piece)
             if self._left < 0:
-                raise UnsafeArchive(self._archive, "it is too large when unpacked")
+                raise UnsafeArchive(self._archive, "too large when unpacked")
             file.write(piece)
 
     def _link(self, name: str, target: str) -> None:
-        """A link whose target leaves the folder by its letters; the rest is seen afterwards."""
+        """Create a link, unless its target as written is outside; `all` checks the real targets."""
         place = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
         if target.startswith("/") or "\0" in target or place == ".." or place.startswith("../"):
-            raise UnsafeArchive(self._archive, f"the link {name!r} leads out of it")
+            raise UnsafeArchive(self._archive, f"the link {name!r} points outside it")
         path = self._folder / name
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.symlink_to(target)
         except OSError as error:
-            raise UnsafeArchive(self._archive, f"the link {name!r} cannot be made") from error
+            raise UnsafeArchive(self._archive, f"the link {name!r} cannot be created") from error
 
 
 def _new(path: Path, mode: int) -> int:
@@ -134,9 +134,9 @@ def _new(path: Path, mode: int) -> int:
 
 
 def _checked(archive: str, name: str) -> str:
-    """The name, if it stays inside; `.` and doubled slashes are taken out."""
+    """The name if it stays inside the directory, without `.` and double slashes."""
     if name.startswith("/") or "\\" in name or "\0" in name or ".." in name.split("/"):
-        raise UnsafeArchive(archive, f"{name!r} is no place inside it")
+        raise UnsafeArchive(archive, f"{name!r} points outside it")
     return posixpath.normpath(name)
 
 
@@ -150,7 +150,7 @@ def _tar_entries(tar: tarfile.TarFile) -> Iterator[_Entry]:
             # A hard link becomes a copy of the file it names inside the archive.
             yield _Entry(member.name, bool(member.mode & 0o111), open=_opener(tar, member))
         else:
-            raise UnsafeArchive(str(tar.name), f"{member.name!r} is neither a file nor a folder")
+            raise UnsafeArchive(str(tar.name), f"{member.name!r} is neither a file nor a directory")
 
 
 def _opener(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Callable[[], IO[bytes] | None]:

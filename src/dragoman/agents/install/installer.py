@@ -69,7 +69,7 @@ def install(agent: RegistryAgent, *, allow_scripts: bool, tell: Tell) -> Install
             return _from_npm(ways.npx, agent.version, folder, allow_scripts, tell)
         if ways.uvx is not None:
             return _from_pypi(ways.uvx, agent.version, folder, tell)
-        raise InstallFailed(f"{agent.id} has nothing for {platform_key()}")
+        raise InstallFailed(f"{agent.id} is not available for {platform_key()}")
 
 
 def remove(agent_id: str) -> None:
@@ -115,8 +115,8 @@ def _from_archive(archive: Archive, folder: Path, tell: Tell) -> Installed:
     with tempfile.TemporaryDirectory(prefix="dragoman-", dir=folder.parent) as scratch:
         fetched = Path(scratch, "archive")
         download(archive.archive, fetched, sha256=archive.sha256)
-        told = "its checksum is right" if archive.sha256 else "the registry has no checksum for it"
-        tell(f"unpacking; {told}")
+        verified = "checksum verified" if archive.sha256 else "no checksum in the registry"
+        tell(f"unpacking; {verified}")
         unpack(fetched, _file_name(archive.archive), folder)
     program = _program(folder, archive.cmd)
     program.chmod(0o700)
@@ -131,13 +131,13 @@ def _program(folder: Path, command: str) -> Path:
     """The file a `cmd` names: a bare program is the only file there is, whatever its name."""
     path = PurePosixPath(command)
     if path.is_absolute() or ".." in path.parts or "\\" in command:
-        raise UnsafeArchive(command, "the command is no place inside the archive")
+        raise UnsafeArchive(command, "the command path points outside the archive")
     program = folder / path
     files = [found for found in folder.iterdir() if found.is_file()]
     if not program.exists() and len(files) == 1 and not any(f.is_dir() for f in folder.iterdir()):
         program = files[0]
     if not program.is_file() or not program.resolve().is_relative_to(folder.resolve()):
-        raise InstallFailed(f"there is no {command} in the archive")
+        raise InstallFailed(f"{command} is not in the archive")
     return program
 
 
@@ -211,12 +211,12 @@ def _run(*argv: str) -> str:
             check=False,
         )
     except FileNotFoundError as error:
-        raise InstallFailed(f"{argv[0]} is needed for this agent, and is not there") from error
+        raise InstallFailed(f"{argv[0]} is required by this agent, but was not found") from error
     except subprocess.TimeoutExpired as error:
         reason = f"{argv[0]} did not finish within {_INSTALL_SECONDS} s"
         raise InstallFailed(reason) from error
     if done.returncode != 0:
         lines = [line for line in (done.stderr or done.stdout).strip().split("\n") if line.strip()]
-        words = "\n".join(lines[-5:]) or f"it exited with code {done.returncode}"
-        raise InstallFailed(f"{Path(argv[0]).name} could not install it:\n{words}")
+        words = "\n".join(lines[-5:]) or f"exited with code {done.returncode}"
+        raise InstallFailed(f"{Path(argv[0]).name} failed:\n{words}")
     return done.stdout

@@ -101,7 +101,7 @@ def _id(entry: Any) -> str:
 
 def _must_be_sound(agent: RegistryAgent, source: str) -> None:
     if not _ID.match(agent.id):
-        raise ConfigError(source, f"{agent.id}.id", "lower-case letters, digits and hyphens")
+        raise ConfigError(source, f"{agent.id}.id", "lowercase letters, digits and hyphens")
     if not _VERSION.match(agent.version):
         raise ConfigError(source, f"{agent.id}.version", "a version, as 1.2.3")
     for key, archive in agent.distribution.binary.items():

@@ -392,7 +392,7 @@ def _hint(options: argparse.Namespace, tally: Tally) -> str:
 
 
 async def _end_of(turn: Turn) -> DragomanError | None:
-    """Wait for the end; why, if the turn was cut short."""
+    """Wait for the end; why, if the turn was interrupted."""
     try:
         await turn
     except DragomanError as error:

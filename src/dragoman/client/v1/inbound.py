@@ -282,7 +282,7 @@ def _events_of(run: list[v1.SessionNotification]) -> list[e.Event]:
             if event.meta is not None:
                 events += _terminal_events(event.meta)
         except Exception:
-            logger.exception("an update could not be understood")
+            logger.exception("an update could not be decoded")
     return events
 
 

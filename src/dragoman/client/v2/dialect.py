@@ -278,7 +278,7 @@ class V2:
 
     async def set_mode(self, session_id: str, mode_id: str, meta: Meta = None) -> None:
         # Modes are a config option here; the session sets that.
-        raise Unsupported("modes that are no option")
+        raise Unsupported("modes that are not config options")
 
     async def set_config_option(
         self, session_id: str, option: ConfigOption, value: str | bool, meta: Meta = None

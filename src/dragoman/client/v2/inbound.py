@@ -115,7 +115,7 @@ class Serving:
             try:
                 self._tell(told, size)
             except Exception:
-                logger.exception("an update could not be understood")
+                logger.exception("an update could not be decoded")
 
     def _tell(
         self, told: v2.UpdateSessionNotification, size: int, unfit: msgspec.Raw | None = None
@@ -307,5 +307,5 @@ def _finished(wire: v2.StateUpdate) -> Finished | None:
 
 def _failure(wire: v2.StateUpdate) -> DragomanError:
     if wire.error is None:
-        return InternalError("the agent stopped with an error it does not name")
+        return InternalError("the agent stopped with an unspecified error")
     return remote_error(wire.error.code, wire.error.message, wire.error.data)

@@ -25,7 +25,7 @@ class FormError(ValueError):
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         wrong = "; ".join(f"{name}: {words}" for name, words in fields.items())
-        super().__init__(f"the form does not take this: {wrong}")
+        super().__init__(f"invalid form values: {wrong}")
         self.fields = dict(fields)
 
 

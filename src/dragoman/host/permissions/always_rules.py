@@ -123,7 +123,7 @@ def _why_no_rule(access: Access, answer: Answer, decision: Decision) -> str | No
     if access.question:
         return "this is a question, to be answered each time"
     if not access.complete:
-        return "not all that the request names could be read"
+        return "not everything the request names could be read"
     if answer == "deny":
         return None
     if access.protection is not None:

@@ -21,7 +21,7 @@ OPERATIONS: tuple[Operation, ...] = ("read", "write", "execute", "fetch", "mcp",
 Command: TypeAlias = tuple[str, ...] | str
 MOST_OF_COMMAND = 128 << 10
 """Characters; the kernel takes no longer argument either."""
-TOO_LONG = f"a command has at most {MOST_OF_COMMAND} characters: put the rest into a file"
+TOO_LONG = f"a command may have at most {MOST_OF_COMMAND} characters; put the rest in a file"
 Place: TypeAlias = Literal["inside", "outside", "unknown"]
 
 

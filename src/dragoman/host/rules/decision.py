@@ -150,13 +150,13 @@ def _decide(access: Access, matching: Sequence[Rule]) -> Decision:
     if rule := rules.get("deny"):
         return Decision("deny", f"{rule.label} denies it", rule)
     if rule := rules.get("ask"):
-        return Decision("ask", f"{rule.label} asks for it", rule)
+        return Decision("ask", f"{rule.label} requires asking", rule)
     if doubt := access.protection or _question(access):
         return Decision("ask", doubt)
     if rule := rules.get("allow"):
         return Decision("allow", f"{rule.label} allows it", rule)
     if access.operation == "read" and access.place == "inside" and access.complete:
-        return Decision("allow", "reading inside the workspace needs no rule")
+        return Decision("allow", "reads inside the workspace need no rule")
     return Decision("ask", "no rule allows it", unruled=True)
 
 
@@ -172,7 +172,7 @@ _STRICTEST_FIRST: tuple[Effect, ...] = ("deny", "ask", "allow")
 def _refusal(access: Access, matching: Sequence[Rule]) -> str | None:
     """What the host never does, whatever the rules allow."""
     if "write" in access.operations and access.place == "outside":
-        return "writing outside the workspace is always refused"
+        return "writes outside the workspace are always refused"
     if "execute" not in access.operations or access.place_of_cwd != "outside":
         return None
     if any(rule.anywhere and rule.effect == "allow" for rule in matching):

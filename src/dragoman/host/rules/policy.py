@@ -71,7 +71,7 @@ class Policy:
     ) -> None:
         for rule in rules:
             if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise TypeError(f"a policy is made of rules, and this is none: {rule!r}")
+                raise TypeError(f"expected a Rule, got {rule!r}")
         self._given = (*rules, *flag_rules(write=write, execute=execute, yolo=yolo))
         self._remembered: list[Rule] = []
         self._stored = stored
@@ -104,7 +104,7 @@ class Policy:
         try:
             self._stored.used(rule_id)
         except (OSError, ConfigError) as error:
-            logger.warning("the use of a rule could not be noted: %s", error)
+            logger.warning("could not record the use of a rule: %s", error)
 
     def explain(self, access: Access, workspace: Workspace) -> Explanation:
         """The decision, and every rule on the way to it."""

@@ -104,7 +104,7 @@ def _rule(fields: Any, place: _Place, home: str) -> Rule:
 def _reject_unknown(fields: dict[str, Any], known: Sequence[str], place: _Place) -> None:
     for key in fields:
         if key not in known:
-            raise place[key].expected(f"only {_listed(known)}; this key is not known")
+            raise place[key].expected(f"only {_listed(known)}; unknown key")
 
 
 def _reject_other(
@@ -120,7 +120,7 @@ def _text(fields: dict[str, Any], key: str, place: _Place) -> str | None:
         return None
     text = fields[key]
     if not isinstance(text, str) or not text:
-        raise place[key].expected("a text that is not empty")
+        raise place[key].expected("a non-empty string")
     return text
 
 
@@ -130,7 +130,7 @@ def _words(fields: dict[str, Any], key: str, place: _Place) -> tuple[str, ...] |
     given: Any = fields[key]
     words = [word for word in given if isinstance(word, str)] if _is_list(given) else []
     if not words or len(words) != len(given):
-        raise place[key].expected('a list of words, as ["git", "status"]')
+        raise place[key].expected('a list of strings, such as ["git", "status"]')
     return tuple(words)
 
 
@@ -142,11 +142,11 @@ def _path(fields: dict[str, Any], key: str, place: _Place, home: str) -> str | N
         glob = escape(home) + glob[1:]
     components = glob.split("/")
     if components[0].startswith("~"):
-        raise place[key].expected("~/ for your own home; other homes by their full path")
+        raise place[key].expected("~/ for your own home; write other homes as full paths")
     if ".." in components:
         raise place[key].expected("a path without ..")
     if components[-1] == "":
-        raise place[key].expected("no / at the end; folder/** is a folder and all beneath")
+        raise place[key].expected("no / at the end; folder/** is a directory and all below it")
     if any("**" in part and part != "**" for part in components):
         raise place[key].expected("** alone between slashes")
     return glob
@@ -184,4 +184,4 @@ def read_strict_json(text: str, file: str) -> Any:
         place = f"line {error.lineno}, column {error.colno}"
         raise ConfigError(file, place, f"strict JSON ({error.msg.lower()})") from error
     except RecursionError as error:
-        raise ConfigError(file, "", "strict JSON, and not nested this deep") from error
+        raise ConfigError(file, "", "strict JSON, nested less deeply") from error

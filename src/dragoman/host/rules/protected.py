@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from dragoman.host.rules.globs import LONGEST_PATH, MOST_COMPONENTS
 
 _HOOKS = "git runs the hooks and settings in it"
-_CI = "it decides what the build servers run"
+_CI = "it controls what CI servers run"
 _SHELL = "a shell runs it when it starts"
-_LOGIN = "it is run when the user logs in"
+_LOGIN = "it runs when the user logs in"
 _KEYS = "it holds or controls keys and passwords"
 _EDITOR = "an editor runs the commands in it"
 _AGENT = "coding agents run the commands in it"
-_ENVIRONMENT = "it is run on entering the folder"
-_PACKAGES = "a package manager or a build tool runs what it says"
+_ENVIRONMENT = "it runs when you enter the directory"
+_PACKAGES = "a package manager or build tool runs the commands in it"
 _TOOLS = "a debugger or an interpreter runs it when it starts"
 
 # `name/**` is the folder and all beneath; one `*` in a name is any characters. In lower case.

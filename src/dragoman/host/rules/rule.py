@@ -160,12 +160,12 @@ def _other_command(rule: Rule, access: Access) -> str | None:
     if rule.argv is None and rule.argv_prefix is None:
         return None
     if access.env:
-        return "it names words, and the request sets environment variables"
+        return "it names a plain command, but the request sets environment variables"
     if _enough(rule, access.commands, lambda each: _matches_words(rule, each, access.claimed)):
         return None
     if any(isinstance(each, str) and plain_words(each) is None for each in access.commands):
-        return "it names words, and the command is a line only a shell understands"
-    return "the words of the command differ"
+        return "it names a plain command, but this is a shell command line"
+    return "the command differs"
 
 
 def _other_folder(rule: Rule, access: Access) -> str | None:
@@ -204,7 +204,7 @@ def _other_tool(rule: Rule, access: Access) -> str | None:
     if rule.tool is None:
         return None
     if rule.effect == "allow" and access.claimed and access.operation != "mcp":
-        return "the name of a tool in a claim allows nothing"
+        return "a tool name that the agent merely claims cannot allow anything"
     named = [] if access.tool is None else [access.tool]
     if rule.effect != "allow":
         named += access.names
@@ -218,7 +218,7 @@ def _too_uncertain(rule: Rule, access: Access) -> str | None:
     if rule.effect != "allow" or rule.anywhere:
         return None
     if not access.complete:
-        return "not all that the request names could be read"
+        return "not everything the request names could be read"
     if access.operation == "write" and access.place != "inside":
         return "the write is not known to be inside the workspace"
     if access.operation == "execute" and access.place_of_cwd != "inside":

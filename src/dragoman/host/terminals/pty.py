@@ -126,12 +126,12 @@ class LocalTerminals:
         if sys.platform not in ("linux", "darwin"):
             raise InternalError("terminals need Linux or macOS; on Windows, use WSL")
         if self._closed:
-            raise InternalError("no more terminals: the client is closing")
+            raise InternalError("no new terminals: the client is closing")
         if not command.command.strip():
             raise _not_started(command, "the command is empty")
         limit = self._max_terminals
         if sum(session_id == workspace.session_id for session_id, _ in self._running) >= limit:
-            sentence = f"the limit of {limit} terminals a session is reached; release one first"
+            sentence = f"the limit of {limit} terminals per session is reached; release one first"
             raise InternalError(sentence, {"limit": limit})
 
     async def _start(

@@ -48,7 +48,7 @@ class RunningCommand:
     ) -> None:
         """Nothing is told to the watcher before this returns. Raises OSError or StartError."""
         if self._stopping is not None:
-            raise StartError(argv[0], "its terminal was released before the start")
+            raise StartError(argv[0], "its terminal was released before it started")
         self._settled.clear()
         try:
             output = Output(self._take, use_pty=use_pty)

@@ -59,7 +59,7 @@ class Change(msgspec.Struct, frozen=True):
         name = _name(self.path, root.rstrip("/") + "/")
         old_name = f"a/{name}" if self.existed else "/dev/null"
         if not self.is_kept:
-            return f"Contents of b/{name} were not kept: too much, or no text\n"
+            return f"Contents of b/{name} were not kept: too large, or not text\n"
         try:
             before, after = (self.before or b"").decode(), self.after.decode()
         except UnicodeDecodeError:

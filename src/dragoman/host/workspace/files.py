@@ -283,7 +283,7 @@ def _mark(status: os.stat_result) -> tuple[int, ...]:
 
 def _check_window(path: str, line: int | None, limit: int | None) -> None:
     if line is not None and line < 1:
-        raise refusal(InvalidParams, path, "lines are counted from 1", line=line)
+        raise refusal(InvalidParams, path, "line numbers start at 1", line=line)
     if limit is not None and limit < 0:
         raise refusal(InvalidParams, path, "a limit cannot be negative", limit=limit)
 

@@ -58,7 +58,7 @@ class Jail:
 
     def __init__(self, roots: Sequence[Root | str], *, forbidden: Sequence[str] = ()) -> None:
         if not SUPPORTED:
-            raise InternalError("files are not supported on this system: it cannot confine them")
+            raise InternalError("file access is unsupported: paths cannot be confined on this OS")
         self._roots = tuple(find(root) if isinstance(root, str) else root for root in roots)
         self._forbidden = (_KERNEL, *forbidden)
         recognise(self._forbidden)

@@ -31,7 +31,7 @@ class Replaced(OSError):
     """A root is gone, or something else is in its place."""
 
     def __init__(self, root: str) -> None:
-        super().__init__(f"{root} was moved or replaced after the session began")
+        super().__init__(f"{root} was moved or replaced after the session started")
 
 
 @contextmanager

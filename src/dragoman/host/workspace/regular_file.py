@@ -26,7 +26,7 @@ def open_regular(path: str | os.PathLike[str], *, links: bool = False) -> Binary
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+    raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
 
 
 def read_regular(path: str | os.PathLike[str], limit: int, *, links: bool = False) -> bytes:
@@ -34,6 +34,6 @@ def read_regular(path: str | os.PathLike[str], limit: int, *, links: bool = Fals
     with open_regular(path, links=links) as file:
         content = file.read(limit + 1)
     if len(content) > limit:
-        reason = f"it has more than {limit} bytes"
+        reason = f"larger than {limit} bytes"
         raise OSError(errno.EFBIG, reason, os.fspath(path))
     return content

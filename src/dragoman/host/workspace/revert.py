@@ -16,9 +16,9 @@ from dragoman.host.workspace.atomic import existing, remove, replace
 from dragoman.host.workspace.changes import Change, Changes
 from dragoman.host.workspace.jail import Jail, Resolved
 
-_NOT_KEPT = "what it replaced was too large to keep, or no text"
-_GROWN = "someone else made it too large to undo"
-_CHANGED = "it was changed since"
+_NOT_KEPT = "the original was too large to keep, or not text"
+_GROWN = "someone else's changes made it too large to revert"
+_CHANGED = "it has changed since"
 _DISTURBED = "someone else changed it between the agent's writes"
 
 # How much larger than both of its known contents a file may be and still be undone by force.

@@ -41,7 +41,7 @@ class Address:
 
 
 def _not_understood(advice: str = "") -> StoreError:
-    reason = "is not understood; it should be postgresql://user@host:port/database"
+    reason = "is not valid; expected postgresql://user@host:port/database"
     return StoreError("the address of the PostgreSQL store", reason + advice)
 
 

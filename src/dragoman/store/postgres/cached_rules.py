@@ -53,7 +53,7 @@ class KeptRules:
         self._outage = outage
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._known: tuple[StoredRule, ...] = ()
-        self._error: StoreError | None = StoreError(outage.place, "the rules are not read yet")
+        self._error: StoreError | None = StoreError(outage.place, "the rules are not loaded yet")
         self._may_be_old = asyncio.Event()
         self._on_their_way: dict[asyncio.Future[bool], tuple[str, tuple[StoredRule, ...]]] = {}
         self._changes = 0
@@ -116,7 +116,7 @@ class KeptRules:
 
     def _not_read(self, error: StoreError) -> None:
         if took_too_long(error):
-            logger.warning("the permission rules last known hold: %s", error)
+            logger.warning("the last known permission rules remain in force: %s", error)
         elif not isinstance(error, StoreAway):
             self._error = error
 
@@ -196,7 +196,7 @@ class KeptRules:
 
 def _tell_of_failure(rule_id: str, stored: asyncio.Future[bool]) -> None:
     if not stored.cancelled() and (error := stored.exception()) is not None:
-        logger.error("the permission rules stay as they were, without %s: %s", rule_id, error)
+        logger.error("the permission rules are unchanged, without %s: %s", rule_id, error)
 
 
 def _replaced(

@@ -87,10 +87,10 @@ def store_error(place: str, error: psycopg.Error | OSError) -> StoreError:
 
 
 _SENTENCES: dict[Meaning, tuple[Callable[[str, str], StoreError], str]] = {
-    "away": (StoreAway, "the database cannot be used now: {}"),
-    "full": (StoreFull, "there is no room left for what should be stored"),
-    "data": (RowRefused, "the database refused a row: {}"),
-    "duplicate": (RowDuplicate, "the database refused a row: {}"),
+    "away": (StoreAway, "the database is unavailable: {}"),
+    "full": (StoreFull, "no space left to store events"),
+    "data": (RowRefused, "the database rejected a row: {}"),
+    "duplicate": (RowDuplicate, "the database rejected a row: {}"),
     "again": (StoreError, "the database took too long"),
     "slow": (StoreError, "the database took too long"),
     "damaged": (StoreCorrupt, "the database is damaged: {}"),
@@ -100,9 +100,9 @@ _SENTENCES: dict[Meaning, tuple[Callable[[str, str], StoreError], str]] = {
 
 def connect_error(place: str, error: psycopg.Error | OSError) -> StoreError:
     if any(word in str(error) for word in _FULL):
-        return StoreCrowded(place, f"the database has no connection left for us: {_words(error)}")
+        return StoreCrowded(place, f"the database has no free connections: {_words(error)}")
     if isinstance(error, _NEVER) or any(word in str(error) for word in _REFUSALS):
-        return StoreError(place, f"the database does not let us in: {_words(error)}")
+        return StoreError(place, f"the database refused the login: {_words(error)}")
     return StoreAway(place, f"the database cannot be reached: {_words(error)}")
 
 

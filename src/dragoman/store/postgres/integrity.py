@@ -39,9 +39,9 @@ async def _must_be_ours(db: Database) -> None:
     seen = await version(db)
     must_not_be_later(db.place, seen)
     if not seen:
-        raise StoreError(db.place, "there is no store in this database")
+        raise StoreError(db.place, "this database contains no store")
     if seen < len(STEPS):
-        raise StoreError(db.place, "it is of an earlier version; whatever opens it brings it up")
+        raise StoreError(db.place, "it has an earlier format, and is upgraded when next opened")
 
 
 async def faults(db: Database) -> list[str]:
@@ -52,7 +52,7 @@ async def faults(db: Database) -> list[str]:
     ]
     head = await db.row(_HEAD)
     if head is None or head[0] < (head[1] or 0):
-        found.append("there are events behind the newest one")
+        found.append("there are events after the newest one")
     strays = await db.rows(_STRAY)
     if strays:
         found.append(f"{len(strays)} sessions have events and no record")

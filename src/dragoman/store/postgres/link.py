@@ -179,7 +179,7 @@ class Link:
     async def _look(self, db: Database) -> None:
         row = await db.row("SHOW transaction_read_only")
         if not self._only_reads and row == ("on",):
-            raise StoreAway(db.place, "the database can only be read now")
+            raise StoreAway(db.place, "the database is read-only")
 
     async def _lose(self, error: StoreAway) -> None:
         db, self._db = self._db, None

@@ -99,7 +99,7 @@ class PostgresRules:
             with self._lock:
                 self._do(lambda connection: connection.execute(USED, (time.time(), rule_id)))
         except StoreError as error:
-            logger.warning("the use of a rule could not be noted: %s", error)
+            logger.warning("could not record the use of a rule: %s", error)
 
     def close(self) -> None:
         with self._lock:

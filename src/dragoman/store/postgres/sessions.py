@@ -54,7 +54,7 @@ _PURGE = {
 def create(place: str, record: SessionRecord) -> Plan[int]:
     """Its key. Raises StoreError when there is one of that id, NameTaken for the name."""
     if not is_id(record.id):
-        raise StoreError(place, f"{record.id!r} cannot be the id of a session")
+        raise StoreError(place, f"{record.id!r} is not a valid session id")
     fields = {name: storable(getattr(record, name)) for name in _NAMES}
     (fields["additional_directories"], fields["imported"], fields["offer"]) = as_json(record)
     fields["last_seq"] = 0
@@ -63,7 +63,7 @@ def create(place: str, record: SessionRecord) -> Plan[int]:
         if answers[0]:
             return answers[0][0][0], ()
         if answers[1]:
-            raise StoreError(place, f"there is a session {record.id} already")
+            raise StoreError(place, f"session {record.id} already exists")
         raise NameTaken(record.id, record.name or "")
 
     return Plan([(_CREATE, tuple(fields.values())), (_KEY, (record.id,))], made)

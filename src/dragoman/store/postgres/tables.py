@@ -157,7 +157,7 @@ async def _take_steps(db: Database, seen: int) -> None:
 def must_not_be_later(place: str, seen: int) -> None:
     """Raises StoreError."""
     if seen > len(STEPS):
-        raise StoreError(place, f"it was made by a later version of Dragoman (step {seen})")
+        raise StoreError(place, f"it was written by a later version of Dragoman (step {seen})")
 
 
 async def version(db: Database) -> int:

@@ -128,7 +128,7 @@ class Writer:
             if isinstance(result, BaseException) and not isinstance(result, _REFUSALS):
                 raise result
         if any(append.is_stuck for append in appends):
-            reason = "what was kept while the database was away could not be set aside"
+            reason = "events kept while the database was unavailable could not be set aside"
             raise StoreError(self._outage.place, reason)
 
     async def aclose(self) -> None:
@@ -337,7 +337,7 @@ class Writer:
 
     async def _make_way(self, error: Exception, db: Database) -> None:
         if isinstance(error.__cause__, BLOCKED) and await db.rows(_CUT_OFF):
-            logger.warning("%s: another host was cut off, which held up all others", db.place)
+            logger.warning("%s: disconnected another host, which was blocking all others", db.place)
 
     def _clear_outbox(self) -> None:
         """Once nothing waits any more that is in it."""
@@ -374,7 +374,7 @@ class Writer:
         except (StoreError, OSError) as error:
             # It is still in memory, and nobody was told that it is stored.
             if not self._is_box_full:
-                logger.warning("the outbox does not take it: %s", error)
+                logger.warning("the outbox cannot store it: %s", error)
             self._is_box_full = True
             return
         self._is_box_full = False
@@ -440,7 +440,7 @@ def _outage(error: StoreError) -> StoreAway:
 def _unfit(place: str, error: Exception) -> RowRefused:
     """A batch that could not even be sent: a fault of ours, and no other session pays for it."""
     logger.error("events cannot be stored", exc_info=error)
-    return RowRefused(place, f"what should be stored cannot be: {type(error).__name__}")
+    return RowRefused(place, f"the event cannot be stored: {type(error).__name__}")
 
 
 _MUCH_BYTES = 1024 * 1024

@@ -11,15 +11,15 @@ def store_error(place: str, error: apsw.Error) -> StoreError:
     """The exception for callers; `place` is the database's file."""
     match error:
         case apsw.ConstraintError():
-            return RowDuplicate(place, f"the database refused a row: {error}")
+            return RowDuplicate(place, f"the database rejected a row: {error}")
         case apsw.TooBigError() | apsw.MismatchError() | apsw.RangeError():
-            return RowRefused(place, f"the database refused a row: {error}")
+            return RowRefused(place, f"the database rejected a row: {error}")
         case apsw.FullError():
-            return StoreFull(place, "there is no room left for what should be stored")
+            return StoreFull(place, "no space left to store events")
         case apsw.CorruptError() | apsw.NotADBError():
             return damaged(place, str(error))
         case apsw.BusyError() | apsw.LockedError():
-            return StoreAway(place, "another process has kept the database locked for too long")
+            return StoreAway(place, "another process has locked the database for too long")
         case apsw.ReadOnlyError() | apsw.PermissionsError():
             return StoreAway(place, "the database cannot be written")
         case apsw.CantOpenError():

@@ -92,7 +92,7 @@ class Mirror:
         self._files.pop(session_id, None)
         if session_id not in self._behind:
             self._behind.add(session_id)
-            logger.warning("the mirror of session %s is behind: %s", session_id, error)
+            logger.warning("the mirror of session %s is out of date: %s", session_id, error)
 
     def _next(self) -> dict[str, Callable[[Database, str], None]]:
         """What there is to do; nothing at the end."""

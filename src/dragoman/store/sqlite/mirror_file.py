@@ -53,7 +53,7 @@ class _Disagrees(Exception):
 def mirror_path(directory: Path, session_id: str) -> Path:
     """Raises StoreError for an id that is none."""
     if not sessions.is_id(session_id):
-        raise StoreError(str(directory), f"{session_id!r} cannot be the id of a session")
+        raise StoreError(str(directory), f"{session_id!r} is not a valid session id")
     return directory / f"{session_id}.jsonl"
 
 
@@ -134,7 +134,7 @@ class MirrorFile:
             if known is None or (known.inode, known.size) != (status.st_ino, status.st_size):
                 known = _examined(file, status, rows)
         except _Disagrees:
-            logger.warning("%s disagreed with the rows and was written anew", self._path)
+            logger.warning("%s did not match the database and was rewritten", self._path)
             return self._written_anew(rows)
         return _extended(file, known, rows)
 
@@ -165,7 +165,7 @@ class MirrorFile:
                     return
             finally:
                 os.close(file)
-        raise StoreError(str(self._path), "is replaced all the time")
+        raise StoreError(str(self._path), "keeps being replaced")
 
 
 def last_line(file: int, size: int) -> tuple[bytes, int]:

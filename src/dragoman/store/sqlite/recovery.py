@@ -257,7 +257,7 @@ def _rows(damaged: Database, key: int, remains: Remains) -> list[bytes]:
     while isinstance(body := found.get(remains.seq + len(bodies) + 1), bytes):
         bodies.append(body)
     if len(bodies) < len(found):
-        remains.remarks.append(f"events behind {remains.seq + len(bodies)} have a gap before them")
+        remains.remarks.append(f"there is a gap after event {remains.seq + len(bodies)}")
     return bodies
 
 
@@ -294,7 +294,7 @@ def _change(db: Database, key: int, remains: Remains, record: SessionRecord) -> 
     try:
         sessions.change_records(db, [(key, remains.seq, fields)])
     except NameTaken:
-        remains.remarks.append(f"its name {record.name} is that of another session")
+        remains.remarks.append(f"its name {record.name} belongs to another session")
         sessions.change_records(db, [(key, remains.seq, fields | {"name": None})])
 
 

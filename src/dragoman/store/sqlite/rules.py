@@ -35,7 +35,7 @@ _rule = msgspec.json.Decoder(Rule)
 def must_last(rule: Rule) -> None:
     """Raises ValueError for one that is not to be stored."""
     if not rule.id or rule.scope == "once" or rule.anywhere:
-        raise ValueError("a stored rule has an id, lasts, and is no flag")
+        raise ValueError("a stored rule must have an id, be permanent, and not be a flag")
 
 
 class SqliteRules:
@@ -91,7 +91,7 @@ class SqliteRules:
         try:
             self._note_uses(PATIENCE_SECONDS)
         except StoreError as error:
-            logger.warning("the use of a rule could not be noted: %s", error)
+            logger.warning("could not record the use of a rule: %s", error)
         with self._lock:
             if self._db is not None:
                 self._db.close()

@@ -81,13 +81,13 @@ def from_json(fields: dict[str, Any]) -> None:
 
 def create(db: Database, record: SessionRecord) -> None:
     if not is_id(record.id):
-        raise StoreError(db.place, f"{record.id!r} cannot be the id of a session")
+        raise StoreError(db.place, f"{record.id!r} is not a valid session id")
     fields = [getattr(record, name) for name in _NAMES[:-4]]
     try:
         db.run(_CREATE, (*fields, *as_json(record)))
     except RowDuplicate as error:
         if read(db, record.id) is not None:
-            raise StoreError(db.place, f"there is a session {record.id} already") from error
+            raise StoreError(db.place, f"session {record.id} already exists") from error
         raise NameTaken(record.id, record.name or "") from error
 
 

@@ -150,7 +150,7 @@ def has_tables(db: Database) -> bool:
 def _take_steps(db: Database) -> None:
     seen = _version(db)
     if seen > len(STEPS):
-        raise StoreError(db.place, f"it was made by a later version of Dragoman (step {seen})")
+        raise StoreError(db.place, f"it was written by a later version of Dragoman (step {seen})")
     for step in STEPS[seen:]:
         db.run(step)
     db.run(f"PRAGMA user_version = {len(STEPS)}")

@@ -177,7 +177,7 @@ class Writer:
             if isinstance(result, BaseException) and not isinstance(result, _REFUSALS):
                 raise result
         if self._must_stay:
-            reason = "what was kept while it could not be written could not be set aside"
+            reason = "events kept while the store was not writable could not be set aside"
             raise StoreError(self._db.place, reason)
 
     async def aclose(self) -> None:
@@ -343,7 +343,7 @@ class Writer:
         except (StoreError, OSError) as error:
             # It is still in memory, and nobody was told that it is stored.
             if not self._is_box_full:
-                logger.warning("the outbox does not take it: %s", error)
+                logger.warning("the outbox cannot store it: %s", error)
             self._is_box_full = True
             return
         self._is_box_full = False
@@ -412,7 +412,7 @@ class Writer:
             after()
         except Exception:
             # It is stored, and whoever waits is to know.
-            logger.exception("what follows a commit failed")
+            logger.exception("work after a commit failed")
 
     def _wipe_if_due(self) -> None:
         """What was deleted is still in the log of the database; empty that, when nobody waits."""

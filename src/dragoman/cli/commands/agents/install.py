@@ -57,7 +57,7 @@ def _registry(source: str) -> str:
     try:
         return Path(source).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise ConfigError(source, "", f"a readable registry file ({reason})") from error
 
 
