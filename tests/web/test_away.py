@@ -194,7 +194,7 @@ async def test_a_server_waits_at_its_start_for_a_database_that_comes_later(tmp_p
         database.start()
         server = await starting
         try:
-            [line] = [each for each in errors.read_text().splitlines() if "waiting" in each]
+            [line] = [each for each in errors.read_text().splitlines() if "retrying" in each]
             assert "the database cannot be reached" in line
             with server.http as http:
                 assert http.get("/api/sessions").json()["sessions"] == []
