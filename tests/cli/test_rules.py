@@ -31,7 +31,7 @@ async def test_a_run_decides_by_the_rules_that_its_store_has_at_hand(
     monkeypatch.chdir(tmp_path)
     words = ["--agent-command", "true", "hello"]
     job = prepare(parser_for("run").parse_args(words), asks=False)
-    async with hub_of(job, no_agent) as hub:
+    async with hub_of(job, no_agent, attended=False) as hub:
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()
         agent, cwd = job.agent.name, str(elsewhere)

@@ -58,9 +58,9 @@ class ConnectionAsker:
 
 
 class Questions:
-    """Asks, and sends the answers; `tell` is given a sentence when something got between.
+    """Asks a person and sends the answers; `tell` shows a sentence about what came in between.
 
-    `must_answer`: nobody else may be there to do it, so no answer is a refusal.
+    With `must_answer` there may be nobody else to answer: then no answer is a refusal.
     """
 
     def __init__(
@@ -103,11 +103,13 @@ class Questions:
                 task.add_done_callback(self._asked)
 
     def close(self) -> None:
+        """Take back what is asked."""
         for task in self._asking.values():
             task.cancel()
+        self._asking.clear()
 
     def _settled(self, request_id: str, answer: str | None) -> None:
-        """Without an answer it was cancelled, and whoever did that knows."""
+        """Without an answer it was cancelled, and the person who did that knows."""
         event, task = self._open.pop(request_id, None), self._asking.pop(request_id, None)
         if request_id in self._answered:
             self._answered.discard(request_id)
@@ -145,7 +147,7 @@ class Questions:
             settling.cancel()
 
     async def _until_settled(self, event: Asked) -> None:
-        """What is shown waits for the question: it would never come to what settles it."""
+        """Nothing is shown while a question is open, so the settlement has a reader of its own."""
         request_id = event.request_id.encode()
         try:
             async for page in self._hub.watch(self._session_id, event.seq):
@@ -153,7 +155,7 @@ class Questions:
                     if request_id in stored.body and isinstance(stored.decode(), _SETTLED):
                         return
         except DragomanError:
-            return  # which whoever follows the session is told as well
+            return  # the follower of the session gets the same error
 
     async def _command(self, event: Asked) -> c.Command | None:
         if isinstance(event, e.PermissionRequested):
@@ -168,6 +170,8 @@ class Questions:
         try:
             answer = await self._asker.create_elicitation(request)
         except OSError:  # the terminal has gone away
+            if not self._must_answer:
+                return None
             answer = ElicitationAnswer("cancel")
         return c.AnswerElicitation(event.request_id, answer.action, answer.content)
 

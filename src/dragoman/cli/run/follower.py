@@ -37,7 +37,7 @@ class Inquiry(Protocol):
 
 
 class OwnTurn:
-    """The turn that a run is about, as the events of its session tell it."""
+    """The turn that a run is about, as the events of its session report it."""
 
     def __init__(self, turn_id: str) -> None:
         self.id = turn_id
@@ -91,7 +91,7 @@ class Follower:
     """Shows one session on a stage. `state` is what it was before the first event.
 
     `knows` says which events need no words of their own: a person who typed a prompt has read it.
-    History that an agent tells again is left out, unless it `retells`. With an own `turn`, `others`
+    History that an agent repeats is left out, unless it `retells`. With an own `turn`, `others`
     says what becomes of the rest: all is shown, only questions are asked, or nothing is done.
     Events before `since` are only folded, and nothing is asked before the event `asks_from`.
     """

@@ -30,7 +30,7 @@ _LAST_WORDS_SECONDS = 3.0
 
 
 class _Unanswered:
-    """Nobody is asked here; that somebody is asked at all is told."""
+    """Asks nobody, but says that the session waits for an answer."""
 
     def __init__(self, session_id: str, tell: Callable[[str], None]) -> None:
         self.fail: Callable[[BaseException], None] = lambda error: None
