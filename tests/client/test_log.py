@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from dragoman.client.dialect import OWN_OPTION
@@ -12,7 +13,7 @@ from dragoman.client.session_log import SessionLog
 from dragoman.client.turn import Turn
 from dragoman.errors import SlowConsumer
 from dragoman.session import events as e
-from dragoman.session.content import Text
+from dragoman.session.content import ContentItem, Text
 from dragoman.session.facts import ConfigOption
 from dragoman.session.state import SessionState
 from dragoman.stream import MAX_STREAM_BYTES, Stream
@@ -59,6 +60,50 @@ async def test_a_listener_sees_each_event_with_the_state_it_leads_to() -> None:
     log.listeners.append(listen)
     log.record_told(said("a", "b", "c"), 3)
     assert seen == [("a", "a", 2), ("b", "ab", 3), ("c", "abc", 4)]
+
+
+def log_recorded_by(take: Callable[[list[e.Event]], None]) -> SessionLog:
+    log = SessionLog([], replaying=False, recorder=take)
+    log.record(e.TurnStarted("t", []))
+    return log
+
+
+async def test_a_recorder_gets_what_came_together_in_one_batch() -> None:
+    batches: list[list[int]] = []
+    log = log_recorded_by(lambda events: batches.append([event.seq for event in events]))
+    log.record_told(said("a", "b", "c"), 3)
+    log.record_told([*said("d", "e"), e.ToolCallUpdated("x"), e.PlanUpdated([])], 4)
+    assert batches == [[1], [2, 3, 4], [5, 6, 7, 8]]
+    assert log.state.last_seq == 8
+
+
+async def test_a_recorder_sees_each_event_as_it_was_before_the_ones_after_it() -> None:
+    """The state takes over what an event holds, and the next event adds to that."""
+    first, second = ContentItem(Text("one")), ContentItem(Text("two"))
+    kept: list[bytes] = []
+    log = log_recorded_by(lambda events: kept.extend(map(msgspec.json.encode, events)))
+    events: list[e.Event] = [
+        e.ToolCallUpdated("x", content=[first]),
+        e.ToolCallUpdated("x", more=[second]),
+    ]
+    log.record_told(events, 2)
+    whole = log.state.tool_call("x")
+    assert whole is not None
+    assert whole.content == [first, second]
+    told = [msgspec.json.decode(each, type=e.ToolCallUpdated) for each in kept[1:]]
+    assert (told[0].content, told[1].more) == ([first], [second])
+
+
+@pytest.mark.parametrize("failure", [OSError("disk full"), asyncio.CancelledError()])
+async def test_a_recorder_that_fails_takes_no_event_along(failure: BaseException) -> None:
+    def take(events: list[e.Event]) -> None:
+        raise failure
+
+    log = log_recorded_by(take)
+    stream = log.stream()
+    log.record_told(said("a", "b"), 2)
+    assert (text_of(log), log.state.last_seq) == ("ab", 3)
+    assert await read(stream, 2) == ["a", "b"]
 
 
 @pytest.mark.parametrize("failure", [OSError("disk full"), asyncio.CancelledError()])

@@ -17,7 +17,7 @@ from support.hubs import TestLauncher, hub_with, seen_until, stored
 
 from dragoman.hub import commands as c
 from dragoman.hub.event_readers import News, watch_session
-from dragoman.hub.event_recorder import Recording
+from dragoman.hub.event_recorder import EventRecorder
 from dragoman.hub.hub import Hub
 from dragoman.session import events as e
 from dragoman.session.content import Text
@@ -95,7 +95,7 @@ async def read_in_bits(folder: Path, *, readers: int, updates: int) -> None:
 async def test_readers_that_stall_cost_next_to_nothing(tmp_path: Path) -> None:
     async with stored(tmp_path) as store:
         lease, news = await begin(store), News()
-        recording = Recording(store, record(), lease, on_stored=news.tell)
+        recording = EventRecorder(store, record(), lease, on_stored=news.tell)
         readers = [watch_session(store, news, "s", 0, lambda: recording.tail) for _ in range(20)]
         await tell(recording, 1, 100)
         seen = [[event.seq for event in await anext(reader)] for reader in readers]
@@ -110,10 +110,10 @@ async def test_readers_that_stall_cost_next_to_nothing(tmp_path: Path) -> None:
         assert seen[0] == list(range(1, 4_101))
 
 
-async def tell(recording: Recording, first: int, count: int) -> None:
+async def tell(recording: EventRecorder, first: int, count: int) -> None:
     """10 kB with each event."""
     for seq in range(first, first + count):
-        recording.listen(e.AgentMessage(Text("x" * 10_000), seq=seq))
+        recording.take([e.AgentMessage(Text("x" * 10_000), seq=seq)])
         if seq % 50 == 0:
             await recording.settled()
     await recording.settled()

@@ -19,8 +19,8 @@ from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
 
 
-def event(seq: int, size: int = 10) -> StoredEvent:
-    return StoredEvent(seq, "s", seq, b"x" * size)
+def bodies(count: int, size: int = 10) -> list[bytes]:
+    return [b"x" * size] * count
 
 
 def numbers(events: list[StoredEvent] | None) -> list[int] | None:
@@ -28,30 +28,56 @@ def numbers(events: list[StoredEvent] | None) -> list[int] | None:
 
 
 def test_a_tail_has_what_came_since_it_began() -> None:
-    tail = Tail(10)
+    tail = Tail("s", 10)
     assert tail.after(9) is None
     assert tail.after(10) == []
-    tail.push([event(11), event(12)])
+    tail.push(11, bodies(2))
     assert numbers(tail.after(10)) == [11, 12]
     assert numbers(tail.after(11)) == [12]
     assert tail.after(9) is None
 
 
 def test_a_tail_keeps_the_newest_that_fit() -> None:
-    tail = Tail(0)
+    tail = Tail("s", 0)
     for seq in range(1, 101):
-        tail.push([event(seq, 100_000)])
+        tail.push(seq, bodies(1, 100_000))
     assert tail.after(80) is None
     assert numbers(tail.after(95)) == [96, 97, 98, 99, 100]
 
 
+def test_a_tail_keeps_no_more_than_so_many_events_however_small() -> None:
+    tail = Tail("s", 0)
+    for _ in range(6):
+        tail.push(1, bodies(5_000, 2))
+    assert tail.after(30_000 - 10_001) is None
+    assert numbers(tail.after(30_000 - 10_000)) == list(range(20_001, 21_001))
+    assert numbers(tail.after(29_998)) == [29_999, 30_000]
+
+
+def test_a_page_of_the_tail_has_the_positions_of_every_batch() -> None:
+    tail = Tail("s", 0)
+    tail.push(10, bodies(2))
+    tail.push(50, bodies(1))
+    tail.push(70, bodies(997))
+    tail.push(2_000, bodies(3))
+    page = tail.after(1)
+    assert page is not None
+    places = [(event.position, event.seq) for event in page]
+    assert places[:3] == [(11, 2), (50, 3), (70, 4)]
+    assert places[-2:] == [(1_066, 1_000), (2_000, 1_001)]
+    assert [(each.position, each.seq) for each in tail.after(1_001) or []] == [
+        (2_001, 1_002),
+        (2_002, 1_003),
+    ]
+
+
 def test_a_tail_that_forgot_goes_on_behind_it() -> None:
-    tail = Tail(0)
-    tail.push([event(1), event(2)])
+    tail = Tail("s", 0)
+    tail.push(1, bodies(2))
     tail.forget()
     assert tail.after(1) is None
     assert tail.after(2) == []
-    tail.push([event(3)])
+    tail.push(3, bodies(1))
     assert numbers(tail.after(2)) == [3]
     assert tail.after(1) is None
 

@@ -68,8 +68,8 @@ class Place(msgspec.Struct, kw_only=True):
     """A sentence for each thing that had to be left out."""
     history: SessionState | None = None
     """What is known of the session already; it goes on from there."""
-    listen: Callable[[Event], None] | None = None
-    """Told of every event of the session as it happens."""
+    recorder: Callable[[list[Event]], None] | None = None
+    """Called with the events of each read, in order, before they become part of the state."""
     quota: OutputQuota | None = None
     """How much of what terminals print is an event; without one, all of it."""
     request_id: bytes | None = None

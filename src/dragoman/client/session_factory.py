@@ -259,7 +259,7 @@ class Openings:
         log = SessionLog(
             opening,
             replaying=replaying,
-            listeners=[] if place.listen is None else [place.listen],
+            recorder=place.recorder,
             history=place.history,
             quota=place.quota,
         )

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import UNSET
 
@@ -23,6 +23,8 @@ from dragoman.stream import Stream
 
 logger = logging.getLogger("dragoman.client")
 
+Heard = TypeVar("Heard")
+
 _TOLD_TERMINALS = (e.TerminalStarted, e.TerminalOutput, e.TerminalExited)
 _DOUBTFUL = frozenset((e.ConfigChanged, e.ActivityChanged, *_TOLD_TERMINALS))
 """What an agent tells that we may know better, or that says something about what follows."""
@@ -34,7 +36,9 @@ _SMALL = 256
 class SessionLog:
     """`opening` is recorded before anything else; `replay` says what to do with history.
 
-    With a `history` the log goes on behind it; `quota` says how much output of terminals it takes.
+    With a `history` the log goes on after it; `quota` limits the terminal output it takes. The
+    `recorder` gets events in batches before they are folded, since the state shares parts with
+    them; `listeners` get each event with the state that it leads to.
     """
 
     def __init__(
@@ -42,7 +46,8 @@ class SessionLog:
         opening: Iterable[e.Event],
         *,
         replaying: bool,
-        listeners: list[Callable[[e.Event], None]],
+        listeners: Iterable[Callable[[e.Event], None]] = (),
+        recorder: Callable[[list[e.Event]], None] | None = None,
         history: SessionState | None = None,
         quota: OutputQuota | None = None,
     ) -> None:
@@ -54,7 +59,8 @@ class SessionLog:
         self.progress = time.monotonic()
         """When the agent, or a command it runs, was last heard of."""
         self._opening = list(opening)
-        self.listeners = listeners
+        self._recorder = recorder
+        self.listeners = list(listeners)
         self._streams: list[Stream[e.Event]] = []
         self._seq = self.state.last_seq
         self.retold = 0
@@ -94,11 +100,14 @@ class SessionLog:
             return
         if self._quota is not None and not (events := self._quota.within(events)):
             return
-        self._fold(events)
+        self._stamp(events)
+        if self._recorder is not None:
+            self._call(self._recorder, events)
+        fold(self.state, events)
         for listen in self.listeners:
             for event in events:
-                self._tell(listen, event)
-        if events[0].replay:  # what is told again comes alone
+                self._call(listen, event)
+        if events[0].replay:  # history comes one by one
             return
         # The turn's last event goes to it by `finish`.
         if self.turn is not None:
@@ -106,19 +115,18 @@ class SessionLog:
         for stream in self._streams:
             stream.push(events, size)
 
-    def _fold(self, events: list[e.Event]) -> None:
+    def _stamp(self, events: list[e.Event]) -> None:
         at = time.time()
         for seq, event in enumerate(events, self._seq + 1):
             event.seq = seq
             event.at = at
         self._seq += len(events)
-        fold(self.state, events)
 
-    def _tell(self, listen: Callable[[e.Event], None], event: e.Event) -> None:
+    def _call(self, listen: Callable[[Heard], None], heard: Heard) -> None:
         try:
-            listen(event)
+            listen(heard)
         except (Exception, asyncio.CancelledError):
-            # Whoever listens in must not be able to break the conversation.
+            # A listener must not be able to break the conversation.
             logger.exception("a listener failed")
 
     def record_work(self, event: e.Event) -> None:
@@ -140,8 +148,8 @@ class SessionLog:
                 size = 0  # it came in once
 
     def _plain(self, events: list[e.Event]) -> bool:
-        """Whether they may be recorded together: nobody looks at each, or does something about it,
-        and none depends on what the one before it did."""
+        """Whether they may be recorded together: no listener wants the state after each, and none
+        depends on what the one before it did."""
         alone = bool(self.listeners) or self.replay != "no"
         return not alone and _DOUBTFUL.isdisjoint(map(type, events))
 

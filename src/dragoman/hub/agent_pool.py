@@ -12,7 +12,7 @@ from typing import Protocol
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
 from dragoman.errors import DragomanError
-from dragoman.hub.event_recorder import Recording
+from dragoman.hub.event_recorder import EventRecorder
 from dragoman.session.facts import EVERYTHING, Offer
 
 logger = logging.getLogger("dragoman.hub")
@@ -42,7 +42,7 @@ class Running:
     def __init__(self, client: Client, started_again: Callable[[], None]) -> None:
         self.client = client
         self.started_again = started_again
-        self.behind: set[Recording] = set()
+        self.behind: set[EventRecorder] = set()
         client.read_at(self._pace)
         self.users = 0
         self.idle_since = time.monotonic()

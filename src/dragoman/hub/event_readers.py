@@ -1,15 +1,18 @@
 """Readers of stored events: each has a cursor and no queue, so one that is slow costs nothing.
 
-The newest events of the sessions that run here are kept at hand; whoever is further behind reads
-from the store.
+The newest events of the sessions that run here are kept in memory; a reader that is further back
+reads from the store.
 """
 
 from __future__ import annotations
 
 import asyncio
+from array import array
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import accumulate, count, islice, repeat
 from typing import TypeVar
 
 from dragoman.errors import StoreAway
@@ -17,8 +20,7 @@ from dragoman.store.base import Store
 from dragoman.store.records import StoredEvent
 
 _TAIL_BYTES = 1024 * 1024
-_EACH = 256
-"""Bytes that an event takes beside its body."""
+_TAIL_EVENTS = 10_000
 _PAGE = 1000
 _AGAIN_SECONDS = 0.5
 
@@ -26,38 +28,68 @@ T = TypeVar("T")
 
 
 class Tail:
-    """The newest stored events of one session, as many as fit."""
+    """The newest stored events of one session, as many as fit.
 
-    def __init__(self, last_seq: int) -> None:
-        self._events: list[StoredEvent] = []
+    Only their bodies are kept: a session that is not read pays for nothing else.
+    """
+
+    def __init__(self, session_id: str, last_seq: int) -> None:
+        self._session_id = session_id
+        self._bodies: list[bytes] = []
         self._dropped = 0
-        """Events at the front of the list that do not count any more."""
-        self._size = 0
+        """Bodies at the front of the list that no longer count."""
+        self._ends = array("q")
+        """For each body, the bytes of all that were ever pushed up to its end."""
+        self._end = 0
         self._last_seq = last_seq
+        self._offsets: list[tuple[int, int]] = []
+        """For each batch, its last number and how far positions are ahead of numbers in it."""
 
-    def push(self, events: Sequence[StoredEvent]) -> None:
-        self._events += events
-        self._size += sum(len(event.body) + _EACH for event in events)
-        self._last_seq = events[-1].seq
-        while self._size > _TAIL_BYTES and self._dropped < len(self._events) - 1:
-            self._size -= len(self._events[self._dropped].body) + _EACH
-            self._dropped += 1
-        # Cutting the list costs its length, so it is done when half of it is of no use.
-        if self._dropped * 2 > len(self._events):
-            del self._events[: self._dropped]
+    def push(self, first_position: int, bodies: Sequence[bytes]) -> None:
+        """Add a batch that was stored; its positions follow each other."""
+        offset = first_position - self._last_seq - 1
+        self._last_seq += len(bodies)
+        self._bodies += bodies
+        self._ends.extend(islice(accumulate(map(len, bodies), initial=self._end), 1, None))
+        self._end = self._ends[-1]
+        self._offsets.append((self._last_seq, offset))
+        self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        length = len(self._bodies)
+        too_large = bisect_left(self._ends, self._end - _TAIL_BYTES, self._dropped)
+        self._dropped = min(max(too_large, length - _TAIL_EVENTS), length - 1)
+        # Cutting a list costs its length, so it is done when half of it is of no use.
+        if self._dropped * 2 > length:
+            del self._bodies[: self._dropped], self._ends[: self._dropped]
             self._dropped = 0
+            del self._offsets[: self._batch_after(self._last_seq - len(self._bodies))]
 
     def forget(self) -> None:
-        """Keep nothing at hand: nobody has asked for it for a while."""
-        self._events, self._dropped, self._size = [], 0, 0
+        """Drop everything: no reader has asked for it for a while."""
+        self._bodies, self._ends, self._offsets, self._dropped = [], array("q"), [], 0
 
     def after(self, seq: int) -> list[StoredEvent] | None:
-        """What came behind an event; None when that goes further back than what is kept."""
+        """A page of what came after an event; None when that goes back beyond what is kept."""
         if seq >= self._last_seq:
             return []
         # The sequence is dense, so the place of an event follows from its number.
-        place = len(self._events) - (self._last_seq - seq)
-        return self._events[place : place + _PAGE] if place >= self._dropped else None
+        place = len(self._bodies) - (self._last_seq - seq)
+        if place < self._dropped:
+            return None
+        page: list[StoredEvent] = []
+        for last, offset in self._offsets[self._batch_after(seq) :]:
+            bodies = self._bodies[place : place + min(last - seq, _PAGE - len(page))]
+            positions, session_ids = count(seq + 1 + offset), repeat(self._session_id)
+            page += map(StoredEvent, positions, session_ids, count(seq + 1), bodies)
+            seq, place = seq + len(bodies), place + len(bodies)
+            if len(page) == _PAGE:
+                break
+        return page
+
+    def _batch_after(self, seq: int) -> int:
+        """Which batch has the event after `seq`."""
+        return bisect_left(self._offsets, (seq + 1,))
 
 
 class News:

@@ -1,9 +1,8 @@
-"""The events of one session on their way into the store: nobody sees one before it is durable.
+"""Writes the events of one session to the store: no reader sees an event before it is durable.
 
 While a batch is being committed the next one gathers, so a lone event is stored at once and a flood
-in large batches. A store that takes long is given the next one all the same: it may be away, and
-keep on this disk what it cannot deliver yet. An agent that says more than a store takes has to wait
-for it.
+in large batches. A store that is slow is still given the next batch: it may be away, and keep on
+this disk what it cannot deliver yet. An agent that sends more than the store can take has to wait.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from dragoman.errors import DragomanError, StoreError
@@ -24,8 +23,8 @@ from dragoman.store.records import (
     Said,
     SessionChange,
     SessionRecord,
-    StoredEvent,
     encode_event,
+    encode_events,
 )
 from dragoman.store.search_texts import Texts
 
@@ -49,11 +48,11 @@ SEAL_AWAY_SECONDS = 5.0
 """… and for one that is away and has all of it; whoever closes it has the last word."""
 
 
-class Recording:
-    """`listen` takes the events; `on_stored` is called when there are more for readers. A recording
-    that has much to store is `behind`, with others of the same agent.
+class EventRecorder:
+    """`take` accepts events; `on_stored` is called when there are more for readers. A recording
+    with much left to store adds itself to `behind`, which the sessions of one agent share.
 
-    When the store fails, that is `error`, `on_failed` is called with it, and nothing more is taken.
+    When the store fails, `error` is set, `on_failed` is called with it, and no more is accepted.
     """
 
     def __init__(
@@ -63,11 +62,11 @@ class Recording:
         lease: Lease,
         *,
         on_stored: Callable[[str], None],
-        behind: set[Recording] | None = None,
+        behind: set[EventRecorder] | None = None,
     ) -> None:
         self.record = record
         self.lease = lease
-        self.tail = Tail(record.last_seq)
+        self.tail = Tail(record.id, record.last_seq)
         self.error: DragomanError | None = None
         self.on_failed: Callable[[DragomanError], None] | None = None
         self.on_much: Callable[[], None] | None = None
@@ -82,7 +81,7 @@ class Recording:
         self._said_size = 0
         self._size = 0
         self._unstored = 0
-        self._behind = set[Recording]() if behind is None else behind
+        self._behind = set[EventRecorder]() if behind is None else behind
         self._first_seq = record.last_seq + 1
         self._last_seq = record.last_seq
         self._stale = False
@@ -92,26 +91,37 @@ class Recording:
         self._written = asyncio.Event()
         """Set, and replaced, when the batch that is being written is durable, or has failed."""
 
-    def listen(self, event: e.Event) -> None:
-        """Take one event; it must follow the last one."""
+    def take(self, events: Sequence[e.Event]) -> None:
+        """Accept events of one read; the first must follow the last one accepted."""
         if self._sealed:
             return
-        # Encoded at once: what an event holds may be part of the state, and change with it.
+        # Encoded at once: what an event holds becomes part of the state, and changes with it.
         try:
-            body = encode_event(event)
-        except Exception as error:
-            # The next one would take its number.
-            reason = f"event {event.seq} cannot be stored: {error}"
-            self.fail(StoreError(f"session {self.record.id}", reason))
+            bodies = encode_events(events)
+        except Exception:
+            self._refuse(events)
             return
         if not self._waiting:
-            self._first_seq = event.seq
-        self._last_seq = event.seq
-        self._waiting.append(body)
-        for said in self._texts.feed(event):
+            self._first_seq = events[0].seq
+        self._last_seq = events[-1].seq
+        self._waiting += bodies
+        for said in self._texts.feed(events):
             self._note_said(said)
-        self._size += len(body)
-        self._unstored += len(body)
+        self._note_size(sum(map(len, bodies)))
+
+    def _refuse(self, events: Sequence[e.Event]) -> None:
+        """One of them cannot be encoded, and without it the next one would take its number."""
+        for event in events:
+            try:
+                encode_event(event)
+            except Exception as error:
+                reason = f"event {event.seq} cannot be stored: {error}"
+                self.fail(StoreError(f"session {self.record.id}", reason))
+                return
+
+    def _note_size(self, size: int) -> None:
+        self._size += size
+        self._unstored += size
         if self._unstored > MUCH_BYTES:
             self._behind.add(self)
         if self._size > MAX_WAITING_BYTES:
@@ -130,7 +140,7 @@ class Recording:
     def _note_much(self) -> None:
         if self._store.away is not None and self.on_much is not None:
             self._has_much = True
-            # Not now: what it records would come between an event and whoever else hears of it.
+            # Not now: what it records would get in before the events that are being recorded.
             asyncio.get_running_loop().call_soon(self.on_much)
 
     def refresh(self) -> None:
@@ -194,12 +204,7 @@ class Recording:
 
     def _show(self, batch: Batch, first: int) -> None:
         self.record.last_seq = batch.first_seq + len(batch.events) - 1
-        self.tail.push(
-            [
-                StoredEvent(first + index, self.record.id, batch.first_seq + index, body)
-                for index, body in enumerate(batch.events)
-            ]
-        )
+        self.tail.push(first, batch.events)
         self._on_stored(self.record.id)
 
     def fail(self, error: DragomanError) -> None:

@@ -28,7 +28,7 @@ from dragoman.errors import (
 )
 from dragoman.hub import commands as c
 from dragoman.hub.agent_pool import Agents, Running
-from dragoman.hub.event_recorder import Recording
+from dragoman.hub.event_recorder import EventRecorder
 from dragoman.hub.host_directory import Hosts
 from dragoman.hub.running_session import Live
 from dragoman.hub.session_state import state_to_go_on, status_of
@@ -46,7 +46,7 @@ from dragoman.store.records import (
     SessionChange,
     SessionFilter,
     SessionRecord,
-    encode_event,
+    encode_events,
 )
 
 logger = logging.getLogger("dragoman.hub")
@@ -278,8 +278,8 @@ class Opener:
             event.seq, event.at = seq, now
             reduce(state, event)
         change = SessionChange(status=status_of(state), updated_at=self._store.now())
-        bodies = [encode_event(event) for event in events]
-        await self._store.append(lease, Batch(first_seq=first, events=bodies, change=change))
+        batch = Batch(first_seq=first, events=encode_events(events), change=change)
+        await self._store.append(lease, batch)
         self._on_stored(lease.session_id)
 
     async def recover(self, session_id: str) -> None:
@@ -330,7 +330,7 @@ class Opener:
     ) -> Live:
         running = await self._agents.use(record.agent, record.cwd, record.offer)
         last_before = record.last_seq
-        recording = Recording(
+        recording = EventRecorder(
             self._store, record, lease, on_stored=self._on_stored, behind=running.behind
         )
         try:
@@ -342,7 +342,9 @@ class Opener:
         session.gate.consent.attended = self._attended
         return Live(self._store, recording, running, session, last_before=last_before)
 
-    async def _abandon(self, recording: Recording, running: Running, error: BaseException) -> None:
+    async def _abandon(
+        self, recording: EventRecorder, running: Running, error: BaseException
+    ) -> None:
         await recording.seal()
         # Many agents look only at their start for who has signed in.
         await self._agents.leave(running, spent=isinstance(error, AuthRequired))
@@ -351,7 +353,7 @@ class Opener:
         self,
         running: Running,
         record: SessionRecord,
-        recording: Recording,
+        recording: EventRecorder,
         history: SessionState | None,
     ) -> Place:
         place = running.client.openings.place(
@@ -361,7 +363,7 @@ class Opener:
             None,
             None,
         )
-        place.history, place.listen = history, recording.listen
+        place.history, place.recorder = history, recording.take
         place.quota = OutputQuota(self._output_limits)
         return place
 

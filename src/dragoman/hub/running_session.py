@@ -33,7 +33,7 @@ from dragoman.host.forms.form_values import FormError
 from dragoman.host.workspace.changes import Change
 from dragoman.hub import commands as c
 from dragoman.hub.agent_pool import Running
-from dragoman.hub.event_recorder import Recording
+from dragoman.hub.event_recorder import EventRecorder
 from dragoman.hub.session_state import WORTH_A_SNAPSHOT, status_of, title_of, written_snapshot
 from dragoman.hub.written_files import read_written
 from dragoman.session import events as e
@@ -59,7 +59,7 @@ class Live:
     def __init__(
         self,
         store: Store,
-        recording: Recording,
+        recording: EventRecorder,
         running: Running,
         session: Session,
         *,

@@ -18,7 +18,7 @@ from dragoman.store.base import Store
 from dragoman.store.mirror_lines import (
     VERSION,
     Header,
-    event_line,
+    event_lines,
     header_line,
     is_header,
     read_header,
@@ -59,7 +59,7 @@ async def exported(store: Store, session_id: str) -> AsyncIterator[bytes]:
     while events := await store.events(session_id, after=after):
         after = events[-1].seq
         for event in events:
-            yield event_line(event.body)
+            yield event_lines([event.body])
 
 
 def read_archive(lines: Iterable[bytes], file: str = "archive") -> Archive:
@@ -147,7 +147,7 @@ async def _own_conversation(store: Store, record: SessionRecord) -> str | None:
 def _batch(archive: Archive, agent_session_id: str | None) -> Batch:
     texts, record = Texts(), archive.record
     events = [decode_event(body) for body in archive.events]
-    said = [each for event in events for each in texts.feed(event)]
+    said = texts.feed(events)
     status = status_at_rest(record.status, events)
     change = SessionChange(agent_session_id=agent_session_id, status=status)
     told = [_as_told(*each) for each in zip(archive.events, events, strict=True)]

@@ -6,6 +6,8 @@ changed: the last one counts, and says behind which event it stands. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from dragoman.store.records import SessionRecord
@@ -42,9 +44,13 @@ def header_line(record: SessionRecord, last_seq: int = 0) -> bytes:
     return _encoder.encode(Header(VERSION, lasting)) + b"\n"
 
 
-def event_line(body: bytes) -> bytes:
-    # Between tokens is the only place where JSON may have a line feed.
-    return body.replace(b"\n", b" ") + b"\n"
+def event_lines(bodies: Sequence[bytes]) -> bytes:
+    """One for each event, with its line feed."""
+    lines = b"\n".join([*bodies, b""])
+    if lines.count(b"\n") > len(bodies):
+        # Between tokens is the only place where JSON may have a line feed.
+        return b"".join(body.replace(b"\n", b" ") + b"\n" for body in bodies)
+    return lines
 
 
 def is_header(line: bytes) -> bool:

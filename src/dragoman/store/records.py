@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Literal, TypeAlias
 
@@ -112,7 +114,7 @@ class Batch(msgspec.Struct, kw_only=True):
     said: list[Said] = []
 
 
-class StoredEvent(msgspec.Struct, frozen=True):
+class StoredEvent(msgspec.Struct, frozen=True, gc=False):
     """An event as it is stored. `position` orders the events of all sessions."""
 
     position: int
@@ -121,8 +123,11 @@ class StoredEvent(msgspec.Struct, frozen=True):
     body: bytes
 
     def decode(self) -> Event:
-        """Raises msgspec.DecodeError where the body is no event of ours."""
-        return decode_event(self.body)
+        """Raises msgspec.DecodeError where the body is not one of our events."""
+        try:
+            return _decoder().decode(self.body)  # not by `decode_event`: this is every event
+        except UnicodeDecodeError as error:
+            raise msgspec.DecodeError(str(error)) from error
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -240,9 +245,23 @@ def encode_event(event: Event) -> bytes:
     return _ENCODER.encode(event)
 
 
+def encode_events(events: Sequence[Event]) -> list[bytes]:
+    """The same for a batch, in half the time."""
+    bodies = _ENCODER.encode_lines(events).split(b"\n")
+    bodies.pop()  # a line feed ends each
+    return bodies
+
+
 def decode_event(body: bytes) -> Event:
-    """Raises msgspec.DecodeError where the body is no event of ours."""
+    """Raises msgspec.DecodeError where the body is not one of our events."""
     try:
         return _decoder().decode(body)
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(str(error)) from error
+
+
+def readable_events(bodies: Iterable[bytes]) -> Iterator[Event]:
+    """Those that this version understands; a store keeps the others too."""
+    for body in bodies:
+        with suppress(msgspec.DecodeError, RecursionError):
+            yield decode_event(body)

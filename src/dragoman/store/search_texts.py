@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Literal, TypeAlias
 
 from dragoman.session import events as e
 from dragoman.store.records import Said
@@ -14,59 +16,84 @@ _MAX_PIECES = 4_096
 """That are held before they are joined: each costs more than its words."""
 
 
+_Message: TypeAlias = e.AgentMessage | e.UserMessage
+_id_of, _text_of = attrgetter("message_id"), attrgetter("content.text")
+
+
 class Texts:
     """Feed it the events of a session, in order; a message is given out once it is whole."""
 
     def __init__(self) -> None:
-        self._kind: Literal["user", "agent"] = "agent"
-        self._message_id: str | None = None
+        self._kind: type[_Message] | None = None
+        """Of the events that go on with the message so far."""
+        self._id: str | None = None
         self._seq = 0
         self._pieces: list[str] = []
         self._size = 0
         self._title = ""
 
-    def feed(self, event: e.Event) -> list[Said]:
-        """What is known to be whole now that this has happened."""
-        # By exact type: this runs for every event, and most are pieces of an answer.
-        kind = type(event)
-        if kind is e.AgentMessage or kind is e.UserMessage:
-            return self._spoken(event, "agent" if kind is e.AgentMessage else "user")
-        if kind is e.TurnStarted:
-            return [*self.rest(), *_said(event.seq, "user", event.text)]
+    def feed(self, events: Sequence[e.Event]) -> list[Said]:
+        """The texts that these events complete."""
+        # Nearly every event is another piece of the same answer.
+        if {*map(type, events)} == {self._kind} and {*map(_id_of, events)} == {self._id}:
+            self._add(map(_text_of, events))
+            return []
+        whole: list[Said] = []
+        for event in events:
+            if type(event) is self._kind and _id_of(event) == self._id:
+                self._add((event.text,))
+            elif type(event) in _CONCERNED:
+                whole += self._other(event)
+        return whole
+
+    def _add(self, words: Iterable[str]) -> None:
+        if (room := _MAX_TEXT - self._size) > 0 and (text := "".join(words)):
+            self._pieces.append(text[:room])
+            self._size += len(text)
+            if len(self._pieces) == _MAX_PIECES:
+                self._pieces = ["".join(self._pieces)]
+
+    def _other(self, event: e.Event) -> list[Said]:
         if isinstance(event, e.InfoChanged):
             return self._titled(event)
-        return self.rest() if kind in _BETWEEN_MESSAGES else []
+        whole = self.rest()
+        if isinstance(event, e.TurnStarted):
+            whole += _said(event.seq, "user", event.text)
+        if isinstance(event, _Message) and event.text:
+            self._kind, self._id, self._seq = type(event), event.message_id, event.seq
+            self._add((event.text,))
+        return whole
 
     def _titled(self, event: e.InfoChanged) -> list[Said]:
-        """Agents tell the same title again and again."""
+        """Agents send the same title again and again."""
         title = (event.title or "")[:_MAX_TITLE]
         if title == self._title:
             return []
         self._title = title
         return _said(event.seq, "title", title)
 
-    def _spoken(self, event: e.Event, kind: Literal["user", "agent"]) -> list[Said]:
-        message_id = getattr(event, "message_id", None)
-        whole: list[Said] = []
-        if not self._pieces or kind != self._kind or message_id != self._message_id:
-            whole = self.rest()
-            self._kind, self._message_id, self._seq = kind, message_id, event.seq
-        if (room := _MAX_TEXT - self._size) > 0 and (text := event.text):
-            self._pieces.append(text[:room])
-            self._size += len(text)
-            if len(self._pieces) == _MAX_PIECES:
-                self._pieces = ["".join(self._pieces)]
-        return whole
-
     def rest(self) -> list[Said]:
-        """The message that is under way, taken as whole."""
-        said = _said(self._seq, self._kind, "".join(self._pieces))
+        """The message so far, taken as whole."""
+        kind = "agent" if self._kind is e.AgentMessage else "user"
+        said = _said(self._seq, kind, "".join(self._pieces))
+        self._kind = None
         self._pieces.clear()
         self._size = 0
         return said
 
 
-_BETWEEN_MESSAGES = frozenset((e.TurnEnded, e.ToolCallUpdated, e.SessionClosed))
+_CONCERNED = frozenset(
+    (
+        e.AgentMessage,
+        e.UserMessage,
+        e.InfoChanged,
+        e.TurnStarted,
+        e.TurnEnded,
+        e.ToolCallUpdated,
+        e.SessionClosed,
+    )
+)
+"""Events with a text of their own, or that end a message."""
 
 
 def _said(seq: int, kind: Literal["user", "agent", "title"], text: str) -> list[Said]:

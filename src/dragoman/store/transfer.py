@@ -18,11 +18,10 @@ from dragoman.store.records import (
     Batch,
     Lease,
     Owner,
-    Said,
     SessionChange,
     SessionFilter,
     SessionRecord,
-    StoredEvent,
+    readable_events,
 )
 from dragoman.store.search_texts import Texts
 
@@ -145,7 +144,7 @@ async def _copy_events(source: Store, target: Store, lease: Lease, known: int) -
     """Those behind `known`; all are looked at, since a message may have begun before it."""
     texts, after = Texts(), 0
     while events := await source.events(lease.session_id, after=after, limit=_PAGE):
-        said = [each for event in events for each in _said(texts, event)]
+        said = texts.feed([*readable_events(event.body for event in events)])
         new = [event for event in events if event.seq > known]
         if new:
             said = [each for each in said if each.seq > known]
@@ -155,13 +154,6 @@ async def _copy_events(source: Store, target: Store, lease: Lease, known: int) -
     if after > known and (said := texts.rest()):
         await target.append(lease, Batch(first_seq=after + 1, events=[], said=said))
     return max(after - known, 0)
-
-
-def _said(texts: Texts, event: StoredEvent) -> list[Said]:
-    try:
-        return texts.feed(event.decode())
-    except (msgspec.DecodeError, RecursionError):
-        return []  # of another version: copied all the same
 
 
 def _standing(record: SessionRecord) -> SessionChange:

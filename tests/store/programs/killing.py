@@ -99,13 +99,12 @@ def arm_mirror(after: int) -> None:
     """Die with half a line written."""
     left = [after]
 
-    def torn(file: int, lines: list[bytes]) -> None:
-        content = b"".join(lines)
+    def torn(file: int, lines: bytes) -> None:
         left[0] -= 1
         if left[0] <= 0:
-            os.write(file, content[: len(content) // 2 + 1])
+            os.write(file, lines[: len(lines) // 2 + 1])
             die()
-        os.write(file, content)
+        os.write(file, lines)
 
     mirror_file.write_lines = torn
 

@@ -120,6 +120,9 @@ class Serving:
         )
 
     def _session_updates(self, run: list[v1.SessionNotification], sizes: list[int]) -> None:
+        if len({*map(_session_of, run)}) == 1:
+            self._host.on_events(run[0].session_id, _events_of(run), sum(sizes))
+            return
         done = 0
         for session_id, told in groupby(run, _session_of):
             together = list(told)

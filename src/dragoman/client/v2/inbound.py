@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -39,6 +40,10 @@ from dragoman.wire.fast_path import Usual
 logger = logging.getLogger("dragoman.client")
 
 _CHUNKS = frozenset((v2.AgentMessageChunk, v2.AgentThoughtChunk))
+
+
+def _session_and_chunk(told: v2.UpdateSessionNotification) -> tuple[str, bool]:
+    return told.session_id, type(told.update) in _CHUNKS
 
 
 class _PeekSubject(msgspec.Struct, rename="camel"):
@@ -110,22 +115,40 @@ class Serving:
         )
 
     def _session_updates(self, run: list[v2.UpdateSessionNotification], sizes: list[int]) -> None:
-        # One by one: what an update changes depends on what the one before it did.
-        for told, size in zip(run, sizes, strict=True):
+        done = 0
+        for (session_id, are_chunks), updates in groupby(run, _session_and_chunk):
+            some = list(updates)
+            of_some = sizes[done : done + len(some)]
+            done += len(some)
+            if are_chunks:
+                self._chunks(session_id, some, sum(of_some))
+                continue
+            # One by one: what an update changes depends on what the one before it did.
+            for told, size in zip(some, of_some, strict=True):
+                try:
+                    self._tell(told, size)
+                except Exception:
+                    logger.exception("an update could not be decoded")
+
+    def _chunks(self, session_id: str, told: list[v2.UpdateSessionNotification], size: int) -> None:
+        """Nearly every update is a chunk, and there is little to it."""
+        self.conversations.of(session_id).foreground.works()
+        events: list[e.Event] = []
+        for each in told:
             try:
-                self._tell(told, size)
+                event = from_wire.update(each.update)
+                if each.meta is not None:
+                    event.meta = {**each.meta, **(event.meta or {})}
+                events.append(event)
             except Exception:
                 logger.exception("an update could not be decoded")
+        self._host.on_events(session_id, events, size)
 
     def _tell(
         self, told: v2.UpdateSessionNotification, size: int, unfit: msgspec.Raw | None = None
     ) -> None:
-        if type(told.update) in _CHUNKS:  # nearly every update is one, and there is little to it
-            self.conversations.of(told.session_id).foreground.works()
-            event = from_wire.update(told.update)
-            if told.meta is not None:
-                event.meta = {**told.meta, **(event.meta or {})}
-            self._host.on_events(told.session_id, [event], size)
+        if type(told.update) in _CHUNKS:
+            self._chunks(told.session_id, [told], size)
             return
         if isinstance(told.update, v2.SessionStateUpdate):
             self._state(told.session_id, told.update)

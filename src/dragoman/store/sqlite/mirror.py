@@ -1,9 +1,9 @@
-"""The JSONL mirror: one file a session, written from committed rows behind the writer's back.
+"""The JSONL mirror: one file per session, written by a thread of its own after each commit.
 
-Whoever has written to a session, or takes it over, brings its file up to the rows: what is torn is
-cut, what is missing is appended, a file that says something else is set aside and written anew. So
-opening a store reads no mirror, and a file is at most as far behind as its last owner's sudden end
-left it. A failure here is logged: the rows are the truth.
+The process that has written to a session, or takes it over, brings its file up to the rows: a torn
+end is cut, what is missing is appended, and a file that disagrees is set aside and written again.
+So opening a store reads no mirror, and a file lags only as far as its last owner's sudden end left
+it. A failure here is logged: the rows are the truth.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 
 from dragoman.data_directory import make_private
 from dragoman.errors import DragomanError
+from dragoman.store.records import Batch
 from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.mirror_file import MirrorFile, unlink_mirror
+from dragoman.store.sqlite.mirror_file import Fresh, MirrorFile, unlink_mirror
 
 logger = logging.getLogger("dragoman.store")
 
@@ -34,13 +35,18 @@ class Mirror:
         self._database = database
         self._changed = threading.Condition()
         self._todo: dict[str, Callable[[Database, str], None]] = {}
+        self._fresh: dict[str, Fresh] = {}
+        """What was just committed, so that it need not be read from the rows."""
         self._files: dict[str, MirrorFile] = {}
         self._behind: set[str] = set()
         self._thread: threading.Thread | None = None
         self._is_closing = False
 
-    def touch(self, session_id: str) -> None:
-        """There is more of the session in the rows than in the file."""
+    def touch(self, session_id: str, batch: Batch | None = None) -> None:
+        """There is more of the session in the rows than in the file, such as this batch."""
+        if batch is not None:
+            with self._changed:
+                self._fresh.setdefault(session_id, Fresh()).add(batch)
         self._later(session_id, self._catch_up)
 
     def check(self, session_id: str) -> None:
@@ -109,7 +115,9 @@ class Mirror:
         if session_id not in self._files:
             make_private(self._directory)
             self._files[session_id] = MirrorFile(self._directory, session_id)
-        self._files[session_id].catch_up(db)
+        with self._changed:
+            fresh = self._fresh.pop(session_id, None)
+        self._files[session_id].catch_up(db, fresh)
 
     def _examine(self, db: Database, session_id: str) -> None:
         self._files.pop(session_id, None)
@@ -117,4 +125,6 @@ class Mirror:
 
     def _remove(self, db: Database, session_id: str) -> None:
         self._files.pop(session_id, None)
+        with self._changed:
+            self._fresh.pop(session_id, None)
         self.unlink(session_id)

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from dragoman.errors import StoreError
-from dragoman.store.mirror_lines import event_line, header_line, is_header, last_seq_of
-from dragoman.store.records import SessionRecord
+from dragoman.store.mirror_lines import event_lines, header_line, is_header, last_seq_of
+from dragoman.store.records import Batch, SessionRecord
 from dragoman.store.sqlite import sessions
 from dragoman.store.sqlite.database import Database
 
@@ -30,6 +30,7 @@ _SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _FLAGS: int = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | _SAFELY
 _PIECE = 1024 * 1024
 _PAGE = 2000
+_MAX_FRESH = 2 * 1024 * 1024
 _TRIES = 100
 _ROWS = """
 SELECT seq, body FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?
@@ -86,22 +87,25 @@ class _Rows:
     def line(self, seq: int) -> bytes:
         """The one of an event, b"" where there is none."""
         row = self.db.row(_ROWS, (self.key, seq - 1, seq, 1))
-        return b"" if row is None else event_line(row[1])
+        return b"" if row is None else event_lines([row[1]])
 
-    def behind(self, seq: int) -> Iterator[tuple[list[bytes], int]]:
-        """The lines behind an event, in pieces, with the number of the last in each."""
-        while lines := list(self._some_behind(seq)):
-            seq = lines[-1][0]
-            yield [line for _, line in lines], seq
+    def after(self, seq: int) -> Iterator[tuple[bytes, int]]:
+        """The lines after an event, in pieces, with the number of the last in each."""
+        while (some := self._some_after(seq))[0]:
+            bodies, seq = some
+            yield event_lines(bodies), seq
 
-    def _some_behind(self, seq: int) -> Iterator[tuple[int, bytes]]:
+    def _some_after(self, seq: int) -> tuple[list[bytes], int]:
         """As many as may be in memory at once."""
+        bodies: list[bytes] = []
         size = 0
         for number, body in self.db.each(_ROWS, (self.key, seq, self.record.last_seq, _PAGE)):
-            yield number, event_line(body)
+            bodies.append(body)
+            seq = number
             size += len(body)
             if size >= _PIECE:
-                return
+                break
+        return bodies, seq
 
     @property
     def identity(self) -> bytes:
@@ -109,14 +113,39 @@ class _Rows:
         return header_line(msgspec.structs.replace(self.record, updated_at=0.0))
 
 
+class Fresh:
+    """Events in a row that were just committed, unless they are too many to be kept in memory."""
+
+    def __init__(self) -> None:
+        self.last_seq = 0
+        self._bodies: list[bytes] = []
+        self._size = 0
+
+    def add(self, batch: Batch) -> None:
+        if batch.first_seq != self.last_seq + 1:
+            self._bodies, self._size = [], 0
+        self._bodies += batch.events
+        self._size += sum(map(len, batch.events))
+        self.last_seq = batch.first_seq + len(batch.events) - 1
+        if self._size > _MAX_FRESH:
+            self._bodies, self._size = [], 0
+
+    def after(self, seq: int) -> list[bytes]:
+        """Those after an event; empty when the one that follows it is not here."""
+        missing = self.last_seq - seq
+        return self._bodies[-missing:] if 0 < missing <= len(self._bodies) else []
+
+
 class MirrorFile:
+    """Keeps one file up to date."""
+
     def __init__(self, directory: Path, session_id: str) -> None:
         self._session_id = session_id
         self._path = mirror_path(directory, session_id)
         self._known: _Known | None = None
 
-    def catch_up(self, db: Database) -> None:
-        """Nothing happens for a session that is not there any more."""
+    def catch_up(self, db: Database, fresh: Fresh | None = None) -> None:
+        """Nothing happens for a session that was deleted. What is `fresh` is not read again."""
         if _Rows.of(db, self._session_id) is None:
             return
         known, self._known = self._known, None
@@ -124,11 +153,13 @@ class MirrorFile:
             # Read under the lock, or another process could have written what is newer.
             rows = _Rows.of(db, self._session_id)
             if rows is not None:
-                self._known = self._brought_up(file, known, rows)
+                self._known = self._brought_up(file, known, rows, fresh)
             elif os.fstat(file).st_size == 0:
                 self._path.unlink()
 
-    def _brought_up(self, file: int, known: _Known | None, rows: _Rows) -> _Known:
+    def _brought_up(
+        self, file: int, known: _Known | None, rows: _Rows, fresh: Fresh | None
+    ) -> _Known:
         status = os.fstat(file)
         try:
             if known is None or (known.inode, known.size) != (status.st_ino, status.st_size):
@@ -136,7 +167,7 @@ class MirrorFile:
         except _Disagrees:
             logger.warning("%s did not match the database and was rewritten", self._path)
             return self._written_anew(rows)
-        return _extended(file, known, rows)
+        return _extended(file, known, rows, fresh)
 
     def _written_anew(self, rows: _Rows) -> _Known:
         temporary = Path(f"{self._path}.new")
@@ -199,22 +230,27 @@ def _agreed(line: bytes, rows: _Rows) -> int:
     return seq
 
 
-def _extended(file: int, known: _Known, rows: _Rows) -> _Known:
+def _extended(file: int, known: _Known, rows: _Rows, fresh: Fresh | None = None) -> _Known:
     if known.size == 0:
         known.header = rows.identity
-        write_lines(file, [header_line(rows.record)])
-    for lines, seq in rows.behind(known.seq):
+        write_lines(file, header_line(rows.record))
+    bodies = [] if fresh is None else fresh.after(known.seq)
+    # The session may have been deleted, and its id used again.
+    if fresh is not None and bodies and rows.line(fresh.last_seq) == event_lines(bodies[-1:]):
+        write_lines(file, event_lines(bodies))
+        known.seq = fresh.last_seq
+    for lines, seq in rows.after(known.seq):
         write_lines(file, lines)
         known.seq = seq
     if known.header != rows.identity:
         known.header = rows.identity
-        write_lines(file, [header_line(rows.record, known.seq)])
+        write_lines(file, header_line(rows.record, known.seq))
     known.size = os.fstat(file).st_size
     return known
 
 
-def write_lines(file: int, lines: list[bytes]) -> None:
-    rest = memoryview(b"".join(lines))
+def write_lines(file: int, lines: bytes) -> None:
+    rest = memoryview(lines)
     while rest:
         rest = rest[os.write(file, rest[:_PIECE]) :]
 

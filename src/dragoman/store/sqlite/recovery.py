@@ -20,9 +20,8 @@ import msgspec
 
 from dragoman.errors import NameTaken, StoreError
 from dragoman.host.rules.rule import Rule
-from dragoman.session.events import Event
 from dragoman.store.mirror_lines import is_header, is_json, last_seq_of, read_header
-from dragoman.store.records import Said, SessionChange, SessionRecord, decode_event
+from dragoman.store.records import SessionChange, SessionRecord, readable_events
 from dragoman.store.search_texts import Texts
 from dragoman.store.session_status import status_at_rest
 from dragoman.store.sqlite import sessions
@@ -281,7 +280,7 @@ def _store(db: Database, remains: Remains, record: SessionRecord, bodies: list[b
     key, texts, rest = sessions.key_of(db, record.id), Texts(), iter(bodies)
     while some := list(islice(rest, _PAGE)):
         add_events(db, key, remains.seq, some)
-        said = [each for body in some for each in _said(texts, body)]
+        said = texts.feed([*readable_events(some)])
         add_said(db, [(key, each.seq, each.kind, each.text) for each in said])
         remains.seq += len(some)
     _change(db, key, remains, record)
@@ -302,22 +301,8 @@ def set_status(db: Database, session_id: str) -> None:
     """When all is there that is left: a record says what it did while somebody ran it."""
     record, key = sessions.known(db, session_id), sessions.key_of(db, session_id)
     bodies = (row[0] for row in db.each(_BODIES, (key,)))
-    status = status_at_rest(record.status, _readable(bodies))
+    status = status_at_rest(record.status, readable_events(bodies))
     sessions.change(db, session_id, SessionChange(status=status))
-
-
-def _readable(bodies: Iterable[bytes]) -> Iterator[Event]:
-    for body in bodies:
-        # What cannot be understood is kept, and passed over.
-        with suppress(msgspec.DecodeError, RecursionError):
-            yield decode_event(body)
-
-
-def _said(texts: Texts, body: bytes) -> list[Said]:
-    try:
-        return texts.feed(decode_event(body))
-    except (msgspec.DecodeError, RecursionError):
-        return []  # stored all the same: what cannot be understood is kept
 
 
 def rules_of(damaged: Database, db: Database, remarks: list[str]) -> int:

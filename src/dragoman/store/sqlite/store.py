@@ -172,7 +172,8 @@ class SqliteStore:
 
     async def append(self, lease: Lease, batch: Batch) -> int:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        touched = self._mirrored(Mirror.touch, lease.session_id)
+        touch = None if self._mirror is None else self._mirror.touch
+        touched = None if touch is None else partial(touch, lease.session_id, batch)
         self._writer.submit(Append(lease, batch, future, touched))
         return await future
 
