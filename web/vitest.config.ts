@@ -1,3 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
-export default defineConfig({ test: { include: ['test/**/*.test.ts'], environment: 'node' } })
+// Only a test that hangs takes that long, however busy the machine is.
+const testTimeout = 120_000
+
+export default defineConfig({
+  test: { include: ['test/**/*.test.ts'], environment: 'node', testTimeout },
+})
