@@ -341,6 +341,10 @@ async def test_the_end_of_what_a_tool_call_brought_back_stands_below_it() -> Non
         # Looked at twice, and not once for each mark in it.
         (None, [ContentItem(Text("`" * 40_000 + "\n" + ("`" * 39_999 + "x") * 10))], None),
         (None, [Diff("x", "new")], ""),
+        # What is not text is named, so that it does not go unseen.
+        (None, [ContentItem(Image(mime_type="image/png", data=""))], "[image/png]"),
+        ("raw", [ContentItem(Image(mime_type="image/png", data=""))], "[image/png]\nraw"),
+        (None, [UnknownItem("chart", "{}")], "a part that cannot be read here: chart"),
     ],
 )
 def test_the_output_of_a_tool_call_is_its_text(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.ask.form_input import Field, fields_of
 from dragoman.cli.exit_codes import UsageError
-from dragoman.cli.render.event_text import OPERATIONS, command_line, diff_lines, shown
+from dragoman.cli.render.event_text import OPERATIONS, command_line, diff_lines, item_text
 from dragoman.cli.render.excerpt import Left, both_ends, excerpt, left_words
 from dragoman.cli.render.style import BOLD, CYAN, DIM, YELLOW, Style
 from dragoman.cli.render.terminal_view import painted_line
@@ -232,10 +232,9 @@ def asked(request: PermissionRequest, style: Style, *, whole: bool) -> list[str]
             case Diff():
                 lines += _change(item, style, whole)
             case ContentItem():
-                lines += _prose(shown(item.content), style, whole)
+                lines += _prose(item_text(item), style, whole)
             case UnknownItem():
-                what = f"  a part that cannot be read here: {single_line(item.kind, 60)}"
-                lines.append(style(what, YELLOW))
+                lines.append(style(f"  {single_line(item_text(item), 100)}", YELLOW))
             case _:
                 pass  # a terminal: what it printed is no part of what is asked
     return lines

@@ -11,11 +11,14 @@ from dragoman.session import events as e
 from dragoman.session.content import (
     Audio,
     Content,
+    ContentItem,
     Diff,
     Image,
     Resource,
     ResourceLink,
+    ToolContent,
     UnknownContent,
+    UnknownItem,
 )
 from dragoman.session.facts import (
     Cost,
@@ -93,13 +96,24 @@ def changed_steps(before: list[PlanStep], now: list[PlanStep]) -> list[PlanStep]
 _fence = re.compile(r"`{3,}|~{3,}")
 
 
+def item_text(item: ToolContent) -> str:
+    """A part of a tool call as text; "" for a diff or a terminal, which are drawn as such."""
+    match item:
+        case ContentItem():
+            return shown(item.content)
+        case UnknownItem():
+            return f"a part that cannot be read here: {item.kind}"
+        case _:
+            return ""
+
+
 def tool_output(call: ToolCall) -> str:
-    """The text a tool call brought back. A fence around all of it is taken off: agents put
-    what a command printed in one. Diffs and terminals are shown as such."""
-    text = "\n".join(filter(None, (item.text for item in call.content)))
-    if not text and isinstance(call.raw_output, str):
-        text = call.raw_output
-    return _unfenced(text)
+    """The text of a tool call's result. A fence around all of it is taken off: agents put the
+    output of a command in one."""
+    parts = [text for item in call.content if (text := item_text(item))]
+    if isinstance(call.raw_output, str) and not any(item.text for item in call.content):
+        parts.append(call.raw_output)
+    return _unfenced("\n".join(parts))
 
 
 def _unfenced(text: str) -> str:
