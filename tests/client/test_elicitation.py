@@ -219,7 +219,7 @@ async def test_a_form_is_not_accepted_by_the_agent_itself(tmp_path: Path) -> Non
     agent, heard = RawAgent(), Heard()
     async with opened(agent, tmp_path, listen=heard) as (client, session):
         session.events()
-        client.attended = True
+        client.questions = "wait"
         params = {**FORM, "elicitationId": "e1"}
         outside = {"mode": "form", "message": "?", "requestId": 3, "elicitationId": "e1"}
         asking = [

@@ -577,6 +577,40 @@ async def test_a_program_that_looks_at_what_is_pending_will_answer(tmp_path: Pat
         assert (await soon(asking))["result"] == selected("once")
 
 
+async def test_a_program_that_refuses_questions_may_look_at_them(tmp_path: Path) -> None:
+    async with scene(tmp_path, attended=False, questions="refuse") as s:
+        assert s.session.pending == []
+        s.session.events()
+        assert s.session.pending == []
+        told = await s.result("session/request_permission", question())
+        assert told["result"] == selected("no")
+
+
+async def test_a_program_that_said_it_answers_need_not_look_first(tmp_path: Path) -> None:
+    async with scene(tmp_path, attended=False, questions="wait") as s:
+        asking = s.ask_permission()
+        request = await s.waiting()
+        await settled()
+        assert not asking.done()
+        await s.session.answer(request.id, "once")
+        assert (await soon(asking))["result"] == selected("once")
+
+
+async def test_a_turn_that_is_read_on_does_not_refuse_what_waits_for_the_program(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path, attended=False, questions="wait") as s:
+        turn = await s.begin()
+        asking = s.ask_permission()
+        asked = await next_of(turn, e.PermissionRequested)
+        reading = asyncio.create_task(next_of(turn, e.PermissionSettled))
+        await settled()
+        assert not asking.done()
+        await s.session.answer(asked.request_id, "once")
+        assert (await soon(reading)).option_id == "once"
+        assert (await soon(asking))["result"] == selected("once")
+
+
 # ── providers ─────────────────────────────────────────────────────────────────────────────────
 
 

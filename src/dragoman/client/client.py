@@ -14,7 +14,7 @@ import msgspec
 from dragoman.agents.known import known_command
 from dragoman.agents.quirks import Quirks
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
-from dragoman.client.config import HostCapabilities, Timeouts
+from dragoman.client.config import Attendance, HostCapabilities, Timeouts
 from dragoman.client.connection import Connection
 from dragoman.client.connection_questions import OutsideQuestions
 from dragoman.client.dialect import Dialect, Meta, Welcome
@@ -70,8 +70,10 @@ class Client:
         listen: Listener | None,
         protocol: int = 1,
         proxies: Sequence[ProxyTarget] = (),
+        questions: Attendance | None = None,
     ) -> None:
         self.name = name
+        self._questions: Attendance | None = questions
         self.timeouts = timeouts
         self.agent_info = AgentInfo()
         self.capabilities = AgentCapabilities()
@@ -79,7 +81,9 @@ class Client:
         self.auth_methods: list[AuthMethod] = []
         self.meta: Meta = None
         """The `_meta` of the agent's answer to `initialize`."""
-        self._outside = OutsideQuestions(providers.elicitation, offered=capabilities.elicitation)
+        self._outside = OutsideQuestions(
+            providers.elicitation, offered=capabilities.elicitation, attended=self.attended
+        )
         self._router = Router(self._outside)
         side = _side(agent, proxies)
         self.files_are_here = side == "here"
@@ -124,12 +128,16 @@ class Client:
         listen: Listener | None = None,
         protocol: int = 1,
         proxies: Sequence[ProxyTarget] = (),
+        questions: Attendance | None = None,
     ) -> Client:
         """A client for a built-in agent by name, an address, a command to run, or a transport.
 
         `name` is what rules and records call the agent, if not what it is started with or says.
         `policy` decides what the agent may have us do; what it leaves open is asked of
-        `permissions`, or of whoever reads the turn. `tap` sees every frame, `listen` every event.
+        `permissions`, or of the program that reads the turn. `questions` says what becomes of one
+        that neither answers: it can `wait` for `session.answer`, or we `refuse` it. Without it we
+        refuse, until the program first looks at `session.pending` or calls `session.events()`.
+        `tap` sees every frame, `listen` every event.
         `protocol` is the newest version of ACP to speak, 1 or 2; `protocol_version` says which one
         the agent agreed to.
         `proxies` stand between us and the agent, the first being the nearest to us. Raises
@@ -161,6 +169,7 @@ class Client:
             listen=listen,
             protocol=protocol,
             proxies=tuple(proxies),
+            questions=questions,
         )
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
@@ -247,19 +256,28 @@ class Client:
 
     @property
     def pending(self) -> list[ElicitationRequest]:
-        """What the agent asks outside any session: while it signs in, or opens one. Once a program
-        looks here, such questions wait for `answer_elicitation`."""
-        self.attended = True
+        """What the agent asks outside any session: while it signs in, or opens one. Such questions
+        wait for `answer_elicitation` as `questions` says; if it says nothing, from the first look
+        at them on."""
+        if self._outside.attended is None:
+            self._outside.attended = True
         return list(self._outside.pending.values())
 
     @property
-    def attended(self) -> bool:
-        """Whether what the agent asks outside any session waits for an answer."""
-        return self._outside.attended
+    def questions(self) -> Attendance | None:
+        """What becomes of a question that nobody takes, here and in sessions that are opened from
+        now on; None if the program did not say so."""
+        return self._questions
 
-    @attended.setter
-    def attended(self, attended: bool) -> None:
-        self._outside.attended = attended
+    @questions.setter
+    def questions(self, questions: Attendance | None) -> None:
+        self._questions = questions
+        self._outside.attended = self.attended
+
+    @property
+    def attended(self) -> bool | None:
+        """Whether the program answers questions; None if it did not say so."""
+        return None if self._questions is None else self._questions == "wait"
 
     async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
         """Settle one of `pending`. Raises KeyError for one that is unknown or settled, ValueError

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
+
+Attendance: TypeAlias = Literal["wait", "refuse"]
+"""What becomes of a question that no provider takes and the reader of the turn does not answer: it
+can `wait` for `answer`, or we `refuse` it."""
 
 
 class HostCapabilities(msgspec.Struct, kw_only=True, frozen=True):

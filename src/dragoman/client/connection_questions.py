@@ -22,12 +22,16 @@ from dragoman.session.bounds import weigh_struct
 
 
 class OutsideQuestions:
-    """Asked of `provider`; without one they wait for `answer`, if the program said that it does."""
+    """Asked of `provider`; without one they wait for `answer`, or are declined at once.
 
-    def __init__(self, provider: ElicitationProvider | None, *, offered: bool) -> None:
+    `attended` says whether a program answers what is in `pending`, None that it did not say so.
+    """
+
+    def __init__(
+        self, provider: ElicitationProvider | None, *, offered: bool, attended: bool | None = None
+    ) -> None:
         self._offered = offered
-        self.attended = False
-        """A program answers what is in `pending`."""
+        self.attended = attended
         self.pending: dict[str, ElicitationRequest] = {}
         self._places: dict[str, Place | None] = {}
         self._provider = provider

@@ -103,8 +103,8 @@ class Session:
 
     @property
     def pending(self) -> list[Pending]:
-        """What waits for an answer. Once a program looks here, questions wait for `answer`."""
-        self.gate.consent.attended = True
+        """What waits for an answer. `state.pending` has the same, whoever answers it."""
+        self._assume_attended()
         return list(self.state.pending.values())
 
     @property
@@ -119,8 +119,15 @@ class Session:
 
     def events(self) -> Stream[e.Event]:
         """Everything that happens from now on, in turns and between them."""
-        self.gate.consent.attended = True
+        self._assume_attended()
         return self.log.stream()
+
+    def _assume_attended(self) -> None:
+        """Only where the program did not say what becomes of questions (`questions` of
+        `Client.start`): one that looks for them from outside the turn can only mean to answer, and
+        would find none that was refused at once."""
+        if self.gate.consent.attended is None:
+            self.gate.consent.attended = True
 
     # ── turns ─────────────────────────────────────────────────────────────────────────────────
 

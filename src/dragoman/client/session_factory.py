@@ -287,6 +287,7 @@ class Openings:
             state=log.state,
             record=log.record_work,
             habits=quirks,
+            attended=self._client.attended,
         )
         return Gate(
             workspace,

@@ -58,8 +58,8 @@ class Running:
 class Agents:
     """Starts agents when a session needs one and ends those that none has used for a while.
 
-    `on_change` is told of the clients that run whenever there is one more or less. With `attended`,
-    what agents ask outside sessions waits for an answer.
+    `on_change` gets the clients that run whenever there is one more or less. With `attended`, what
+    agents ask waits for an answer, inside sessions and outside.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Agents:
 
     async def _start(self, agent: str, cwd: str, offer: Offer) -> Running:
         client = self.launcher.client(agent, cwd, offer)
-        client.attended = self._attended
+        client.questions = "wait" if self._attended else "refuse"
         running = Running(client, self._changed)
         await client.__aenter__()
         self._running.append(running)

@@ -93,7 +93,6 @@ class Hub:
             self._agents,
             self.owner,
             self.hosts,
-            attended=attended,
             on_stored=self.news.tell,
             output_limits=output_limits,
         )

@@ -75,8 +75,7 @@ class Way(msgspec.Struct, frozen=True):
 
 
 class Opener:
-    """Makes the live sessions of one owner. `on_stored` is told when a session has more to read;
-    with `attended` there is always someone who answers questions."""
+    """Makes the live sessions of one owner; `on_stored` gets the id of each with more to read."""
 
     def __init__(
         self,
@@ -85,7 +84,6 @@ class Opener:
         owner: Owner,
         hosts: Hosts,
         *,
-        attended: bool,
         on_stored: Callable[[str], None],
         output_limits: OutputLimits,
     ) -> None:
@@ -97,7 +95,6 @@ class Opener:
         self._agents = agents
         self._owner = owner
         self._hosts = hosts
-        self._attended = attended
         self._on_stored = on_stored
 
     # ── leases ────────────────────────────────────────────────────────────────────────────────
@@ -339,7 +336,6 @@ class Opener:
         except BaseException as error:
             await _to_its_end(self._abandon(recording, running, error))
             raise
-        session.gate.consent.attended = self._attended
         return Live(self._store, recording, running, session, last_before=last_before)
 
     async def _abandon(

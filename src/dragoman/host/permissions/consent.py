@@ -139,11 +139,12 @@ class Consent:
         state: SessionState,
         record: Callable[[e.Event], None],
         habits: Habits = NO_HABITS,
+        attended: bool | None = None,
     ) -> None:
         self.turn: Audience | None = None
         self.grants = Grants()
-        self.attended = False
-        """A program has shown that it answers questions, so they wait for it."""
+        self.attended = attended
+        """Whether a program answers questions, so that they wait for it; None if it did not say."""
         self.look: Look | None = None
         """How a file is now; None where the agent's files are not ours to look at."""
         self._workspace = workspace
