@@ -1,5 +1,6 @@
 import { Lexer, Tokenizer } from 'marked'
 import { expect, test, vi } from 'vitest'
+import { MOST_OF_RUN, costOf, partsOf } from '../src/core/containers'
 import { Blocks, asWritten, isFence, renderBlock } from '../src/core/markdown'
 
 const whole = (text: string) => new Blocks().split(text).map(renderBlock).join('')
@@ -93,6 +94,78 @@ test('a text that is too much work has its rest as it was written', () => {
   expect(growing.drawn).toBe(4)
   expect(asWritten('a **b** <b>')).toBe('<p class="unmarked">a **b** &#60;b&#62;</p>\n')
   expect(asWritten('```java\nreturn <b>;\n```')).toContain('<pre><code>return &#60;b&#62;;')
+})
+
+/** What the parser was given to do, in the measure of `costOf`: the most at once, and in all. */
+function parsing(work: () => void): { most: number; all: number } {
+  const parser = vi.spyOn(Lexer.prototype, 'blockTokens')
+  work()
+  // What it calls itself for is a part of what it was called for.
+  const costs = parser.mock.calls.filter(([, tokens]) => tokens === undefined).map(([text]) => costOf(text))
+  parser.mockRestore()
+  return { most: Math.max(0, ...costs), all: costs.reduce((sum, cost) => sum + cost, 0) }
+}
+
+const CONTAINERS = {
+  'lines of an item': `- a\n${'  b\n'.repeat(30_000)}`,
+  'long lines of an item': `- a\n${`  ${'word '.repeat(40)}\n`.repeat(1_000)}`,
+  'lazy lines of lists in quotes': '> - a\nb\n'.repeat(20_000),
+  'lazy lines of quotes': '> a\nb\n'.repeat(20_000),
+  'quotes in quotes': '> > a\n> b\n'.repeat(20_000),
+  'tasks': '- [ ] a\n'.repeat(20_000),
+  'numbers': Array.from({ length: 20_000 }, (_, at) => `${at + 1}. a`).join('\n'),
+  'lists in lists': Array.from({ length: 400 }, (_, at) => `${'  '.repeat(at)}- a`).join('\n'),
+}
+
+test('a list or a quote that is too much for the parser is shown as it was written', () => {
+  for (const [name, run] of Object.entries(CONTAINERS)) {
+    const text = `# Before\n\nwords\n\n${run}\n\n**after**\n`
+    const blocks = new Blocks()
+    let all: string[] = []
+    const { most } = parsing(() => { all = blocks.split(text) })
+    expect([name, most <= MOST_OF_RUN]).toEqual([name, true])
+    expect([name, all.length, blocks.drawn]).toEqual([name, 4, 4])
+    expect(renderBlock(all[2] ?? '').slice(0, 20)).toBe('<p class="unmarked">')
+    expect(renderBlock(all[3] ?? '')).toContain('<strong>after</strong>')
+  }
+})
+
+test('what is deeper than the parser can go is shown as it was written', () => {
+  for (const text of [`${'* '.repeat(5_000)}a`, `${'> '.repeat(5_000)}a`, `${'- > '.repeat(5_000)}a`, `${'* '.repeat(300)}a`]) {
+    expect(whole(text).slice(0, 20)).toBe('<p class="unmarked">')
+  }
+})
+
+test('many lists and quotes that are each not too much have a bound together', () => {
+  const run = `- a\n${'  b\n'.repeat(3_000)}\nwords\n\n`
+  const blocks = new Blocks()
+  const { most, all } = parsing(() => blocks.split(run.repeat(100)))
+  expect(most).toBeLessThanOrEqual(MOST_OF_RUN)
+  expect(all).toBeLessThanOrEqual(2 * MOST_OF_RUN)
+  expect(blocks.drawn).toBeGreaterThan(2)
+  expect(blocks.drawn).toBeLessThan(20)
+})
+
+test('a list is not parsed again for what is said behind it', () => {
+  const list = '- **bold** `code` and words\n'.repeat(1_500)
+  const blocks = new Blocks()
+  const { all } = parsing(() => {
+    for (let words = 1; words <= 50; words++) blocks.split(`${list}\n\n${'word '.repeat(words)}`)
+  })
+  expect(all).toBeLessThanOrEqual(2 * MOST_OF_RUN)
+})
+
+test('a long text has the same blocks whether or not its lists are parsed for themselves', () => {
+  const section = [
+    '## Title', 'Words\n- an item right behind them\n- another\nlazy words\n\n  more of it\n\nbehind it',
+    '1. one\n2. two\n   ```py\n   - no item\n\n   x\n   ```\n3. three', '```md\n- not a list\n\n> nor a quote\n```',
+    '> a quote\nlazy\n\n> another\n\n* * *', '~~~\n```\n- a\n~~~', 'in\n1999. it was a year', '- a\n# Heading', '- b\n```\n> c\n```',
+    '| a | b |\n|---|---|\n| 1 | 2 |', '    - code\n    > code', '+ x\n\n+ y\n\n      - code\n\nend',
+  ].join('\n\n')
+  const long = `${section}\n\n`.repeat(40)
+  expect(partsOf(long).length).toBeGreaterThan(200)
+  const parsed = new Lexer({ gfm: true }).blockTokens(long).filter(({ type }) => type !== 'space')
+  expect(new Blocks().split(long)).toEqual(parsed.map(({ raw }) => raw))
 })
 
 test('code of long lines has no colours', () => {

@@ -3,6 +3,7 @@
 // page loads nothing from elsewhere; a link that does not name its target has it written behind.
 
 import { Lexer, Marked, type Token } from 'marked'
+import { MOST_OF_RUN, costOf, isTooLong, partsOf } from './containers'
 import { highlight } from './highlight'
 import { escapeHtml } from './html'
 import { visible } from './safe_text'
@@ -32,6 +33,7 @@ export class Blocks {
   private open: string[] = []
   private settledWork: number[] = []
   private openWork: number[] = []
+  private parts: { text: string; blocks: Parsed[] }[] = []
   /** How many of the blocks are drawn with marks and colours; a text that is too much work has more. */
   drawn = 0
 
@@ -39,8 +41,7 @@ export class Blocks {
     const text = visible(raw)
     if (!text.startsWith(this.text)) this.reset()
     this.text = text
-    const tokens = new Lexer({ gfm: true }).blockTokens(text.slice(this.settledLength))
-    this.settle(tokens, tokens.filter((token) => token.type !== 'def'))
+    this.settle(this.parsed(text.slice(this.settledLength)))
     let left = MOST_WORK
     const beyond = [...this.settledWork, ...this.openWork].findIndex((work) => (left -= work) < 0)
     const all = [...this.settled, ...this.open]
@@ -48,16 +49,34 @@ export class Blocks {
     return all
   }
 
+  /** The blocks of a text. A list or a quote that is too much for the parser is a block as it is; the
+   * parts that were there the last time are not parsed again. */
+  private parsed(text: string): Parsed[] {
+    const known = this.parts
+    this.parts = []
+    let left = this.settledWork.reduce((rest, work) => rest - work, MOST_WORK)
+    for (const part of partsOf(text)) {
+      const cost = part.isRun ? costOf(part.text) : 0
+      const share = cost > MOST_OF_RUN ? 0 : (cost / MOST_OF_RUN) * RUN_WORK
+      left -= share
+      const same = known[this.parts.length]
+      const blocks = same?.text === part.text && left >= 0 ? same.blocks : parse(part.text, cost, share, left)
+      this.parts.push({ text: part.text, blocks })
+    }
+    return this.parts.flatMap(({ blocks }) => blocks)
+  }
+
   /** All but the last few blocks cannot change any more, unless a definition of links is about. */
-  private settle(tokens: Token[], blocks: Token[]): void {
-    const keep = tokens.some((token) => token.type === 'def') ? 0 : Math.max(0, blocks.length - 4)
+  private settle(all: Parsed[]): void {
+    const blocks = all.filter(({ type }) => type !== 'def')
+    const keep = blocks.length < all.length ? 0 : Math.max(0, blocks.length - 4)
     for (const { raw } of blocks.slice(0, keep)) this.settledLength += raw.length
     const settled = blocks.slice(0, keep).filter(isSomething)
     this.settled = this.settled.concat(settled.map(({ raw }) => raw))
-    this.settledWork = this.settledWork.concat(settled.map(workOf))
+    this.settledWork = this.settledWork.concat(settled.map(({ work }) => work))
     const open = blocks.slice(keep).filter(isSomething)
     this.open = open.map(({ raw }) => raw)
-    this.openWork = open.map(workOf)
+    this.openWork = open.map(({ work }) => work)
   }
 
   private reset(): void {
@@ -65,12 +84,30 @@ export class Blocks {
     this.settledWork = []
     this.settledLength = 0
     this.open = []
+    this.parts = []
+  }
+}
+
+interface Parsed {
+  raw: string
+  type: string
+  work: number
+}
+
+function parse(text: string, cost: number, share: number, left: number): Parsed[] {
+  if (left < 0) return [{ raw: text, type: 'unparsed', work: Infinity }]
+  if (cost > MOST_OF_RUN) return [{ raw: text, type: 'unparsed', work: 0 }]
+  try {
+    const tokens = new Lexer({ gfm: true }).blockTokens(text)
+    return tokens.map((token, at) => ({ raw: token.raw, type: token.type, work: workOf(token) + (at ? 0 : share) }))
+  } catch {
+    return [{ raw: text, type: 'unparsed', work: Infinity }] // it is deeper than there is room for calls
   }
 }
 
 // Signs that may begin or end something within a paragraph. The time to pair them is the square of
 // their number, so a paragraph with more of them is shown as it was written.
-const SIGNS = /[*_~`![\]<>&@\\]/g
+const SIGNS = /[*_~`![\]()<>&@\\]/g
 const MOST_SIGNS = 2_000
 const LONGEST = 100_000
 // Between these a sign has no pair: a blank line, or the beginning of an item of a list.
@@ -78,6 +115,8 @@ const PARAGRAPHS = /\n[ \t]*(?=\n)|\n(?= {0,3}[-*+] )/
 
 // What one text may cost, in signs times characters; a character of code may cost as much as CODE of these.
 const MOST_WORK = 20_000_000
+// The most that a list or a quote costs to parse.
+const RUN_WORK = 10_000_000
 const CODE = 500
 
 /** One block as HTML with no markup of the author's own in it. */
@@ -99,7 +138,7 @@ export function isFence(block: string): boolean {
 }
 
 function isTooMuch(block: string): boolean {
-  return !isFence(block) && (block.length > LONGEST || block.split(PARAGRAPHS).some((part) => signsIn(part) > MOST_SIGNS))
+  return !isFence(block) && (block.length > LONGEST || isTooLong(block) || block.split(PARAGRAPHS).some((part) => signsIn(part) > MOST_SIGNS))
 }
 
 function workOf({ raw, type }: Token): number {
