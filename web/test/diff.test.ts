@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { diffRows } from '../src/core/diff'
+import { expect, test, vi } from 'vitest'
+import { askedRows, diffRows } from '../src/core/diff'
 
 test('a change has its lines, numbered on both sides', () => {
   const file = diffRows({ type: 'diff', path: 'a', old_text: 'one\ntwo\nthree\n', new_text: 'one\n2\nthree\n' })
@@ -20,6 +20,29 @@ test('a new file is all additions', () => {
 test('what is too large to compare says so', () => {
   const file = diffRows({ type: 'diff', path: 'a', old_text: 'x\n'.repeat(600_000), new_text: 'y\n'.repeat(600_000) })
   expect(file.rows).toHaveLength(1)
+})
+
+test('what comes with too many others is compared when somebody asks for it, or there is time again', () => {
+  let now = performance.now() + 10_000
+  let looks = 0
+  // One look at the clock before each comparison, and one behind it: it takes 100 ms.
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += looks++ % 2 ? 100 : 0))
+  const change = (name: string) => ({ type: 'diff' as const, path: name, old_text: 'one\ntwo\n', new_text: `one\n${name}\n` })
+  const changes = ['a', 'b', 'c', 'd', 'e', 'f'].map(change)
+  const files = changes.map((diff) => diffRows(diff))
+  const compared = files.filter(({ large }) => !large).length
+  expect(compared).toBe(3)
+  const last = files[5]
+  expect([last?.large, last?.postponed, last?.rows[0]?.text]).toEqual([true, true, 'not compared yet: 3 lines before, 3 after'])
+  const [diff] = changes.slice(5)
+  if (diff === undefined) throw new Error('there are six')
+  expect(askedRows(diff).rows.map(({ sign }) => sign).join('')).toBe('@--++')
+  expect(diffRows(diff).postponed).toBe(true)
+  expect(diffRows(diff, true).rows.map(({ sign }) => sign).join('')).toBe(' -+')
+  expect(diffRows(diff).postponed).toBe(false)
+  now += 10_000
+  expect(diffRows(change('g')).postponed).toBe(false)
+  clock.mockRestore()
 })
 
 test('a patch is drawn as rows, and what is done to the file is said', () => {

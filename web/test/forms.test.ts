@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
 import { completed, completingAt } from '../src/core/completion'
-import { answerOf, areDescribed, fieldsOf } from '../src/core/form'
+import { diffRows } from '../src/core/diff'
+import { answerOf, areDescribed, fieldsOf, problemsOf } from '../src/core/form'
+import type { Json } from '../src/core/generated/content'
 import { byProject, nameBeside, shownSessions } from '../src/core/listing'
-import { within } from '../src/core/format'
+import { table, within } from '../src/core/format'
 import type { Summary } from '../src/live/api'
 
 test('a schema becomes fields, and what was typed an answer', () => {
@@ -20,7 +22,7 @@ test('a schema becomes fields, and what was typed an answer', () => {
   })
   expect(fields.map((field) => field.kind)).toEqual(['text', 'integer', 'yes', 'one', 'many', 'text'])
   expect(fields[3]?.choices).toEqual([{ value: 'r', label: 'Red' }, { value: 'g', label: 'Green' }])
-  expect(answerOf(fields, { name: 'x', age: '7', many: ['b'] })).toEqual({ name: 'x', age: 7, sure: true, many: ['b'] })
+  expect(answerOf(fields, new Map(Object.entries({ name: 'x', age: '7', many: ['b'] })))).toEqual({ name: 'x', age: 7, sure: true, many: ['b'] })
 })
 
 test('what a choice means is kept, for one and for many', () => {
@@ -31,6 +33,24 @@ test('what a choice means is kept, for one and for many', () => {
   expect(one?.choices).toEqual([{ value: 'A', label: 'Alpha', description: 'the first' }, { value: 'B', label: 'Beta' }])
   expect(many?.choices).toEqual(one?.choices)
   expect([one, many, plain].map((field) => areDescribed(field?.choices ?? []))).toEqual([true, true, false])
+})
+
+test('a field may be named like what every object has', () => {
+  const schema = JSON.parse('{"properties":{"constructor":{"type":"array","items":{"enum":["a"]}},"toString":{"format":"valueOf"},"__proto__":{}}}') as Json
+  const fields = fieldsOf(schema)
+  expect(fields.map(({ name, kind, input }) => [name, kind, input])).toEqual([['constructor', 'many', 'text'], ['toString', 'text', 'text'], ['__proto__', 'text', 'text']])
+  expect(problemsOf(fields, new Map())).toEqual(new Map())
+  expect(JSON.stringify(answerOf(fields, new Map()))).toBe('{}')
+  const filled = new Map<string, string | string[]>([['constructor', ['a']], ['toString', 'b'], ['__proto__', 'c']])
+  expect(JSON.stringify(answerOf(fields, filled))).toBe('{"constructor":["a"],"toString":"b","__proto__":"c"}')
+})
+
+test('what others call something is never taken for what every object has', () => {
+  for (const name of ['constructor', 'toString', '__proto__', 'valueOf']) {
+    expect(table({ a: 1 })[name]).toBeUndefined()
+    expect(diffRows({ type: 'diff', path: 'a', new_text: '', operation: name }).note).toBe(name)
+  }
+  expect(table({ a: 1 }).a).toBe(1)
 })
 
 test('no schema has no fields', () => {

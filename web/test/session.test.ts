@@ -169,8 +169,8 @@ test('a question has arrived when this tab hears of it, in whatever way', async 
 test('what was filled in of a question is forgotten when that is settled, by whomever', async () => {
   server.tell('s', question('q'), question('other'))
   const session = await loaded()
-  session.filled.set('q', { name: 'Ada' })
-  session.filled.set('other', { name: 'Bob' })
+  session.filled.set('q', new Map([['name', 'Ada']]))
+  session.filled.set('other', new Map([['name', 'Bob']]))
   const settled: Event = { type: 'permission_settled', request_id: 'q', option_id: null, decision: 'deny' } as unknown as Event
   for (const told of server.tell('s', settled)) session.receive(told)
   await until(() => session.arrivals.size === 1)

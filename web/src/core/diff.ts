@@ -2,6 +2,7 @@
 
 import { structuredPatch } from 'diff'
 import type { Diff } from './generated/content'
+import { table } from './format'
 
 export interface DiffRow {
   sign: '+' | '-' | ' ' | '@'
@@ -22,21 +23,32 @@ export interface FileDiff {
   note: string
   /** Too large to compare: the rows only count the lines. */
   large: boolean
+  /** The same, for there was too much else to compare. */
+  postponed: boolean
   rows: DiffRow[]
 }
 
 const MAX_CHARS = 2_000_000
 
 const CONTEXT = 3
-// Comparing two texts that have little in common takes long; nobody waits for that.
+// Comparing two texts that have little in common takes long; nobody waits for that. Nor for many that
+// come at once: together they have that time too, and a quarter of the time that goes by.
 const MAX_MS = 300
+const SHARE = 0.25
 const known = new WeakMap<Diff, FileDiff>()
+let left = MAX_MS
+let lastLook = 0
 
-/** The rows of a change, worked out once. One that is too large to compare is only counted. */
-export function diffRows(diff: Diff): FileDiff {
+/** The rows of a change, worked out once. One that is too large to compare is only counted, and so is
+ * one that comes with too many others, until somebody has it `asked` for. */
+export function diffRows(diff: Diff, asked = false): FileDiff {
   const before = known.get(diff)
-  if (before !== undefined) return before
-  const file = compared(diff)
+  if (before !== undefined && !(asked && before.postponed)) return before
+  const begun = performance.now()
+  left = Math.min(MAX_MS, left + SHARE * Math.max(0, begun - lastLook))
+  const file = compared(diff, asked ? MAX_MS : left)
+  lastLook = performance.now()
+  left -= lastLook - begun
   known.set(diff, file)
   return file
 }
@@ -52,19 +64,21 @@ export function askedRows(diff: Diff): FileDiff {
   return { ...file, rows }
 }
 
-function compared(diff: Diff): FileDiff {
+function compared(diff: Diff, timeout: number): FileDiff {
   const before = diff.old_text ?? ''
   const after = diff.new_text
-  const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.old_text == null && diff.replaces == null, unchanged: diff.operation == null && diff.old_text === after, note: '', large: false, rows: [] }
+  const file: FileDiff = { path: diff.path, added: 0, removed: 0, created: diff.old_text == null && diff.replaces == null, unchanged: diff.operation == null && diff.old_text === after, note: '', large: false, postponed: false, rows: [] }
   if (diff.operation != null) return patched(file, diff, diff.operation)
+  if (file.unchanged) return file
   if (before.length + after.length > MAX_CHARS) return replaced(file, before, after)
-  const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT, timeout: MAX_MS })
-  if (patch === undefined) return replaced(file, before, after)
+  if (timeout <= 0) return replaced({ ...file, postponed: true }, before, after)
+  const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT, timeout })
+  if (patch === undefined) return replaced({ ...file, postponed: timeout < MAX_MS }, before, after)
   for (const hunk of patch.hunks) addHunk(file, hunk)
   return file
 }
 
-const NOTES: Record<string, string> = { add: '', modify: '', delete: 'deleted', move: 'moved', copy: 'copied' }
+const NOTES = table<string>({ add: '', modify: '', delete: 'deleted', move: 'moved', copy: 'copied' })
 
 /** Told as what is done to the file, and perhaps as a patch. */
 function patched(file: FileDiff, diff: Diff, operation: string): FileDiff {
@@ -120,6 +134,7 @@ function addHunk(file: FileDiff, hunk: Hunk): void {
 
 function replaced(file: FileDiff, before: string, after: string): FileDiff {
   const [gone, come] = [before.split('\n'), after.split('\n')]
-  const note = `too large to compare: ${gone.length} lines before, ${come.length} after`
+  const why = file.postponed ? 'not compared yet' : 'too large to compare'
+  const note = `${why}: ${gone.length} lines before, ${come.length} after`
   return { ...file, added: come.length, removed: gone.length, large: true, rows: [{ sign: '@', text: note, old: null, new: null }] }
 }

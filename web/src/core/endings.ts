@@ -1,13 +1,14 @@
 // How turns ended that were not carried through.
 
 import { isOver, type SessionState, type TurnState } from './state'
+import { table } from './format'
 
-const STOPPED: Record<string, string> = {
+const STOPPED = table<string>({
   cancelled: 'Stopped.',
   max_tokens: 'Stopped: the model’s output limit was reached.',
   max_turn_requests: 'Stopped: too many requests in one turn.',
   refusal: 'The agent refused to go on.',
-}
+})
 
 /** What to say at the end of a turn; null for one that ended as it should, or has not yet. */
 export function endingOf(turn: TurnState | undefined): string | null {

@@ -2,6 +2,7 @@
 // flat objects of simple values; whatever else comes is asked for as text.
 
 import type { Json } from './generated/content'
+import { table } from './format'
 
 export interface Choice { value: string; label: string; description?: string }
 
@@ -21,7 +22,8 @@ export interface Field {
   most?: number
 }
 
-export type Values = Record<string, string | boolean | string[]>
+/** By the names of the fields, which may be those that every object has. */
+export type Values = ReadonlyMap<string, Field['initial']>
 
 export function fieldsOf(schema: Json | null): Field[] {
   const properties = (schema?.properties ?? {}) as Record<string, Json>
@@ -29,7 +31,7 @@ export function fieldsOf(schema: Json | null): Field[] {
   return Object.entries(properties).map(([name, property]) => fieldOf(name, property, required.includes(name)))
 }
 
-const INPUTS: Record<string, Field['input']> = { email: 'email', uri: 'url', date: 'date', 'date-time': 'datetime-local' }
+const INPUTS = table<Field['input']>({ email: 'email', uri: 'url', date: 'date', 'date-time': 'datetime-local' })
 
 function fieldOf(name: string, property: Json, required: boolean): Field {
   const kind = kindOf(property)
@@ -90,9 +92,9 @@ function text(value: unknown): string {
 
 /** What to send; a field that was left empty is left out. */
 export function answerOf(fields: Field[], values: Values): Json {
-  const answer: Json = {}
+  const answer = Object.create(null) as Json
   for (const field of fields) {
-    const value = values[field.name] ?? field.initial
+    const value = values.get(field.name) ?? field.initial
     if (value === '' || (Array.isArray(value) && value.length === 0 && !field.required)) continue
     answer[field.name] = field.input === 'number' ? Number(value) : value
   }
@@ -103,7 +105,7 @@ export function answerOf(fields: Field[], values: Values): Json {
 export function problemsOf(fields: Field[], values: Values): Map<string, string> {
   const found = new Map<string, string>()
   for (const field of fields) {
-    const problem = problemOf(field, values[field.name] ?? field.initial)
+    const problem = problemOf(field, values.get(field.name) ?? field.initial)
     if (problem !== null) found.set(field.name, problem)
   }
   return found

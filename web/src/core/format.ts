@@ -76,3 +76,8 @@ export function within(path: string, folder: string): string {
 export function plural(n: number, word: string): string {
   return `${n} ${word}${n === 1 ? '' : 's'}`
 }
+
+/** A table of what to call something that others name: it has nothing that every object has. */
+export function table<T>(entries: Record<string, T>): Readonly<Partial<Record<string, T>>> {
+  return Object.assign(Object.create(null) as Record<string, T>, entries)
+}

@@ -1,7 +1,7 @@
 // Permission rules, and the reasons of decisions, in words.
 
 import type { Decision } from './generated/facts'
-import { baseName, moment } from './format'
+import { baseName, moment, table } from './format'
 import { shellWords } from './safe_text'
 
 export interface Rule {
@@ -25,9 +25,9 @@ export interface Rule {
 
 export const YOLO = '--yolo'
 
-const DOING: Record<string, string> = {
+const DOING = table<string>({
   read: 'reading', write: 'writing', execute: 'running', fetch: 'fetching', mcp: 'calling', other: 'other requests',
-}
+})
 
 /** What it speaks of, without its effect: the operation, and what it names. */
 export function subjectOf(rule: Rule): { operation: string; names: string[] } {

@@ -2,7 +2,7 @@
 
 import type { AccessDecided, PermissionRequested, PermissionSettled } from '../../core/generated/events'
 import type { Decision } from '../../core/generated/facts'
-import { clock, within } from '../../core/format'
+import { clock, within, table } from '../../core/format'
 import { reasonOf } from '../../core/rules'
 import { commandLine } from '../../core/safe_text'
 import type { LiveSession } from '../../live/session'
@@ -26,7 +26,7 @@ export function DecisionList({ session }: { session: LiveSession }) {
   )
 }
 
-const ICONS: Record<string, IconName> = { allow: 'check', cancelled: 'stop', answered: 'info' }
+const ICONS = table<IconName>({ allow: 'check', cancelled: 'stop', answered: 'info' })
 
 export function DecisionRow({ decided, children }: { decided: Decided; children?: React.ReactNode }) {
   const { decision, what, at } = decided

@@ -31,13 +31,13 @@ interface QuestionProps {
 
 export function QuestionForm({ pending, filled, past, ready, send }: QuestionProps) {
   const fields = useMemo(() => fieldsOf(pending.schema), [pending.schema])
-  const [values, setValues] = useState<Values>(filled.get(pending.id) ?? {})
+  const [values, setValues] = useState<Values>(filled.get(pending.id) ?? new Map())
   const [sent, setSent] = useState(false)
   const closed = sent || past
   const [problems, setProblems] = useState<ReadonlyMap<string, string>>(new Map())
   const form = useRef<HTMLFormElement>(null)
-  const fill = (name: string, value: Values[string]) => {
-    const next = { ...values, [name]: value }
+  const fill = (name: string, value: Field['initial']) => {
+    const next = new Map(values).set(name, value)
     filled.set(pending.id, next)
     setValues(next)
     setProblems(new Map([...problems].filter(([wrong]) => wrong !== name)))
@@ -72,7 +72,7 @@ export function QuestionForm({ pending, filled, past, ready, send }: QuestionPro
       <form ref={form} noValidate onSubmit={submit}>
         {pending.url !== null && <Address url={pending.url} />}
         {fields.map((field) => (
-          <FormField key={field.name} field={field} value={values[field.name] ?? field.initial} problem={problems.get(field.name) ?? null} onChange={(value) => fill(field.name, value)} />
+          <FormField key={field.name} field={field} value={values.get(field.name) ?? field.initial} problem={problems.get(field.name) ?? null} onChange={(value) => fill(field.name, value)} />
         ))}
         <div className="options">
           <button type="submit" className="allow" disabled={closed}>{pending.mode === 'url' ? 'Done there' : 'Send'}</button>

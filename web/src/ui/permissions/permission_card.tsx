@@ -3,7 +3,7 @@
 // not at once: nobody should answer what appeared under their fingers.
 
 import { useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from 'react'
-import { within } from '../../core/format'
+import { within, table } from '../../core/format'
 import { asShown, type Shown } from '../../core/permission_options'
 import type { PendingPermission } from '../../core/state'
 import { commandLine } from '../../core/safe_text'
@@ -18,9 +18,9 @@ import { answerNumber } from '../shell/keys'
 import { attemptAnswer } from '../shell/shell'
 import { ToolContentView } from '../thread/tool_content'
 
-const OPERATIONS: Record<string, string> = {
+const OPERATIONS = table<string>({
   read: 'Read', write: 'Write', execute: 'Run a command', fetch: 'Fetch from the network', mcp: 'Use an MCP tool', other: 'Do something',
-}
+})
 
 interface Props { session: LiveSession; pending: PendingPermission; cwd: string; place: number }
 

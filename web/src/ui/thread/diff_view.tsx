@@ -31,13 +31,15 @@ interface Props {
 }
 
 export const DiffView = memo(function DiffView({ diff, cwd, whole = false, onLine }: Props) {
-  const file = useMemo(() => diffRows(diff), [diff])
+  const [asked, setAsked] = useState(false)
+  const file = useMemo(() => diffRows(diff, asked), [diff, asked])
   const [shown, setShown] = useState(whole ? MORE_ROWS : FOLDED_ROWS)
   const rows = file.rows.slice(0, shown)
   const rest = file.rows.length - rows.length
   return (
     <DiffFrame diff={diff} file={file} cwd={cwd}>
       {rows.length > 0 && <DiffTable parts={rows.map((row) => ({ row }))} onLine={onLine} />}
+      {file.postponed && !asked && <button type="button" className="more" onClick={() => setAsked(true)}>Compare</button>}
       {rest > 0 && <button type="button" className="more" onClick={() => setShown(shown + MORE_ROWS)}>Show {Math.min(rest, MORE_ROWS)} more lines</button>}
     </DiffFrame>
   )

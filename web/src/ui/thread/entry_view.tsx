@@ -1,7 +1,7 @@
 // One row of the thread, drawn by its kind. It draws again when its own entry changes, and only then.
 
 import { memo, useSyncExternalStore } from 'react'
-import { bytes, clock, duration, plural } from '../../core/format'
+import { bytes, clock, duration, plural, table } from '../../core/format'
 import { contentOf, entryText, type Entry, type Spoken } from '../../core/state'
 import { reveal, visible } from '../../core/safe_text'
 import type { LiveSession } from '../../live/session'
@@ -117,9 +117,9 @@ function ThoughtMark({ session, entry }: { session: LiveSession; entry: Spoken }
   return now ? <><Spinner /> Thinking</> : <><Icon name="think" /> Thought</>
 }
 
-const COMPACTED: Record<string, string> = {
+const COMPACTED = table<string>({
   in_progress: 'The context is being shortened', completed: 'The context was shortened', cancelled: 'The context was not shortened',
-}
+})
 
 function Compaction({ session, entry }: { session: LiveSession; entry: Extract<Entry, { type: 'compaction' }> }) {
   const [open, toggle] = useCollapse(`${session.id}:compaction:${entry.id}`, false)

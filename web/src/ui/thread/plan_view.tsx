@@ -1,6 +1,6 @@
 // A plan as a list of steps with how far each is.
 
-import type { ReactNode } from 'react'
+import { useState, type ReactNode } from 'react'
 import { stepUnderWay, type PlanEntry, type UnderWay } from '../../core/state'
 import type { LiveSession } from '../../live/session'
 import { useSignal } from '../../live/signal'
@@ -8,9 +8,13 @@ import { Icon, Ring, Spinner } from '../common/icons'
 import { Markdown } from './markdown'
 import { Plain } from '../common/plain_text'
 
+const SHOWN_STEPS = 200
+
 export function PlanView({ session, plan }: { session: LiveSession; plan: PlanEntry }) {
   useSignal(session.facts) // the end of a turn changes no entry
+  const [shown, setShown] = useState(SHOWN_STEPS)
   const now = stepUnderWay(session.state, plan)
+  const rest = plan.steps.length - shown
   const done = plan.steps.filter((step) => step.status === 'completed').length
   return (
     <div className="plan">
@@ -21,7 +25,7 @@ export function PlanView({ session, plan }: { session: LiveSession; plan: PlanEn
             <progress max={plan.steps.length} value={done} aria-label="Steps done" />
           </div>
           <ol>
-            {plan.steps.map((step, at) => (
+            {plan.steps.slice(0, shown).map((step, at) => (
               <li key={at} className={`${step.status ?? 'pending'} ${step.status === 'in_progress' ? now : ''}`}>
                 <StepMark mark={step.status === 'in_progress' ? now : step.status === 'completed' ? 'done' : 'to do'} />
                 <span><Words text={step.content} /></span>
@@ -29,6 +33,7 @@ export function PlanView({ session, plan }: { session: LiveSession; plan: PlanEn
               </li>
             ))}
           </ol>
+          {rest > 0 && <button type="button" className="more" onClick={() => setShown(shown + SHOWN_STEPS)}>Show {Math.min(rest, SHOWN_STEPS)} more steps</button>}
         </>
       )}
       {plan.markdown !== null && <Markdown text={plan.markdown} />}

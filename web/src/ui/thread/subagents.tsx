@@ -2,7 +2,7 @@
 // to be its doing is drawn under what it was begun for.
 
 import type { Json } from '../../core/generated/content'
-import { clock } from '../../core/format'
+import { clock, table } from '../../core/format'
 import { placed, type Entry, type SessionState, type Subagent, type ToolCall } from '../../core/state'
 import { useCollapse } from '../common/collapse'
 import { Icon, Spinner, type IconName } from '../common/icons'
@@ -34,9 +34,9 @@ export function SubagentView({ child }: { child: Subagent }) {
   )
 }
 
-const DRAWN: Record<string, string> = { running: 'running', idle: 'completed', requires_action: 'waiting' }
-const ICONS: Record<string, IconName> = { idle: 'check', requires_action: 'alert', cancelled: 'stop' }
-const WORDS: Record<string, string> = { idle: 'done for now', requires_action: 'needs an answer' }
+const DRAWN = table<string>({ running: 'running', idle: 'completed', requires_action: 'waiting' })
+const ICONS = table<IconName>({ idle: 'check', requires_action: 'alert', cancelled: 'stop' })
+const WORDS = table<string>({ idle: 'done for now', requires_action: 'needs an answer' })
 
 function SubagentState({ state }: { state: string }) {
   const icon = state === 'running' ? <Spinner /> : <Icon name={ICONS[state] ?? 'info'} />

@@ -3,7 +3,7 @@
 import { useMemo, type ReactNode } from 'react'
 import type { Diff } from '../../core/generated/content'
 import { diffRows } from '../../core/diff'
-import { within } from '../../core/format'
+import { within, table } from '../../core/format'
 import { isAtWork, type ToolCall } from '../../core/state'
 import { visible } from '../../core/safe_text'
 import { sessions } from '../../live/api'
@@ -16,10 +16,10 @@ import { Plain } from '../common/plain_text'
 import { StopOne } from '../composer/stop_button'
 import { ToolContentView } from './tool_content'
 
-const KINDS: Record<string, IconName> = {
+const KINDS = table<IconName>({
   read: 'read', edit: 'edit', delete: 'trash', move: 'move', search: 'find', execute: 'run',
   think: 'think', fetch: 'globe', switch_mode: 'switch',
-}
+})
 
 const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
 
@@ -61,7 +61,7 @@ function OpenStatus({ session, status }: { session: LiveSession; status: string 
 }
 
 export function ToolStatus({ status }: { status: string }) {
-  const drawing: Record<string, [ReactNode, string]> = {
+  const drawing = table<[ReactNode, string]>({
     pending: [<Icon key="i" name="clock" />, 'pending'],
     in_progress: [<Spinner key="i" />, 'running'],
     waiting: [<Icon key="i" name="alert" />, 'waits for you'],
@@ -69,7 +69,7 @@ export function ToolStatus({ status }: { status: string }) {
     failed: [<Icon key="i" name="cross" />, 'failed'],
     unfinished: [<Ring key="i" begun />, 'not finished'],
     cancelled: [<Icon key="i" name="stop" />, 'cancelled'],
-  }
+  })
   const [icon, word] = drawing[status] ?? [<Icon key="i" name="info" />, status]
   return <span className={`status ${status}`}>{icon} <Plain text={word} /></span>
 }
@@ -77,7 +77,7 @@ export function ToolStatus({ status }: { status: string }) {
 function Totals({ call }: { call: ToolCall }) {
   const diffs = call.content.filter((item): item is Diff => item.type === 'diff')
   const totals = useMemo(() => {
-    const files = diffs.map(diffRows)
+    const files = diffs.map((diff) => diffRows(diff))
     return {
       added: files.reduce((sum, file) => sum + file.added, 0),
       removed: files.reduce((sum, file) => sum + file.removed, 0),
