@@ -195,7 +195,7 @@ class EventRecorder:
 
     def _stored(self, sent: _Sent) -> None:
         batch, last = sent.batch, sent.append.result()
-        self._unstored -= sum(map(len, batch.events))
+        self._unstored -= sent.events_size
         if self._unstored <= MUCH_BYTES:
             self._behind.discard(self)
         if batch.events:
@@ -281,7 +281,8 @@ class _Sent:
 
     def __init__(self, batch: Batch, store: Store, lease: Lease) -> None:
         self.batch = batch
-        self.size = sum(map(len, batch.events)) + sum(len(each.text) for each in batch.said)
+        self.events_size = sum(map(len, batch.events))
+        self.size = self.events_size + sum(len(each.text) for each in batch.said)
         self.append = asyncio.create_task(store.append(lease, batch))
         # When an earlier one fails, nobody asks for this one any more.
         self.append.add_done_callback(lambda done: done.cancelled() or done.exception())

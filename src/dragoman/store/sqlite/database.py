@@ -129,7 +129,9 @@ class Database:
 
     def _set_up(self) -> None:
         if self.rows("PRAGMA journal_mode")[0][0] != "wal":
-            # Counts for a new file alone, and before anything else is in it.
+            # Both count for a new file only, and before anything else is in it. A page is twice as
+            # large as SQLite's own, since a batch fills many: that is half the system calls.
+            self.run("PRAGMA page_size = 8192")
             self.run("PRAGMA auto_vacuum = INCREMENTAL")
             self._use_wal()
         self.run(_SETTINGS)
