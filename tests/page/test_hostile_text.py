@@ -185,7 +185,7 @@ async def test_no_payload_runs_that_an_agent_tells_of_itself(tmp_path: Path) -> 
             "for (const it of document.querySelectorAll('.frames details')) it.open = true"
         )
         await page.get_by_role("button", name="Import", exact=True).first.click()
-        await page.get_by_role("button", name="Ask for its sessions").click()
+        await page.get_by_role("button", name="List its sessions").click()
         found = page.locator("dialog .hit")
         await expect(found).to_have_count(len(payloads()))
         await found.first.click()
@@ -194,7 +194,7 @@ async def test_no_payload_runs_that_an_agent_tells_of_itself(tmp_path: Path) -> 
         await page.keyboard.press("Escape")
         await page.evaluate("location.hash = '#/agents'")
         await page.get_by_role("button", name="Check").first.click()
-        await expect(page.get_by_label("What the check found")).to_be_visible()
+        await expect(page.get_by_label("Check results")).to_be_visible()
         await page.get_by_role("button", name="Sign in").first.click()
         await settled(page)
         assert not await page.evaluate(_HIDDEN)

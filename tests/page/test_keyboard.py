@@ -152,7 +152,7 @@ async def test_the_palette_shows_what_can_be_done_before_one_types(gallery: Site
             await expect(options.filter(has_text=name)).to_have_count(1)
         await page.keyboard.type("archive")
         await expect(options.first).to_contain_text("Archive this session")
-        await page.get_by_role("combobox", name="Go to, or do").fill("export")
+        await page.get_by_role("combobox", name="Find a session or command").fill("export")
         async with page.expect_download() as download:
             await page.keyboard.press("Enter")
         assert (await download.value).suggested_filename == "fix.jsonl"

@@ -75,7 +75,7 @@ async def test_what_reads_reject_never_allows(tmp_path: Path) -> None:
         await card.get_by_text("calls this “Reject”").click()
         await answer(page, "Reject")
         # It was told no, and asks for the same by having it run: that is another question.
-        await expect(card).to_contain_text("done by Dragoman if you allow it")
+        await expect(card).to_contain_text("Dragoman does it if you allow it")
         await answer(page, "Reject")
         await finished(page)
         assert not (site.workspace / "PWNED").exists()
@@ -131,9 +131,27 @@ async def test_all_that_is_asked_can_be_seen_and_its_end_at_once(tmp_path: Path)
         await prompt(page, "long")
         await expect(card.get_by_text("os.system('evil')")).to_be_visible()
         await expect(card.get_by_text("line 40", exact=True)).to_have_count(0)
-        await card.get_by_role("button", name="59 lines between: show all").click()
+        await card.get_by_role("button", name="59 lines omitted: show all").click()
         await expect(card.locator(".line.added")).to_have_count(81)
         assert await card.evaluate(_HIDDEN_PARTS) == []
+
+
+async def test_a_question_taller_than_the_window_is_read_from_its_top(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, *scripted(tmp_path, "swaps")) as site,
+        browsed() as browser,
+        person(browser, site) as page,
+    ):
+        await page.set_viewport_size({"width": 1200, "height": 420})
+        await new_session(page)
+        await prompt(page, "long")
+        card = page.locator(".card.permission")
+        await expect(card.locator("header")).to_be_in_viewport(ratio=1)
+        await expect(card.get_by_role("button", name="Reject")).not_to_be_in_viewport()
+        await page.reload()
+        await expect(card.locator("header")).to_be_in_viewport(ratio=1)
+        await page.get_by_role("button", name="Latest").click()
+        await expect(card.get_by_role("button", name="Reject")).to_be_in_viewport()
 
 
 async def test_a_tool_call_that_is_asked_about_waits_for_the_person(tmp_path: Path) -> None:
@@ -145,10 +163,10 @@ async def test_a_tool_call_that_is_asked_about_waits_for_the_person(tmp_path: Pa
         await new_session(page)
         await prompt(page, _LINE)
         status = page.locator(".toolhead .status")
-        await expect(status).to_have_text("waits for you")
+        await expect(status).to_have_text("waiting for you")
         await expect(status.locator(".spinner")).to_have_count(0)
         await answer(page, "Allow once")
-        await expect(status).not_to_have_text("waits for you")
+        await expect(status).not_to_have_text("waiting for you")
 
 
 async def test_what_was_decided_is_told_in_words(tmp_path: Path) -> None:
@@ -165,7 +183,7 @@ async def test_what_was_decided_is_told_in_words(tmp_path: Path) -> None:
         await prompt(page, _LINE)
         await answer(page, "Reject")
         await page.evaluate("location.hash = '#/policies'")
-        decided = page.get_by_role("region", name="What was decided lately").locator("li")
+        decided = page.get_by_role("region", name="Recent decisions").locator("li")
         await expect(decided).to_have_count(3)
         await expect(decided.nth(0).locator("code").first).to_have_text(f"execute {_LINE}")
         await expect(decided.nth(0).locator("small").first).to_contain_text("answered · ")
@@ -201,5 +219,5 @@ async def test_what_the_server_was_started_with_is_listed_and_marked(tmp_path: P
 async def test_without_a_flag_nothing_is_promised_for_the_agent(tmp_path: Path) -> None:
     async with served(tmp_path) as site, browsed() as browser, person(browser, site) as page:
         await new_session(page)
-        await expect(page.locator(".hints")).to_contain_text("Some agents also write and run")
+        await expect(page.locator(".hints")).to_contain_text("Some agents also write files and run")
         await expect(page.locator(".topbar .yolo")).to_have_count(0)

@@ -26,7 +26,7 @@ async def test_a_session_is_looked_back_at_on_a_time_line(gallery: Site) -> None
         await position.fill("5")
         await expect(rows).to_have_count(1)
         await expect(rows).to_contain_text("Please mend it")
-        await page.get_by_label("One event on").click()
+        await page.get_by_label("Next event").click()
         await expect(rows).to_have_count(2)
         await page.get_by_role("button", name="16×").click()
         await expect(rows.last).to_contain_text("The parser failed")
@@ -64,7 +64,9 @@ async def test_a_grid_shows_sessions_side_by_side(gallery: Site) -> None:
 async def test_what_went_wrong_is_told_as_it_was(gallery: Site) -> None:
     async with looking(gallery) as page:
         await page.evaluate("location.hash = '#/s/chapter'")
-        await expect(page.locator(".reset")).to_contain_text("knows nothing of what stands above")
+        await expect(page.locator(".reset")).to_contain_text(
+            "knows nothing of the transcript above"
+        )
         await expect(page.locator(".notice.error")).to_have_text(
             "The turn was cut short: the agent ended with exit code 1: model is overloaded"
         )
@@ -73,7 +75,7 @@ async def test_what_went_wrong_is_told_as_it_was(gallery: Site) -> None:
         await expect(page.locator(".picture img")).to_be_visible()
         await page.get_by_role("button", name="Play", exact=True).click()
         await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
-        await page.get_by_role("button", name="The context was shortened").click()
+        await page.get_by_role("button", name="Context compacted").click()
         await expect(page.locator(".compaction")).to_contain_text("three parts")
 
 
@@ -95,13 +97,13 @@ async def test_a_link_leads_to_an_entry(gallery: Site) -> None:
 async def test_sub_agents_stand_where_they_were_begun(gallery: Site) -> None:
     async with looking(gallery) as page:
         await page.evaluate("location.hash = '#/s/chapter'")
-        child = page.get_by_role("group", name="Sub-agent")
+        child = page.get_by_role("group", name="Subagent")
         await expect(child).to_contain_text("Check the spelling")
         # It was at work when the agent lost its memory, and nobody will tell how that ended.
         await expect(child.locator(".status")).to_contain_text("cancelled")
         await expect(child.locator(".spinner")).to_have_count(0)
         row = page.locator(".row", has=child)
-        await expect(row).to_contain_text("The context was shortened")
+        await expect(row).to_contain_text("Context compacted")
         await child.get_by_role("button").click()
         await expect(child).to_contain_text("the dictionary of the house")
         message = page.locator(".peer")
@@ -155,7 +157,7 @@ async def test_answers_and_links_are_copied(gallery: Site) -> None:
 async def test_the_policies_screen_says_why_something_was_allowed(gallery: Site) -> None:
     async with looking(gallery) as page:
         await page.evaluate("location.hash = '#/policies'")
-        why = page.get_by_role("region", name="What was decided lately")
+        why = page.get_by_role("region", name="Recent decisions")
         await expect(why).to_contain_text("write parse.py")
         await expect(why).to_contain_text("a rule of yours")
         await why.get_by_role("link", name="Fix the parser").click()
@@ -244,7 +246,7 @@ async def _told_wrong(gallery: Site, address: str, wrong: _Wrong) -> AsyncGenera
 async def test_a_bar_that_cannot_be_drawn_leaves_the_rest_of_the_page(gallery: Site) -> None:
     async with _told_wrong(gallery, "**/api/costs*", lambda _: {"costs": 7}) as page:
         failed = page.locator(".topbar .failedpart")
-        await expect(failed).to_contain_text("The cost cannot be shown.")
+        await expect(failed).to_contain_text("The cost could not be displayed.")
         await expect(page.locator(".topbar a[href='#/inbox']")).to_be_visible()
         await page.evaluate("location.hash = '#/s/fix'")
         await expect(page.locator(".row").last).to_contain_text("The parser failed")
@@ -261,5 +263,5 @@ async def test_an_entry_that_cannot_be_drawn_leaves_the_thread(gallery: Site) ->
     async with _told_wrong(gallery, "**/api/sessions/fix*", untitled) as page:
         await page.evaluate("location.hash = '#/s/fix'")
         await expect(page.locator(".row").last).to_contain_text("The parser failed")
-        await expect(page.locator(".row .failedpart").first).to_contain_text("The entry cannot")
+        await expect(page.locator(".row .failedpart").first).to_contain_text("The entry could not")
         await expect(page.locator("#composer")).to_be_visible()

@@ -76,7 +76,7 @@ async def test_who_answers_late_is_told_that_it_was_settled(tmp_path: Path) -> N
         await card.get_by_role("button", name="Allow").first.click()
         await answer(one, "Reject")
         settled.set()
-        await expect(other.get_by_role("alert")).to_contain_text("answered already")
+        await expect(other.get_by_role("alert")).to_contain_text("Already answered")
     assert not (site.workspace / "dragoman-demo.txt").exists()
 
 

@@ -50,7 +50,7 @@ def test_a_yes_for_always_that_is_called_for_the_session_reads_so() -> None:
         "Allow for this session (the agent calls this “Approve for this session”)"
     ]
     assert shown(option("Allow for this session", "allow_once")) == [
-        "Allow once (the agent calls this “Allow for this session”, but it is meant for once)"
+        "Allow once (the agent calls this “Allow for this session”, but it applies once)"
     ]
 
 
@@ -61,8 +61,8 @@ def test_answers_of_one_kind_are_told_apart() -> None:
     ]
     same = [PermissionOption(each, "Yes", "allow_once") for each in "ab"]
     assert shown(*same) == [
-        "Allow once (the agent calls this “Yes” and knows it as “a”)",
-        "Allow once (the agent calls this “Yes” and knows it as “b”)",
+        "Allow once (the agent calls this “Yes”, with the id “a”)",
+        "Allow once (the agent calls this “Yes”, with the id “b”)",
     ]
     long = [option("y" * 300 + end, "allow_once") for end in ("yes", "no way")]
     assert len(set(shown(*long))) == 2
@@ -71,11 +71,11 @@ def test_answers_of_one_kind_are_told_apart() -> None:
 def test_what_is_not_known_or_not_clear_says_so() -> None:
     (each,) = as_shown([option("Reject", "constructor")])
     assert (each.words, each.warns) == ("Unknown answer", True)
-    assert "its kind “constructor” is not known here" in each.remark
+    assert "its kind “constructor” is unknown" in each.remark
     both = [PermissionOption("x", "Reject", kind) for kind in ("allow_once", "reject_once")]
     for each in as_shown(both):
         assert (each.words, each.warns) == ("Unclear answer", True)
-        assert "uses the same id for another answer" in each.remark
+        assert "uses its id for another answer too" in each.remark
 
 
 def test_a_label_cannot_draw_or_quote_itself() -> None:
@@ -85,7 +85,7 @@ def test_a_label_cannot_draw_or_quote_itself() -> None:
 
 
 _ALLOWS, _REJECTS = "it allows", "it rejects"
-_ONCE, _ALWAYS = "it is meant for once", "it is meant for always"
+_ONCE, _ALWAYS = "it applies once", "it applies always"
 LABELS: list[tuple[str, str, str | None]] = [
     # The opposite.
     *(
@@ -117,7 +117,7 @@ LABELS: list[tuple[str, str, str | None]] = [
     ("Approve once", "allow_always", _ALWAYS),
     ("Reject for this session", "reject_always", _ALWAYS),
     ("Allow for this turn", "allow_always", _ALWAYS),
-    ("Allow once in this session", "allow_always", "it is meant for the session"),
+    ("Allow once in this session", "allow_always", "it applies to the session"),
     ("Reject this time", "reject_always", _ALWAYS),
     ("Always allow", "allow_once", _ONCE),
     ("allowAlways", "allow_once", _ONCE),

@@ -14,7 +14,7 @@ test('each turn that was stopped says so at its end, but for the last, which say
     reduce(state, { type: 'turn_ended', turn_id, stop_reason })
   }
   expect(state.entries.map((_, at) => endingBehind(state, at))).toEqual(
-    [null, 'Stopped.', null, null, null, 'Stopped: the model’s output limit was reached.', null, null],
+    [null, 'Stopped.', null, null, null, 'Stopped: the model reached its output limit.', null, null],
   )
   expect(endingOf(state.turns.at(-1))).toBe('Stopped.')
 })

@@ -110,16 +110,16 @@ def _called(option: PermissionOption, *, alone: bool, known_by_name: bool) -> st
     label = _label(option.name)
     if alone and (_says_the_same(option.name, option.kind) or label == _in_our_words(option)):
         return ""
-    name = f"the agent calls this “{label}”" if label else "the agent gives this no name"
-    return name if known_by_name else f"{name} and knows it as “{_label(option.id)}”"
+    name = f"the agent calls this “{label}”" if label else "the agent gives it no name"
+    return name if known_by_name else f"{name}, with the id “{_label(option.id)}”"
 
 
 def _warning(option: PermissionOption, *, clear: bool) -> str:
     if not clear:
-        return "but uses the same id for another answer: what it does is up to the agent"
+        return "but uses its id for another answer too: what it does is up to the agent"
     if option.kind not in WORDS:
         kind = _label(option.kind)
-        return f"its kind “{kind}” is not known here: what it does is up to the agent"
+        return f"its kind “{kind}” is unknown: what it does is up to the agent"
     meaning = contradiction(option.name, option.kind)
     return "" if meaning is None else f"but {meaning}"
 
@@ -209,10 +209,10 @@ def contradiction(label: str, kind: str) -> str | None:
         believed = allows and "session" in senses
         limited = "while" in senses or ("once" in senses and "always" not in senses)
         if limited or ("session" in senses and not believed):
-            return f"it is meant for {'the session' if believed else 'always'}"
+            return f"it applies {'to the session' if believed else 'always'}"
         return None
     lasting = senses & {"session", "while", "always"} and "once" not in senses
-    return "it is meant for once" if lasting else None
+    return "it applies once" if lasting else None
 
 
 def _readings(label: str) -> tuple[Sequence[str], ...]:

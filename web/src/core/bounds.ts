@@ -1,5 +1,5 @@
-// How much of a session is kept at hand, whatever its agent says: the same limits as the server's,
-// counted in the same way. What the page does not keep, the server tells again.
+// How much of a session the page keeps: the server's limits, counted the same way. The server has the
+// rest.
 
 import type { Content, ToolContent } from './generated/content'
 import { NODE } from './generated/limits'

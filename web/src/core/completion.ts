@@ -1,4 +1,4 @@
-// What is being completed at the caret: a slash command at the start, or a file behind an @.
+// What is being completed at the caret: a slash command at the start, or a file after an @.
 
 export interface Completing { kind: 'command' | 'file'; query: string; from: number; to: number }
 

@@ -31,8 +31,8 @@ export interface FileDiff {
 const MAX_CHARS = 2_000_000
 
 const CONTEXT = 3
-// Comparing two texts that have little in common takes long; nobody waits for that. Nor for many that
-// come at once: together they have that time too, and a quarter of the time that goes by.
+// Comparing two texts that have little in common takes too long. Many that come at once share that
+// limit, and get back a quarter of the time that passes.
 const MAX_MS = 300
 const SHARE = 0.25
 const known = new WeakMap<Diff, FileDiff>()
@@ -53,7 +53,7 @@ export function diffRows(diff: Diff, asked = false): FileDiff {
   return file
 }
 
-/** For whoever has to judge it: what is too large to compare is all removed and all added. */
+/** For a person who decides: a file too large to compare is shown as all removed and all added. */
 export function askedRows(diff: Diff): FileDiff {
   const file = diffRows(diff)
   if (!file.large) return file
@@ -87,7 +87,7 @@ function patched(file: FileDiff, diff: Diff, operation: string): FileDiff {
   file.note = diff.old_path != null && diff.old_path !== diff.path ? `${note} from ${diff.old_path}` : note
   const hunks = hunksOf(diff.patch ?? '')
   for (const hunk of hunks) addHunk(file, hunk)
-  // What is no patch is shown as it came: it is all there is to judge.
+  // Text that is not a patch is shown as it came: there is nothing else to judge by.
   if (hunks.length === 0 && diff.patch) file.rows = diff.patch.split('\n').map((text) => ({ sign: ' ', text, old: null, new: null }))
   return file
 }

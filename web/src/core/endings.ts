@@ -1,21 +1,21 @@
-// How turns ended that were not carried through.
+// How turns ended that did not complete.
 
 import { isOver, type SessionState, type TurnState } from './state'
 import { table } from './format'
 
 const STOPPED = table<string>({
   cancelled: 'Stopped.',
-  max_tokens: 'Stopped: the model’s output limit was reached.',
+  max_tokens: 'Stopped: the model reached its output limit.',
   max_turn_requests: 'Stopped: too many requests in one turn.',
-  refusal: 'The agent refused to go on.',
+  refusal: 'The agent refused to continue.',
 })
 
-/** What to say at the end of a turn; null for one that ended as it should, or has not yet. */
+/** The text at the end of a turn; null for one that completed or still runs. */
 export function endingOf(turn: TurnState | undefined): string | null {
   return turn !== undefined && isOver(turn.status) ? STOPPED[turn.stop_reason ?? ''] ?? null : null
 }
 
-/** The same behind an entry, if it is the last of its turn. The last turn says it below the thread. */
+/** The same for an entry that is the last of its turn. The last turn shows it below the thread. */
 export function endingBehind({ entries, turns }: SessionState, at: number): string | null {
   const id = entries[at]?.turn_id
   if (id == null || entries[at + 1]?.turn_id === id || turns.at(-1)?.id === id) return null

@@ -1,6 +1,5 @@
-// What is too long to be read at a glance, both ends first: whoever decides about a text must see how it
-// ends. The lines left out are in the middle, and are counted. The same as `cli/render/excerpt.py`: a test
-// holds them together.
+// Shortens long text to both ends: a person who decides must see how it ends. The omitted lines are in
+// the middle, and are counted. The same as `cli/render/excerpt.py`; golden vectors compare them.
 
 import { EMPTY_RUN, LINE_END, LINE_START, LONG_LINE } from './generated/limits'
 
@@ -35,18 +34,18 @@ export function isEmpty(text: string): boolean {
   return /^[ \t\r]*$/.test(text)
 }
 
-/** A line with long runs of blanks told in words and, unless it is to be whole, without the middle of a very long one. */
+/** A line with long runs of blanks as a count and, unless `whole`, without the middle of a very long line. */
 export function bothEnds(told: string, whole = false): string {
   const line = told.replace(/[ \t]{100,}/g, (run) => `⟨${run.length} blanks⟩`)
   if (whole || line.length <= LONG_LINE) return line
   const chars = [...line]
   if (chars.length <= LONG_LINE) return line
   const between = chars.length - LINE_START - LINE_END
-  return `${chars.slice(0, LINE_START).join('')} ⟨${between} characters between⟩ ${chars.slice(-LINE_END).join('')}`
+  return `${chars.slice(0, LINE_START).join('')} ⟨${between} characters omitted⟩ ${chars.slice(-LINE_END).join('')}`
 }
 
 /** What is not shown, in words. */
 export function leftWords({ lines, empty, mark }: Left): string {
-  if (!empty) return `${lines} lines between`
+  if (!empty) return `${lines} lines omitted`
   return `${lines} empty lines${mark === '+' ? ' added' : mark === '-' ? ' removed' : ''}`
 }

@@ -279,7 +279,7 @@ class Step extends Thread {
     if (!this.echoesPrompt(event)) this.speak(event, 'user')
   }
 
-  /** Some agents tell us the prompt we just sent; it stands in the thread already. */
+  /** Some agents echo the prompt we just sent; it is in the thread already. */
   private echoesPrompt(event: e.UserMessage): boolean {
     if (event.replay || runningTurn(this.state) === null || !this.promptIsLast()) return false
     const prompt = this.state.entries.at(-1)
@@ -498,7 +498,7 @@ class Step extends Thread {
   terminalOutput(event: e.TerminalOutput): void {
     const terminal = this.terminal(event.terminal_id)
     if (event.replaces) {
-      // As if all before were cut off, so that whoever has drawn it begins anew.
+      // As if all output before were cut off, so that a screen that has drawn it starts over.
       terminal.dropped++
       this.trim(terminal, 0)
     }

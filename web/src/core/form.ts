@@ -113,12 +113,12 @@ export function problemsOf(fields: Field[], values: Values): Map<string, string>
 
 function problemOf(field: Field, value: Field['initial']): string | null {
   if (typeof value === 'boolean') return null
-  if (value.length === 0) return field.required ? NEEDED[field.kind] ?? 'This is needed.' : null
+  if (value.length === 0) return field.required ? NEEDED[field.kind] ?? 'Required.' : null
   if (Array.isArray(value)) return outside(value.length, field.least, field.most, 'choice')
   if (field.input === 'number') return numberProblem(field, value)
   if (field.kind === 'one') return null
-  if (field.input === 'email' && !/^[^\s@]+@[^\s@]+$/.test(value)) return 'Expected an e-mail address.'
-  if (field.input === 'url' && !URL.canParse(value)) return 'Expected an address like https://example.org.'
+  if (field.input === 'email' && !/^[^\s@]+@[^\s@]+$/.test(value)) return 'Expected an email address.'
+  if (field.input === 'url' && !URL.canParse(value)) return 'Expected a URL such as https://example.org.'
   return outside([...value].length, field.least, field.most, 'character')
 }
 

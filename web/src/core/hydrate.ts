@@ -1,5 +1,5 @@
-// A session as the server tells it, made into the state that the fold goes on from. The server
-// leaves defaults out and may tell only the end of a long thread.
+// Turns a session from the server into the state that the fold continues from. The server omits
+// defaults and may send only the end of a long thread.
 
 import type { Json } from './generated/content'
 import { ROW } from './generated/limits'
@@ -52,7 +52,7 @@ function entryOf(told: Json): Entry {
   return entry as unknown as Entry
 }
 
-/** Neighbouring words as one piece, except in a prompt: there an echo is told by its pieces. */
+/** Neighbouring texts as one piece, except in a prompt: there an echo is recognised by its pieces. */
 function joined(pieces: unknown[], apart: boolean): unknown[] {
   if (apart) return [...pieces]
   const result: unknown[] = []
@@ -91,7 +91,7 @@ function subagentOf(told: Json): Subagent {
   return { ...newSubagent(), ...told } as Subagent
 }
 
-/** Note where the entries stand that later events change, and what they weigh. */
+/** Index the entries that later events change, and weigh them. */
 export function index(state: SessionState): void {
   const { places } = state
   places.clear()

@@ -25,7 +25,7 @@ function fits(session: Summary, filter: Filter): boolean {
   return filter === 'all' || (session.status !== 'running' && session.status !== 'waiting')
 }
 
-/** By project; the one used last stands first. Folders of the same name are told apart. */
+/** By project, the most recently used first. Folders of the same name get longer names. */
 export function byProject(sessions: Summary[]): Group[] {
   const groups = new Map<string, Group>()
   for (const session of sessions) {

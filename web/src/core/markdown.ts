@@ -1,6 +1,6 @@
 // Markdown as blocks, each rendered for itself: a message that grows by a word draws only its last
 // block again. Raw HTML is text here, before any sanitiser sees it; images are links, because the
-// page loads nothing from elsewhere; a link that does not name its target has it written behind.
+// page loads nothing from elsewhere; a link whose text does not name its target is followed by it.
 
 import { Lexer, Marked, type Token } from 'marked'
 import { MOST_OF_RUN, costOf, isTooLong, partsOf } from './containers'
@@ -66,7 +66,7 @@ export class Blocks {
     return this.parts.flatMap(({ blocks }) => blocks)
   }
 
-  /** All but the last few blocks cannot change any more, unless a definition of links is about. */
+  /** All but the last few blocks are final, unless there is a link definition. */
   private settle(all: Parsed[]): void {
     const blocks = all.filter(({ type }) => type !== 'def')
     const keep = blocks.length < all.length ? 0 : Math.max(0, blocks.length - 4)

@@ -1,7 +1,7 @@
-// The answers to a permission request as people are shown them: in one order, in our words. The kind
-// of an answer decides what it does, so the kind is what a person reads; the agent's label follows as a
-// remark, and where it says something else than the kind, the remark says so. What is sent back is the
-// option as it came. The same as `session/permission_options.py` on the command line: a test holds them together.
+// The answers to a permission request as people see them: in one order, in our words. The kind of an
+// answer decides what it does, so people read the kind; the agent's label follows as a remark, with a
+// warning if it contradicts the kind. The option is sent back as it came. The same as
+// `session/permission_options.py`, from the same tables; golden vectors compare them.
 
 import { cutTo, points } from './bounds'
 import type { PermissionOption } from './generated/facts'
@@ -76,13 +76,13 @@ function calledOf(option: PermissionOption, alone: boolean, byName: boolean): st
   const { id, name, kind } = option
   const label = labelOf(name)
   if (alone && (saysTheSame(name, kind) || label === inOurWords(option))) return ''
-  const called = label ? `the agent calls this “${label}”` : 'the agent gives this no name'
-  return byName ? called : `${called} and knows it as “${labelOf(id)}”`
+  const called = label ? `the agent calls this “${label}”` : 'the agent gives it no name'
+  return byName ? called : `${called}, with the id “${labelOf(id)}”`
 }
 
 function warningOf({ name, kind }: PermissionOption, clear: boolean): string {
-  if (!clear) return 'but uses the same id for another answer: what it does is up to the agent'
-  if (!WORDS.has(kind)) return `its kind “${labelOf(kind)}” is not known here: what it does is up to the agent`
+  if (!clear) return 'but uses its id for another answer too: what it does is up to the agent'
+  if (!WORDS.has(kind)) return `its kind “${labelOf(kind)}” is unknown: what it does is up to the agent`
   const meaning = contradiction(name, kind)
   return meaning === null ? '' : `but ${meaning}`
 }
@@ -116,7 +116,7 @@ function saysTheSame(told: string, kind: string): boolean {
 
 // ── what a label says ───────────────────────────────────────────────────────────────────────────
 
-/** What an answer of this kind does, if its label says something else. Knows English words alone: a
+/** What an answer of this kind does, if its label says something else. Knows only English words: a
  *  help for the eye, never what decides. */
 export function contradiction(label: string, kind: string): string | null {
   if (!WORDS.has(kind)) return null
@@ -127,9 +127,9 @@ export function contradiction(label: string, kind: string): string | null {
   if (kind.endsWith('_always')) {
     const believed = allows && session
     const limited = meanwhile || (once && !always) || (session && !believed)
-    return limited ? `it is meant for ${believed ? 'the session' : 'always'}` : null
+    return limited ? `it applies ${believed ? 'to the session' : 'always'}` : null
   }
-  return (session || meanwhile || always) && !once ? 'it is meant for once' : null
+  return (session || meanwhile || always) && !once ? 'it applies once' : null
 }
 
 /** The label as words: as it is written, and with `allowOnce` taken for two. */

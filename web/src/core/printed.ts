@@ -4,7 +4,7 @@ export interface PrintedPart { text: string; fenced: boolean }
 
 const OPENING = /^ {0,3}(`{3,}|~{3,})/
 
-/** The text as it is; or, where it begins with a fence, what is fenced and what stands between. */
+/** The text as it is; or, if it starts with a fence, the fenced parts and those between them. */
 export function printedParts(text: string): PrintedPart[] {
   const whole = text.replace(/^(?:[ \t]*\n)+/, '')
   if (!OPENING.test(whole)) return [{ text, fenced: false }]

@@ -7,7 +7,7 @@ export function wordsOf(content: Content[]): string {
   return content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 }
 
-/** What came along with the words. Links of mentions did not: they are made anew of the words. */
+/** The attachments of a prompt. Links of mentions are not among them: they are made from the text again. */
 export function attachedTo(content: Content[]): Content[] {
   const words = wordsOf(content)
   return content.filter((part) => part.type !== 'text' && !(part.type === 'resource_link' && isMentioned(part, words)))

@@ -51,8 +51,8 @@ export interface Source { words: string; why: string }
 
 /** Where a rule comes from that the server was started with, and why it cannot be taken back here. */
 export function sourceOf({ source = '' }: Rule): Source {
-  if (source.startsWith('--')) return { words: `started with ${source}`, why: 'Start the server without it to take it back.' }
-  return { words: `the file ${baseName(source)}`, why: 'Change it there and start the server again to take it back.' }
+  if (source.startsWith('--')) return { words: `started with ${source}`, why: 'To revoke it, start the server without it.' }
+  return { words: `the file ${baseName(source)}`, why: 'To revoke it, edit the file and restart the server.' }
 }
 
 /** The flags among the rules that a server was started with, in their order. */

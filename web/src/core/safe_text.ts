@@ -100,7 +100,7 @@ function lastPrinted(line: string): string {
   return line.slice(line.lastIndexOf('\r', line.length - 2) + 1)
 }
 
-/** The command that runs. One word alone is a line for a shell: it is shown as it is. */
+/** The command that runs. A single word is a shell line: it is shown as it is. */
 export function commandLine(argv: readonly string[]): string {
   return argv.length === 1 ? argv[0] ?? '' : shellWords(argv)
 }

@@ -1,4 +1,4 @@
-// Server-sent events out of text that comes in pieces. Pure: reading is somebody else's affair.
+// Parses server-sent events from text that comes in pieces. Pure: it reads nothing itself.
 
 export interface SseEvent { id: string | null; event: string; data: string }
 

@@ -10,7 +10,7 @@ import type {
   CompactionEntry, Entry, PeerMessageEntry, PlanEntry, SessionState, Terminal, ToolCall,
 } from './state'
 
-/** What a batch of events changed, for whoever draws it. */
+/** What a batch of events changed, for the views. */
 export class Changes {
   readonly entries = new Set<Entry>()
   readonly terminals = new Set<Terminal>()
@@ -74,7 +74,7 @@ export class Thread {
     this.state.size += by
   }
 
-  /** Set a field to as much of a value as has room beside the others. */
+  /** Set a field to as much of a value as fits next to the other fields. */
   protected put<T extends Entry, K extends keyof T>(entry: T, field: K, value: T[K]): void {
     if (!isEmpty(entry[field])) this.grow(entry, -weigh(entry[field]))
     entry[field] = value
@@ -148,7 +148,7 @@ function isUnderWay(entry: Entry, turnId: string): boolean {
   return OPEN_STATUSES.has(entry.status)
 }
 
-/** What an entry stands under in `places`. */
+/** The key of an entry in `places`. */
 export function keyOf(entry: Entry): string | null {
   switch (entry.type) {
     case 'tool_call': return `tool:${entry.id}`

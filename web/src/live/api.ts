@@ -52,7 +52,7 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
   if (body !== undefined) request.body = JSON.stringify(body)
   if (signal !== undefined) request.signal = signal
   const response = await fetch(path, request).catch((error: unknown) => {
-    throw signal?.aborted ? error : new ApiError(0, 'unreachable', 'The server cannot be reached.')
+    throw signal?.aborted ? error : new ApiError(0, 'unreachable', 'Cannot reach the server.')
   })
   const text = await response.text()
   if (!response.ok) throw failure(response.status, text)
@@ -64,7 +64,7 @@ function failure(status: number, text: string): ApiError {
     const { error } = JSON.parse(text) as { error: { code: string; message: string; detail?: unknown } }
     return new ApiError(status, error.code, error.message, error.detail)
   } catch {
-    return new ApiError(status, 'failed', `The server answered ${status}.`)
+    return new ApiError(status, 'failed', `The server responded with status ${status}.`)
   }
 }
 
@@ -145,8 +145,8 @@ export interface Accepted { turn: string; queued: boolean; delayed?: string }
  * does not remember the session. */
 export interface Prompt { text?: string; content?: Json[]; onReset?: 'new' }
 
-/** What the `host` wrote is certain; what an `agent` wrote by itself is as it told us; what is
- * `imported` stands in the file that told of the session. */
+/** What the `host` wrote is certain; what an `agent` wrote itself is as reported; what is `imported` is
+ * what the session's file says. */
 export interface FileChange {
   path: string
   source: 'host' | 'agent' | 'imported'
@@ -210,7 +210,7 @@ export interface Host { name: string; alive: boolean; here: boolean; cwd: string
 
 export const hosts = () => call<{ hosts: Host[] }>('GET', '/api/hosts')
 
-/** In `snippet` the words found stand between U+0001 and U+0002. */
+/** In `snippet` the matches are between U+0001 and U+0002. */
 export interface SearchHit { sessionId: string; title: string | null; seq: number; kind: string; snippet: string }
 
 export const search = (q: string, signal?: AbortSignal) =>

@@ -11,7 +11,7 @@ export class PastSession extends LiveSession {
   override readonly past = true
   private folded = 0
 
-  /** Show it after the first `count` of its events. Going on changes rows; going back begins anew. */
+  /** Show the session after its first `count` events. Going forward changes rows; going back starts over. */
   show(events: Event[], count: number): void {
     const anew = !this.loaded || count < this.folded
     if (anew) this.state = newState()

@@ -1,6 +1,6 @@
-// One session as this tab knows it: the end of its thread first, then what came before, as much as
-// fits, then whatever happens; older entries when somebody asks for them. Events wait for the next animation frame and are applied together; rows that changed are
-// told apart, so that a word that streams in draws one row.
+// One session as this tab knows it: the end of its thread first, then as much of the rest as fits, then
+// live events; older entries on demand. Events wait for the next animation frame and are applied
+// together; changed rows are notified one by one, so that a streamed word draws one row.
 
 import { LIMITS } from '../core/generated/limits'
 import { reduce } from '../core/fold'
@@ -16,7 +16,7 @@ import { Signal } from './signal'
 const FIRST_ENTRIES = 40
 const MORE_ENTRIES = 10_000
 const OLDER_ENTRIES = 500
-/** How many times the usual limits somebody may look back. */
+/** How many times the usual limits a person may scroll back. */
 const FURTHEST = 4
 const PAGE = 5_000
 const RETRY_MS = 1_000
@@ -85,7 +85,7 @@ export class LiveSession {
   private async fetch(): Promise<void> {
     const fetching = ++this.fetching
     const told = await sessions.state(this.id, FIRST_ENTRIES).catch(failureOf)
-    // Somebody asked anew meanwhile: that answer counts.
+    // A later request was made meanwhile: its answer counts.
     if (fetching !== this.fetching) return
     if (told instanceof ApiError) return this.failed(told)
     this.limits = LIMITS
@@ -116,7 +116,7 @@ export class LiveSession {
 
   private failed(error: ApiError): void {
     this.error = error
-    // What is shown already goes on being told, and is asked for again.
+    // What is shown already stays up to date, and is requested again.
     if (!this.loaded) this.loading = null
     else if (!isFinal(error)) setTimeout(() => { if (this.error === error) void this.reload() }, RETRY_MS)
     this.facts.emit()
@@ -146,7 +146,7 @@ export class LiveSession {
     this.facts.emit()
   }
 
-  /** What changed a row that was not there yet made a new one of it: so the server tells the end again. */
+  /** An update of a row that was not loaded yet has made a new row of it: load the end again. */
   private replaceEnd(told: Detail): void {
     const older = this.state.entries.slice(0, told.firstEntry)
     this.adopt(told)
@@ -154,7 +154,7 @@ export class LiveSession {
     this.grew = false
   }
 
-  /** False when others came first: the older part is loaded by itself, and when somebody looks back. */
+  /** False when others came first: the older part loads on its own, or when a person scrolls back. */
   private prepend(older: Entry[], first: number): boolean {
     const { state } = this
     if (first + older.length !== state.entries_before) return false
@@ -213,7 +213,7 @@ export class LiveSession {
     }
   }
 
-  /** It is not in the list any more: see whether it still exists. */
+  /** It is no longer in the list: check whether it still exists. */
   async missed(): Promise<void> {
     if (this.gone || !this.loaded) return
     this.gone = !(await sessions.exists(this.id).catch(() => true))
@@ -226,7 +226,7 @@ export class LiveSession {
     else if (this.error !== null) await this.reload()
   }
 
-  /** Ask for the events behind the last one, one question at a time; `anew` gives up on an earlier one. */
+  /** Request the events after the last one, one request at a time; `anew` abandons an earlier one. */
   private async fillGap(anew = false): Promise<void> {
     if (this.filling !== null && !anew) return
     const { state } = this
@@ -258,7 +258,7 @@ export class LiveSession {
     }
   }
 
-  /** Be told when one row or one terminal changes. */
+  /** Get notified when one row or one terminal changes. */
   watch(row: Entry | Terminal, listener: () => void): () => void {
     const listeners = this.rows.get(row) ?? new Set()
     this.rows.set(row, listeners.add(listener))

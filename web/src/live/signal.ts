@@ -1,4 +1,4 @@
-// Something that changed: who draws it is told, and compares the version.
+// Something that changes: subscribers are notified, and compare the version.
 
 import { useSyncExternalStore } from 'react'
 

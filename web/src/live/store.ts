@@ -1,4 +1,4 @@
-// All sessions of this tab, outside React: the list as the server tells it, and those that are open.
+// All sessions of this tab, outside React: the server's list, and those that are open.
 
 import type { Event } from '../core/generated/events'
 import type { Pending } from '../core/state'
@@ -28,7 +28,7 @@ class Store {
   loaded = false
   /** The rules that the server was started with. */
   given: Rule[] = []
-  /** What was spent since midnight, as far as agents tell it. */
+  /** The cost since midnight, as reported by the agents. */
   spent: Amount[] = []
   link: Link = 'connecting'
   /** What is delayed while the server cannot reach its database. */
@@ -63,7 +63,7 @@ class Store {
     this.costSoon(0)
     // A host that dies says nothing.
     setInterval(() => { if (this.anyElsewhere()) this.soon() }, HOSTS_MS)
-    // Midnight begins a new day, also on a page that nobody touches.
+    // Midnight starts a new day, also on an idle page.
     setInterval(() => this.costSoon(0), 600_000)
   }
 
@@ -186,7 +186,7 @@ class Store {
     this.list.emit()
   }
 
-  /** Everything that waits for a person, over all sessions; what came last stands last. */
+  /** Every pending question of all sessions, the newest last. */
   waiting(): Waiting[] {
     const found: (Waiting & { arrived: number })[] = []
     for (const session of this.summaries.values()) {

@@ -1,5 +1,5 @@
 // How this tab hears what happens: through the shared worker; where there is none, through the tab
-// that holds a lock and tells the others; where there are no locks either, by its own connection.
+// that holds a lock and notifies the others; where there are no locks either, by its own connection.
 
 import { StreamReader, type Sink } from './stream_reader'
 import { scriptUrl } from './trusted_html'

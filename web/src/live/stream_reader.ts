@@ -1,4 +1,4 @@
-// What the stream of all sessions carries, and who reads it: one reader for all tabs.
+// Reads the server-sent events of all sessions: one reader for all tabs.
 
 import type { Event } from '../core/generated/events'
 import { SseParser } from '../core/sse'
@@ -8,7 +8,7 @@ export interface Frame {
   position: string
   session: string
   seq: number
-  /** The first number a joined frame stands for. */
+  /** The first event number of a joined frame. */
   from: number
   event: Event
 }
@@ -20,7 +20,7 @@ export interface Sink {
   link(link: Link): void
   /** The server cannot go on where we were: everything must be asked for again. */
   reset(): void
-  /** Something about sessions changed that is no event of theirs: a title, or that there is one. */
+  /** Something about sessions changed that is not one of their events: a title, or a new session. */
   listed(): void
   /** The server cannot reach its database: what is delayed by that; null when it can again. */
   away(sentence: string | null): void

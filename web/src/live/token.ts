@@ -26,10 +26,10 @@ async function opens(token: string): Promise<boolean> {
   return (await tried(token)) === 'known'
 }
 
-/** What the server says to a token that somebody typed. */
+/** How the server responds to a typed token. */
 export async function tried(token: string): Promise<'known' | 'unknown' | 'unreachable'> {
   const headers = { Authorization: `Bearer ${token}` }
-  // What cannot be sent in a header is no token of any server.
+  // Text that a header cannot carry is not a token.
   if (!/^[\x21-\x7e]+$/.test(token)) return 'unknown'
   return fetch('/api/sessions?limit=1', { headers, cache: 'no-store' }).then(
     (reply) => (reply.ok ? 'known' : reply.status === 401 || reply.status === 403 ? 'unknown' : 'unreachable'),

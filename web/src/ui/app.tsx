@@ -33,10 +33,10 @@ export function App() {
   if (store.link === 'refused') return <SignedOut />
   return (
     <div className={`app ${shell.drawer ? 'drawer' : ''}`}>
-      <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus() }}>Skip to the prompt</a>
+      <a className="skip" href="#composer" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus() }}>Skip to prompt</a>
       <ErrorBoundary name="top bar" place="topbar"><TopBar /></ErrorBoundary>
-      <ErrorBoundary name="list of sessions" place="sidebar"><Sidebar /></ErrorBoundary>
-      {shell.drawer && <button type="button" className="veil" aria-label="Close the list" onClick={() => shell.set({ drawer: false })} />}
+      <ErrorBoundary name="session list" place="sidebar"><Sidebar /></ErrorBoundary>
+      {shell.drawer && <button type="button" className="veil" aria-label="Close the session list" onClick={() => shell.set({ drawer: false })} />}
       <ErrorBoundary name="screen" place="screen" of={location.hash}>
         <Suspense fallback={<main className="screen" />}><Screen route={route} /></Suspense>
       </ErrorBoundary>
@@ -63,7 +63,7 @@ function Screen({ route }: { route: Route }) {
 /** The keys are not to wait for a dialog that is not there. */
 function closeFailed() {
   shell.set({ dialog: null })
-  shell.say('This dialog cannot be shown.', true)
+  shell.say('This dialog could not be displayed.', true)
 }
 
 function CurrentDialog() {

@@ -68,12 +68,12 @@ def both_ends(line: str, *, whole: bool = False) -> str:
     if whole or len(line) <= LONG_LINE:
         return line
     between = len(line) - LINE_START - LINE_END
-    return f"{line[:LINE_START]} ⟨{between} characters between⟩ {line[-LINE_END:]}"
+    return f"{line[:LINE_START]} ⟨{between} characters omitted⟩ {line[-LINE_END:]}"
 
 
 def left_words(left: Left) -> str:
     """What is not shown, in words."""
     if not left.empty:
-        return f"{left.lines} lines between"
+        return f"{left.lines} lines omitted"
     what = {"+": " added", "-": " removed"}.get(left.mark, "")
     return f"{left.lines} empty lines{what}"

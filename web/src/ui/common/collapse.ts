@@ -1,4 +1,4 @@
-// What a person opened or folded: rows leave the page while one scrolls, their folds must not.
+// Which rows a person expanded or collapsed: it must survive when scrolling removes a row from the page.
 
 import { useState } from 'react'
 

@@ -1,4 +1,4 @@
-// What someone began to write stays when they look elsewhere, but only in this tab's memory.
+// Unfinished text that survives navigation, in this tab's memory only.
 
 import { useState } from 'react'
 

@@ -1,4 +1,4 @@
-// A part of the page that fails by itself: what one part cannot draw leaves the others as they are.
+// An error boundary: when one part of the page cannot be drawn, the others stay as they are.
 
 import { Component, type ReactNode } from 'react'
 import { Icon } from './icons'
@@ -8,7 +8,7 @@ interface Props {
   name: string
   /** What it draws: when that changes, a part that failed is drawn again. */
   of?: unknown
-  /** The class of what stands in its place. */
+  /** The class of the element that replaces it. */
   place?: string
   /** Called in an effect once it has failed. */
   onFail?: () => void
@@ -35,7 +35,7 @@ export class ErrorBoundary extends Component<Props, { failed: boolean }> {
     if (!this.state.failed) return children
     return (
       <div className={`failedpart ${place}`} role="alert">
-        <Icon name="alert" /> <span>The {name} cannot be shown.</span>
+        <Icon name="alert" /> <span>The {name} could not be displayed.</span>
         <button type="button" onClick={() => this.setState({ failed: false })}>Try again</button>
       </div>
     )

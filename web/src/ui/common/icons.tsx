@@ -1,4 +1,4 @@
-// Small drawings; each stands beside a word or has a label, so they are hidden from screen readers.
+// Icons. Each has a word next to it or a label, so they are hidden from screen readers.
 
 const PATHS = {
   plus: 'M8 3v10M3 8h10',

@@ -1,5 +1,5 @@
-// A long text that someone has to judge: both ends are there at once, and the middle at a click. Nothing
-// scrolls inside, where an end could be overlooked.
+// A long text to decide on: both ends are visible at once, the middle after a click. Nothing scrolls
+// inside, where an end could be overlooked.
 
 import { useState, type ReactNode } from 'react'
 import { bothEnds, excerpt, isEmpty, leftWords, type Left, type Part } from '../../core/excerpt'
@@ -15,7 +15,7 @@ export function useEnds<T>(rows: readonly T[], emptiness: (row: T) => string | n
   return { parts: excerpt(rows, first, LAST, emptiness), more: () => setFirst(first + MORE) }
 }
 
-/** The row that stands for those that are not drawn. */
+/** The row that replaces the omitted ones. */
 export function LeftRow({ left, more }: { left: Left; more: () => void }) {
   if (left.empty) return <span className="left">{leftWords(left)}</span>
   const all = left.lines <= MORE
@@ -33,7 +33,7 @@ export function TextEnds({ text, label, className, line = (words) => <Plain text
       {parts.map((part, at) => 'left' in part
         ? <LeftRow key={at} left={part.left} more={more} />
         : <div key={at} className="textline">{line(bothEnds(part.row, whole))}</div>)}
-      {cut && <button type="button" className="left" onClick={() => setWhole(true)}>Show long lines whole</button>}
+      {cut && <button type="button" className="left" onClick={() => setWhole(true)}>Show long lines in full</button>}
     </div>
   )
 }

@@ -1,5 +1,5 @@
-// What the server is asked again whenever something changed: not more often than is of use, and an
-// answer that was overtaken by a later one does not count.
+// Asks the server again whenever something changed, at a limited rate; an answer that a later one has
+// overtaken does not count.
 
 import { useEffect, useRef, useState } from 'react'
 

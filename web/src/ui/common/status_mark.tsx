@@ -37,7 +37,7 @@ const CLASSES: Partial<Record<Mark, string>> = { new: 'idle', completed: 'idle',
 /** A session at rest is marked by how its last turn ended: only what was carried through is done. */
 function markOf({ id, status, lastEnding }: Summary): Mark {
   if (status !== 'idle') return status
-  // What is loaded is told at once, the list a moment later.
+  // A loaded session is up to date at once, the list a moment later.
   const last = store.known(id)?.state.turns.at(-1)
   const ending = last !== undefined && isOver(last.status) ? last.status : lastEnding
   return ending ?? 'new'

@@ -1,5 +1,5 @@
-// Short messages, and what screen readers are told. An open dialog makes the rest of the page dumb, so
-// it has them in it.
+// Toasts, and the live regions for screen readers. An open dialog makes the rest of the page inert, so
+// it contains them too.
 
 import { useSignal } from '../../live/signal'
 import { Icon } from './icons'

@@ -38,7 +38,7 @@ export function attachmentsOf(session: string): Attachments {
   }
   const remove = (key: number) => change((now) => now.filter((item) => item.key !== key))
   const put = async (file: File) => {
-    if (file.size > MAX_BYTES) return shell.say(`${file.name} is larger than 10 MB. Mention it with @ instead.`, true)
+    if (file.size > MAX_BYTES) return shell.say(`${file.name} is over 10 MB. Mention it with @ instead.`, true)
     const key = ++keys
     change((now) => [...now, { key, name: file.name || 'pasted file', size: file.size, done: null }])
     try {

@@ -1,4 +1,4 @@
-// Where one writes: text with commands and mentions, files, what waits in the queue, and stop.
+// The prompt field: text with commands and mentions, attachments, the queue, and the stop button.
 
 import { useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from 'react'
 import { completed, completingAt, type Completing } from '../../core/completion'
@@ -87,8 +87,8 @@ export function Composer({ session, main = false }: { session: LiveSession; main
   }
   return (
     <>
-    {/* A prompt may start the agent, which may ask before the session goes on. */}
-    {session.sending > 0 && <div className="beforehand"><AgentQuestions agent={agent} /></div>}
+    {/* A prompt may start the agent, which may ask before the session continues: also one sent before a reload. */}
+    {(main || session.sending > 0) && agent !== '' && <div className="beforehand"><AgentQuestions agent={agent} waiting={session.sending > 0} /></div>}
     {session.forgotten && <Forgotten session={session} ready={ready} send={() => void send('new')} />}
     <form className="composer" aria-label="Prompt" onSubmit={(e) => { e.preventDefault(); void send() }}>
       <QueueView session={session} />
@@ -100,7 +100,7 @@ export function Composer({ session, main = false }: { session: LiveSession; main
           id={main ? 'composer' : undefined}
           rows={1}
           value={text}
-          placeholder={busy ? 'Queue a prompt for after this turn…' : 'Ask for something: / commands, @ files'}
+          placeholder={busy ? 'Queue a prompt for the next turn…' : 'Ask the agent: / for commands, @ for files'}
           aria-label="Prompt"
           role="combobox"
           aria-autocomplete="list"
@@ -150,7 +150,7 @@ async function delivered(session: LiveSession, prompt: Prompt): Promise<Accepted
 
 interface ForgottenProps { session: LiveSession; ready: boolean; send: () => void }
 
-/** The agent has nothing of what was said: whether to go on all the same is for a person to say. */
+/** The agent has lost the conversation: a person decides whether to continue anyway. */
 function Forgotten({ session, ready, send }: ForgottenProps) {
   return (
     <div className="notice warning stranded" role="alert">

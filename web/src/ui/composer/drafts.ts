@@ -21,7 +21,7 @@ export function keepDraft(session: string, text: string): void {
   sessionStorage.setItem(KEY, JSON.stringify(drafts))
 }
 
-/** Put something into a session's composer from elsewhere on the page, behind what stands there. */
+/** Append text to a session's draft from elsewhere on the page. */
 export function addToDraft(session: string, text: string): void {
   change(session, joined(draft(session), text))
 }

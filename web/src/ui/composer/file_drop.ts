@@ -1,10 +1,10 @@
-// Files dropped on the page: on a session they are attached, and nowhere may the browser open one in
-// the place of the page.
+// Files dropped on the page: a session attaches them, and the browser never opens one instead of the
+// page.
 
 import type { DragEvent as ReactDragEvent } from 'react'
 import { attachmentsOf } from './attachments'
 
-/** For what stands for a session on the screen. */
+/** Handlers for an element that represents a session. */
 export function fileDrop(session: string) {
   return {
     onDragOver: (event: ReactDragEvent) => { if (hasFiles(event.dataTransfer)) event.preventDefault() },

@@ -14,7 +14,7 @@ import { attempt, shell } from '../shell/shell'
 export function QueueView({ session }: { session: LiveSession }) {
   const { queue } = session.state
   useEffect(() => {
-    if (rescueEdits(session)) shell.say('The prompt left the queue as it was before. Your change of it is in the composer.')
+    if (rescueEdits(session)) shell.say('The prompt was sent without your edit. The edit is now in the composer.')
   })
   if (queue.length === 0) return null
   return (

@@ -37,7 +37,7 @@ export function StopButton({ session }: { session: LiveSession }) {
   )
 }
 
-/** It ends this session alone where the agent can; else whoever loses by it is named first. */
+/** Closes only this session if the agent can; otherwise it first lists the sessions that would fail. */
 function KillButton({ session: { id } }: { session: LiveSession }) {
   const [busy, setBusy] = useState(false)
   const kill = async () => {
@@ -83,7 +83,7 @@ export function StopOne({ session, what, stop }: One) {
     if ((await attempt(stop())) === null) setAsked(false)
   }
   return (
-    <button type="button" className="ghost small stopone" disabled={asked} aria-label={`Stop ${what}`} title={`Stop ${what}; the turn goes on`} onClick={() => void ask()}>
+    <button type="button" className="ghost small stopone" disabled={asked} aria-label={`Stop ${what}`} title={`Stop ${what}; the turn continues`} onClick={() => void ask()}>
       <Icon name="stop" /> {asked ? 'Stopping…' : 'Stop'}
     </button>
   )

@@ -1,5 +1,5 @@
 // All that the session changed, file by file, or what one turn did. What Dragoman wrote is certain and
-// can be undone; what an agent wrote by itself is as it told us. A comment on a line becomes part of
+// can be undone; what an agent wrote itself is as reported. A comment on a line becomes part of
 // the next prompt.
 
 import { useMemo, useState } from 'react'
@@ -34,12 +34,12 @@ export function ChangesView({ session, all }: { session: LiveSession; all: AllCh
   const changes = asked.value?.changes ?? null
   const ours = changes?.filter((change) => change.source === 'host') ?? []
   const undo = (what: Undo) => void revert(session, what, again)
-  const wholly = turn ? { turnId: turn, words: 'all files that Dragoman wrote in this turn' } : { words: 'all files that Dragoman wrote in this session' }
+  const wholly = turn ? { turnId: turn, words: 'all files Dragoman wrote in this turn' } : { words: 'all files Dragoman wrote in this session' }
   return (
     <div className="changes">
       <TurnChoice session={session} turn={turn} choose={setTurn} />
-      {changes === null && <p className="quiet">{asked.failure ? <Plain text={asked.failure} /> : 'Looking…'}</p>}
-      {changes?.length === 0 && <p className="empty">{turn ? 'Nothing was changed in this turn.' : 'Nothing was changed. Edits of this session are collected here, file by file.'}</p>}
+      {changes === null && <p className="quiet">{asked.failure ? <Plain text={asked.failure} /> : 'Loading…'}</p>}
+      {changes?.length === 0 && <p className="empty">{turn ? 'No changes in this turn.' : 'No changes yet. Files edited in this session appear here.'}</p>}
       {changes !== null && changes.length > 0 && (
         <div className="changeshead">
           <strong>{plural(changes.length, 'file')} changed</strong>
@@ -50,7 +50,7 @@ export function ChangesView({ session, all }: { session: LiveSession; all: AllCh
       {changes?.map((change) => (
         <Change key={`${change.source}:${change.path}`} session={session} change={change} undo={() => undo({ ...(turn && { turnId: turn }), paths: [change.path], words: within(change.path, session.state.cwd) })} />
       ))}
-      {asked.value?.complete === false && <p className="quiet">More files were changed than can be listed here.</p>}
+      {asked.value?.complete === false && <p className="quiet">Some changed files are not listed: there are too many.</p>}
     </div>
   )
 }
@@ -77,7 +77,7 @@ function turnsOf({ state }: LiveSession): [string, string][] {
   for (const entry of state.entries) {
     if (entry.type === 'user' && entry.turn_id !== null && entry.turn_id !== last) {
       last = entry.turn_id
-      turns.push([entry.turn_id, entryText(entry).slice(0, 60) || 'a prompt without words'])
+      turns.push([entry.turn_id, entryText(entry).slice(0, 60) || 'a prompt without text'])
     }
   }
   return turns.slice(-TURNS).reverse()
@@ -91,8 +91,8 @@ function Change({ session, change, undo }: { session: LiveSession; change: FileC
   const name = within(path, cwd)
   return (
     <section className="change" data-change="" tabIndex={-1} aria-label={reveal(name)}>
-      {change.source === 'agent' && <p className="quiet"><Icon name="info" /> As the agent told it; Dragoman did not write it.</p>}
-      {change.source === 'imported' && <p className="quiet"><Icon name="info" /> Imported: the file that this session came from says so.</p>}
+      {change.source === 'agent' && <p className="quiet"><Icon name="info" /> As reported by the agent; Dragoman did not write it.</p>}
+      {change.source === 'imported' && <p className="quiet"><Icon name="info" /> Imported: reported by the file this session came from.</p>}
       {after === null && before === null
         ? <pre className="patch"><Plain text={change.diff} lines /></pre>
         : <DiffView diff={diff} cwd={cwd} onLine={(row) => setComment({ row, text: '' })} />}
@@ -114,7 +114,7 @@ function Comment({ comment: { row, text }, path, session, change }: CommentProps
   }
   return (
     <form className="comment" onSubmit={(event) => { event.preventDefault(); add() }}>
-      <label>Comment on line {row.new ?? row.old}<input autoFocus value={text} onChange={(e) => change({ row, text: e.target.value })} placeholder="Becomes part of your next prompt" /></label>
+      <label>Comment on line {row.new ?? row.old}<input autoFocus value={text} onChange={(e) => change({ row, text: e.target.value })} placeholder="Added to your next prompt" /></label>
       <button type="submit">Add</button>
       <button type="button" className="ghost" onClick={() => change(null)}>Cancel</button>
     </form>
@@ -124,12 +124,12 @@ function Comment({ comment: { row, text }, path, session, change }: CommentProps
 interface Undo { turnId?: string; paths?: string[]; words: string }
 
 async function revert(session: LiveSession, { words, ...what }: Undo, done: () => void): Promise<void> {
-  if (!window.confirm(`Put back ${reveal(words)}, as it was before?`)) return
+  if (!window.confirm(`Revert ${reveal(words)}?`)) return
   try {
     told((await sessions.revert(session.id, what)).paths)
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'conflict') return shell.fail(error)
-    if (!window.confirm(`${reveal(error.message, true)}\n\nPut it back all the same?`)) return
+    if (!window.confirm(`${reveal(error.message, true)}\n\nRevert anyway?`)) return
     try {
       told((await sessions.revert(session.id, { ...what, force: true })).paths)
     } catch (refused) {
@@ -141,6 +141,6 @@ async function revert(session: LiveSession, { words, ...what }: Undo, done: () =
 
 /** It may have been put back elsewhere in the meantime, be of the session this one was forked from, or imported. */
 function told(paths: string[]): void {
-  if (paths.length) shell.say(`${plural(paths.length, 'file')} put back.`)
-  else shell.say('Nothing was put back: what was there before is not known here, or it was put back already.', true)
+  if (paths.length) shell.say(`${plural(paths.length, 'file')} reverted.`)
+  else shell.say('Nothing was reverted: the earlier content is unknown, or it was already reverted.', true)
 }

@@ -1,4 +1,4 @@
-// How full the context is, and what the session has cost: as far as the agent tells it.
+// How full the context is, and what the session has cost, as reported by the agent.
 
 import type { ContextUsage } from '../../core/generated/facts'
 import { count, money } from '../../core/format'
@@ -8,7 +8,7 @@ export function ContextMeter({ usage }: { usage: ContextUsage }) {
   const share = usage.size > 0 ? usage.used / usage.size : 0
   const high = share >= 0.8
   return (
-    <span className={`meter ${high ? 'high' : ''}`} title={usage.size > 0 ? `${usage.used} of ${usage.size} tokens in the context` : `${usage.used} tokens in the context; the agent does not tell how many fit`}>
+    <span className={`meter ${high ? 'high' : ''}`} title={usage.size > 0 ? `${usage.used} of ${usage.size} tokens in the context` : `${usage.used} tokens in the context; the agent does not report its size`}>
       {usage.size > 0
         ? <><meter min={0} max={1} high={0.8} value={share} aria-label="Context used" /> context {Math.round(share * 100)} %</>
         : <>context {count(usage.used)} tokens</>}

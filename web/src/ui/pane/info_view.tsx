@@ -29,18 +29,18 @@ export function InfoView({ session }: { session: LiveSession }) {
       <dl>
         <Fact name="Agent" value={state.agent || (summary?.agent ?? '')} />
         <Fact name="Folder" value={state.cwd} />
-        {state.additional_directories.map((folder) => <Fact key={folder} name="Also" value={folder} />)}
+        {state.additional_directories.map((folder) => <Fact key={folder} name="Additional folder" value={folder} />)}
         <Fact name="Not offered" value={withheld(detail?.offer)} />
         <Fact name="Session" value={session.id} />
-        <Fact name="Agent’s id" value={state.session_id} />
+        <Fact name="Agent’s session id" value={state.session_id} />
         <Fact name="Continuity" value={state.continuity} />
-        <Fact name="Begun" value={summary ? moment(summary.createdAt) : ''} />
+        <Fact name="Started" value={summary ? moment(summary.createdAt) : ''} />
         <Fact name="Last change" value={summary ? moment(summary.updatedAt) : ''} />
         <Fact name="Events" value={String(state.last_seq)} />
-        <Fact name="Host" value={summary?.host ? `${summary.host.name}${summary.host.here ? ', this server' : summary.host.alive ? '' : ', which is not there'}` : ''} />
-        <Fact name="Run by" value={summary?.owner ? `${summary.owner.label}, process ${summary.owner.pid}` : 'nobody now: it is opened when it is needed'} />
+        <Fact name="Host" value={summary?.host ? `${summary.host.name}${summary.host.here ? ', this server' : summary.host.alive ? '' : ', offline'}` : ''} />
+        <Fact name="Run by" value={summary?.owner ? `${summary.owner.label}, process ${summary.owner.pid}` : 'not running; starts with the next prompt'} />
         {/* Some count the turn, others the session so far, and none says which. */}
-        <Fact name="Tokens" value={usage ? `${count(usage.input)} in, ${count(usage.output)} out, as the agent counts them` : 'unknown'} />
+        <Fact name="Tokens" value={usage ? `${count(usage.input)} in, ${count(usage.output)} out, as counted by the agent` : 'unknown'} />
         {!state.usage && <Fact name="Context" value="unknown" />}
       </dl>
       <Capabilities session={session} agent={detail?.runningAgent} />
@@ -67,7 +67,7 @@ function Capabilities({ session, agent }: { session: LiveSession; agent: Detail[
     <section>
       <h3><Plain text={[agent.name || session.state.agent, agent.version].filter(Boolean).join(' ')} />, protocol {agent.protocolVersion}</h3>
       <ul className="capabilities" aria-label="Capabilities">{words.map((word) => <li key={word} className="tag"><Plain text={word} /></li>)}</ul>
-      <Raw label="As the agent says it" value={raw} />
+      <Raw label="As reported by the agent" value={raw} />
     </section>
   )
 }

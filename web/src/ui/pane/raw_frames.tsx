@@ -39,10 +39,10 @@ export function RawFrames({ session }: { session: LiveSession }) {
   return (
     <div className="frames">
       <div className="changeshead">
-        <input type="search" aria-label="Filter frames" placeholder="Filter, such as session/update" value={filter} onChange={(e) => setFilter(e.target.value)} />
+        <input type="search" aria-label="Filter frames" placeholder="Filter, for example session/update" value={filter} onChange={(e) => setFilter(e.target.value)} />
         <button type="button" className="ghost" aria-label="Copy frames" onClick={() => copy(shown.map((frame) => frame.text).join('\n'), 'Frames')}><Icon name="copy" /></button>
       </div>
-      {frames.length === 0 && <p className="empty">No frames are kept for this session. Those of a running one appear here.</p>}
+      {frames.length === 0 && <p className="empty">No frames. They are kept only while the session runs.</p>}
       {shown.map((frame) => (
         <details key={frame.seq}>
           <summary>

@@ -1,5 +1,4 @@
-// What happened in a session beside its thread, over all of its life: how much was used, and what was
-// decided. Asked for once, then only for what came since.
+// The history of a session outside its thread: usage and decisions. Fetched once, then only what is new.
 
 import type { AccessDecided, Event, PermissionRequested, PermissionSettled, UsageChanged } from '../../core/generated/events'
 import { sessions } from '../../live/api'

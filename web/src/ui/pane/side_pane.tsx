@@ -61,13 +61,13 @@ function Tab({ session, changes }: { session: LiveSession; changes: AllChanges }
 
 function Plan({ session }: { session: LiveSession }) {
   const plan = currentPlan(session.state)
-  if (plan === null) return <p className="empty">No plan. Agents that make one show here how far they are.</p>
+  if (plan === null) return <p className="empty">No plan. If the agent makes one, its progress appears here.</p>
   return <PlanView session={session} plan={plan} />
 }
 
 function Terminals({ session }: { session: LiveSession }) {
   const terminals = [...session.state.terminals.values()].reverse()
-  if (terminals.length === 0) return <p className="empty">No terminals. What the agent has Dragoman run is shown here, live.</p>
+  if (terminals.length === 0) return <p className="empty">No terminals. Commands that Dragoman runs for the agent appear here live.</p>
   return <>{terminals.map((terminal, at) => <TerminalView key={terminal.id} session={session} terminal={terminal} open={at === 0} />)}</>
 }
 

@@ -14,7 +14,7 @@ export function UsageChart({ session }: { session: LiveSession }) {
   if (points.length < 2) return null
   const [from, to] = [points[0]?.at ?? 0, points.at(-1)?.at ?? 1]
   const cost = points.findLast((point) => point.cost != null)?.cost
-  // What was not told is no zero: it is left out. Money of another kind is another line, not this one.
+  // An unreported value is not zero: it is left out. So is a cost in another currency.
   const full = points.filter((point) => point.size > 0)
   const paid = points.filter((point) => point.cost?.currency === cost?.currency && point.cost != null)
   const dearest = Math.max(...paid.map((point) => point.cost?.amount ?? 0))
@@ -29,8 +29,8 @@ export function UsageChart({ session }: { session: LiveSession }) {
         {dearest > 0 && <polyline className="cost" points={line(paid, (point) => (point.cost?.amount ?? 0) / dearest)} />}
       </svg>
       <figcaption>
-        <span className="key context" /> Context; the dashes mark 80 %.
-        {cost != null && <> <span className="key cost" /> Cost, so far {money(cost.amount, cost.currency)}.</>}
+        <span className="key context" /> Context; the dashed line marks 80 %.
+        {cost != null && <> <span className="key cost" /> Cost so far: {money(cost.amount, cost.currency)}.</>}
       </figcaption>
     </figure>
   )

@@ -1,4 +1,4 @@
-// What an agent asks while one waits for it to sign in or to open a session: there is no session to show it in.
+// What an agent asks while it signs in or opens a session: the session cannot show it yet.
 
 import { useEffect, useState } from 'react'
 import type { Values } from '../../core/form'
@@ -7,15 +7,25 @@ import { QuestionForm } from './elicitation_form'
 
 const LOOK_MS = 700
 
-/** Looks for questions for as long as it is shown. */
-export function AgentQuestions({ agent }: { agent: string }) {
+/** Polls while something waits for the agent; else it looks once, and polls only while there are questions. */
+export function AgentQuestions({ agent, waiting = true }: { agent: string; waiting?: boolean }) {
   const [questions, setQuestions] = useState<AgentQuestion[]>([])
   const [filled] = useState(() => new Map<string, Values>())
   useEffect(() => {
-    const look = () => void api.questions(agent).then((told) => setQuestions(told.questions), () => undefined)
-    const timer = setInterval(look, LOOK_MS)
-    return () => clearInterval(timer)
-  }, [agent])
+    let timer: ReturnType<typeof setTimeout> | undefined
+    let closed = false
+    const look = async () => {
+      const found = await api.questions(agent).then((told) => told.questions, () => null)
+      if (closed) return
+      if (found !== null) setQuestions(found)
+      if (waiting || found?.length) timer = setTimeout(() => void look(), LOOK_MS)
+    }
+    void look()
+    return () => {
+      closed = true
+      clearTimeout(timer)
+    }
+  }, [agent, waiting])
   return questions.map((asked) => (
     <QuestionForm key={asked.id} pending={asked} filled={filled} past={false} ready send={(action, content) => api.answer(agent, asked.id, action, content)} />
   ))

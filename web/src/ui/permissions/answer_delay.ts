@@ -1,5 +1,4 @@
-// Nobody should answer what appeared under their fingers, or moved there: a question counts answers
-// only when it has stood in its place for a moment.
+// Prevents accidental answers: a question accepts one only after it has been in its place for a moment.
 
 import { useEffect, useReducer, useRef } from 'react'
 import type { LiveSession } from '../../live/session'

@@ -20,7 +20,7 @@ export function DecisionList({ session }: { session: LiveSession }) {
   if (decided.length === 0) return null
   return (
     <section>
-      <h3>DecisionList</h3>
+      <h3>Decisions</h3>
       <ul className="decisions">{decided.slice(-SHOWN).reverse().map((each) => <DecisionRow key={each.seq} decided={each} />)}</ul>
     </section>
   )

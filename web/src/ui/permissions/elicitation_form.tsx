@@ -75,7 +75,7 @@ export function QuestionForm({ pending, filled, past, ready, send }: QuestionPro
           <FormField key={field.name} field={field} value={values.get(field.name) ?? field.initial} problem={problems.get(field.name) ?? null} onChange={(value) => fill(field.name, value)} />
         ))}
         <div className="options">
-          <button type="submit" className="allow" disabled={closed}>{pending.mode === 'url' ? 'Done there' : 'Send'}</button>
+          <button type="submit" className="allow" disabled={closed}>{pending.mode === 'url' ? 'Done' : 'Send'}</button>
           <button type="button" className="reject" disabled={closed} onClick={() => void reply('decline')}>Decline</button>
           <button type="button" disabled={closed} onClick={() => void reply('cancel')}>Cancel</button>
         </div>

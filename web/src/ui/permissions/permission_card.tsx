@@ -1,6 +1,6 @@
 // Someone must decide. The card shows what would really run or be written, every answer there is,
-// and the rule that an "always" would leave behind. Keys count only while the card has the focus, and
-// not at once: nobody should answer what appeared under their fingers.
+// and the rule that an "always" would create. Keys count only while the card has the focus, and only
+// after a moment: a card that appears under someone's fingers must not be answered by accident.
 
 import { useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from 'react'
 import { within, table } from '../../core/format'
@@ -51,7 +51,7 @@ export function PermissionCard({ session, pending, cwd, place }: Props) {
     <section ref={card} className="card permission" tabIndex={0} aria-label={`Permission: ${what}`} data-request={pending.id} data-ready={ready ? '' : undefined} onKeyDown={onKey} onPointerDown={() => { byKey.current = false }}>
       <header>
         <Icon name="shield" /> <strong>Permission: {what.toLowerCase()}</strong>
-        <span className="quiet">{pending.tool_call_id === null && !pending.claimed ? 'done by Dragoman if you allow it' : 'as reported by the agent'}</span>
+        <span className="quiet">{pending.tool_call_id === null && !pending.claimed ? 'Dragoman does it if you allow it' : 'as reported by the agent'}</span>
       </header>
       <Subject pending={pending} cwd={cwd} />
       {pending.content.map((item, at) => item.type === 'diff'
@@ -99,15 +99,15 @@ function Subject({ pending, cwd }: { pending: PendingPermission; cwd: string }) 
   return (
     <>
       {command !== null && <TextEnds className="command" label="The command" text={command} />}
-      {pending.cwd !== null && pending.cwd !== cwd && <p className="folder"><Icon name="folder" /> in the folder <code><Plain text={pending.cwd} /></code></p>}
-      {pending.env.length > 0 && <TextEnds className="paths" label="The variables" text={pending.env.map((name) => name.replaceAll('\n', '␊')).join('\n')} line={(name) => <>with the variable <code><Plain text={name} /></code> set</>} />}
+      {pending.cwd !== null && pending.cwd !== cwd && <p className="folder"><Icon name="folder" /> in <code><Plain text={pending.cwd} /></code></p>}
+      {pending.env.length > 0 && <TextEnds className="paths" label="The variables" text={pending.env.map((name) => name.replaceAll('\n', '␊')).join('\n')} line={(name) => <>sets <code><Plain text={name} /></code></>} />}
       {paths.length > 0 && <TextEnds className="paths" label="The files" text={paths.join('\n')} line={(path) => <><Icon name="file" /> <code><Plain text={path} /></code></>} />}
       <Wording pending={pending} command={command} />
     </>
   )
 }
 
-/** The agent's words for what it claims; ours only where they say more than stands there already. */
+/** The agent's words for what it claims; ours only where they add something. */
 function Wording({ pending, command }: { pending: PendingPermission; command: string | null }) {
   const claimed = pending.claimed || pending.tool_call_id !== null
   const known = command ?? pending.paths.join('')
@@ -117,7 +117,7 @@ function Wording({ pending, command }: { pending: PendingPermission; command: st
   if (!title && !pending.explanation) return null
   return (
     <div className="wording">
-      {claimed && <small className="quiet">In its words</small>}
+      {claimed && <small className="quiet">In the agent’s words</small>}
       {title && <TextEnds className="title" label="The title" text={title.replaceAll('\n', '␊')} />}
       {pending.explanation && <TextEnds className="quiet" label="The explanation" text={pending.explanation} />}
     </div>

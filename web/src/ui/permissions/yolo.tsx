@@ -1,12 +1,11 @@
-// What the server was started with, where it matters: nobody should learn from a written file that
-// nothing is asked.
+// Shows that the server was started with --yolo: a person should not learn it from a written file.
 
 import { YOLO, flagsOf } from '../../core/rules'
 import { useSignal } from '../../live/signal'
 import { store } from '../../live/store'
 import { Icon } from '../common/icons'
 
-const MEANING = 'The server was started with --yolo: what an agent asks for is allowed without asking you. Still refused is writing outside the workspace; you are asked for protected files, and where a rule says so.'
+const MEANING = 'The server was started with --yolo: agents’ requests are allowed without asking you. Writes outside the workspace are still refused, and you are still asked about protected files and where a rule says so.'
 
 /** On top of every screen while nothing is asked. */
 export function YoloMark() {
@@ -32,8 +31,8 @@ export function PermissionSummary() {
   if (flags.includes(YOLO)) return <>{MEANING}</>
   return (
     <>
-      What it asks for waits for your answer, unless <a href="#/policies">a rule{flags.length > 0 && ` or ${flags.join(' or ')}`}</a> decides it.
-      Some agents also write and run by themselves and ask nobody.
+      Its requests wait for your answer unless <a href="#/policies">a rule{flags.length > 0 && ` or ${flags.join(' or ')}`}</a> decides them.
+      Some agents also write files and run commands themselves, without asking.
     </>
   )
 }

@@ -18,10 +18,10 @@ export function Agents() {
   return (
     <main className="screen" aria-label="Agents">
       <h1>Agents</h1>
-      <p className="lead">Any program that speaks the Agent Client Protocol. Add yours to <code>settings.json</code>, or install a known one.</p>
+      <p className="lead">Any program that speaks the Agent Client Protocol. Add one in <code>settings.json</code>, or install one of these.</p>
       {store.agents.length === 0 && (failed
-        ? <p className="notice warning"><Icon name="alert" /> <span>The agents could not be asked for.</span> <button type="button" onClick={ask}>Try again</button></p>
-        : <p className="quiet">Looking…</p>)}
+        ? <p className="notice warning"><Icon name="alert" /> <span>Could not load the agents.</span> <button type="button" onClick={ask}>Try again</button></p>
+        : <p className="quiet">Loading…</p>)}
       <ul className="agents">{store.agents.map((agent) => <Agent key={agent.name} agent={agent} />)}</ul>
     </main>
   )
@@ -47,8 +47,8 @@ function Agent({ agent }: { agent: AgentInfo }) {
         <span className={`status ${missing ? 'pending' : 'completed'}`}><Icon name={missing ? 'clock' : 'check'} /> {missing ? 'not installed' : agent.state}</span>
       </header>
       {agent.path && <p className="quiet"><code><Plain text={agent.path} /></code></p>}
-      {missing && agent.install && <p>To install: <code className="install"><Plain text={agent.install} /></code></p>}
-      {missing && agent.variable && <p className="quiet">Needs <code><Plain text={agent.variable} /></code>, or a sign-in of its own.</p>}
+      {missing && agent.install && <p>Install with <code className="install"><Plain text={agent.install} /></code></p>}
+      {missing && agent.variable && <p className="quiet">Needs <code><Plain text={agent.variable} /></code> or its own sign-in.</p>}
       {/^https?:/.test(agent.homepage) && <p className="quiet"><a href={agent.homepage} target="_blank" rel="noopener noreferrer"><Plain text={agent.homepage} /></a></p>}
       {!missing && (
         <div className="options">
@@ -68,7 +68,7 @@ const GRADES: Record<string, [IconName, string]> = {
 
 function Doctor({ report }: { report: DoctorReport }) {
   return (
-    <ul className="findings" aria-label="What the check found">
+    <ul className="findings" aria-label="Check results">
       {report.findings.map((finding) => {
         const [icon, tone] = GRADES[finding.grade] ?? ['info', 'pending']
         return (

@@ -36,7 +36,7 @@ export function Grid() {
     <main className="gridscreen" aria-label="Grid of sessions">
       {shown.length > 0 && <Head busier={busierThan(store.summaries, tiles.current)} choose={others.length ? () => choose([]) : null} />}
       <div className="grid" data-count={shown.length}>
-        {shown.length === 0 && <div className="empty big"><Icon name="grid" /><p>No sessions yet. Up to six are shown here side by side.</p></div>}
+        {shown.length === 0 && <div className="empty big"><Icon name="grid" /><p>No sessions yet. Up to six appear here side by side.</p></div>}
         {shown.map((session) => (
           <ErrorBoundary key={session.id} name="session" of={session} place="tile">
             <Tile session={session} others={others} swap={(other) => swap(session.id, other)} />
@@ -52,7 +52,7 @@ function Head({ busier, choose }: { busier: number; choose: (() => void) | null 
   return (
     <header className="gridhead">
       <span role="status">{busier > 0 && `${plural(busier, 'busier session')} not shown`}</span>
-      <button type="button" disabled={choose === null} onClick={() => choose?.()}>Show the busiest</button>
+      <button type="button" disabled={choose === null} onClick={() => choose?.()}>Show the busiest sessions</button>
     </header>
   )
 }

@@ -22,7 +22,7 @@ function Welcome() {
     <main className="screen home" aria-label="Start">
       <img src="./icon.svg" alt="" width="48" height="48" />
       <h1>Start your first session</h1>
-      <p className="lead">Pick an agent and a folder. The built-in demo agent needs no key: it plans, edits a file, asks for permission and runs a command, so that you see how all of it looks.</p>
+      <p className="lead">Pick an agent and a folder. The built-in demo agent needs no key: it plans, edits a file, asks for permission and runs a command, so you can see how everything looks.</p>
       <Beginnings />
       <p className="quiet"><kbd>n</kbd> new session · <kbd>?</kbd> all shortcuts</p>
     </main>
@@ -44,15 +44,15 @@ const LATELY = 10
 /** What goes on, and where one was. */
 function Overview() {
   const all = shownSessions(store.summaries.values(), 'all', '')
-  // The oldest question of each stands last here, and so is the one that is kept.
+  // The oldest question of each session comes last here, and so it is the one that is kept.
   const asked = new Map(store.waiting().reverse().map(({ session, pending }) => [session.id, pending]))
   const waiting = all.filter((session) => session.status === 'waiting')
   const running = all.filter((session) => session.status === 'running')
   const rest = all.filter((session) => !waiting.includes(session) && !running.includes(session)).slice(0, LATELY)
   return (
     <main className="screen overview" aria-label="Start">
-      <header><h1>{waiting.length ? `${plural(waiting.length, 'session')} ${waiting.length === 1 ? 'needs' : 'need'} you` : running.length ? 'All is under way' : 'All is quiet'}</h1><Beginnings /></header>
-      <SessionGroup name="Needs you" sessions={waiting} note={(session) => wordsOf(asked.get(session.id))} more={<a href="#/inbox">Answer in the inbox</a>} />
+      <header><h1>{waiting.length ? `${plural(waiting.length, 'session')} ${waiting.length === 1 ? 'needs' : 'need'} you` : running.length ? 'Sessions are running' : 'Nothing is running'}</h1><Beginnings /></header>
+      <SessionGroup name="Needs you" sessions={waiting} note={(session) => wordsOf(asked.get(session.id))} more={<a href="#/inbox">Open the inbox</a>} />
       <SessionGroup name="Running" sessions={running} note={doing} more={<a href="#/grid">Side by side</a>} />
       <SessionGroup name="Recent" sessions={rest} />
     </main>

@@ -16,11 +16,11 @@ export function Inbox() {
   return (
     <main className="screen" aria-label="Inbox" tabIndex={-1}>
       <h1>Inbox</h1>
-      {!store.loaded && <p className="quiet">Looking…</p>}
+      {!store.loaded && <p className="quiet">Loading…</p>}
       {store.loaded && waiting.length === 0 && unclear.length === 0 && (
         <div className="empty big">
           <Icon name="check" />
-          <p>Nothing waits for you. When an agent asks for permission or has a question, it shows here, whichever session it is in.</p>
+          <p>Nothing needs your answer. Permission requests and questions from all sessions appear here.</p>
         </div>
       )}
       {waiting.map(({ session, pending }, place) => (
@@ -41,8 +41,8 @@ function Unclear({ session }: { session: Summary }) {
     <section className="asked">
       <h2><a href={paths.session(session.id)}><Plain text={titleOf(session)} /></a></h2>
       {live.error === null
-        ? <p className="quiet"><Spinner /> Asking what it waits for…</p>
-        : <p className="notice warning"><Icon name="alert" /> <span>It waits for you, but cannot be loaded: <Plain text={live.error.message} /></span> <button type="button" onClick={() => void live.reload()}>Try again</button></p>}
+        ? <p className="quiet"><Spinner /> Loading its question…</p>
+        : <p className="notice warning"><Icon name="alert" /> <span>It needs you, but could not be loaded: <Plain text={live.error.message} /></span> <button type="button" onClick={() => void live.reload()}>Try again</button></p>}
     </section>
   )
 }

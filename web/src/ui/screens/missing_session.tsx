@@ -1,4 +1,4 @@
-// A session that is not there: deleted while one looked at it, or never heard of by this server.
+// A missing session: deleted while it was open, or unknown to this server.
 
 import { useState } from 'react'
 import type { LiveSession } from '../../live/session'
@@ -14,7 +14,7 @@ export function DeletedSession({ session }: { session: LiveSession }) {
   return (
     <div className="notice warning stranded" role="alert">
       <Icon name="trash" />
-      <span><strong>This session was deleted.</strong> What stands above is all that is left of it, until you go.</span>
+      <span><strong>This session was deleted.</strong> You can read the transcript above until you leave this page.</span>
       {unsent && <button type="button" onClick={() => copy(unsent, 'Your draft')}><Icon name="copy" /> Copy your draft</button>}
       <button type="button" onClick={() => shell.open({ name: 'new', cwd: session.state.cwd })}><Icon name="plus" /> New session here</button>
       <a className="button" href="#/">All sessions</a>
@@ -28,8 +28,8 @@ export function MissingSession({ session }: { session: LiveSession }) {
   return (
     <main className="screen home" aria-label="Session">
       <Icon name={unknown ? 'trash' : 'alert'} />
-      <h1>{unknown ? 'There is no such session' : 'This session cannot be shown'}</h1>
-      <p className="lead">{unknown ? 'It was deleted, or the link is not whole.' : <Plain text={session.error?.message ?? ''} />}</p>
+      <h1>{unknown ? 'No such session' : 'This session could not be loaded'}</h1>
+      <p className="lead">{unknown ? 'It was deleted, or the link is incomplete.' : <Plain text={session.error?.message ?? ''} />}</p>
       <div className="options">
         <a className="button" href="#/">All sessions</a>
         {!unknown && <button type="button" onClick={() => void session.reload()}>Try again</button>}

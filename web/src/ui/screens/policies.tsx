@@ -1,4 +1,4 @@
-// The rules in force: those that "always" answers left behind, and those the server was started with;
+// The rules in force: those that "always" answers created, and those the server was started with;
 // what each allows or forbids, and for whom. And what was decided lately, with the reason.
 
 import { useEffect, useState } from 'react'
@@ -29,9 +29,9 @@ export function Policies() {
   return (
     <main className="screen" aria-label="Policies">
       <h1>Policies</h1>
-      <p className="lead">Without a rule, reading inside the workspace is allowed, and whatever else an agent asks for is put to you. Deny beats ask, ask beats allow. Rules come from your “always” answers, and from how the server was started. What an agent does by itself without asking, no rule can stop.</p>
+      <p className="lead">Without a rule, agents may read inside the workspace, and you are asked about everything else. Deny overrides ask, and ask overrides allow. Rules come from your “always” answers and from how the server was started. No rule can stop what an agent does without asking.</p>
       {rules === null && <p className="quiet">{failure ? <Plain text={failure} /> : 'Looking…'}</p>}
-      {rules?.length === 0 && given.length === 0 && <div className="empty big"><Icon name="shield" /><p>No rules yet. Answer a permission with “always” and the rule it writes is listed here, with a button to take it back.</p></div>}
+      {rules?.length === 0 && given.length === 0 && <div className="empty big"><Icon name="shield" /><p>No rules yet. When you answer a permission request with “always”, its rule appears here and can be revoked.</p></div>}
       {rules !== null && rules.length + given.length > 0 && (
         <div className="tablewrap" tabIndex={0} role="region" aria-label="Rules">
           <table>
@@ -84,20 +84,20 @@ function Why({ version }: { version: number }) {
   const { value } = useRefetch(`decisions of ${recent.length}`, version, () => Promise.all(recent.map(decidedIn)))
   const decided = (value ?? []).flatMap((each) => each ?? []).sort((a, b) => b.at - a.at).slice(0, SHOWN)
   const unknown = value?.filter((each) => each === null).length ?? 0
-  const where = all.length > recent.length ? `the ${recent.length} sessions used last` : 'your sessions'
+  const where = all.length > recent.length ? `the last ${recent.length} sessions` : 'your sessions'
   return (
-    <section className="why" aria-label="What was decided lately">
-      <h2>What was decided lately, and why</h2>
-      {value === null && <p className="quiet">Looking…</p>}
-      {value !== null && decided.length === 0 && <p className="quiet">Nothing was decided in {where}. Every decision is listed here with its reason and its rule.</p>}
-      {unknown > 0 && <p className="notice warning"><Icon name="alert" /> <span>What was decided in {plural(unknown, 'session')} could not be asked for.</span></p>}
+    <section className="why" aria-label="Recent decisions">
+      <h2>Recent decisions</h2>
+      {value === null && <p className="quiet">Loading…</p>}
+      {value !== null && decided.length === 0 && <p className="quiet">No decisions in {where}. Each one appears here with its reason and its rule.</p>}
+      {unknown > 0 && <p className="notice warning"><Icon name="alert" /> <span>Could not load the decisions of {plural(unknown, 'session')}.</span></p>}
       <ul className="decisions">
         {decided.map((each) => (
           <DecisionRow key={`${each.session.id}:${each.seq}`} decided={each}> <small><a href={paths.session(each.session.id)}><Plain text={titleOf(each.session)} /></a></small></DecisionRow>
         ))}
       </ul>
-      {all.length > recent.length && <p><button type="button" onClick={() => setSessions(sessions + MORE_SESSIONS)}>Look further back</button></p>}
-      <p className="quiet">The last {SHOWN} decisions in {where}. The Info pane of a session has all of its own; <code>dragoman policy explain</code> says which rule would decide on any request.</p>
+      {all.length > recent.length && <p><button type="button" onClick={() => setSessions(sessions + MORE_SESSIONS)}>Show more sessions</button></p>}
+      <p className="quiet">The last {SHOWN} decisions in {where}. A session’s Info tab lists all of its decisions; <code>dragoman policy explain</code> shows which rule would decide a request.</p>
     </section>
   )
 }
@@ -108,7 +108,7 @@ async function decidedIn(session: Summary): Promise<Settled[] | null> {
   return past && decisionsIn(past, session.cwd).map((each) => ({ ...each, session }))
 }
 
-/** Each rule that the server was started with: there is no button to take it back, but where one can. */
+/** A rule that the server was started with: no button revokes it, so the row says how. */
 function GivenRow({ rule }: { rule: Rule }) {
   const source = sourceOf(rule)
   return (
@@ -124,7 +124,7 @@ function GivenRow({ rule }: { rule: Rule }) {
 
 function What({ rule }: { rule: Rule }) {
   const { operation, names } = subjectOf(rule)
-  if (rule.anywhere && rule.operation === undefined) return <>anything but writing outside the workspace, and protected files</>
+  if (rule.anywhere && rule.operation === undefined) return <>everything except writes outside the workspace and protected files</>
   return <>{operation} {names.map((name) => <code key={name}>{reveal(name)}</code>)}{rule.anywhere && ' anywhere'}</>
 }
 

@@ -13,7 +13,7 @@ import { paths } from '../shell/route'
 import { shell } from '../shell/shell'
 import { Transcript } from '../thread/transcript'
 
-// A pause in the record is shortened: nobody watches an agent wait for the night.
+// Long pauses are shortened.
 const LONGEST_PAUSE = 1.5
 const SPEEDS = [1, 4, 16]
 
@@ -40,12 +40,12 @@ export function Replay({ id }: { id: string }) {
     <main className="thread replaying" aria-label="Replay">
       <header className="head">
         <h1>Replay: <Plain text={summary ? titleOf(summary) : id} /></h1>
-        <div className="headtools"><a className="button" href={paths.session(id)}>Back to now</a></div>
+        <div className="headtools"><a className="button" href={paths.session(id)}>Back to the session</a></div>
       </header>
       <Transcript session={session} />
-      <div className="replaybar" role="group" aria-label="Time line">
-        <button type="button" className="ghost" aria-label="One event back" disabled={at === 0} onClick={() => setAt(at - 1)}><Icon name="chevron" className="back" /></button>
-        <button type="button" className="ghost" aria-label="One event on" disabled={at >= events.length} onClick={() => setAt(at + 1)}><Icon name="chevron" /></button>
+      <div className="replaybar" role="group" aria-label="Timeline">
+        <button type="button" className="ghost" aria-label="Previous event" disabled={at === 0} onClick={() => setAt(at - 1)}><Icon name="chevron" className="back" /></button>
+        <button type="button" className="ghost" aria-label="Next event" disabled={at >= events.length} onClick={() => setAt(at + 1)}><Icon name="chevron" /></button>
         {SPEEDS.map((times) => (
           <button key={times} type="button" aria-pressed={speed === times} onClick={() => play(times)}><Icon name={speed === times ? 'pause' : 'play'} /> {times}×</button>
         ))}

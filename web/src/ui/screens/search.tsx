@@ -30,8 +30,8 @@ export function Search({ query }: { query: string }) {
         <input type="search" aria-label="Search all sessions" value={text} onChange={(e) => setText(e.target.value)} autoFocus />
         <button type="submit" className="primary">Search</button>
       </form>
-      {called.length > 0 && <SessionGroup name="In the title" sessions={called} />}
-      {hits?.length === 0 && <p className="empty">{called.length ? 'Nothing else was said about that.' : 'Nothing was said about that. Titles, prompts and answers are searched, in all sessions.'}</p>}
+      {called.length > 0 && <SessionGroup name="Matching titles" sessions={called} />}
+      {hits?.length === 0 && <p className="empty">{called.length ? 'No matches in the transcripts.' : 'No matches in the titles, prompts and answers of any session.'}</p>}
       <ul className="hits">{hits?.map((hit, at) => <Hit key={at} hit={hit} />)}</ul>
     </main>
   )

@@ -1,4 +1,4 @@
-// One session: what it is called, its thread, where one writes, and the pane beside it.
+// One session: its header, thread, composer and side pane.
 
 import { useEffect, useState, type FormEvent } from 'react'
 import { baseName } from '../../core/format'
@@ -45,9 +45,9 @@ export function SessionScreen({ id, entry }: { id: string; entry: number | null 
   return (
     <div className={`sessionscreen ${pane ? 'withpane' : ''}`}>
       <main className="thread" aria-label="Session" {...(session.gone ? {} : fileDrop(id))}>
-        <ErrorBoundary name="head of the session"><Head session={session} /></ErrorBoundary>
+        <ErrorBoundary name="session header"><Head session={session} /></ErrorBoundary>
         <ErrorBoundary name="thread"><Transcript key={id} session={session} entry={entry} find={shell.find} /></ErrorBoundary>
-        {session.loaded && session.state.entries.length === 0 && <ErrorBoundary name="advice"><Hints session={session} /></ErrorBoundary>}
+        {session.loaded && session.state.entries.length === 0 && <ErrorBoundary name="hints"><Hints session={session} /></ErrorBoundary>}
         {lost && !session.gone && <Stranded session={session} host={lost.name} />}
         {session.gone ? <DeletedSession session={session} /> : unplaced ? <Unplaced session={unplaced} /> : <ErrorBoundary name="composer"><Composer session={session} main /></ErrorBoundary>}
       </main>
@@ -91,7 +91,7 @@ function HeadActions({ session }: { session: LiveSession }) {
 
 /** Where it runs, if that is not this server. */
 function Place({ session: { host, owner } }: { session: Summary }) {
-  if (host !== null && !host.here) return <span className={`tag ${host.alive ? '' : 'high'}`}>on <Plain text={host.name} />{!host.alive && ', which is not there'}</span>
+  if (host !== null && !host.here) return <span className={`tag ${host.alive ? '' : 'high'}`}>on <Plain text={host.name} />{!host.alive && ', offline'}</span>
   if (owner === null || owner.here) return null
   return <span className="tag" title={`Process ${owner.pid}`}>run by <Plain text={owner.label} /></span>
 }
@@ -104,15 +104,15 @@ function Stranded({ session, host }: { session: LiveSession; host: string }) {
       store.add(await sessions.move(session.id, to, false))
     } catch (error) {
       const forgotten = error instanceof ApiError && error.code === 'not_continued'
-      if (!forgotten || !window.confirm(`${reveal(error.message, true)}\n\nGo on all the same, without the agent’s memory?`)) return shell.fail(error)
+      if (!forgotten || !window.confirm(`${reveal(error.message, true)}\n\nContinue anyway, without the agent’s memory?`)) return shell.fail(error)
       const moved = await attempt(sessions.move(session.id, to, true))
       if (moved !== null) store.add(moved)
     }
   }
   return (
     <div className="notice warning stranded" role="status">
-      <Icon name="alert" /> <span>The host <strong><Plain text={host} /></strong> that ran this session is not there. {hosts.length === 0 && 'No other host has its agent.'}</span>
-      {hosts.map((name) => <button key={name} type="button" onClick={() => void move(name)}>Go on at <Plain text={name} /></button>)}
+      <Icon name="alert" /> <span>The host of this session, <strong><Plain text={host} /></strong>, is offline. {hosts.length === 0 && 'No other host offers its agent.'}</span>
+      {hosts.map((name) => <button key={name} type="button" onClick={() => void move(name)}>Continue on <Plain text={name} /></button>)}
     </div>
   )
 }
@@ -128,7 +128,7 @@ function Unplaced({ session }: { session: Summary }) {
   return (
     <form className="notice stranded" onSubmit={(event) => void give(event)}>
       <Icon name="folder" />
-      <span>This session was imported{session.importedFrom && <> from <code><Plain text={session.importedFrom} /></code></>}. Choose the folder that its agent works in from now on.</span>
+      <span>This session was imported{session.importedFrom && <> from <code><Plain text={session.importedFrom} /></code></>}. Choose a folder for its agent to work in.</span>
       <input aria-label="Folder" list="folders" value={folder} required spellCheck={false} placeholder="/home/me/project" onChange={(event) => setFolder(event.target.value)} />
       <datalist id="folders">{recentFolders().map((path) => <option key={path} value={path} />)}</datalist>
       <button type="submit">Use this folder</button>
@@ -140,12 +140,12 @@ function Hints({ session }: { session: LiveSession }) {
   const commands = session.state.commands.slice(0, 4)
   return (
     <div className="hints">
-      <h2>What should it do?</h2>
+      <h2>What should the agent do?</h2>
       <p>The agent works in <code><Plain text={session.state.cwd} /></code>. <PermissionSummary /></p>
       <ul>
-        <li>Mention a file with <kbd>@</kbd>, attach one by dropping it here.</li>
+        <li>Type <kbd>@</kbd> to mention a file, or drop one here to attach it.</li>
         {commands.length > 0 && <li>Commands: {commands.map((command) => <code key={command.name}>/<Plain text={command.name} /> </code>)}</li>}
-        <li><kbd>?</kbd> shows what the keyboard can do.</li>
+        <li>Press <kbd>?</kbd> for keyboard shortcuts.</li>
       </ul>
     </div>
   )

@@ -15,7 +15,7 @@ import { attempt, shell } from '../shell/shell'
 export function SignIn({ agent }: { agent: string }) {
   return (
     <Modal title="Sign in">
-      <p>The agent <strong><Plain text={agent} /></strong> wants you to sign in before it works. Then try again.</p>
+      <p>The agent <strong><Plain text={agent} /></strong> requires you to sign in. Try again afterwards.</p>
       <SignInWays agent={agent} done={() => shell.set({ dialog: null })} />
     </Modal>
   )
@@ -44,9 +44,9 @@ export function SignInWays({ agent, done }: { agent: string; done?: () => void }
   if (ways === null) return failure ? <p className="notice error"><Plain text={failure} lines /></p> : <p className="quiet"><Spinner /> Asking the agent…</p>
   return (
     <div className="signin">
-      {ways.methods.length === 0 && <p className="quiet">This agent names no way to sign in: it needs none, or keeps a key in its own settings or environment.</p>}
+      {ways.methods.length === 0 && <p className="quiet">This agent lists no sign-in methods: it needs none, or takes a key from its settings or environment.</p>}
       {ways.methods.length > 0 && (
-        <ul className="ways" aria-label="Ways to sign in">
+        <ul className="ways" aria-label="Sign-in methods">
           {ways.methods.map((way) => <Way key={way.id} way={way} busy={busy} signIn={() => void signIn(way)} />)}
         </ul>
       )}
@@ -57,10 +57,10 @@ export function SignInWays({ agent, done }: { agent: string; done?: () => void }
   )
 }
 
-/** What our own table knows, which no agent tells: its variable, or its own command. */
+/** What our table of agents knows and no agent reports: its variable, or its own command. */
 function OwnWay({ agent }: { agent: string }) {
   const known = store.agents.find(({ name }) => name === agent)?.signIn
-  return known ? <p className="quiet">Its own way: <Plain text={known.replaceAll('`', '')} /></p> : null
+  return known ? <p className="quiet">The agent’s own sign-in: <Plain text={known.replaceAll('`', '')} /></p> : null
 }
 
 function Way({ way, busy, signIn }: { way: SignInWay; busy: string; signIn: () => void }) {

@@ -5,12 +5,12 @@ import { setToken, token, tokenIn, tried } from '../../live/token'
 import { Spinner } from '../common/icons'
 
 const REFUSED = {
-  unknown: 'That token is not the one of this server.',
-  unreachable: 'The server cannot be reached.',
+  unknown: 'Wrong token for this server.',
+  unreachable: 'Cannot reach the server.',
 }
 
 export function SignedOut() {
-  const [refused, setRefused] = useState(token() === '' ? '' : 'The token that this browser keeps is not the one of this server.')
+  const [refused, setRefused] = useState(token() === '' ? '' : 'The token saved in this browser is not valid for this server.')
   const [busy, setBusy] = useState(false)
   const enter = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
@@ -26,7 +26,7 @@ export function SignedOut() {
     <main className="screen home" aria-label="Signed out">
       <img src="./icon.svg" alt="" width="48" height="48" />
       <h1>Signed out</h1>
-      <p className="lead">Open the address that <code>dragoman serve</code> printed: it ends in <code>#token=…</code>. Or paste that token here.</p>
+      <p className="lead">Open the address that <code>dragoman serve</code> printed; it ends in <code>#token=…</code>. Or paste the token here.</p>
       <form className="searchform" onSubmit={(event) => void enter(event)}>
         <input name="token" type="password" autoComplete="off" aria-label="Token" required autoFocus aria-invalid={refused !== ''} aria-describedby="refused" />
         <button type="submit" className="primary" disabled={busy}>{busy && <Spinner />} Sign in</button>

@@ -23,7 +23,7 @@ export function actions(): Action[] {
     { name: 'Policies', icon: 'shield', key: 'g p', run: () => go('#/policies') },
     { name: 'Theme: light', icon: 'sun', run: () => changeSettings({ theme: 'light' }) },
     { name: 'Theme: dark', icon: 'moon', run: () => changeSettings({ theme: 'dark' }) },
-    { name: 'Theme: as the system', icon: 'half', run: () => changeSettings({ theme: 'system' }) },
+    { name: 'Theme: system', icon: 'half', run: () => changeSettings({ theme: 'system' }) },
     { name: settings().notify ? 'Desktop notifications: off' : 'Desktop notifications: on', icon: 'info', run: () => void toggleNotify() },
     { name: settings().letters ? 'Single-letter shortcuts: off' : 'Single-letter shortcuts: on', icon: 'keyboard', run: () => changeSettings({ letters: !settings().letters }) },
     { name: 'Keyboard shortcuts', icon: 'keyboard', key: '?', run: () => shell.open({ name: 'help' }) },
@@ -62,12 +62,12 @@ function sessionActions(): Action[] {
 function archiving(id: string): Action[] {
   const session = store.summaries.get(id)
   if (session === undefined) return []
-  return [{ name: session.archived ? 'Bring this session back from the archive' : 'Archive this session', icon: 'archive', run: () => void archive(session) }]
+  return [{ name: session.archived ? 'Restore this session from the archive' : 'Archive this session', icon: 'archive', run: () => void archive(session) }]
 }
 
 export async function toggleNotify(): Promise<void> {
   if (settings().notify) return changeSettings({ notify: false })
   const allowed = 'Notification' in window && (await Notification.requestPermission()) === 'granted'
   changeSettings({ notify: allowed })
-  shell.say(allowed ? 'You will be told when an agent needs you.' : 'The browser does not allow notifications here.', !allowed)
+  shell.say(allowed ? 'You will be notified when an agent needs you.' : 'The browser blocks notifications for this page.', !allowed)
 }

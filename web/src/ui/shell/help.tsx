@@ -17,7 +17,7 @@ export function Help() {
       </dl>
       <div className="stack">
         <label className="check"><input type="checkbox" checked={settings().notify} onChange={() => void toggleNotify()} /> Desktop notifications when an agent needs you or has finished</label>
-        <label className="check"><input type="checkbox" checked={settings().letters} onChange={(e) => changeSettings({ letters: e.target.checked })} /> Single letters are shortcuts</label>
+        <label className="check"><input type="checkbox" checked={settings().letters} onChange={(e) => changeSettings({ letters: e.target.checked })} /> Single-letter shortcuts</label>
       </div>
     </Modal>
   )

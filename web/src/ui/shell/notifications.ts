@@ -1,4 +1,4 @@
-// Being told: in the title, in the live regions, and on the desktop if one asked for it.
+// Notifications: in the title, in the live regions, and on the desktop if enabled.
 
 import type { TurnEnded } from '../../core/generated/events'
 import { titleOf } from '../../core/listing'

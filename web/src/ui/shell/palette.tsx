@@ -47,8 +47,8 @@ export function Palette() {
   return (
     <dialog ref={dialog} className="modal palette" aria-label="Command palette" onClose={close} onMouseDown={(e) => e.target === dialog.current && close()} onKeyDown={onKey}>
       <input
-        autoFocus type="text" role="combobox" aria-label="Go to, or do" aria-expanded="true" aria-controls="palettelist"
-        aria-activedescendant={items[chosen] && `palette-${chosen}`} placeholder="Go to, or do…" value={query}
+        autoFocus type="text" role="combobox" aria-label="Find a session or command" aria-expanded="true" aria-controls="palettelist"
+        aria-activedescendant={items[chosen] && `palette-${chosen}`} placeholder="Find a session or command…" value={query}
         onChange={(event) => { setQuery(event.target.value); setChosen(0) }}
       />
       <ul id="palettelist" role="listbox" aria-label="Results">
@@ -57,7 +57,7 @@ export function Palette() {
             <Icon name={item.icon} /> <span className="title"><Plain text={item.label} /></span> <small><Plain text={item.note} /></small>
           </li>
         ))}
-        {items.length === 0 && <li className="empty">Nothing is called that.</li>}
+        {items.length === 0 && <li className="empty">No matches.</li>}
       </ul>
       <Toasts />
     </dialog>

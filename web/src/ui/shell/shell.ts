@@ -1,4 +1,4 @@
-// What the window itself shows beside the sessions: one dialog, the side pane, short messages.
+// The state of the window itself: its dialog, the side pane, toasts.
 
 import { ApiError, type Sharer } from '../../live/api'
 import { Signal } from '../../live/signal'
@@ -49,7 +49,7 @@ class Shell {
     this.signal.emit()
   }
 
-  /** A failure is of no interest any more to one who goes elsewhere. */
+  /** Navigating away dismisses a failure. */
   forgive(): void {
     if (this.toast?.bad) this.hush()
   }
@@ -95,12 +95,12 @@ export async function attemptSignedIn<T>(agent: string, work: Promise<T>): Promi
   }
 }
 
-/** The same for an answer, which somebody may have given before. */
+/** The same for an answer, which may already have been given elsewhere. */
 export async function attemptAnswer<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work
   } catch (error) {
-    if (error instanceof ApiError && error.code === 'settled') shell.say('This was answered already, elsewhere or by someone else.', true)
+    if (error instanceof ApiError && error.code === 'settled') shell.say('Already answered in another window.', true)
     else shell.fail(error)
     return null
   }

@@ -19,9 +19,9 @@ export function TopBar() {
   return (
     <header className="topbar">
       <button type="button" className="ghost narrow" aria-label="Sessions" onClick={() => shell.set({ drawer: !shell.drawer })}><Icon name="menu" /></button>
-      <a className="brand" href="#/" aria-label="Dragoman, start"><img src="./icon.svg" alt="" width="20" height="20" /> <span>Dragoman</span></a>
+      <a className="brand" href="#/" aria-label="Dragoman, home"><img src="./icon.svg" alt="" width="20" height="20" /> <span>Dragoman</span></a>
       <button type="button" className="opener" onClick={() => shell.open({ name: 'palette' })}>
-        <Icon name="search" /> <span>Go to, or do…</span> <kbd>{CONTROL} K</kbd>
+        <Icon name="search" /> <span>Find a session or command…</span> <kbd>{CONTROL} K</kbd>
       </button>
       <span className="space" />
       <LinkState />
@@ -45,19 +45,19 @@ export const CONTROL = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctr
 function Spent() {
   if (store.spent.length === 0) return null
   const words = store.spent.slice(0, 3).map(({ amount, currency }) => money(amount, currency)).join(' + ')
-  return <span className="counter tabbed spent" title="What your sessions cost today, as far as their agents tell it">{words} <span className="wide">today</span></span>
+  return <span className="counter tabbed spent" title="Cost of your sessions today, as reported by their agents">{words} <span className="wide">today</span></span>
 }
 
 function LinkState() {
   if (store.link === 'online') return store.away === null ? null : <Away sentence={store.away} />
-  const words = { connecting: 'Connecting…', offline: 'Offline, trying again…', refused: 'Signed out' }
+  const words = { connecting: 'Connecting…', offline: 'Offline, reconnecting…', refused: 'Signed out' }
   return <span className="status waiting counter" role="status"><Icon name="alert" /> {words[store.link]}</span>
 }
 
 function Away({ sentence }: { sentence: string }) {
   return (
     <span className="status waiting counter" role="status" title={sentence}>
-      <Icon name="alert" /> Database away<span className="hidden">: {sentence}</span>
+      <Icon name="alert" /> Database unreachable<span className="hidden">: {sentence}</span>
     </span>
   )
 }

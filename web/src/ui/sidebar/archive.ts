@@ -1,6 +1,5 @@
 // Out of the list, and back.
 
-import { plural } from '../../core/format'
 import { sessions as api, type Summary } from '../../live/api'
 import { store } from '../../live/store'
 import { attempt, shell } from '../shell/shell'
@@ -9,6 +8,6 @@ export async function archive(session: Summary): Promise<void> {
   const done = await attempt(api.change(session.id, { archived: !session.archived }))
   if (done !== null) {
     store.add({ ...session, archived: !session.archived })
-    shell.say(session.archived ? 'The session is back in the list.' : `Archived. ${plural(1, 'session')} less to look at.`)
+    shell.say(session.archived ? 'Session restored.' : 'Session archived.')
   }
 }

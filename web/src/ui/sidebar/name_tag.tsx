@@ -1,4 +1,4 @@
-// What the user calls a session on the command line (`--session`), beside its title.
+// The session's name on the command line (`--session`), next to its title.
 
 import { nameBeside } from '../../core/listing'
 import { reveal } from '../../core/safe_text'
@@ -8,5 +8,5 @@ import { Plain } from '../common/plain_text'
 export function NameTag({ session }: { session: Summary }) {
   const name = nameBeside(session)
   if (name === null) return null
-  return <span className="tag name" title={`Its name on the command line: --session ${reveal(name)}`}><Plain text={name} /></span>
+  return <span className="tag name" title={`Name on the command line: --session ${reveal(name)}`}><Plain text={name} /></span>
 }

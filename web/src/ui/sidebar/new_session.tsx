@@ -63,7 +63,7 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
         <div className="field">
           <label className="field">
             <span className="label">Folder</span>
-            <input list="folders" value={folder} onChange={(e) => { setFolder(e.target.value); setWrong('') }} placeholder={own ?? 'Where its host was started'} spellCheck={false} data-first="" aria-invalid={wrong !== ''} aria-describedby="folder-note" />
+            <input list="folders" value={folder} onChange={(e) => { setFolder(e.target.value); setWrong('') }} placeholder={own ?? 'The host’s start folder'} spellCheck={false} data-first="" aria-invalid={wrong !== ''} aria-describedby="folder-note" />
             <datalist id="folders">{recentFolders().map((path) => <option key={path} value={path} />)}</datalist>
           </label>
           <small id="folder-note" className={wrong ? 'wrong' : ''} role={wrong ? 'alert' : undefined}><Plain text={wrong || folderNote(folder.trim(), project, own)} /></small>
@@ -71,8 +71,8 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
         {hosts.length > 1 && (
           <label className="field"><span className="label">Host</span>
             <select value={host} onChange={(e) => setHost(e.target.value)}>
-              <option value="">The least busy one</option>
-              {hosts.map((each) => <option key={each.name} value={each.name}>{reveal(each.name)}{each.here ? ', this one' : ''}</option>)}
+              <option value="">Least busy</option>
+              {hosts.map((each) => <option key={each.name} value={each.name}>{reveal(each.name)}{each.here ? ' (this server)' : ''}</option>)}
             </select>
           </label>
         )}
@@ -92,15 +92,15 @@ export function NewSession({ cwd }: { cwd: string | undefined }) {
 
 const EVERYTHING: Offered = { files: true, terminals: true }
 
-/** What is off is not served: the agent is told so before it begins. */
+/** What is off is not served, and the agent learns so before it starts. */
 function OfferSwitches({ value, onChange }: { value: Offered; onChange: (value: Offered) => void }) {
   const off = !value.files || !value.terminals
   return (
     <fieldset className="field">
-      <legend className="label">Offered to the agent</legend>
+      <legend className="label">Available to the agent</legend>
       <label className="check"><input type="checkbox" checked={value.files} onChange={(e) => onChange({ ...value, files: e.target.checked })} /> Reading and writing files</label>
       <label className="check"><input type="checkbox" checked={value.terminals} onChange={(e) => onChange({ ...value, terminals: e.target.checked })} /> Running commands in terminals</label>
-      <small>{off ? 'It may have tools of its own for what is off; those are not checked here.' : 'Every use is checked by your rules.'}</small>
+      <small>{off ? 'The agent may have its own tools for what is off; Dragoman does not check those.' : 'Your rules apply to every use.'}</small>
     </fieldset>
   )
 }
@@ -113,8 +113,8 @@ function currentFolder(): string | undefined {
 
 /** Where the folder in the field comes from; nothing for one that was typed. */
 function folderNote(folder: string, project: string | undefined, own: string | undefined): string {
-  if (folder === '' || folder === own) return own ? 'Where the server was started' : 'Where its host was started'
-  return folder === project ? 'The project you are in' : ''
+  if (folder === '' || folder === own) return own ? 'The server’s start folder' : 'The host’s start folder'
+  return folder === project ? 'The current project' : ''
 }
 
 /** The server names the folder that it has not. */
@@ -129,10 +129,10 @@ function Chosen({ label, choices, value, onChange }: ChosenProps) {
   return (
     <label className="field"><span className="label">{label}</span>
       {choices.length === 0
-        ? <input aria-label={label} value={value} onChange={(e) => onChange(e.target.value)} placeholder="The agent’s own" spellCheck={false} />
+        ? <input aria-label={label} value={value} onChange={(e) => onChange(e.target.value)} placeholder="Agent’s default" spellCheck={false} />
         : (
           <select aria-label={label} value={value} onChange={(e) => onChange(e.target.value)}>
-            <option value="">The agent’s own</option>
+            <option value="">Agent’s default</option>
             {choices.map((choice) => <option key={choice.value} value={choice.value}>{reveal(choice.name)}</option>)}
           </select>
         )}
@@ -196,16 +196,16 @@ export function ImportSession() {
     <Modal title="Import a session">
       <form className="stack" onSubmit={(event) => void look(event)}>
         <label className="field"><span className="label">Agent</span><AgentSelect value={agent} onChange={(name) => { setAgent(name); setFound(null) }} /></label>
-        <div className="options"><button type="submit" className="primary" disabled={busy !== ''}>{busy === 'list' && <Spinner />} Ask for its sessions</button></div>
+        <div className="options"><button type="submit" className="primary" disabled={busy !== ''}>{busy === 'list' && <Spinner />} List its sessions</button></div>
       </form>
       {busy !== '' && <AgentQuestions agent={agent} />}
-      {found?.length === 0 && <p className="empty">The agent knows no sessions.</p>}
+      {found?.length === 0 && <p className="empty">The agent has no sessions.</p>}
       <ul className="hits">
         {found?.map((session) => (
           <li key={session.id}>
             <button type="button" className="hit" disabled={busy !== ''} onClick={() => void adopt(session)}>
               <strong><Plain text={session.title ?? session.id} /></strong>
-              {session.knownAs !== null && <span className="tag">already here</span>}
+              {session.knownAs !== null && <span className="tag">already imported</span>}
               <span className="snippet"><Plain text={session.cwd} /> {session.updatedAt && ago(session.updatedAt)}</span>
             </button>
           </li>

@@ -1,5 +1,5 @@
-// What agents offered in sessions that were looked at, kept in this browser: so one can choose before
-// the agent runs.
+// The modes and models that agents offered before, kept in this browser: a person can choose before the
+// agent runs.
 
 import type { SessionState } from '../../core/state'
 

@@ -31,7 +31,7 @@ export function Rename({ session }: { session: Summary }) {
   )
 }
 
-const FIRST_PROMPTS = ['Write a pull request description of what was done here.', 'Review what was changed here, as a stranger would.']
+const FIRST_PROMPTS = ['Write a pull request description for this work.', 'Review these changes with fresh eyes.']
 
 export function Fork({ session }: { session: Summary }) {
   const [text, setText] = useState('')
@@ -52,7 +52,7 @@ export function Fork({ session }: { session: Summary }) {
   return (
     <Modal title="Fork session">
       <form className="stack" onSubmit={(event) => void fork(event)}>
-        <p>A new session that remembers this one; the original stays as it is.</p>
+        <p>Starts a new session that remembers this one. The original does not change.</p>
         <label className="field"><span className="label">First prompt <span className="quiet">(optional)</span></span><textarea rows={3} value={text} data-first="" onChange={(e) => setText(e.target.value)} /></label>
         <div className="suggestions">{FIRST_PROMPTS.map((prompt) => <button key={prompt} type="button" className="ghost" onClick={() => setText(prompt)}>{prompt}</button>)}</div>
         <div className="options"><button type="submit" className="primary" disabled={busy}>{busy && <Spinner />} Fork</button></div>
@@ -73,11 +73,11 @@ export function Delete({ session }: { session: Summary }) {
     const route = currentRoute()
     if (route.screen === 'session' && route.id === session.id) go('#/')
     store.forget(session.id)
-    shell.say('The session was deleted.')
+    shell.say('Session deleted.')
   }
   return (
     <Modal title="Delete session">
-      <p>Delete “<Plain text={titleOf(session)} />”, here and by its agent where that is offered? This cannot be undone. Archiving only hides it.</p>
+      <p>Delete “<Plain text={titleOf(session)} />” here and, if possible, in its agent? This cannot be undone; archiving only hides the session.</p>
       <div className="options">
         <button type="button" className="danger" disabled={busy} onClick={() => void remove()}>{busy && <Spinner />} Delete</button>
         <button type="button" data-first="" onClick={() => shell.set({ dialog: null })}>Keep</button>
@@ -86,7 +86,7 @@ export function Delete({ session }: { session: Summary }) {
   )
 }
 
-const LOSSES: Record<string, string> = { waiting: 'waits for your answer', running: 'works' }
+const LOSSES: Record<string, string> = { waiting: 'waiting for your answer', running: 'running' }
 
 export function Kill({ session, others }: { session: string; others: Sharer[] }) {
   const [busy, setBusy] = useState(false)
@@ -99,7 +99,7 @@ export function Kill({ session, others }: { session: string; others: Sharer[] })
   const count = plural(others.length, 'other session')
   return (
     <Modal title="Kill the agent?">
-      <p>The agent cannot end this session alone: its process also serves {count}. The turns of all of them fail; each goes on with its next prompt.</p>
+      <p>The agent cannot close this session alone: its process also serves {count}. All of their turns will fail; each session continues with its next prompt.</p>
       <ul className="sharers">
         {others.map((each) => (
           <li key={each.id}>

@@ -28,11 +28,11 @@ export function Sidebar() {
     <nav className="sidebar" aria-label="Sessions" onMouseEnter={() => setPointing(true)} onMouseLeave={() => setPointing(false)}>
       <div className="sidetop">
         <button type="button" className="primary grow" onClick={() => shell.open({ name: 'new' })}><Icon name="plus" /> New session</button>
-        <button type="button" onClick={() => shell.open({ name: 'import' })} title="Import a session the agent knows">Import</button>
+        <button type="button" onClick={() => shell.open({ name: 'import' })} title="Import a session from an agent">Import</button>
       </div>
       <form className="sidesearch" role="search" onSubmit={(event) => { event.preventDefault(); if (query.trim()) go(paths.search(query.trim())) }}>
         <Icon name="search" />
-        <input id="search" type="search" aria-label="Search sessions" placeholder="Filter or search" title="Enter searches the text of all sessions" value={query} onChange={(e) => setQuery(e.target.value)} />
+        <input id="search" type="search" aria-label="Search sessions" placeholder="Filter or search" title="Press Enter to search all transcripts" value={query} onChange={(e) => setQuery(e.target.value)} />
       </form>
       <div className="filters" role="group" aria-label="Filter">
         {FILTERS.map((name) => (
@@ -58,9 +58,9 @@ function useCalmOrder(shown: Summary[], pointing: boolean): Summary[] {
 }
 
 function Empty({ filter, query }: { filter: Filter; query: string }) {
-  if (query) return <p className="empty">No session is called that. Enter searches what was said in them.</p>
+  if (query) return <p className="empty">No matching titles. Press Enter to search the transcripts.</p>
   if (filter !== 'all') return <p className="empty">No session is {filter === 'waiting' ? 'waiting for you' : filter}.</p>
-  return <p className="empty">No sessions yet. Start one, or import one that an agent already knows.</p>
+  return <p className="empty">No sessions yet. Start one, or import one from an agent.</p>
 }
 
 function ProjectGroup({ group }: { group: Group }) {
@@ -88,7 +88,7 @@ function SessionRow({ session }: { session: Summary }) {
         <NameTag session={session} />
         <span className="meta">
           {asked > 0 && <span className="badge" title={`${plural(asked, 'question')} for you`}>{asked}<span className="hidden"> waiting</span></span>}
-          {unread && <span className="dot" title="New since you looked"><span className="hidden">unread</span></span>}
+          {unread && <span className="dot" title="Unread"><span className="hidden">unread</span></span>}
           <span>{ago(session.updatedAt)}</span>
         </span>
       </a>
@@ -97,7 +97,7 @@ function SessionRow({ session }: { session: Summary }) {
   )
 }
 
-// As high as the menu is, with what stands below the list on a narrow screen.
+// The height of the menu, including what is below the list on a narrow screen.
 const MENU_PX = 240
 
 function RowMenu({ session }: { session: Summary }) {
@@ -123,7 +123,7 @@ function RowMenu({ session }: { session: Summary }) {
         <span className={`menu ${open}`}>
           <button type="button" onClick={choose(() => shell.open({ name: 'rename', session: session.id }))}><Icon name="edit" /> Rename</button>
           <button type="button" onClick={choose(() => shell.open({ name: 'fork', session: session.id }))}><Icon name="fork" /> Fork</button>
-          <button type="button" onClick={choose(() => void archive(session))}><Icon name="archive" /> {session.archived ? 'Bring back' : 'Archive'}</button>
+          <button type="button" onClick={choose(() => void archive(session))}><Icon name="archive" /> {session.archived ? 'Restore' : 'Archive'}</button>
           <button type="button" onClick={choose(() => go(paths.replay(session.id)))}><Icon name="play" /> Replay</button>
           <button type="button" className="bad" onClick={choose(() => shell.open({ name: 'delete', session: session.id }))}><Icon name="trash" /> Delete</button>
         </span>

@@ -1,4 +1,4 @@
-// What a message or a tool call carries beside words: pictures, sound, files and links.
+// The content of a message or a tool call: text, images, audio, files and links.
 
 import { useState } from 'react'
 import type { Content } from '../../core/generated/content'
@@ -47,11 +47,11 @@ const PICTURES = /^image\/(png|jpeg|gif|webp|bmp|avif)$/
 
 function Picture({ data, mime }: { data: string; mime: string }) {
   const [large, setLarge] = useState(false)
-  if (!isBase64(data)) return <p className="quiet">A picture that cannot be read.</p>
-  if (!PICTURES.test(mime)) return <p className="quiet">A picture of type <Plain text={mime} />, which is not shown.</p>
+  if (!isBase64(data)) return <p className="quiet">Unreadable image.</p>
+  if (!PICTURES.test(mime)) return <p className="quiet">Images of type <Plain text={mime} /> cannot be displayed.</p>
   return (
-    <button type="button" className={`picture ${large ? 'large' : ''}`} onClick={() => setLarge(!large)} aria-label={large ? 'Make smaller' : 'Make larger'}>
-      <img src={`data:${mime};base64,${data}`} alt="Picture from the session" />
+    <button type="button" className={`picture ${large ? 'large' : ''}`} onClick={() => setLarge(!large)} aria-label={large ? 'Shrink image' : 'Enlarge image'}>
+      <img src={`data:${mime};base64,${data}`} alt="Image from the session" />
     </button>
   )
 }
@@ -81,7 +81,7 @@ function Embedded({ uri, text, mime, blob }: { uri: string; text: string | null;
 export function Unknown({ kind, raw }: { kind: string; raw: string }) {
   return (
     <details className="embedded">
-      <summary><Icon name="info" /> Something this version does not know: <Plain text={kind} /></summary>
+      <summary><Icon name="info" /> Unknown content: <Plain text={kind} /></summary>
       <pre>{visible(raw)}</pre>
     </details>
   )

@@ -53,9 +53,9 @@ export const AskedDiff = memo(function AskedDiff({ diff, cwd }: { diff: Diff; cw
   const cut = !whole && file.rows.some(({ text }) => bothEnds(text) !== bothEnds(text, true))
   return (
     <DiffFrame diff={diff} file={file} cwd={cwd}>
-      {diff.replaces && <p className="replaces"><Icon name="alert" /> <span>It replaces <Plain text={diff.replaces} /></span></p>}
+      {diff.replaces && <p className="replaces"><Icon name="alert" /> <span>Replaces <Plain text={diff.replaces} /></span></p>}
       {parts.length > 0 && <DiffTable parts={parts} more={more} shorten={!whole} />}
-      {cut && <button type="button" className="more" onClick={() => setWhole(true)}>Show long lines whole</button>}
+      {cut && <button type="button" className="more" onClick={() => setWhole(true)}>Show long lines in full</button>}
     </DiffFrame>
   )
 })

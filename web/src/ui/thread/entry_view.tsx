@@ -22,7 +22,7 @@ export const EntryView = memo(function EntryView({ session, entry, place }: Prop
   return (
     <>
       <Body session={session} entry={entry} place={place} />
-      {entry.cut > 0 && <p className="quiet cut">… {bytes(entry.cut)} more: too much to be shown here. The session’s export has all of it.</p>}
+      {entry.cut > 0 && <p className="quiet cut">… {bytes(entry.cut)} more: too large to display. The session export has all of it.</p>}
       <Actions session={session} entry={entry} place={place} />
     </>
   )
@@ -52,7 +52,7 @@ function Body({ session, entry, place }: Props) {
         </div>
       )
     case 'reset':
-      return <div className="reset" role="note"><span>The agent’s memory was lost here: it knows nothing of what stands above.</span></div>
+      return <div className="reset" role="note"><span>The agent lost its memory here: it knows nothing of the transcript above.</span></div>
     case 'error':
       return <div className="notice error"><Icon name="alert" /> <Told lead="The turn was cut short:" more={entry.message} /></div>
     case 'unknown': return <Unknown kind={entry.kind} raw={entry.raw} />
@@ -61,7 +61,7 @@ function Body({ session, entry, place }: Props) {
 
 const FEW_LINES = 6
 
-/** A sentence in bold and one behind it; whatever has more lines, like what a program printed, stands below. */
+/** A sentence in bold and one after it; further lines, such as a program's output, go below. */
 function Told({ lead, more }: { lead: string; more: string | null }) {
   const [title = '', ...below] = lead.trimEnd().split('\n')
   const [first = '', ...rest] = (more ?? '').trimEnd().split('\n')
@@ -118,13 +118,13 @@ function ThoughtMark({ session, entry }: { session: LiveSession; entry: Spoken }
 }
 
 const COMPACTED = table<string>({
-  in_progress: 'The context is being shortened', completed: 'The context was shortened', cancelled: 'The context was not shortened',
+  in_progress: 'Compacting the context', completed: 'Context compacted', cancelled: 'Context not compacted',
 })
 
 function Compaction({ session, entry }: { session: LiveSession; entry: Extract<Entry, { type: 'compaction' }> }) {
   const [open, toggle] = useCollapse(`${session.id}:compaction:${entry.id}`, false)
   const failed = entry.status === 'failed' || entry.error !== null
-  const words = failed ? 'The context could not be shortened' : COMPACTED[entry.status] ?? `The context: ${reveal(entry.status)}`
+  const words = failed ? 'Could not compact the context' : COMPACTED[entry.status] ?? `Context compaction: ${reveal(entry.status)}`
   const icon = entry.status === 'in_progress' ? <Spinner /> : <Icon name={failed ? 'alert' : 'archive'} />
   return (
     <div className="compaction">

@@ -38,10 +38,10 @@ export function FindBar({ session, show, scroller }: Props) {
     <div className="find" role="search" aria-label="Find in transcript" onKeyDown={onKey}>
       <Icon name="search" />
       <input ref={input} autoFocus type="search" aria-label="Find in transcript" placeholder="Find in transcript" value={query} onChange={(e) => setQuery(e.target.value)} />
-      <output>{query && (found.length ? `${at + 1} of ${found.length}` : 'nothing')}</output>
-      <button type="button" className="ghost" aria-label="Earlier match" onClick={() => move(-1)}><Icon name="up" /></button>
-      <button type="button" className="ghost" aria-label="Later match" onClick={() => move(1)}><Icon name="down" /></button>
-      <button type="button" className="ghost" aria-label="Close find" onClick={() => shell.set({ find: false })}><Icon name="cross" /></button>
+      <output>{query && (found.length ? `${at + 1} of ${found.length}` : 'no matches')}</output>
+      <button type="button" className="ghost" aria-label="Previous match" onClick={() => move(-1)}><Icon name="up" /></button>
+      <button type="button" className="ghost" aria-label="Next match" onClick={() => move(1)}><Icon name="down" /></button>
+      <button type="button" className="ghost" aria-label="Close the find bar" onClick={() => shell.set({ find: false })}><Icon name="cross" /></button>
     </div>
   )
 }

@@ -30,7 +30,7 @@ const Block = memo(function Block({ block, plain }: { block: string; plain: bool
   )
 })
 
-/** What stands between the fences. */
+/** The text between the fences. */
 function fenced(block: string): string {
   return block.replace(/^[^\n]*\n/, '').replace(/\n? {0,3}(```|~~~)[`~]*\s*$/, '')
 }

@@ -42,7 +42,7 @@ export function PlanView({ session, plan }: { session: LiveSession; plan: PlanEn
   )
 }
 
-/** Steps are plain text but for the names of files and commands in them. */
+/** Steps are plain text, except for the names of files and commands in backquotes. */
 function Words({ text }: { text: string }) {
   return <>{text.split('`').map((part, at) => (at % 2 ? <code key={at}><Plain text={part} /></code> : <Plain key={at} text={part} />))}</>
 }
@@ -52,7 +52,7 @@ type Mark = UnderWay | 'done' | 'to do'
 const DRAWN: Record<Mark, ReactNode> = {
   done: <Icon name="check" />, now: <Spinner />, unfinished: <Ring begun />, failed: <Icon name="cross" />, 'to do': <Ring />,
 }
-const WORDS: Partial<Record<Mark, string>> = { unfinished: 'not finished', failed: 'not finished: the turn failed' }
+const WORDS: Partial<Record<Mark, string>> = { unfinished: 'not finished', failed: 'not finished, the turn failed' }
 
 function StepMark({ mark }: { mark: Mark }) {
   const word = WORDS[mark] ?? mark

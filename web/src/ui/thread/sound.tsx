@@ -28,10 +28,10 @@ export function Sound({ data, mime }: { data: string; mime: string }) {
       setSeconds(source.buffer.duration)
     } catch {
       stop()
-      shell.say('This sound cannot be played.', true)
+      shell.say('This audio could not be played.', true)
     }
   }
-  if (!isBase64(data)) return <p className="quiet">Sound that cannot be read.</p>
+  if (!isBase64(data)) return <p className="quiet">Unreadable audio.</p>
   return (
     <div className="chip">
       {seconds === null

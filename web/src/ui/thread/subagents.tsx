@@ -1,5 +1,5 @@
-// Agents that the agent sets to work: each stands in the thread where it was begun, and what is known
-// to be its doing is drawn under what it was begun for.
+// Subagents: each is shown in the thread where it started, and its known tool calls are indented under
+// the call that started it.
 
 import type { Json } from '../../core/generated/content'
 import { clock, table } from '../../core/format'
@@ -16,17 +16,17 @@ export function SubagentView({ child }: { child: Subagent }) {
   const state = typeof child.state?.state === 'string' ? child.state.state : ''
   const stopped = typeof child.state?.stopReason === 'string' ? child.state.stopReason : ''
   return (
-    <div className="tool subagent" aria-label="Sub-agent" role="group">
+    <div className="tool subagent" aria-label="Subagent" role="group">
       <button type="button" className="toolhead" data-fold="" aria-expanded={open} onClick={toggle}>
         <Icon name="chevron" className={open ? 'turned' : ''} />
         <Icon name="bot" />
-        <span className="title">Sub-agent: <Plain text={child.title || child.session_id} /></span>
+        <span className="title">Subagent: <Plain text={child.title || child.session_id} /></span>
         {state && <SubagentState state={state === 'idle' && stopped === 'cancelled' ? stopped : state} />}
       </button>
       {open && (
         <div className="toolbody">
           {child.description && <p><Plain text={child.description} lines /></p>}
-          <p className="quiet">Begun {clock(child.at)}{child.cwd && <> in <code><Plain text={child.cwd} /></code></>}{stopped && <>, ended: <Plain text={stopped} /></>}. Its session: <code><Plain text={child.session_id} /></code></p>
+          <p className="quiet">Started {clock(child.at)}{child.cwd && <> in <code><Plain text={child.cwd} /></code></>}{stopped && <>, ended: <Plain text={stopped} /></>}. Session: <code><Plain text={child.session_id} /></code></p>
           <Raw label="State" value={child.state} />
         </div>
       )}
@@ -36,19 +36,19 @@ export function SubagentView({ child }: { child: Subagent }) {
 
 const DRAWN = table<string>({ running: 'running', idle: 'completed', requires_action: 'waiting' })
 const ICONS = table<IconName>({ idle: 'check', requires_action: 'alert', cancelled: 'stop' })
-const WORDS = table<string>({ idle: 'done for now', requires_action: 'needs an answer' })
+const WORDS = table<string>({ idle: 'idle', requires_action: 'needs an answer' })
 
 function SubagentState({ state }: { state: string }) {
   const icon = state === 'running' ? <Spinner /> : <Icon name={ICONS[state] ?? 'info'} />
   return <span className={`status ${DRAWN[state] ?? ''}`}>{icon} <Plain text={WORDS[state] ?? state} /></span>
 }
 
-/** Behind which entry each sub-agent stands, by the entry's place. */
+/** The subagents to show after each entry, by the entry's index. */
 export function subagentsAfter({ subagents, entries }: SessionState): Map<number, Subagent[]> {
   const found = new Map<number, Subagent[]>()
   for (const child of subagents.values()) {
     const at = lastBefore(entries, child.seq)
-    // What is not here yet has its sub-agents with it.
+    // Entries that are not loaded yet bring their own subagents.
     if (at < 0 && child.seq > 0 && entries.length > 0) continue
     const place = Math.max(0, at)
     found.set(place, [...(found.get(place) ?? []), child])
@@ -80,7 +80,7 @@ export function nesting(state: SessionState, at: number): number {
   return depth
 }
 
-/** Agents have no common way to tell this; Claude's says it beside the call. */
+/** The protocol has no field for this; Claude's agent sends it in `_meta`. */
 function parentOf(call: ToolCall): string | null {
   const told = call.meta?.claudeCode as Json | undefined
   return typeof told?.parentToolUseId === 'string' ? told.parentToolUseId : null

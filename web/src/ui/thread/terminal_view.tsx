@@ -25,10 +25,10 @@ export function TerminalView({ session, terminal, open = false }: { session: Liv
     <figure className="term">
       <figcaption>
         <Icon name="run" />
-        <code className="argv">{terminal.argv.length || terminal.command ? <Plain text={terminal.command || commandLine(terminal.argv)} /> : 'terminal of the agent'}</code>
+        <code className="argv">{terminal.argv.length || terminal.command ? <Plain text={terminal.command || commandLine(terminal.argv)} /> : 'agent’s terminal'}</code>
         <Ending terminal={terminal} />
         {terminal.cancellable && terminal.running && <StopOne session={session} what="this terminal" stop={() => sessions.cancelTerminal(session.id, terminal.id)} />}
-        <button type="button" className="ghost small" aria-expanded={whole} onClick={() => setWhole(!whole)}>{whole ? 'Fold' : 'Open'}</button>
+        <button type="button" className="ghost small" aria-expanded={whole} onClick={() => setWhole(!whole)}>{whole ? 'Collapse' : 'Expand'}</button>
       </figcaption>
       {whole ? <Drawn terminal={terminal} version={version} /> : <Tail output={terminal.output} />}
     </figure>

@@ -1,4 +1,4 @@
-// Something the agent does, as it tells it: its kind, its status, where, with what, and what came.
+// A tool call as reported by the agent: its kind, status, locations, input and output.
 
 import { useMemo, type ReactNode } from 'react'
 import type { Diff } from '../../core/generated/content'
@@ -26,7 +26,7 @@ const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
 export function ToolCallView({ session, call }: { session: LiveSession; call: ToolCall }) {
   const telling = call.content.some((item) => item.type !== 'content') || call.status === 'failed'
   const asked = [...session.state.pending.values()].some((pending) => pending.tool_call_id === call.id)
-  // What someone is asked about stands on the card below; it need not stand here as well.
+  // The card below shows what is asked; there is no need to repeat it here.
   const [open, toggle] = useCollapse(`${session.id}:${call.id}`, telling && !asked)
   const { cwd } = session.state
   return (
@@ -64,7 +64,7 @@ export function ToolStatus({ status }: { status: string }) {
   const drawing = table<[ReactNode, string]>({
     pending: [<Icon key="i" name="clock" />, 'pending'],
     in_progress: [<Spinner key="i" />, 'running'],
-    waiting: [<Icon key="i" name="alert" />, 'waits for you'],
+    waiting: [<Icon key="i" name="alert" />, 'waiting for you'],
     completed: [<Icon key="i" name="check" />, 'done'],
     failed: [<Icon key="i" name="cross" />, 'failed'],
     unfinished: [<Ring key="i" begun />, 'not finished'],

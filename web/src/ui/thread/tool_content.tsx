@@ -11,6 +11,6 @@ export function ToolContentView({ session, item, cwd }: { session: LiveSession; 
   if (item.type === 'diff') return <DiffView diff={item} cwd={cwd} />
   if (item.type === 'unknown') return <Unknown kind={item.kind} raw={item.raw} />
   const terminal = session.state.terminals.get(item.terminal_id)
-  if (terminal === undefined) return <p className="quiet">A terminal of which nothing is known yet.</p>
+  if (terminal === undefined) return <p className="quiet">Terminal not started yet.</p>
   return <TerminalView session={session} terminal={terminal} />
 }

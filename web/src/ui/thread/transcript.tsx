@@ -49,6 +49,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
   })
   useStartAtEnd(session, rows, count, entry)
   const marked = useDeepLink(session, rows, entry)
+  useReadFromTop(session, rows, asked.split(' ')[0] ?? '')
   const { away, seen } = useAway(rows, count)
   const atTop = session.canLookBack && away && rows.getVirtualItems()[0]?.index === 0
   useEffect(() => { if (atTop) void session.lookBack() }, [atTop, session, first])
@@ -73,7 +74,7 @@ export function Transcript({ session, entry = null, find = false }: Props) {
               aria-label={rowLabel(state, item.index)}
             >
               <Row session={session} at={item.index} pending={pending} />
-              {children.get(item.index)?.map((child) => <ErrorBoundary key={child.session_id} name="sub-agent" of={child}><SubagentView child={child} /></ErrorBoundary>)}
+              {children.get(item.index)?.map((child) => <ErrorBoundary key={child.session_id} name="subagent" of={child}><SubagentView child={child} /></ErrorBoundary>)}
               <Ending state={state} at={item.index} />
             </article>
           ))}
@@ -115,7 +116,7 @@ export function PendingView({ session, pending, cwd, place }: PendingProps) {
 const LINE_PX = 21
 const LINE_CHARS = 110
 
-/** How high a row will be, as well as one can tell before it is drawn: the better, the less moves. */
+/** The likely height of a row before it is drawn: the better the estimate, the less moves. */
 function estimate(entry: Entry | undefined): number {
   if (entry === undefined) return 220
   if (entry.type === 'thought' || entry.type === 'notice') return 36
@@ -156,7 +157,7 @@ function Ending({ state, at }: { state: SessionState; at: number }) {
 function TurnLine({ state }: { state: SessionState }) {
   const turn = state.turns.at(-1)
   if (runningTurn(state) === null && state.activity !== 'idle') {
-    return <p className="turnline"><Spinner /> The agent works on by itself.</p>
+    return <p className="turnline"><Spinner /> The agent is working in the background.</p>
   }
   if (turn === undefined) return null
   if (isOver(turn.status)) {
@@ -190,6 +191,27 @@ function useStartAtEnd(session: LiveSession, rows: Rows, count: number, entry: n
     // Rows are measured as they are drawn: the end is where it is only then.
     if (entry === null) requestAnimationFrame(() => requestAnimationFrame(() => rows.scrollToEnd()))
   })
+}
+
+const FRAMES_TO_SETTLE = 4
+
+/** A question that is taller than the window is shown from its top, not from its end. */
+function useReadFromTop(session: LiveSession, rows: Rows, request: string): void {
+  const { loaded } = session
+  useEffect(() => {
+    if (!loaded || request === '') return
+    let left = FRAMES_TO_SETTLE
+    const look = () => {
+      // Rows are measured as they are drawn, and the end follows.
+      if (--left > 0) return void (frame = requestAnimationFrame(look))
+      const { scrollElement: window } = rows
+      const card = [...window?.querySelectorAll<HTMLElement>('.card[data-request]') ?? []].find(({ dataset }) => dataset.request === request)
+      const tooTall = window !== null && card !== undefined && card.offsetHeight > window.clientHeight
+      if (tooTall && rows.isAtEnd(END)) rows.scrollToIndex(session.state.entries.length, { align: 'start' })
+    }
+    let frame = requestAnimationFrame(look)
+    return () => cancelAnimationFrame(frame)
+  }, [session, rows, loaded, request])
 }
 
 function useDeepLink(session: LiveSession, rows: Rows, entry: number | null): number | null {
