@@ -2,34 +2,23 @@
 
 Both change the state they are given and return it, at a cost that does not grow with the thread.
 They never raise: whatever an agent sends in whatever order, there is a next state. And whatever it
-sends, that state is within the limits: the oldest entries leave it, and what is too much for one
-entry is counted there as `cut`.
+sends, that state is within the limits: `thread` lets the oldest entries go, and counts what is too
+much for one entry there as `cut`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
 from dragoman.session import events as e
-from dragoman.session.bounds import (
-    ID,
-    LIMITS,
-    NODE,
-    PIECE,
-    ROW,
-    WORD,
-    Limits,
-    fitted,
-    fitting,
-    weigh,
-    weigh_struct,
-)
-from dragoman.session.content import UNREAD, Content, Text, ToolContent, UnknownItem
+from dragoman.session import terminal_tails
+from dragoman.session.bounds import ID, LIMITS, WORD, Limits, fitted, fitting, weigh_struct
+from dragoman.session.content import Text
 from dragoman.session.facts import ContextUsage, Modes
 from dragoman.session.state import (
     OPEN_STATUSES,
@@ -37,7 +26,6 @@ from dragoman.session.state import (
     AgentEntry,
     AnyEntry,
     CompactionEntry,
-    Ending,
     ErrorEntry,
     NoticeEntry,
     PeerMessageEntry,
@@ -48,29 +36,37 @@ from dragoman.session.state import (
     ResetEntry,
     SessionState,
     Subagent,
-    Terminal,
     ThoughtEntry,
     ToolCall,
     TurnState,
     UnknownEntry,
     UserEntry,
+    ending_of,
+)
+from dragoman.session.thread import (
+    LAST_USER,
+    STEPS_PLAN,
+    Spoken,
+    add,
+    add_item,
+    append,
+    clear,
+    cut_id,
+    cut_line,
+    forget,
+    indexed,
+    piece_of,
+    put,
+    put_items,
+    put_meta,
+    put_more,
+    running_turn_id,
+    say,
 )
 
-_LAST_USER = "last user entry"
 _PROMPT = "last prompt"
-_STEPS_PLAN = "steps"
 _AT_WORK = ("running", "requires_action")
-_TOLD_BY_ERROR = frozenset(
-    (
-        "interrupted: the process that ran the session ended",
-        "interrupted: the session was forked in the midst of a turn",
-    )
-)
-"""How the end of a turn said that it was interrupted before it had a field for that."""
-
-Spoken = UserEntry | AgentEntry | ThoughtEntry
 Saying = e.AgentMessage | e.AgentThought
-Indexed = TypeVar("Indexed", ToolCall, PlanEntry, CompactionEntry, PeerMessageEntry)
 
 
 def reduce(state: SessionState, event: e.Event, limits: Limits = LIMITS) -> SessionState:
@@ -105,13 +101,13 @@ def fold(state: SessionState, events: Iterable[e.Event], limits: Limits = LIMITS
             seq = event.seq or seq
         else:
             if entry is not None and words:
-                _say(state, entry, "".join(words), limits)
+                say(state, entry, "".join(words), limits)
                 words.clear()
             reduce(state, event, limits)
             seq = state.last_seq
             kind, message_id, entry = _spoken_now(state)
     if entry is not None and words:
-        _say(state, entry, "".join(words), limits)
+        say(state, entry, "".join(words), limits)
         state.last_seq = seq or state.last_seq
     return state
 
@@ -156,7 +152,7 @@ def _session_opened(state: SessionState, event: e.SessionOpened, limits: Limits)
     state.activity, state.background = "idle", []
     _stop_subagents(state)
     if event.continuity == "reset":
-        _append(state, event, ResetEntry(), limits)
+        append(state, event, ResetEntry(), limits)
 
 
 def _session_closed(state: SessionState, event: e.SessionClosed, limits: Limits) -> None:
@@ -170,9 +166,9 @@ def _turn_started(state: SessionState, event: e.TurnStarted, limits: Limits) -> 
         del turns[: len(turns) // 4 or 1]
     state.places[_PROMPT] = state.entry_count
     prompt = UserEntry()
-    _append(state, event, prompt, limits)
+    append(state, event, prompt, limits)
     for part in event.content:
-        _add(state, prompt, _piece(part), limits, whole=True)
+        add(state, prompt, piece_of(part), limits, whole=True)
 
 
 def _turn_cancelling(state: SessionState, event: e.TurnCancelling, limits: Limits) -> None:
@@ -188,8 +184,8 @@ def _turn_ended(state: SessionState, event: e.TurnEnded, limits: Limits) -> None
         return
     if event.error is not None:
         entry = ErrorEntry(message="")
-        _append(state, event, entry, limits)
-        _put(state, entry, "message", event.error, limits)
+        append(state, event, entry, limits)
+        put(state, entry, "message", event.error, limits)
     # Some agents answer a cancel with another reason; what was open is over all the same.
     cancelled = turn.status == "cancelling" or event.stop_reason == "cancelled"
     if cancelled or event.error is not None:
@@ -197,20 +193,11 @@ def _turn_ended(state: SessionState, event: e.TurnEnded, limits: Limits) -> None
         _cancel_compactions(state, turn.id)
         _stop_subagents(state)
     turn.status = ending_of(event, cancelled=cancelled)
-    turn.stop_reason = _line(event.stop_reason, limits)
+    turn.stop_reason = cut_line(event.stop_reason, limits)
     turn.usage = event.usage
     if event.usage is not None and weigh_struct(event.usage) > limits.fact:
         turn.usage = msgspec.structs.replace(event.usage, meta=None)
-    turn.error = _line(event.error, limits)
-
-
-def ending_of(event: e.TurnEnded, *, cancelled: bool) -> Ending:
-    """How a turn ended, in a word; `cancelled` where it was to be stopped before."""
-    if event.interrupted or event.error in _TOLD_BY_ERROR:
-        return "interrupted"
-    if event.error is not None:
-        return "failed"
-    return "cancelled" if cancelled else "completed"
+    turn.error = cut_line(event.error, limits)
 
 
 def _cancel_tool_calls(state: SessionState, turn_id: str) -> None:
@@ -254,7 +241,7 @@ def _echoes_prompt(state: SessionState, event: e.UserMessage) -> bool:
     prompt = state.entries[-1]
     if not isinstance(prompt, UserEntry):
         return False
-    piece = _piece(event.content)
+    piece = piece_of(event.content)
     if prompt.cut and isinstance(piece, str):
         return bool(piece) and piece.startswith(prompt.text)
     return piece in prompt.pieces or (event.text or None) == prompt.text
@@ -279,25 +266,25 @@ def _speak(
     limits: Limits,
 ) -> None:
     """Add to the message it belongs to: by its id, else to the last entry of the same kind."""
-    piece = _piece(event.content)
+    piece = piece_of(event.content)
     if event.replaces and (known := _begun_before(state, event, kind)) is not None:
-        _clear(state, known)
+        clear(state, known)
     if piece == "":
         return
     last = state.entries[-1] if state.entries else None
     if isinstance(last, kind) and _same_message(last, event, state):
-        _add(state, last, piece, limits)
+        add(state, last, piece, limits)
         return
     if (entry := _begun_before(state, event, kind)) is not None:
-        _add(state, entry, piece, limits)
-        _forget(state, limits)
+        add(state, entry, piece, limits)
+        forget(state, limits)
         return
-    entry = kind(message_id=_id(event.message_id))
+    entry = kind(message_id=cut_id(event.message_id))
     if entry.message_id is not None:
         state.places[f"{kind.__name__}:{entry.message_id}"] = state.entry_count
         entry.size = 2 * len(entry.message_id)
-    _append(state, event, entry, limits)
-    _add(state, entry, piece, limits)
+    append(state, event, entry, limits)
+    add(state, entry, piece, limits)
 
 
 def _begun_before(
@@ -308,72 +295,15 @@ def _begun_before(
     return None if event.message_id is None else state.message(kind, event.message_id)
 
 
-def _clear(state: SessionState, entry: Spoken) -> None:
-    _grow(state, entry, 2 * len(entry.message_id or "") - entry.size)
-    entry.pieces.clear()
-    entry.cut = 0
-
-
-def _add(
-    state: SessionState,
-    entry: Spoken,
-    piece: str | Content,
-    limits: Limits,
-    *,
-    whole: bool = False,
-) -> None:
-    """Text that comes in pieces is held in pieces of our own, unless it is to stay `whole`."""
-    if isinstance(piece, str) and not whole:
-        _say(state, entry, piece, limits)
-        return
-    part = Text(piece) if isinstance(piece, str) else piece
-    kept, weight = fitting([part], limits.entry - entry.size)
-    _grow(state, entry, weight)
-    entry.pieces += [_piece(each) for each in kept]
-    if kept != [part]:
-        entry.cut += weigh_struct(part) - weight
-
-
-def _say(state: SessionState, entry: Spoken, text: str, limits: Limits) -> None:
-    length = len(text)
-    size = entry.size + length
-    if size > limits.entry:
-        entry.cut += min(size - limits.entry, length)
-        length = max(0, limits.entry - entry.size)
-        text, size = text[:length], entry.size + length
-    entry.size = size
-    state.size += length
-    pieces = entry.pieces
-    if pieces and type(last := pieces[-1]) is str and len(last) + length <= PIECE:
-        pieces[-1] = last + text
-    else:
-        _join(pieces, text)
-
-
-def _join(pieces: list[Any], text: str) -> None:
-    """All but the last piece are of one length: many small ones would cost more than their words,
-    and however they came, they are the same in the end."""
-    if pieces and type(last := pieces[-1]) is str and len(last) < PIECE:
-        text = last + text
-        del pieces[-1]
-    pieces += [text[at : at + PIECE] for at in range(0, len(text), PIECE)]
-
-
 def _same_message(
     last: Spoken, event: e.UserMessage | e.AgentMessage | e.AgentThought, state: SessionState
 ) -> bool:
-    if last.message_id != _id(event.message_id):
+    if last.message_id != cut_id(event.message_id):
         return False
     if type(last) is UserEntry and _prompt_is_last(state):
         return False
     # Without ids, a new turn still begins a new message.
-    return event.replay or last.turn_id == _turn_id(state)
-
-
-def _piece(content: Content) -> str | Content:
-    if type(content) is Text and content.annotations is None and content.meta is None:
-        return content.text
-    return content
+    return event.replay or last.turn_id == running_turn_id(state)
 
 
 # ── tool calls, plans and the rest of the thread ──────────────────────────────────────────────
@@ -381,81 +311,42 @@ def _piece(content: Content) -> str | Content:
 
 def _tool_call(state: SessionState, event: e.ToolCallUpdated, limits: Limits) -> None:
     key = event.tool_call_id[:ID]
-    call = _indexed(state, event, f"tool:{key}", ToolCall, limits, id=key)
+    call = indexed(state, event, f"tool:{key}", ToolCall, limits, id=key)
     if event.title is not UNSET:
-        _put(state, call, "title", event.title or "", limits)
+        put(state, call, "title", event.title or "", limits)
     if event.kind is not UNSET:
         call.kind = (event.kind or "other")[:WORD]
     if event.status is not UNSET:
         call.status = (event.status or "pending")[:WORD]
     if event.content is not UNSET:
-        _put_items(state, call, "content", event.content or [], limits)
+        put_items(state, call, "content", event.content or [], limits)
     if event.more:
-        _put_more(state, call, event.more, limits)
+        put_more(state, call, event.more, limits)
     if event.locations is not UNSET:
-        _put_items(state, call, "locations", event.locations or [], limits)
+        put_items(state, call, "locations", event.locations or [], limits)
     for field in ("name", "raw_input", "raw_output"):
         if (value := getattr(event, field)) is not UNSET:
-            _put(state, call, field, value, limits)
+            put(state, call, field, value, limits)
     if event.cancellable is not UNSET:
         call.cancellable = event.cancellable
     if event.forgets_meta:
-        _put(state, call, "meta", None, limits)
+        put(state, call, "meta", None, limits)
     if event.meta is not None:
-        _put_meta(state, call, event.meta, limits)
-    _forget(state, limits)
-
-
-def _put_more(state: SessionState, call: ToolCall, more: list[ToolContent], limits: Limits) -> None:
-    for item in more:
-        # Each is a whole update, and an agent may send them without end: of a row the last stays.
-        if _is_unread(item) and call.content and _is_unread(call.content[-1]):
-            _grow(state, call, -weigh_struct(call.content.pop()))
-        kept, weight = fitting([item], limits.entry - call.size)
-        call.content += kept
-        _grow(state, call, weight)
-        if kept != [item]:
-            call.cut += weigh_struct(item) - weight
-
-
-def _is_unread(item: ToolContent) -> bool:
-    return isinstance(item, UnknownItem) and item.kind == UNREAD
-
-
-def _put_meta(state: SessionState, call: ToolCall, more: dict[str, Any], limits: Limits) -> None:
-    """Added to in place: an agent may send a key at a time, for as long as it likes. A key that is
-    null goes."""
-    kept, weight = fitted(more, limits.entry - call.size)
-    if kept is not more:
-        call.cut += weigh(more) - weight
-    if not call.meta:
-        call.meta = {}
-        _grow(state, call, NODE)
-    for key, value in kept.items():
-        if key in call.meta:
-            _grow(state, call, -_member(key, call.meta.pop(key)))
-        if value is not None:
-            call.meta[key] = value
-            _grow(state, call, _member(key, value))
-    if not call.meta:
-        _grow(state, call, -NODE)
-
-
-def _member(key: str, value: Any) -> int:
-    return NODE + len(key) + weigh(value)
+        put_meta(state, call, event.meta, limits)
+    forget(state, limits)
 
 
 def _plan(state: SessionState, event: e.PlanUpdated, limits: Limits) -> None:
     plan_id = event.plan_id[:ID]
-    key = f"plan:{plan_id}" if plan_id else _STEPS_PLAN
-    if not plan_id and state.places.get(key, -1) < state.places.get(_LAST_USER, -1):
+    key = f"plan:{plan_id}" if plan_id else STEPS_PLAN
+    if not plan_id and state.places.get(key, -1) < state.places.get(LAST_USER, -1):
         # One without an id is replaced in place until the user speaks again.
         state.places.pop(key, None)
-    plan = _indexed(state, event, key, PlanEntry, limits, plan_id=plan_id)
-    _put_items(state, plan, "steps", event.steps, limits)
-    _put(state, plan, "markdown", event.markdown, limits)
-    _put(state, plan, "uri", event.uri, limits)
-    _forget(state, limits)
+    plan = indexed(state, event, key, PlanEntry, limits, plan_id=plan_id)
+    put_items(state, plan, "steps", event.steps, limits)
+    put(state, plan, "markdown", event.markdown, limits)
+    put(state, plan, "uri", event.uri, limits)
+    forget(state, limits)
 
 
 def _plan_removed(state: SessionState, event: e.PlanRemoved, limits: Limits) -> None:
@@ -464,49 +355,49 @@ def _plan_removed(state: SessionState, event: e.PlanRemoved, limits: Limits) -> 
     plan = state.placed(key)
     state.places.pop(key, None)
     if isinstance(plan, PlanEntry):
-        _put_items(state, plan, "steps", [], limits)
-        _put(state, plan, "markdown", None, limits)
-        _put(state, plan, "uri", None, limits)
+        put_items(state, plan, "steps", [], limits)
+        put(state, plan, "markdown", None, limits)
+        put(state, plan, "uri", None, limits)
 
 
 def _notice(state: SessionState, event: e.Notice, limits: Limits) -> None:
     entry = NoticeEntry(title="", severity=event.severity[:WORD], source=event.source)
-    _append(state, event, entry, limits)
-    _put(state, entry, "title", event.title, limits)
-    _put(state, entry, "description", event.description, limits)
+    append(state, event, entry, limits)
+    put(state, entry, "title", event.title, limits)
+    put(state, entry, "description", event.description, limits)
 
 
 def _compaction(state: SessionState, event: e.CompactionUpdated, limits: Limits) -> None:
     entry = _compacting(state, event, limits)
     entry.status = event.status[:WORD]
     if event.summary is not UNSET:
-        _put_items(state, entry, "summary", event.summary or [], limits)
+        put_items(state, entry, "summary", event.summary or [], limits)
     if event.error is not UNSET:
-        _put(state, entry, "error", event.error, limits)
-    _forget(state, limits)
+        put(state, entry, "error", event.error, limits)
+    forget(state, limits)
 
 
 def _compaction_summary(state: SessionState, event: e.CompactionSummary, limits: Limits) -> None:
     entry = _compacting(state, event, limits)
-    _add_item(state, entry, entry.summary, event.content, limits)
-    _forget(state, limits)
+    add_item(state, entry, entry.summary, event.content, limits)
+    forget(state, limits)
 
 
 def _compacting(
     state: SessionState, event: e.CompactionUpdated | e.CompactionSummary, limits: Limits
 ) -> CompactionEntry:
     key = event.compaction_id[:ID]
-    return _indexed(state, event, f"compaction:{key}", CompactionEntry, limits, id=key)
+    return indexed(state, event, f"compaction:{key}", CompactionEntry, limits, id=key)
 
 
 def _peer_message(state: SessionState, event: e.PeerMessageUpdated, limits: Limits) -> None:
     entry = _peer(state, event, limits)
     for field in _PEER_FIELDS:
         if (value := getattr(event, field)) is not UNSET:
-            _put(state, entry, field, value, limits)
+            put(state, entry, field, value, limits)
     if event.content is not UNSET:
-        _put_items(state, entry, "content", event.content or [], limits)
-    _forget(state, limits)
+        put_items(state, entry, "content", event.content or [], limits)
+    forget(state, limits)
 
 
 _PEER_FIELDS = (
@@ -519,15 +410,15 @@ _PEER_FIELDS = (
 
 def _peer_message_chunk(state: SessionState, event: e.PeerMessageChunk, limits: Limits) -> None:
     entry = _peer(state, event, limits)
-    _add_item(state, entry, entry.content, event.content, limits)
-    _forget(state, limits)
+    add_item(state, entry, entry.content, event.content, limits)
+    forget(state, limits)
 
 
 def _peer(
     state: SessionState, event: e.PeerMessageUpdated | e.PeerMessageChunk, limits: Limits
 ) -> PeerMessageEntry:
     key = event.message_id[:ID]
-    return _indexed(state, event, f"peer:{key}", PeerMessageEntry, limits, id=key)
+    return indexed(state, event, f"peer:{key}", PeerMessageEntry, limits, id=key)
 
 
 def _activity(state: SessionState, event: e.ActivityChanged, limits: Limits) -> None:
@@ -539,8 +430,8 @@ def _activity(state: SessionState, event: e.ActivityChanged, limits: Limits) -> 
 
 def _unknown(state: SessionState, event: e.UnknownUpdate, limits: Limits) -> None:
     entry = UnknownEntry(kind=event.kind[:WORD], raw="")
-    _append(state, event, entry, limits)
-    _put(state, entry, "raw", event.raw, limits)
+    append(state, event, entry, limits)
+    put(state, entry, "raw", event.raw, limits)
 
 
 # ── facts ─────────────────────────────────────────────────────────────────────────────────────
@@ -566,9 +457,9 @@ def _config(state: SessionState, event: e.ConfigChanged, limits: Limits) -> None
 
 def _info(state: SessionState, event: e.InfoChanged, limits: Limits) -> None:
     if event.title is not UNSET:
-        state.title = _line(event.title, limits)
+        state.title = cut_line(event.title, limits)
     if event.updated_at is not UNSET:
-        state.updated_at = _line(event.updated_at, limits)
+        state.updated_at = cut_line(event.updated_at, limits)
 
 
 def _usage(state: SessionState, event: e.UsageChanged, limits: Limits) -> None:
@@ -614,13 +505,13 @@ def _elicitation_requested(
     state: SessionState, event: e.ElicitationRequested, limits: Limits
 ) -> None:
     state.pending[event.request_id] = PendingElicitation(
-        id=event.request_id,
-        message=event.message,
-        mode=event.mode,
-        schema=event.schema,
-        url=event.url,
-        elicitation_id=event.elicitation_id,
-        tool_call_id=event.tool_call_id,
+        event.request_id,
+        event.message,
+        event.mode,
+        event.schema,
+        event.url,
+        event.elicitation_id,
+        event.tool_call_id,
     )
     _turn_waits(state)
 
@@ -644,73 +535,7 @@ def _ignored(
     """A record for people and for undoing; the thread shows it through the tool call."""
 
 
-# ── terminals and the queue ───────────────────────────────────────────────────────────────────
-
-
-def _terminal_started(state: SessionState, event: e.TerminalStarted, limits: Limits) -> None:
-    terminal = _terminal(state, event.terminal_id, limits)
-    terminal.argv = fitted(event.argv, limits.fact)[0]
-    terminal.cwd = fitted(event.cwd, limits.fact)[0]
-    terminal.command = fitted(event.command, limits.fact)[0]
-    terminal.cancellable = event.cancellable
-    terminal.running = True
-    terminal.exit_code = terminal.signal = None
-
-
-def _terminal_output(state: SessionState, event: e.TerminalOutput, limits: Limits) -> None:
-    terminal = _terminal(state, event.terminal_id, limits)
-    if event.replaces:
-        _trim(state, terminal, 0)
-    _join(terminal.pieces, event.data)
-    terminal.size += len(event.data)
-    state.printed += len(event.data)
-    # Trimmed when twice too long, so that the copying is paid for by what was printed.
-    if terminal.size > 2 * limits.tail:
-        _trim(state, terminal, limits.tail)
-    if state.printed > limits.tails:
-        _trim_others(state, terminal, limits)
-
-
-def _trim(state: SessionState, terminal: Terminal, length: int) -> None:
-    """Keep the last of what it printed."""
-    if terminal.size > length:
-        text = "".join(terminal.pieces)[-length:] if length else ""
-        state.printed -= terminal.size - length
-        terminal.pieces, terminal.size = [], length
-        _join(terminal.pieces, text)
-
-
-def _trim_others(state: SessionState, printing: Terminal, limits: Limits) -> None:
-    """Those that have ended first, the oldest of them first."""
-    for terminal in sorted(state.terminals.values(), key=lambda each: each.running):
-        if state.printed <= limits.tails // 2:
-            return
-        if terminal is not printing:
-            _trim(state, terminal, limits.line)
-
-
-def _terminal_exited(state: SessionState, event: e.TerminalExited, limits: Limits) -> None:
-    terminal = _terminal(state, event.terminal_id, limits)
-    terminal.running = terminal.cancellable = False
-    terminal.exit_code = event.exit_code
-    terminal.signal = None if event.signal is None else event.signal[:WORD]
-
-
-def _terminal_released(state: SessionState, event: e.TerminalReleased, limits: Limits) -> None:
-    _terminal(state, event.terminal_id, limits).released = True
-
-
-def _terminal(state: SessionState, terminal_id: str, limits: Limits) -> Terminal:
-    key, terminals = terminal_id[:ID], state.terminals
-    if (terminal := terminals.get(key)) is not None:
-        return terminal
-    if len(terminals) >= limits.others:
-        over = (each for each in terminals.values() if not each.running)
-        oldest = next(over, None) or next(iter(terminals.values()))
-        _trim(state, oldest, 0)
-        del terminals[oldest.id]
-    terminal = terminals[key] = Terminal(key)
-    return terminal
+# ── the queue ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _prompt_queued(state: SessionState, event: e.PromptQueued, limits: Limits) -> None:
@@ -723,161 +548,6 @@ def _prompt_queued(state: SessionState, event: e.PromptQueued, limits: Limits) -
 
 def _prompt_unqueued(state: SessionState, event: e.PromptUnqueued, limits: Limits) -> None:
     state.queue = [prompt for prompt in state.queue if prompt.id != event.queue_id]
-
-
-# ── entries ───────────────────────────────────────────────────────────────────────────────────
-
-
-def _append(state: SessionState, event: e.Event, entry: AnyEntry, limits: Limits) -> None:
-    entry.seq = event.seq
-    entry.at = event.at
-    if not event.replay and state.turns:
-        turn = state.turns[-1]
-        if turn.status not in OVER_TURNS:
-            entry.turn_id = turn.id
-    if isinstance(entry, UserEntry):
-        state.places[_LAST_USER] = state.entry_count
-    state.entries.append(entry)
-    state.size += ROW + entry.size
-    _forget(state, limits)
-
-
-def _indexed(
-    state: SessionState,
-    event: e.Event,
-    key: str,
-    kind: type[Indexed],
-    limits: Limits,
-    **fields: Any,
-) -> Indexed:
-    """The entry with this key, made on first sight whatever comes first."""
-    if isinstance(known := state.placed(key), kind):
-        return known
-    entry = kind(**fields)
-    entry.size = 2 * len(key)
-    state.places[key] = state.entry_count
-    _append(state, event, entry, limits)
-    return entry
-
-
-# ── limits ────────────────────────────────────────────────────────────────────────────────────
-
-
-def _grow(state: SessionState, entry: AnyEntry, by: int) -> None:
-    entry.size += by
-    state.size += by
-
-
-def _put(state: SessionState, entry: AnyEntry, field: str, value: Any, limits: Limits) -> None:
-    """Set a field to as much of a value as has room beside the others."""
-    room = limits.entry - entry.size
-    if old := getattr(entry, field):
-        weight = weigh(old)
-        room += weight
-        _grow(state, entry, -weight)
-    if value:
-        kept, weight = fitted(value, room)
-        if kept is not value:
-            entry.cut += weigh(value) - weight
-        value = kept
-        if kept:
-            _grow(state, entry, weight)
-    setattr(entry, field, value)
-
-
-def _put_items(
-    state: SessionState, entry: AnyEntry, field: str, items: list[Any], limits: Limits
-) -> None:
-    """The same for a list of structs."""
-    if old := getattr(entry, field):
-        _grow(state, entry, -_items_weight(old))
-    kept, weight = fitting(items, limits.entry - entry.size)
-    setattr(entry, field, kept)
-    if kept != items:
-        entry.cut += _items_weight(items) - weight
-    _grow(state, entry, weight)
-
-
-def _add_item(
-    state: SessionState, entry: AnyEntry, items: list[Any], item: Any, limits: Limits
-) -> None:
-    """One more of them."""
-    kept, weight = fitting([item], limits.entry - entry.size)
-    items += kept
-    _grow(state, entry, weight)
-    if kept != [item]:
-        entry.cut += weigh_struct(item) - weight
-
-
-def _items_weight(items: Iterable[Any]) -> int:
-    return sum(map(weigh_struct, items))
-
-
-def _forget(state: SessionState, limits: Limits) -> None:
-    """Let the oldest entries go when there is too much, a quarter at once, so that it is paid for
-    by what was added. The newest stays, and so does a tool call under way until there is twice too
-    much: what is told of it later would begin another row."""
-    entries, size = state.entries, state.size
-    count = len(entries)
-    if count <= limits.entries and size <= limits.thread:
-        return
-    urgent = count > 2 * limits.entries or size > 2 * limits.thread
-    turn_id, gone = _turn_id(state), 0
-    while gone < len(entries) - 1 and (
-        count > limits.entries * 3 // 4 or size > limits.thread * 3 // 4
-    ):
-        entry = entries[gone]
-        if not urgent and turn_id is not None and _is_under_way(entry, turn_id):
-            break
-        size -= ROW + entry.size
-        _unplace(state, entry, state.entries_before + gone)
-        count, gone = count - 1, gone + 1
-    del entries[:gone]
-    state.entries_before += gone
-    state.size = size
-
-
-def _is_under_way(entry: AnyEntry, turn_id: str) -> bool:
-    if entry.turn_id != turn_id:
-        return False
-    return isinstance(entry, ToolCall | CompactionEntry) and entry.status in OPEN_STATUSES
-
-
-def _unplace(state: SessionState, entry: AnyEntry, place: int) -> None:
-    key = _key_of(entry)
-    if key is not None and state.places.get(key) == place:
-        del state.places[key]
-
-
-def _key_of(entry: AnyEntry) -> str | None:
-    """What it stands under in `places`."""
-    match entry:
-        case ToolCall():
-            return f"tool:{entry.id}"
-        case UserEntry() | AgentEntry() | ThoughtEntry():
-            named = entry.message_id is not None
-            return f"{type(entry).__name__}:{entry.message_id}" if named else None
-        case PlanEntry():
-            return f"plan:{entry.plan_id}" if entry.plan_id else _STEPS_PLAN
-        case CompactionEntry():
-            return f"compaction:{entry.id}"
-        case PeerMessageEntry():
-            return f"peer:{entry.id}"
-        case _:
-            return None
-
-
-def _line(text: str | None, limits: Limits) -> str | None:
-    return None if text is None else text[: limits.line]
-
-
-def _id(message_id: str | None) -> str | None:
-    return None if message_id is None else message_id[:ID]
-
-
-def _turn_id(state: SessionState) -> str | None:
-    turns = state.turns
-    return turns[-1].id if turns and turns[-1].status not in OVER_TURNS else None
 
 
 _STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
@@ -910,10 +580,10 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
     e.AccessDecided: _ignored,
     e.ElicitationRequested: _elicitation_requested,
     e.ElicitationSettled: _settled,
-    e.TerminalStarted: _terminal_started,
-    e.TerminalOutput: _terminal_output,
-    e.TerminalExited: _terminal_exited,
-    e.TerminalReleased: _terminal_released,
+    e.TerminalStarted: terminal_tails.terminal_started,
+    e.TerminalOutput: terminal_tails.terminal_output,
+    e.TerminalExited: terminal_tails.terminal_exited,
+    e.TerminalReleased: terminal_tails.terminal_released,
     e.FileWritten: _ignored,
     e.FileReverted: _ignored,
     e.PromptQueued: _prompt_queued,

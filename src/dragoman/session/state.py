@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman.session.bounds import ID, LIMITS
 from dragoman.session.content import Content, Diff, Location, Meta, Text, ToolContent
-from dragoman.session.events import Continuity
+from dragoman.session.events import Continuity, TurnEnded
 from dragoman.session.facts import (
     Command,
     ConfigOption,
@@ -310,6 +310,24 @@ class TurnState(msgspec.Struct, omit_defaults=True):
     def interrupted(self) -> bool:
         """Whether it was cut by the end of the process that ran it, or by a fork."""
         return self.status == "interrupted"
+
+
+_TOLD_BY_ERROR = frozenset(
+    (
+        "interrupted: the process that ran the session ended",
+        "interrupted: the session was forked in the midst of a turn",
+    )
+)
+"""How the end of a turn said that it was interrupted before it had a field for that."""
+
+
+def ending_of(event: TurnEnded, *, cancelled: bool) -> Ending:
+    """How a turn ended, in a word; `cancelled` where it was to be stopped before."""
+    if event.interrupted or event.error in _TOLD_BY_ERROR:
+        return "interrupted"
+    if event.error is not None:
+        return "failed"
+    return "cancelled" if cancelled else "completed"
 
 
 class SessionState(msgspec.Struct, omit_defaults=True):

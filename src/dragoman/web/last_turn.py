@@ -9,8 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.session.events import Event, TurnCancelling, TurnEnded
-from dragoman.session.reduce import ending_of
-from dragoman.session.state import Ending
+from dragoman.session.state import Ending, ending_of
 from dragoman.store.base import Store, events_of_types
 from dragoman.store.records import SessionRecord, StoredEvent
 
