@@ -12,7 +12,7 @@ Keys: TypeAlias = Mapping[str, tuple[str, str]]
 TOP: Keys = {
     "agent_servers": ("object", "your agents, by name; the first one is the default"),
     "mcp_servers": ("list", "MCP servers that are passed on to every session"),
-    "retention": ("object", "how long sessions are kept; without it, for ever"),
+    "retention": ("object", "how long sessions are kept; without it, forever"),
     "$schema": ("string", "ignored; for editors"),
 }
 
@@ -95,7 +95,7 @@ MCP: Keys = {
 RETENTION: Keys = {
     "days": (
         "number or null",
-        "delete a session this many days after its last event; null keeps it for ever",
+        "delete a session this many days after its last event; null keeps it forever",
     ),
     "projects": (
         "object",
