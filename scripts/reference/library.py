@@ -53,11 +53,24 @@ GROUPS = {
         "InProcessServer"
     ),
 }
-# Methods that other layers of ours call, and programs have no use for.
+# Methods that other layers of ours call, and constructors of what is made for you.
 INTERNAL = {
     "Client": {"dialect", "read_at", "pauses", "require", "reconnect_session"},
+    "Session": {
+        *("go_on", "went_on_unanswered", "answer_of", "cancel_turn", "stop_turn", "begin_closing"),
+        *("lost", "shut", "abandon", "detach", "holds_back", "stop_by_closing", "has_stopped"),
+        *("end", "loss_is_told", "left_at_work", "before_turn"),
+    },
+    "Turn": {"__init__", "push", "finish", "discard"},
+    "Stream": {"__init__", "push", "close", "ready"},
     "RemoteAgent": {"endpoint", "sent_headers", "is_secret_in"},
     "ElicitationRequest": {"as_event"},
+    "PermissionRequested": {"description"},
+    "SessionState": {"places", "placed", "printed"},
+    "Quirks": {"kind_of"},
+    "AgentTurn": {"__init__", "cancel"},
+    "MemoryTransport": {"__init__"},
+    "StandardStreams": {"__init__"},
 }
 ELSEWHERE = {"Event", "__version__"}
 
@@ -133,15 +146,16 @@ def _class(found: Definition, level: int = 3) -> str:
     parts = [f"{'#' * level} `{found.name}`", found.doc]
     if bases:
         parts.append("Extends " + ", ".join(f"[`{b}`](#{b.lower()})" for b in bases) + ".")
-    if found.fields:
-        parts.append(_fields(found.fields))
-    hidden = {"text", "as_kind"} | INTERNAL.get(found.name, set())
+    hidden = INTERNAL.get(found.name, set())
+    if fields := [field for field in found.fields if field.name not in hidden]:
+        parts.append(_fields(fields))
+    hidden = hidden | {"text", "as_kind"}
     if methods := [method for method in found.methods if method.name not in hidden]:
         parts.append("\n".join(_item(method) for method in methods))
     return "\n\n".join(filter(None, parts))
 
 
-def _fields(fields: tuple[Field, ...]) -> str:
+def _fields(fields: list[Field]) -> str:
     rows = [
         f"| `{f.name}` | {_cell(f.type)} | {_cell(f.default) if f.default else ''} | {f.note} |"
         for f in fields

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -95,7 +96,13 @@ def alias_of(module: str, name: str) -> tuple[str, str]:
 def prose(doc: str | None) -> str:
     """A docstring as Markdown: paragraphs without line breaks."""
     paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(doc or ""))
-    return "\n\n".join(re.sub(r"\s*\n\s*", " ", paragraph) for paragraph in paragraphs).strip()
+    return "\n\n".join(map(_paragraph, paragraphs)).strip()
+
+
+def _paragraph(text: str) -> str:
+    if text.startswith("    "):
+        return f"```python\n{textwrap.dedent(text)}\n```"
+    return re.sub(r"\s*\n\s*", " ", text)
 
 
 def _bases(node: ast.ClassDef) -> tuple[str, ...]:

@@ -18,12 +18,12 @@ MAX_STREAM_BYTES = 64 * 1024 * 1024
 
 
 class Stream(Generic[Item]):
-    """An async iterator fed by `push`; it ends at `close`, raising the error given there."""
+    """A bounded async iterator; it ends when it is closed, with the error given there, if any."""
 
     def __init__(self, limit: int = MAX_STREAM_BYTES) -> None:
         self.limit = limit
         self.ready: deque[Item] = deque()
-        """What can be read without waiting; whoever reads may take it from here."""
+        """What can be read without waiting; the reader may take it from here."""
         self._count = 0
         # Which item each push ended with, and its bytes: they count until all of it was taken.
         self._pushes: deque[tuple[int, int]] = deque()
@@ -50,7 +50,7 @@ class Stream(Generic[Item]):
             self._wake()
 
     def close(self, error: BaseException | None = None) -> None:
-        """End the stream behind what was pushed; the first call decides."""
+        """End the stream after what was pushed; only the first call counts."""
         if not self._closed:
             self._closed = True
             self._error = error

@@ -1,4 +1,4 @@
-"""MCP servers that are named, and started or reached by the agent itself."""
+"""MCP servers with a name, which the agent itself starts or connects to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class StdioServer(msgspec.Struct, kw_only=True):
-    """A server the agent starts itself; nearly every agent supports these."""
+    """An MCP server that the agent starts; nearly every agent supports these."""
 
     name: str
     command: str
@@ -15,12 +15,16 @@ class StdioServer(msgspec.Struct, kw_only=True):
 
 
 class HttpServer(msgspec.Struct, kw_only=True):
+    """An MCP server at an HTTP address."""
+
     name: str
     url: str
     headers: dict[str, str] = {}
 
 
 class SseServer(msgspec.Struct, kw_only=True):
+    """An MCP server at an address that speaks SSE."""
+
     name: str
     url: str
     headers: dict[str, str] = {}

@@ -8,10 +8,10 @@ from dragoman.host.permissions.claims import Habits
 
 
 class Quirks(Habits, frozen=True, kw_only=True):
-    """How to treat an agent that needs treating differently."""
+    """Workarounds for an agent that deviates from the protocol."""
 
     missing_file: Literal["error", "empty"] = "error"
-    """What reading a file that is not there answers: an error, or an empty text."""
+    """What reading a missing file returns: an error, or empty text."""
 
 
 _BY_AGENT_NAME = {

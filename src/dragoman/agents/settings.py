@@ -42,18 +42,18 @@ class AgentSettings(msgspec.Struct, kw_only=True, frozen=True):
     url: str | None = None
     headers: dict[str, str] = {}
     files: Side | None = None
-    """Where its sessions' folders are, if it was said."""
+    """Where the folders of its sessions are, if the settings say so."""
     quirks: Quirks | None = None
     process: Literal["shared", "per-session"] = "shared"
     protocol: Literal[1, 2] = 1
-    """The newest version of ACP to speak with it, if it agrees."""
+    """The newest version of ACP to speak, if the agent agrees."""
     proxies: tuple[ProxyTarget, ...] = ()
-    """What stands between us and it, the first being the nearest to us."""
+    """The proxies between us and the agent, the nearest to us first."""
     offer: Offer = EVERYTHING
 
     @property
     def target(self) -> AgentCommand | RemoteAgent:
-        """What to start, or to reach."""
+        """What to start or to connect to; pass it to `Client.start`."""
         if self.command is not None:
             return self.command
         return RemoteAgent(self.url or "", self.headers, self.files)
@@ -66,14 +66,14 @@ MAX_SETTINGS_BYTES = 4 * 1024 * 1024
 
 
 class Retention(msgspec.Struct, kw_only=True, frozen=True):
-    """For how many days a session is kept that nothing happens in; None is for good."""
+    """How many days an idle session is kept; None is forever."""
 
     days: float | None = None
     projects: dict[str, float | None] = {}
-    """By folder; for what is beneath it too, unless that has days of its own."""
+    """By folder; also applies beneath it, unless a folder there has its own."""
 
     def days_in(self, cwd: str) -> float | None:
-        """For a session in that folder."""
+        """The days for a session in that folder."""
         for folder in (cwd, *map(str, PurePath(cwd).parents)):
             if folder in self.projects:
                 return self.projects[folder]
@@ -81,12 +81,12 @@ class Retention(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def shortest(self) -> float | None:
-        """What is younger than this is kept everywhere."""
+        """The smallest number of days; younger sessions are kept everywhere."""
         return min((each for each in (self.days, *self.projects.values()) if each), default=None)
 
 
 class Settings(msgspec.Struct, kw_only=True, frozen=True):
-    """Agents by name, the first one being the default."""
+    """The content of `settings.json`: agents by name, the first one is the default."""
 
     agents: dict[str, AgentSettings] = {}
     mcp_servers: tuple[NamedServer, ...] = ()
@@ -94,9 +94,9 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def load_settings(path: str | os.PathLike[str] | None = None) -> Settings:
-    """The settings in `path`, else where `$DRAGOMAN_SETTINGS` or the user's configuration says.
+    """Read `path`, else the file that `$DRAGOMAN_SETTINGS` names, else the user's settings file.
 
-    Without a path a missing file is the same as an empty one. Raises ConfigError.
+    Without a path, a missing file counts as empty. Raises ConfigError.
     """
     file = settings_file() if path is None else Path(path)
     optional = path is None and not os.environ.get("DRAGOMAN_SETTINGS")

@@ -8,7 +8,7 @@ import msgspec
 
 
 class AgentInfo(msgspec.Struct, omit_defaults=True):
-    """Who the agent says it is; empty where it does not say."""
+    """The name and version that the agent gives itself; empty if it gives none."""
 
     name: str = ""
     version: str = ""
@@ -16,7 +16,7 @@ class AgentInfo(msgspec.Struct, omit_defaults=True):
 
 
 class AuthMethod(msgspec.Struct, omit_defaults=True):
-    """A way to sign in: through `authenticate`, or by running the agent in a terminal."""
+    """A sign-in method: `authenticate`, or running the agent in a terminal."""
 
     id: str
     name: str
@@ -28,7 +28,7 @@ class AuthMethod(msgspec.Struct, omit_defaults=True):
 
 
 class AgentCapabilities(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What the agent advertised. `raw` is its own wording, for what has no name here."""
+    """What the agent offers. `raw` is its own JSON, for what has no field here."""
 
     load: bool = False
     resume: bool = False

@@ -1,4 +1,4 @@
-"""The library's face: a client is one connection to one agent, and the sessions on it."""
+"""The client: one connection to one agent, and the sessions on it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ logger = logging.getLogger("dragoman.client")
 
 
 class Client:
-    """A connection to an agent; make one with `Client.start` and use it as a context manager."""
+    """A connection to an agent. Make one with `Client.start`, and use it as a context manager."""
 
     def __init__(
         self,
@@ -130,21 +130,20 @@ class Client:
         proxies: Sequence[ProxyTarget] = (),
         questions: Attendance | None = None,
     ) -> Client:
-        """A client for a built-in agent by name, an address, a command to run, or a transport.
+        """A client for `agent`: a built-in agent by name, an address, a command, or a transport.
 
-        `name` is what rules and records call the agent, if not what it is started with or says.
-        `policy` decides what the agent may have us do; what it leaves open is asked of
-        `permissions`, or of the program that reads the turn. `questions` says what becomes of one
-        that neither answers: it can `wait` for `session.answer`, or we `refuse` it. Without it we
-        refuse, until the program first looks at `session.pending` or calls `session.events()`.
-        `tap` sees every frame, `listen` every event.
-        `protocol` is the newest version of ACP to speak, 1 or 2; `protocol_version` says which one
-        the agent agreed to.
-        `proxies` stand between us and the agent, the first being the nearest to us. Raises
-        ValueError for one at an address that is not a WebSocket's, UnknownAgent for a name that is
-        none, and TypeError for what is no agent, or a provider that lacks a method.
-        Entering the client starts the agent and shakes hands: that raises StartError,
-        ConnectionLost, CallTimeout, RemoteError or VersionMismatch.
+        `name` is what rules and records call the agent; by default, the name it was started by or
+        gives itself. `policy` decides what the agent may do through us. What it leaves open goes to
+        `permissions`, or to the program that reads the turn. `questions` says what happens if
+        neither answers: `wait` for `session.answer`, or `refuse`. Without it we refuse, until the
+        program first reads `session.pending` or calls `session.events()`. `tap` sees every frame,
+        `listen` every event. `protocol` is the newest version of ACP to speak, 1 or 2. `proxies`
+        are between us and the agent, the nearest to us first.
+
+        Raises UnknownAgent for an unknown name, ValueError for a proxy at an address other than a
+        WebSocket's, and TypeError for anything else that is not an agent, or for a provider that
+        lacks a method. Entering the client starts the agent and performs the handshake, which
+        raises StartError, ConnectionLost, CallTimeout, RemoteError or VersionMismatch.
         """
         _check_providers(
             files=(files, FilesProvider),
@@ -196,7 +195,7 @@ class Client:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that were started here: the agent's, and before it those of its proxies."""
+        """The ids of the processes that were started: those of proxies, then the agent's."""
         return self._connection.pids
 
     @property
@@ -220,7 +219,7 @@ class Client:
             session.lost(error)
 
     async def aclose(self) -> None:
-        """End everything in order: sessions with their terminals, the transport, the process."""
+        """End everything in order: sessions and their terminals, the transport, the process."""
         reason = "the client was closed"
         error = self.connection_error or ConnectionClosed(reason)
         sessions = self._router.sessions()
@@ -232,16 +231,15 @@ class Client:
             await self._connection.aclose()
 
     async def kill(self, reason: str = "the agent was ended") -> None:
-        """End the agent at once. Turns that run are cut short, with the reason; sessions can
-        `reconnect`."""
+        """End the agent at once. Running turns end with the reason; sessions can `reconnect`."""
         await self._connection.kill(reason)
 
     # ── signing in ────────────────────────────────────────────────────────────────────────────
 
     async def authenticate(self, method_id: str, *, meta: Meta = None) -> None:
-        """Sign in with one of `auth_methods`, of the kind agent; takes as long as it takes.
+        """Sign in with one of `auth_methods` whose kind is `agent`. There is no time limit.
 
-        Raises ValueError for a method that is unknown or is run in a terminal instead.
+        Raises ValueError for an unknown method, or one that is run in a terminal instead.
         """
         known = {method.id: method for method in self.auth_methods}
         if method_id not in known:
@@ -256,9 +254,8 @@ class Client:
 
     @property
     def pending(self) -> list[ElicitationRequest]:
-        """What the agent asks outside any session: while it signs in, or opens one. Such questions
-        wait for `answer_elicitation` as `questions` says; if it says nothing, from the first look
-        at them on."""
+        """What the agent asks outside any session, while it signs in or opens one. `questions` says
+        whether they wait for `answer_elicitation`; by default, they do once this was read."""
         if self._outside.attended is None:
             self._outside.attended = True
         return list(self._outside.pending.values())
@@ -280,24 +277,24 @@ class Client:
         return None if self._questions is None else self._questions == "wait"
 
     async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
-        """Settle one of `pending`. Raises KeyError for one that is unknown or settled, ValueError
-        for one that is accepted without what its form needs."""
+        """Answer one of `pending`. Raises KeyError if it is unknown or settled, ValueError if the
+        form does not accept the content."""
         self._outside.answer(request_id, answer)
 
     async def logout(self) -> None:
-        """Sign out. Raises Unsupported where the agent does not offer it."""
+        """Sign out. Raises Unsupported if the agent does not offer it."""
         self.require("logout", "logout")
         await self.dialect.logout()
 
     async def auth_status(self) -> str:
-        """Whether sessions can be started without signing in, in the agent's word for it."""
+        """The agent's own word for whether it is signed in. Raises Unsupported."""
         self.require("auth_status", "auth/status")
         return await self.dialect.auth_status()
 
     # ── providers of models ───────────────────────────────────────────────────────────────────
 
     async def list_providers(self, *, meta: Meta = None) -> list[dict[str, Any]]:
-        """The model providers the agent can be routed to. Raises Unsupported."""
+        """The model providers that the agent can use. Raises Unsupported."""
         self.require("providers", "providers/list")
         return await self.dialect.list_providers(meta)
 
@@ -310,7 +307,7 @@ class Client:
         *,
         meta: Meta = None,
     ) -> None:
-        """Route a provider elsewhere. Raises Unsupported."""
+        """Change the address and headers of a model provider. Raises Unsupported."""
         self.require("providers", "providers/set")
         await self.dialect.set_provider(provider_id, api_type, base_url, dict(headers or {}), meta)
 
@@ -330,9 +327,9 @@ class Client:
         system_prompt: str | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Session:
-        """A new session in the folder `cwd`.
+        """Start a session in the folder `cwd`.
 
-        Raises ValueError for a folder that does not exist, AuthRequired when the agent wants a
+        Raises ValueError if the folder does not exist, AuthRequired if the agent requires a
         sign-in first, and what any call raises.
         """
         place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
@@ -348,9 +345,9 @@ class Client:
         system_prompt: str | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Session:
-        """A session the agent knows, with its history told again into `session.state`.
+        """Open a session that the agent knows; its history is in `session.state` again.
 
-        Raises Unsupported where the agent cannot load, ValueError for an empty id.
+        Raises Unsupported if the agent cannot load, ValueError for an empty id.
         """
         self.require("load", "session/load")
         place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
@@ -366,9 +363,9 @@ class Client:
         system_prompt: str | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Session:
-        """A session the agent knows, continued without telling its history again.
+        """Open a session that the agent knows, without its history.
 
-        Raises Unsupported where the agent cannot resume, ValueError for an empty id.
+        Raises Unsupported if the agent cannot resume, ValueError for an empty id.
         """
         self.require("resume", "session/resume")
         place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
@@ -384,9 +381,9 @@ class Client:
         system_prompt: str | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Session:
-        """A new session that remembers what the other one did.
+        """Start a session that remembers what the other one did.
 
-        Raises Unsupported where the agent cannot fork, ValueError for an empty id.
+        Raises Unsupported if the agent cannot fork, ValueError for an empty id.
         """
         self.require("fork", "session/fork")
         place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
@@ -403,7 +400,7 @@ class Client:
         system_prompt: str | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Session:
-        """Continue a session: load it, else resume it, else start anew if `allow_new`.
+        """Continue a session: load it, else resume it, else start a new one if `allow_new`.
 
         `session.continuity` says which it was: `replayed`, `continued`, `reset`, or `new` when
         there was no id. Raises SessionNotContinued, ValueError for an empty id.
@@ -422,8 +419,8 @@ class Client:
         *,
         meta: Meta = None,
     ) -> AsyncIterator[SessionInfo]:
-        """The sessions the agent knows, page by page from `cursor`, without any of which it says
-        more than 64 KiB. Raises Unsupported."""
+        """The sessions that the agent knows, page by page from `cursor`, except those it describes
+        in more than 64 KiB. Raises Unsupported."""
         self.require("list", "session/list")
         folder = None if cwd is None else _absolute(cwd)
         seen: set[str | None] = set()
@@ -438,7 +435,7 @@ class Client:
         logger.warning("the agent's session pages form a loop")
 
     async def delete_session(self, session_id: str) -> None:
-        """Have the agent forget a session. Raises Unsupported."""
+        """Have the agent delete a session. Raises Unsupported."""
         self.require("delete", "session/delete")
         await self.dialect.delete_session(session_id)
         if (session := self._router.get(session_id)) is not None:
@@ -447,10 +444,10 @@ class Client:
             session.gate.forget()
 
     async def close_session(self, session_id: str) -> None:
-        """Cancel what runs and free the session here and, where offered, on the agent's side.
+        """Cancel what runs and close the session, also at the agent if it offers that.
 
-        Raises SessionGone when it is not open here, CancelIgnored when the agent cannot be made to
-        stop; the session is closed here all the same.
+        Raises SessionGone when it is not open here, CancelIgnored when the agent does not
+        stop; the session is closed here in any case.
         """
         session = self._router.get(session_id)
         if session is None:
@@ -476,17 +473,17 @@ class Client:
         await session.has_stopped(CLOSED_SECONDS)  # some answer the close before the prompt
 
     async def archive_session(self, session_id: str) -> None:
-        """Raises Unsupported where the agent has no archive."""
+        """Have the agent archive a session. Raises Unsupported."""
         self.require("archive", "session/archive")
         await self.dialect.archive_session(session_id)
 
     async def unarchive_session(self, session_id: str) -> None:
-        """Raises Unsupported where the agent has no archive."""
+        """Have the agent restore an archived session. Raises Unsupported."""
         self.require("archive", "session/unarchive")
         await self.dialect.unarchive_session(session_id)
 
     async def session_status(self, session_id: str) -> str:
-        """Whether the agent has the session in memory, in its word for it. Raises Unsupported."""
+        """The agent's own word for whether the session is loaded. Raises Unsupported."""
         self.require("status", "session/status")
         return await self.dialect.session_status(session_id)
 

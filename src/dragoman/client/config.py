@@ -1,4 +1,4 @@
-"""What a program may choose when it starts a client: what we offer, and how long we wait."""
+"""Options of a client: what the agent is offered, and how long to wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ can `wait` for `answer`, or we `refuse` it."""
 
 
 class HostCapabilities(msgspec.Struct, kw_only=True, frozen=True):
-    """What we offer the agent; what is switched off here is neither advertised nor served."""
+    """What the agent is offered. What is switched off is neither advertised nor served."""
 
     read_files: bool = True
     write_files: bool = True
@@ -23,7 +23,7 @@ class HostCapabilities(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def methods(self) -> frozenset[str]:
-        """The methods of ours that are on, of those that can be switched off."""
+        """The methods that are switched on, among those that can be switched off."""
         switches = {
             "fs/read_text_file": self.read_files,
             "fs/write_text_file": self.write_files,
@@ -34,16 +34,17 @@ class HostCapabilities(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Timeouts(msgspec.Struct, kw_only=True, frozen=True):
-    """Seconds to wait. A prompt may take as long as it takes, unless `progress` says otherwise.
-
-    `progress` ends a turn in which nothing was heard from the agent, nor from a command it runs,
-    for that long; while a question waits for its answer, it does not run.
-    `history` is how long an agent must stay silent after it loaded a session before its history
-    counts as complete: some answer first and send the history right after.
-    """
+    """How long to wait, in seconds. A prompt has no time limit unless `progress` is set."""
 
     initialize: float = 60.0
+    """For the handshake."""
     control: float = 30.0
+    """For the reply to any call other than a prompt."""
     cancel: float = 30.0
+    """For the agent to stop after a cancellation."""
     progress: float | None = None
+    """Ends a turn if nothing is heard from the agent, nor from a command it runs, for that long. It
+    does not count while a question waits for its answer."""
     history: float = 0.05
+    """How long an agent must be silent after it loaded a session for its history to count as
+    complete: some agents reply first and send the history right after."""

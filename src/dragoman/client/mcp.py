@@ -16,7 +16,7 @@ McpHandler: TypeAlias = Callable[[str, dict[str, Any] | None], Awaitable[Any]]
 
 
 class InProcessServer(msgspec.Struct, kw_only=True):
-    """A server in our own process, reached by the agent through the ACP connection.
+    """An MCP server in this process, which the agent reaches through the ACP connection.
 
     `handle(method, params)` answers an MCP request with its result, such as `tools/list` or
     `tools/call`. What it raises becomes the error: a RemoteError as it is, anything else as an

@@ -30,7 +30,7 @@ MAX_JSON_BYTES = 48 * 1024 * 1024
 
 Part: TypeAlias = str | Content | Mapping[str, Any]
 PromptInput: TypeAlias = Part | Sequence[Part]
-"""Text, whose mentions become links; content; or blocks as ACP writes them."""
+"""Text, in which mentions become links; content; or ACP blocks as dicts."""
 
 
 def prepare(

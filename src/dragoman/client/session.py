@@ -52,10 +52,10 @@ NOT_OPENED = "the session could not be opened"
 
 
 class Session:
-    """Made by the `Client`: new, load, resume, fork or ensure a session there.
+    """One conversation with an agent. Open one with the `Client`.
 
-    Every method that talks to the agent raises SessionGone once the session is closed, and
-    ConnectionLost when the connection is.
+    Every method that talks to the agent raises SessionGone if the session is closed, and
+    ConnectionLost if the connection is.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ class Session:
         """Whether it was closed while the agent had not answered its last prompt."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.meta: Meta = None
-        """The `_meta` of the agent's answer that opened it."""
+        """The `_meta` of the agent's answer that opened the session."""
         self.before_turn: Callable[[], Awaitable[None]] | None = None
-        """Awaited before a prompt is sent; it is not when this raises a DragomanError."""
+        """Awaited before a prompt is sent; if it raises a DragomanError, the prompt is not sent."""
 
     # ── what it is ────────────────────────────────────────────────────────────────────────────
 
@@ -98,12 +98,12 @@ class Session:
 
     @property
     def continuity(self) -> e.Continuity:
-        """How this session relates to the one that was asked for."""
+        """How it relates to the one asked for: `new`, `continued`, `replayed` or `reset`."""
         return self.state.continuity
 
     @property
     def pending(self) -> list[Pending]:
-        """What waits for an answer. `state.pending` has the same, whoever answers it."""
+        """Questions that wait for an answer; `state.pending` has the same."""
         self._assume_attended()
         return list(self.state.pending.values())
 
@@ -113,12 +113,12 @@ class Session:
 
     @property
     def at_work(self) -> bool:
-        """Whether the agent does something, or is about to: in a turn, or between turns."""
+        """Whether the agent is working, or is about to, in a turn or between turns."""
         state = self.state
         return self.busy or bool(self._queue or state.background) or state.activity != "idle"
 
     def events(self) -> Stream[e.Event]:
-        """Everything that happens from now on, in turns and between them."""
+        """Every event from now on, in turns and between them."""
         self._assume_attended()
         return self.log.stream()
 
@@ -139,16 +139,14 @@ class Session:
         timeout: float | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Turn:
-        """Send a prompt: a text, whose `@mentions` become links, or content.
+        """Send a prompt: text, in which `@mentions` become links, or content.
 
-        While another turn runs the prompt waits behind it, or SessionBusy is raised. So it does
-        behind prompts that were left waiting when the session was put down: the first of those is
-        sent now. `timeout` ends a turn in which the agent makes no progress for that long, with
-        NoProgress.
+        While another turn runs, the prompt is queued, or SessionBusy is raised. Prompts that were
+        queued when the session was released go out first. `timeout` ends the turn with NoProgress
+        if the agent makes no progress for that long.
 
-        Raises ValueError when there is nothing in the prompt or a block in it is none of ACP's,
-        PromptTooLarge when it is more than can be sent at once, and TypeError for what is no
-        content.
+        Raises ValueError if the prompt is empty or has a block that ACP does not know,
+        PromptTooLarge if it is too large to send, and TypeError for anything that is not content.
         """
         self._require_open()
         content, warnings = self._prepared(prompt)
@@ -280,7 +278,7 @@ class Session:
             self._send_cancel()
 
     async def cancel_turn(self, turn: Turn) -> None:
-        """The same for one turn, which may still be queued; `Turn.cancel` is the same."""
+        """The same for one turn, which may still be queued; `Turn.cancel` does this."""
         self.stop_turn(turn)
         seconds = self._client.timeouts.cancel
         pauses = self._client.pauses
@@ -345,7 +343,7 @@ class Session:
 
     @property
     def queued(self) -> list[Turn]:
-        """The prompts that wait, in order."""
+        """The turns whose prompts are queued, in order."""
         return list(self._queue)
 
     def edit_queued(self, turn: Turn, prompt: PromptInput) -> None:
@@ -361,7 +359,7 @@ class Session:
         return prepare(prompt, client.capabilities, self.cwd, files_are_here=client.files_are_here)
 
     def drop_queued(self, turn: Turn) -> None:
-        """Take a queued prompt back; its turn ends as cancelled without having been sent."""
+        """Drop a queued prompt; its turn ends as cancelled, and is not sent."""
         if turn in self._queue:
             self._queue.remove(turn)
             self.log.record(e.PromptUnqueued(turn.id, dropped=True))
@@ -437,7 +435,7 @@ class Session:
     # ── what was written ──────────────────────────────────────────────────────────────────────
 
     def changes(self, turn: Turn | None = None) -> tuple[Change, ...]:
-        """The files written for the agent, in the whole session or in one turn, as changes."""
+        """The files that were written for the agent, in the whole session or in one turn."""
         return self.gate.changes(None if turn is None else turn.id)
 
     async def revert(self, turn: Turn | None = None, *, force: bool = False) -> tuple[Change, ...]:

@@ -1,4 +1,4 @@
-"""One prompt from a program that is not async."""
+"""One prompt, from a program that is not async."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def run_prompt(
     cwd: str | os.PathLike[str] = ".",
     policy: Policy | None = None,
 ) -> str:
-    """The agent's answer to one prompt in a new session; what the policy leaves open is refused.
+    """The agent's answer to one prompt in a new session. What the policy leaves open is refused.
 
-    Raises what `Client.start` and the turn raise. Not for use where an event loop runs already.
+    Raises what `Client.start` and the turn raise. Cannot be used inside a running event loop.
     """
     rules = policy or Policy()
     can_write = rules.could_allow("write", agent=name_of(agent), person=False)

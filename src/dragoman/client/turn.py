@@ -39,13 +39,13 @@ class TurnOwner(Protocol):
 
 
 class Turn:
-    """Iterate it for its events, or await it to run it to its end; made by `Session.prompt`.
+    """One prompt, made by `Session.prompt`. Iterate it for its events, or await its end.
 
     Both raise what cut the turn short, such as AgentExited; iteration yields the TurnEnded event
     first. Being cancelled is not an error: the stop reason says so.
 
-    When the task that awaits a turn is cancelled, by a timeout for example, the turn is cancelled
-    too. A loop over events that is left early does not stop the agent; `async with` does:
+    If the task that awaits a turn is cancelled, by a timeout for example, so is the turn. Leaving a
+    loop over events early does not stop the agent; `async with` does:
 
         async with session.prompt("…") as turn:
             async for event in turn:
@@ -65,7 +65,7 @@ class Turn:
         self.meta: dict[str, Any] | None = None
         self.timeout = timeout
         self.warnings: list[str] = []
-        """What had to be changed about the prompt, a sentence each."""
+        """What had to be changed in the prompt, one sentence each."""
         self.stop_reason: str | None = None
         self.usage: TokenUsage | None = None
         self.error: DragomanError | None = None
@@ -90,7 +90,7 @@ class Turn:
         return self._owner.answer_of(self) if self._text is None else self._text
 
     async def cancel(self) -> None:
-        """Stop this turn and wait for its end; take the prompt back if it is still queued. Nothing
+        """Stop this turn and wait for its end; drop the prompt if it is still queued. Nothing
         happens to a turn that is over.
 
         Raises CancelIgnored when the agent goes on for longer than `Timeouts.cancel`.
@@ -120,7 +120,7 @@ class Turn:
         self._stream.close()
 
     async def wait(self) -> None:
-        """Wait for the end, however it comes."""
+        """Wait for the end, without raising what cut the turn short."""
         await self._ended.wait()
 
     def __aiter__(self) -> Turn:

@@ -17,11 +17,13 @@ class Part(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type", g
 
 
 class Text(Part, tag="text"):
+    """Plain text or Markdown."""
+
     text: str
 
 
 class Image(Part, tag="image"):
-    """`data` is base64, as it travels."""
+    """An image; `data` is base64."""
 
     data: str
     mime_type: str
@@ -33,7 +35,7 @@ class Image(Part, tag="image"):
 
 
 class Audio(Part, tag="audio"):
-    """`data` is base64, as it travels."""
+    """Sound; `data` is base64."""
 
     data: str
     mime_type: str
@@ -44,7 +46,7 @@ class Audio(Part, tag="audio"):
 
 
 class ResourceLink(Part, tag="resource_link"):
-    """A resource the agent can reach by itself, such as a file of the workspace."""
+    """A link to a resource that the agent can read itself, such as a file of the workspace."""
 
     uri: str
     name: str
@@ -59,7 +61,7 @@ class ResourceLink(Part, tag="resource_link"):
 
 
 class Resource(Part, tag="resource"):
-    """A resource with its contents: `content` is text, or `blob` is base64."""
+    """A resource with its content: text in `content`, or base64 in `blob`."""
 
     uri: str
     content: str | None = None
@@ -98,7 +100,7 @@ class ContentItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="con
 
 
 class Diff(msgspec.Struct, omit_defaults=True, tag_field="type", tag="diff"):
-    """A change of a file.
+    """A change to a file.
 
     Either its text before and after, `old_text` being None for a new file; or, with an
     `operation`, what is done to it (`add`, `delete`, `modify`, or `move` and `copy` from
@@ -115,7 +117,7 @@ class Diff(msgspec.Struct, omit_defaults=True, tag_field="type", tag="diff"):
     file_type: str | None = None
     mime_type: str | None = None
     replaces: str | None = None
-    """What is there already and is not shown, in our words: then it is no new file."""
+    """Set if the file exists and its content is not shown: what would be overwritten, in words."""
 
     @property
     def paths(self) -> list[str]:
@@ -128,7 +130,7 @@ class Diff(msgspec.Struct, omit_defaults=True, tag_field="type", tag="diff"):
 
 
 class TerminalItem(msgspec.Struct, omit_defaults=True, tag_field="type", tag="terminal"):
-    """A terminal shown inside a tool call; one we never created is the agent's own."""
+    """A terminal shown inside a tool call; if we did not create it, it is the agent's own."""
 
     terminal_id: str
     meta: Meta = None

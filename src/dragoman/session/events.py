@@ -65,7 +65,7 @@ class FromAgent(Recorded):
 
 
 class SessionOpened(Recorded, tag="session_opened"):
-    """The session is open; after `reset` the agent remembers nothing of the thread so far."""
+    """The session is open. After `reset`, the agent remembers nothing of the thread so far."""
 
     session_id: str
     cwd: str
@@ -92,7 +92,7 @@ class TurnStarted(Recorded, tag="turn_started"):
 
 
 class TurnCancelling(Recorded, tag="turn_cancelling"):
-    """The turn was asked to stop; it ends when the agent answers, or is given up."""
+    """The turn was asked to stop. It ends when the agent answers, or after a time limit."""
 
     turn_id: str
 
@@ -164,7 +164,7 @@ class ToolCallUpdated(FromAgent, tag="tool_call"):
     more: list[ToolContent] = []
     cancellable: bool | UnsetType = UNSET
     forgets_meta: bool = False
-    """The metadata so far no longer counts."""
+    """Whether the earlier metadata no longer counts."""
 
     @property
     def text(self) -> str:
@@ -199,7 +199,7 @@ class CommandsChanged(FromAgent, tag="commands"):
 
 
 class ModeChanged(FromAgent, tag="mode"):
-    """Another mode is current; `available` has all modes where the agent lists them."""
+    """The mode has changed; `available` has all modes if the agent lists them."""
 
     mode_id: str
     available: list[Mode] | None = None
@@ -231,7 +231,7 @@ class UsageChanged(FromAgent, tag="usage"):
 
 
 class Notice(Recorded, tag="notice"):
-    """A message for the user: from the agent, or from us about something we had to change."""
+    """A message for the user, from the agent or from Dragoman."""
 
     title: str
     severity: str = "info"
@@ -244,7 +244,7 @@ class Notice(Recorded, tag="notice"):
 
 
 class CompactionUpdated(FromAgent, tag="compaction"):
-    """The agent shortens its context; fields left UNSET did not change, None clears."""
+    """The agent compacts its context. Fields left UNSET did not change, None clears."""
 
     compaction_id: str
     status: str
@@ -306,9 +306,8 @@ class PeerMessageChunk(FromAgent, tag="peer_message_chunk"):
 
 
 class ActivityChanged(Recorded, tag="activity"):
-    """What the agent does on its own, outside of turns: its word for it, such as `running`,
-    `requires_action` or `idle`; and what runs on in the background, as it names it. Fields left
-    UNSET did not change."""
+    """What the agent does between turns, in its own word (`running`, `requires_action`, `idle`),
+    and what runs in the background. Fields left UNSET did not change."""
 
     activity: str | UnsetType = UNSET
     background: list[dict[str, Any]] | UnsetType = UNSET
@@ -331,7 +330,7 @@ class PermissionRequested(
 ):
     """Someone must decide; answer by `request_id` with the id of one of the options.
 
-    What a rule decides, or a cancel, is an `AccessDecided` alone: there is nothing to answer.
+    If a rule or a cancellation decides, there is only an `AccessDecided`, and nothing to answer.
     """
 
     # Those of `Recorded`: a struct can have the fields of one base only.
@@ -360,9 +359,9 @@ class PermissionSettled(Recorded, tag="permission_settled"):
 
 
 class AccessDecided(Recorded, tag="access"):
-    """What was decided about something the agent wanted, without asking anyone.
+    """A decision about something the agent wanted, made without asking anyone.
 
-    Where it had asked for permission, `option_id` is what it was answered, None for a cancel.
+    If the agent had asked for permission, `option_id` is the answer it got; None is a cancellation.
     """
 
     operation: str
@@ -391,14 +390,14 @@ class ElicitationRequested(Recorded, tag="elicitation_requested"):
 
 
 class ElicitationSettled(Recorded, tag="elicitation_settled"):
-    """`content` is kept by the agent alone: what a person typed may be secret."""
+    """A form or address was answered. What a person typed is not kept: it may be secret."""
 
     request_id: str
     action: str
 
 
 class TerminalStarted(Recorded, tag="terminal_started"):
-    """A terminal runs: one of ours has an `argv`, one of the agent's own at most a `command`."""
+    """A terminal started. One of ours has an `argv`; one of the agent's may have a `command`."""
 
     is_history = True
 
@@ -410,7 +409,7 @@ class TerminalStarted(Recorded, tag="terminal_started"):
 
 
 class TerminalOutput(Recorded, tag="terminal_output"):
-    """What it printed; `replaces` says that its output so far is no longer shown."""
+    """Output of a terminal; with `replaces`, its earlier output is no longer shown."""
 
     is_history = True
 
@@ -442,9 +441,9 @@ class TerminalReleased(Recorded, tag="terminal_released"):
 class FileWritten(Recorded, tag="file_written"):
     """The agent had us write a file.
 
-    `created` says that there was none; where `before` is None all the same, what it held is not
-    here: no text, or too much of it. `imported` says that a file told us so: nobody knows whether
-    it happened.
+    `created` says that there was no file before. If there was, and `before` is None, its content is
+    not here: it was not text, or too large. `imported` says that it comes from an imported file, so
+    nobody knows whether it happened.
     """
 
     path: str
@@ -455,14 +454,14 @@ class FileWritten(Recorded, tag="file_written"):
 
 
 class FileReverted(Recorded, tag="file_reverted"):
-    """What was written to a file was undone: from the turn of that id on, or all of it."""
+    """Writes to a file were undone: all of them, or those since the turn with this id."""
 
     path: str
     turn_id: str | None = None
 
 
 class PromptQueued(Recorded, tag="prompt_queued"):
-    """A prompt waits for the running turn to end, or was changed while it waits."""
+    """A prompt was queued, or was changed while it waits."""
 
     queue_id: str
     content: list[Content]
@@ -473,7 +472,7 @@ class PromptQueued(Recorded, tag="prompt_queued"):
 
 
 class PromptUnqueued(Recorded, tag="prompt_unqueued"):
-    """Its turn begins, or it was `dropped`: then it has none."""
+    """A queued prompt has started its turn, or was `dropped`."""
 
     queue_id: str
     dropped: bool = False

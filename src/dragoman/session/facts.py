@@ -18,13 +18,13 @@ _CURRENCY = 16
 
 
 class Offer(msgspec.Struct, kw_only=True, frozen=True):
-    """What of this machine an agent is offered; what is off is neither advertised nor served."""
+    """What an agent is offered on this machine. What is off is neither advertised nor served."""
 
     files: bool = True
     terminals: bool = True
 
     def within(self, other: Offer) -> Offer:
-        """What both of them offer."""
+        """What both offer."""
         return Offer(files=self.files and other.files, terminals=self.terminals and other.terminals)
 
 
@@ -36,17 +36,23 @@ class Fact(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Mode(Fact):
+    """A mode that the agent offers."""
+
     id: str
     name: str
     description: str | None = None
 
 
 class Modes(Fact):
+    """The current mode, and all that the agent offers."""
+
     current: str
     available: list[Mode]
 
 
 class ConfigChoice(Fact):
+    """One possible value of a `ConfigOption`."""
+
     value: str
     name: str
     description: str | None = None
@@ -54,8 +60,8 @@ class ConfigChoice(Fact):
 
 
 class ConfigOption(Fact):
-    """A setting of the session: a choice when `choices` are there, else on or off. One of another
-    `kind` is shown, as the agent writes its value, and cannot be set from here."""
+    """A setting of the session: a choice if it has `choices`, else on or off. One of another `kind`
+    is shown with the agent's own value, and cannot be set from here."""
 
     id: str
     name: str
@@ -67,7 +73,7 @@ class ConfigOption(Fact):
 
 
 class Command(Fact):
-    """A slash command; `hint` says what may be typed behind it."""
+    """A slash command; `hint` says what may be typed after it."""
 
     name: str
     description: str = ""
@@ -75,23 +81,27 @@ class Command(Fact):
 
 
 class PlanStep(Fact):
+    """One step of a plan."""
+
     content: str
     priority: str = "medium"
     status: str = "pending"
 
 
 class Cost(Fact):
+    """A sum of money, as reported by the agent."""
+
     amount: float
     currency: str
 
     @property
     def is_credible(self) -> bool:
-        """Whether it can be a sum of money: others are neither recorded nor counted."""
+        """Whether this can be a sum of money; other costs are neither recorded nor counted."""
         return 0 <= self.amount <= _MOST_MONEY and 0 < len(self.currency) <= _CURRENCY
 
 
 class ContextUsage(Fact):
-    """How full the context is now, and what the session has cost so far; unknown is None."""
+    """How full the context is, and what the session has cost so far, if known."""
 
     used: int
     size: int
@@ -99,7 +109,7 @@ class ContextUsage(Fact):
 
 
 class TokenUsage(Fact):
-    """Tokens as the agent counted them in the answer to a prompt.
+    """Tokens of a turn, as the agent counts them.
 
     Some agents count the turn, others the session so far: shown as reported, never added up.
     """
@@ -119,12 +129,12 @@ class PermissionOption(Fact):
     name: str
     kind: str
     consequence: str | None = None
-    """What an answer for always leads to, in our words and not the agent's: the rule that will be
-    written, or that there will be none, and why."""
+    """What an "always" answer leads to, in Dragoman's words: the rule it writes, or why it writes
+    none."""
     words: str | None = None
-    """What the answer does, in our words; `name` is the agent's wording and proves nothing."""
+    """What the answer does, in Dragoman's words; `name` is the agent's label and proves nothing."""
     warning: str | None = None
-    """That `name` says something else than `kind`, or that the answer is unclear."""
+    """Set if `name` contradicts `kind`, or the answer is unclear."""
 
 
 Asking = TypeVar("Asking", bound="PermissionQuestion")
@@ -169,7 +179,7 @@ which it is too much, or whose provider failed."""
 
 
 class Decision(Fact):
-    """What was decided, and why; `by` is None where that is not known."""
+    """What was decided, why, and by whom; `by` is None if that is not known."""
 
     effect: str
     reason: str

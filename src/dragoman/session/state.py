@@ -33,15 +33,15 @@ OVER_STATUSES = frozenset({"completed", "failed", "cancelled"})
 
 
 class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
-    """A row of the thread; `seq` and `at` are those of the event that began it."""
+    """An item of the thread; `seq` and `at` are those of its first event."""
 
     seq: int = 0
     at: float = 0.0
     turn_id: str | None = None
     size: int = 0
-    """What is kept of it here weighs so much."""
+    """The weight of what is kept."""
     cut: int = 0
-    """What was too much to be kept here weighed so much; the events have it."""
+    """The weight of what was too large to keep; the events have it."""
 
 
 class _Spoken(Entry):
@@ -59,7 +59,7 @@ class _Spoken(Entry):
 
     @property
     def content(self) -> list[Content]:
-        """The message as content, neighbouring text joined."""
+        """The message as content, with adjacent text joined."""
         parts: list[Content] = []
         words: list[str] = []
         for piece in self.pieces:
@@ -91,7 +91,7 @@ class ThoughtEntry(_Spoken, tag="thought"):
 
 
 class ToolCall(Entry, tag="tool_call"):
-    """Something the agent does or wants to do, as it told us: a claim, not what we executed."""
+    """Something the agent does or wants to do, as it reports it: a claim, not what we executed."""
 
     id: str
     title: str = ""
@@ -104,7 +104,7 @@ class ToolCall(Entry, tag="tool_call"):
     raw_output: Any = None
     meta: Meta = None
     cancellable: bool = False
-    """The agent offers to stop this call alone."""
+    """Whether the agent can stop this call alone."""
 
     @property
     def text(self) -> str:
@@ -116,6 +116,8 @@ class ToolCall(Entry, tag="tool_call"):
 
 
 class PlanEntry(Entry, tag="plan"):
+    """A plan: as steps, as Markdown, or as the address of a file."""
+
     plan_id: str = ""
     steps: list[PlanStep] = []
     markdown: str | None = None
@@ -127,6 +129,8 @@ class PlanEntry(Entry, tag="plan"):
 
 
 class NoticeEntry(Entry, tag="notice"):
+    """A message for the user, from the agent or from Dragoman."""
+
     title: str
     severity: str = "info"
     description: str | None = None
@@ -138,6 +142,8 @@ class NoticeEntry(Entry, tag="notice"):
 
 
 class CompactionEntry(Entry, tag="compaction"):
+    """The agent compacted its context."""
+
     id: str
     status: str = "in_progress"
     summary: list[Content] = []
@@ -164,7 +170,7 @@ class PeerMessageEntry(Entry, tag="peer_message"):
 
 
 class ResetEntry(Entry, tag="reset"):
-    """Here the agent's memory was lost: it knows nothing of what stands above."""
+    """The agent lost its memory here: it knows nothing of the entries before."""
 
     @property
     def text(self) -> str:
@@ -208,7 +214,7 @@ AnyEntry: TypeAlias = (
 
 
 class Terminal(msgspec.Struct, omit_defaults=True):
-    """A terminal we run for the agent, or one of its own that it only shows."""
+    """A terminal that we run for the agent, or one of its own that it only shows."""
 
     id: str
     argv: list[str] = []
@@ -220,18 +226,18 @@ class Terminal(msgspec.Struct, omit_defaults=True):
     signal: str | None = None
     released: bool = False
     command: str = ""
-    """The line that runs in one of the agent's own."""
+    """What runs in a terminal of the agent's own."""
     cancellable: bool = False
-    """The agent offers to stop it."""
+    """Whether the agent can stop it."""
 
     @property
     def ours(self) -> bool:
-        """Whether we run it; else it is the agent's own, and what it shows is only told."""
+        """Whether we run it; otherwise it is the agent's own, and its output is only reported."""
         return bool(self.argv)
 
     @property
     def output(self) -> str:
-        """The last mebibyte of what it printed."""
+        """The last MiB of its output."""
         return "".join(self.pieces)[-TERMINAL_TAIL:]
 
 
@@ -259,7 +265,7 @@ Pending: TypeAlias = PendingPermission | PendingElicitation
 
 
 class Subagent(msgspec.Struct, omit_defaults=True):
-    """A session that the agent began for a part of its work; `seq` and `at` say when."""
+    """A session that the agent started for part of its work; `seq` and `at` say when."""
 
     session_id: str
     title: str | None = None
@@ -273,6 +279,8 @@ class Subagent(msgspec.Struct, omit_defaults=True):
 
 
 class QueuedPrompt(msgspec.Struct, omit_defaults=True):
+    """A prompt that waits for the running turn to end."""
+
     id: str
     content: list[Content]
 
@@ -295,11 +303,11 @@ class TurnState(msgspec.Struct, omit_defaults=True):
     usage: TokenUsage | None = None
     error: str | None = None
     seq: int = 0
-    """The number of the event that began it."""
+    """The number of its first event."""
 
     @property
     def ending(self) -> Ending | None:
-        """How it ended, once it has."""
+        """How it ended, once it has ended."""
         match self.status:
             case "completed" | "cancelled" | "failed" | "interrupted":
                 return self.status
@@ -308,7 +316,7 @@ class TurnState(msgspec.Struct, omit_defaults=True):
 
     @property
     def interrupted(self) -> bool:
-        """Whether it was cut by the end of the process that ran it, or by a fork."""
+        """Whether it was cut short by the end of its process, or by a fork."""
         return self.status == "interrupted"
 
 
@@ -331,7 +339,7 @@ def ending_of(event: TurnEnded, *, cancelled: bool) -> Ending:
 
 
 class SessionState(msgspec.Struct, omit_defaults=True):
-    """Everything known about a session. Equal to the fold of its events, always."""
+    """Everything known about a session: always the fold of its events."""
 
     session_id: str = ""
     agent: str = ""
@@ -342,7 +350,7 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     title: str | None = None
     updated_at: str | None = None
     entries: list[AnyEntry] = []
-    """The newest; `entries_before` older ones are in the store alone."""
+    """The newest entries; `entries_before` older ones are only in the store."""
     entries_before: int = 0
     turns: list[TurnState] = []
     modes: Modes | None = None
@@ -354,53 +362,53 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     subagents: dict[str, Subagent] = {}
     queue: list[QueuedPrompt] = []
     activity: str = "idle"
-    """What the agent does outside of turns."""
+    """What the agent does between turns."""
     background: list[dict[str, Any]] = []
-    """What it says runs on, whether a turn does or not."""
+    """What runs in the background, as the agent reports it."""
     last_seq: int = 0
     size: int = 0
-    """What the entries weigh together."""
+    """The weight of all entries."""
     printed: int = 0
-    """Characters of the output of all terminals."""
+    """The number of characters that all terminals have printed."""
     # Where in the whole thread the entries stand that later events change, by their ids.
     places: dict[str, int] = {}
 
     @property
     def entry_count(self) -> int:
-        """How many entries the whole thread has."""
+        """The number of entries in the whole thread."""
         return self.entries_before + len(self.entries)
 
     def placed(self, key: str) -> AnyEntry | None:
-        """The entry that `places` has under this key, if it is at hand."""
+        """The entry under this key of `places`, if it is in memory."""
         place = self.places.get(key, -1) - self.entries_before
         return self.entries[place] if 0 <= place < len(self.entries) else None
 
     @property
     def tool_calls(self) -> dict[str, ToolCall]:
-        """Every tool call at hand by its id, in the order they were first seen."""
+        """Every tool call in memory by its id, in the order they were first seen."""
         return {entry.id: entry for entry in self.entries if isinstance(entry, ToolCall)}
 
     def tool_call(self, tool_call_id: str) -> ToolCall | None:
-        """One tool call by its id, without a walk through the thread."""
+        """One tool call by its id, without searching the thread."""
         entry = self.placed(f"tool:{tool_call_id[:ID]}")
         return entry if isinstance(entry, ToolCall) else None
 
     def message(
         self, kind: type[UserEntry | AgentEntry | ThoughtEntry], message_id: str
     ) -> UserEntry | AgentEntry | ThoughtEntry | None:
-        """One message by its id, without a walk through the thread."""
+        """One message by its id, without searching the thread."""
         entry = self.placed(f"{kind.__name__}:{message_id[:ID]}")
         return entry if isinstance(entry, kind) else None
 
     @property
     def plan(self) -> PlanEntry | None:
-        """The newest plan that has something in it: one that was removed has not."""
+        """The newest plan that is not empty; a removed plan is."""
         plans = (e for e in reversed(self.entries) if isinstance(e, PlanEntry))
         return next((plan for plan in plans if plan.text or plan.uri), None)
 
     @property
     def turn(self) -> TurnState | None:
-        """The turn that runs now, if one does."""
+        """The running turn, if there is one."""
         if self.turns and self.turns[-1].status not in OVER_TURNS:
             return self.turns[-1]
         return None

@@ -78,7 +78,7 @@ def _member(frame: bytes) -> bytes:
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One line: when, which way (or what kind of note), and the frame's exact bytes."""
+    """One line: its time, its direction (or kind of note), and the exact bytes of the frame."""
 
     t: float
     dir: str

@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 
 class ReplayAgent(Served):
-    """Serves a recording: its first connection to the first client, and so on; the last one stays.
+    """Plays a recording as an agent: the first client gets its first connection, and so on.
 
-    A session is found by its recorded id. Where the client opens it in another folder, paths
-    beneath the recorded one become paths beneath that; ids of terminals are those the client gives.
-    With `strict`, params and replies of the client must be what they were: differences are
-    `mismatches`, and a request that differs is refused.
+    A session is found by its recorded id. If the client opens it in another folder, recorded paths
+    are moved there; terminals have the ids that the client gives. With `strict`, params and replies
+    of the client must be the recorded ones: differences are in `mismatches`, and a request that
+    differs is refused.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ReplayAgent(Served):
 
     @staticmethod
     def command(path: str | os.PathLike[str], *, first: int = 0) -> AgentCommand:
-        """How to run a replay as a process."""
+        """The command that runs a replay as a process."""
         from dragoman.transport.stdio import AgentCommand  # an agent has no use for it
 
         arguments = ("-P", "-m", "dragoman.testing.replay", os.path.abspath(path), str(first))

@@ -67,9 +67,9 @@ class AgentSession(msgspec.Struct, kw_only=True):
 class ScriptedAgent(Served):
     """Follows `script`: an async function of the turn, or a list of steps, for every prompt.
 
-    `answers` replaces what it would answer to a method by itself: a result, an error, a function
-    of the params, or `faults.NEVER`. `sessions` is where sessions are kept. All is written in the
-    words of ACP v1; a client that asks for v2 is told the same in those of v2.
+    `answers` overrides the reply to a method: a result, an error, a function of the params, or
+    `faults.NEVER`. `sessions` is where sessions are kept. Scripts use the types of ACP v1; for a
+    client that asks for v2 they are translated.
     """
 
     def __init__(
@@ -105,11 +105,11 @@ class ScriptedAgent(Served):
         """What it prints before it speaks ACP."""
         self.protocol_versions = protocol_versions
         self.received: list[tuple[str, Any]] = []
-        """Every request and notification that came in, with its params."""
+        """Every request and notification that was received, with its params."""
         self._numbers = count(1)
 
     async def serve(self, transport: Transport) -> None:
-        """Be an agent on this transport until the client goes away."""
+        """Serve one client on this transport until it disconnects."""
         connection = Connection(self, transport)
         async with connection.peer:
             if self.banner:
@@ -153,7 +153,7 @@ class ScriptedAgent(Served):
         return session
 
     def new_session_id(self) -> str:
-        """One that none has, and none had: what was deleted may still be remembered elsewhere."""
+        """An id that was never used: a deleted session may still be remembered elsewhere."""
         names = (f"session-{number}" for number in self._numbers)
         return next(name for name in names if name not in self.sessions)
 
@@ -169,7 +169,7 @@ class ScriptedAgent(Served):
     def options_of(
         self, session: AgentSession, client: v1.ClientCapabilities
     ) -> list[v1.SessionConfigOption] | None:
-        """The config options with the values this session has, as far as the client knows them."""
+        """The config options with this session's values, as far as the client supports them."""
         options: list[v1.SessionConfigOption] = [
             msgspec.structs.replace(option, current_value=session.options[option.id])
             for option in self.config_options

@@ -69,7 +69,7 @@ class AgentTurn:
     # ── speaking ──────────────────────────────────────────────────────────────────────────────
 
     def update(self, update: Any, *, keep: bool = True) -> None:
-        """Send any update: a v1 struct, or a dict as it goes on the wire."""
+        """Send any update: a v1 struct, or a dict as ACP writes it."""
         self._connection.update(self.session_id, update, keep=keep)
 
     def say(self, text: str, message_id: str | None = None) -> None:
@@ -94,7 +94,7 @@ class AgentTurn:
         self.update(v1.UsageUpdate(used=used, size=size, cost=money))
 
     def remember(self, update: v1.SessionUpdate) -> None:
-        """Tell this on load, without saying it now."""
+        """Send this on load, but not now."""
         self.session.history.append(msgspec.Raw(codec.encode(update)))
 
     # ── asking the client ─────────────────────────────────────────────────────────────────────
@@ -109,7 +109,7 @@ class AgentTurn:
         self._connection.peer.notify(method, codec.encode(params))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Go on without waiting for this, which may outlast the turn; its errors are nobody's."""
+        """Run this in the background, beyond the turn if need be; its errors are ignored."""
         self._connection.spawn(work)
 
     async def read_text_file(self, path: str, **fields: Any) -> str:
@@ -126,7 +126,7 @@ class AgentTurn:
         options: Sequence[tuple[str, str, str]] | None = None,
         **fields: Any,
     ) -> str | None:
-        """The id of the chosen option, None when cancelled; an option is id, name and kind."""
+        """The id of the chosen option, None if cancelled; an option is id, name and kind."""
         chosen = options or DEFAULT_OPTIONS
         request = v1.RequestPermissionRequest(
             session_id=self.session_id,
@@ -137,7 +137,7 @@ class AgentTurn:
         return outcome.get("optionId")
 
     async def elicit(self, message: str, schema: dict[str, Any]) -> dict[str, Any]:
-        """Ask the user to fill in a form; the answer has an `action`, and perhaps `content`."""
+        """Ask the user to fill in a form; the answer has an `action`, and `content` if accepted."""
         params = {
             "sessionId": self.session_id,
             "mode": "form",
@@ -165,7 +165,7 @@ class AgentTurn:
         self._interrupt()
 
     async def until_cancelled(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this, and break it off wherever it waits when the client cancels."""
+        """Run this, and stop it where it waits when the client cancels."""
         if self.cancelled.is_set():
             work.close()
             return
@@ -182,16 +182,16 @@ class AgentTurn:
     # ── misbehaving ───────────────────────────────────────────────────────────────────────────
 
     def raw(self, data: bytes) -> None:
-        """Put bytes on the wire as they are."""
+        """Send bytes as they are."""
         self._connection.transport.send(data)
 
     async def drain(self) -> None:
-        """Wait until the client took most of what was sent."""
+        """Wait until the client has taken most of what was sent."""
         await self._connection.transport.drain()
 
     @property
     def streams(self) -> StandardStreams:
-        """The process's own streams. Raises RuntimeError for an agent that is no process."""
+        """The streams of the process. Raises RuntimeError for an agent that is not a process."""
         transport: Transport = self._connection.transport
         if not isinstance(transport, StandardStreams):
             raise RuntimeError("this fault needs an agent that runs as a process")

@@ -1,6 +1,6 @@
-"""What every way of reaching an agent has in common: bytes in, bytes out, and why it ended.
+"""The interface of every transport: bytes in, bytes out, and why it ended.
 
-A transport knows neither frames nor messages. Pipes in memory and processes implement it.
+A transport knows neither frames nor messages.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ Side: TypeAlias = Literal["here", "there"]
 
 
 class Transport(Protocol):
-    """A two-way stream of bytes to an agent. One reader; senders need not wait their turn."""
+    """A two-way stream of bytes to an agent, with one reader and any number of senders."""
 
     async def receive(self) -> bytes:
-        """The next bytes, at once if any are there; `b""` at the end, again and again."""
+        """The next bytes; `b""` at the end, also when called again."""
         ...
 
     def send(self, data: bytes) -> None:
-        """Queue bytes, in order, without blocking. After the end they are dropped in silence:
-        the reader is the one who learns the reason."""
+        """Queue bytes, in order, without blocking. After the end they are dropped silently; the
+        reader learns the reason."""
         ...
 
     async def drain(self) -> None:
-        """Wait until little enough is queued, or nothing will ever be taken again."""
+        """Wait until the queue is short, or the connection has ended."""
         ...
 
     @property
     def pending(self) -> int:
-        """How many bytes are queued and not yet taken by the other side."""
+        """The number of bytes that are queued and not yet accepted by the other side."""
         ...
 
     async def failure(self, *, spoke: bool, printed: str) -> ConnectionLost | StartError:
-        """Why `receive` came to its end. `spoke` tells whether a valid message ever came,
-        `printed` is a sample of what came instead."""
+        """Why `receive` ended. `spoke` says whether a valid message ever came, `printed` is a
+        sample of what came instead."""
         ...
 
     async def aclose(self) -> None:
-        """End the connection and what stands behind it, in good order; may be called again."""
+        """End the connection, and the process behind it, in order; may be called again."""
         ...
 
 
 Start: TypeAlias = Callable[[], Awaitable[Transport]]
-"""Connects to an agent, anew each time; raises StartError, and ConnectionLost for a proxy."""
+"""Opens a new connection to an agent; raises StartError, and ConnectionLost for a proxy."""

@@ -20,10 +20,10 @@ _SHORTEST_SECRET = 4
 
 
 class RemoteAgent(msgspec.Struct, frozen=True):
-    """Where an agent is reached: `ws`, `wss`, `http` or `https`, and headers to send there.
+    """The address of a remote agent (`ws`, `wss`, `http` or `https`), and headers to send to it.
 
-    A bearer token may also stand behind the address, as `#token=…`: it is sent as a header.
-    `files` says on which side the folders of its sessions are; only those `here` are served.
+    A bearer token may follow the address as `#token=…`; it is sent as a header. `files` says on
+    which side the folders of its sessions are; only files `here` are served.
     """
 
     url: str
@@ -40,7 +40,7 @@ class RemoteAgent(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The address for people: without what could be a secret."""
+        """The address for people, without anything that could be a secret."""
         parts = urlsplit(self.url)
         return parts._replace(netloc=host_of(parts), query="", fragment="").geturl()
 

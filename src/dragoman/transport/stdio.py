@@ -38,9 +38,9 @@ _NOT_FOUND_CODE = 127
 
 
 class AgentCommand(msgspec.Struct, frozen=True):
-    """How to start an agent; its environment is ours overlaid with `env`.
+    """How to start an agent. `env` is added to our own environment.
 
-    A command may lead to another machine, as `ssh` does: then `files` are there.
+    For a command that leads to another machine, such as `ssh`, set `files` to `"there"`.
     """
 
     command: str
@@ -49,7 +49,7 @@ class AgentCommand(msgspec.Struct, frozen=True):
     cwd: str | None = None
     files: Side = "here"
     name: str = ""
-    """What people call it, where that is not the command."""
+    """What people call the agent, if not by its command."""
 
     def __repr__(self) -> str:
         # Arguments and values may be secrets, and a repr ends up in logs.

@@ -37,14 +37,14 @@ class ElicitationReply(msgspec.Struct, rename="camel"):
 
 
 class PermissionReply(msgspec.Struct, rename="camel"):
-    """The answer to a permission where the page knows no approvals, in `acp.permission`."""
+    """The answer to a permission from a page without approvals, in `acp.permission`."""
 
     request_id: str
     option_id: str
 
 
 class AcpOptions(msgspec.Struct, rename="camel"):
-    """What a page may say beside the chat, in `acp`."""
+    """What a page may send in addition to the chat, in `acp`."""
 
     option_id: str | None = None
     agent: str | None = None
@@ -56,7 +56,7 @@ class AcpOptions(msgspec.Struct, rename="camel"):
 
     @property
     def answers(self) -> bool:
-        """Whether it brings an answer, whatever the last message is."""
+        """Whether it has an answer, whatever the last message is."""
         return self.elicitation is not None or self.permission is not None
 
 
@@ -75,7 +75,7 @@ class _Body(msgspec.Struct, rename="camel"):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a page says to an approval request; `option_id` is a wish of the body's."""
+    """The page's answer to an approval request; `option_id` is the one it asks for."""
 
     request_id: str
     approved: bool
@@ -110,7 +110,7 @@ def _agrees(kind: str | None, approved: bool) -> bool:
 
 
 class ChatRequest(msgspec.Struct):
-    """A request of `useChat`; `parts` are the last user message's, empty when it brings answers."""
+    """A request of `useChat`; `parts` are those of the last user message, empty for answers."""
 
     chat_id: str
     trigger: str
@@ -121,7 +121,7 @@ class ChatRequest(msgspec.Struct):
 
     @property
     def approvals(self) -> dict[str, bool]:
-        """What the page shows as answered: what `Encoder.resume` wants to know."""
+        """What the page shows as answered, for `Encoder.resume`."""
         return {key: answer.approved for key, answer in self.answers.items()}
 
     def prompt(
@@ -156,7 +156,7 @@ class ChatRequest(msgspec.Struct):
 
 
 def decode(body: bytes) -> ChatRequest:
-    """Read a request. Raises UnusableRequest for one that is not what `useChat` sends."""
+    """Read a request of `useChat`. Raises UnusableRequest for anything else."""
     try:
         read = msgspec.json.decode(body, type=_Body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

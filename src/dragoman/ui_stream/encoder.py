@@ -51,7 +51,8 @@ _SETTLEMENTS = (e.PermissionSettled, e.ElicitationSettled)
 
 
 class Encoder:
-    """`session_id` is told in the message's metadata; `sdk` is the release that will read it."""
+    """Turns events into chunks. `session_id` goes into the message's metadata; `sdk` is the release
+    of the reader."""
 
     def __init__(self, session_id: str = "", *, sdk: Sdk = None) -> None:
         self.session_id = session_id
@@ -74,7 +75,7 @@ class Encoder:
 
     @property
     def waiting(self) -> frozenset[str]:
-        """The requests to be answered before `resume`; empty while there is no need to."""
+        """The requests that must be answered before `resume`."""
         return frozenset() if self.open or self.ended else frozenset(self._asked)
 
     @property
@@ -109,7 +110,7 @@ class Encoder:
         return self._taken()
 
     def begin(self, message_id: str) -> list[Chunk]:
-        """Start a message that no turn starts: what an agent tells outside of all turns."""
+        """Start a message outside any turn, for what an agent says by itself."""
         self._start(message_id)
         return self._taken()
 
@@ -131,13 +132,13 @@ class Encoder:
         return self.feed(*backlog)
 
     def tick(self, at: float) -> list[Chunk]:
-        """What was held back and may be shown by now."""
+        """The chunks that were held back and are due now."""
         if self.open:
             self._parts.show(at)
         return self._taken()
 
     def close(self, ending: Finish | Abort | Error | None = None) -> list[Chunk]:
-        """End the message as it stands: nobody will tell how its turn went on."""
+        """End the message as it is: the rest of its turn is not known."""
         if self.open:
             is_cut = isinstance(ending, Abort | Error)
             self._close_parts(0.0, _CUT_SHORT if is_cut else None)

@@ -55,7 +55,7 @@ _CONTENT = (e.AgentMessage, e.AgentThought, e.ToolCallUpdated, e.PlanUpdated, e.
 def messages(
     events: Iterable[e.Event], *, sdk: Sdk = None, without_active: bool = False
 ) -> list[UIMessage]:
-    """The messages of a session, from its first event on.
+    """The messages of a session, made from all its events.
 
     `without_active` leaves the answer of a running turn out: a page that resumes the stream is
     told all of it from its start.
@@ -231,7 +231,7 @@ _ENDS = (TextEnd, ReasoningEnd, Start, Finish, MessageMetadata)
 
 
 class UIMessage(msgspec.Struct, omit_defaults=True):
-    """A message as the AI SDK has it; its parts are plain JSON."""
+    """A message of the AI SDK; its parts are plain JSON."""
 
     id: str
     role: Literal["user", "assistant"]

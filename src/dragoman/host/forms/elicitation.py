@@ -14,7 +14,7 @@ from dragoman.session.events import ElicitationRequested
 
 
 class ElicitationRequest(msgspec.Struct, kw_only=True, frozen=True):
-    """`mode` is form, with a `schema`, or url, with a `url`; others are passed on as they are."""
+    """A form to fill in (`mode` is `form`, with a `schema`), or an address to visit (`url`)."""
 
     request_id: str
     message: str
@@ -65,6 +65,6 @@ def _required(schema: dict[str, Any] | None) -> list[str]:
 
 
 class ElicitationProvider(Protocol):
-    """Asks the user. It may take as long as it takes; cancellation means nobody needs it now."""
+    """Asks the user. There is no time limit; if the task is cancelled, the answer is not needed."""
 
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer: ...

@@ -43,13 +43,13 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent means by its requests where they do not say it: it is known by experience."""
 
     permission_titles: tuple[str, ...] = ()
-    """The titles of requests that are for permission although they name no action: they are about
-    all tool calls of the turn that are not over yet."""
+    """Titles of permission requests that name no action: they cover all unfinished tool calls of
+    the turn."""
     edit_titles: tuple[str, ...] = ()
-    """How the titles of tool calls begin that edit files, though their kind is `other`."""
+    """Title prefixes of tool calls that edit files although their kind is `other`."""
     edit_verbs: tuple[str, ...] = ()
-    """What a call that edits files may have as its `command`, which is none to run; in a call that
-    reads files only `view` may."""
+    """Values of `command` that are editor actions, not shell commands, in a call that edits files;
+    in a call that reads files, only `view` is."""
 
     def kind_of(self, kind: str, title: str) -> str:
         return "edit" if kind == "other" and title.startswith(self.edit_titles) else kind

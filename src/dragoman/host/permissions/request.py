@@ -49,14 +49,14 @@ NO_SUBJECT = Subject()
 
 
 class PermissionAnswer(msgspec.Struct, frozen=True):
-    """How a request was settled; `option_id` is None when it was cancelled."""
+    """How a request was settled; `option_id` is None if it was cancelled."""
 
     option_id: str | None
     decision: Decision
 
 
 class PermissionsProvider(Protocol):
-    """Puts a question to someone. It may take as long as it takes."""
+    """Asks someone. There is no time limit."""
 
     async def request_permission(self, request: PermissionRequest) -> str | None:
         """The id of the chosen option; None to refuse."""

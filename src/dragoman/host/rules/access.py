@@ -36,7 +36,7 @@ class Sighting(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
-    """One thing an agent wants done. Paths, cwd and roots are absolute, and made normal here.
+    """One thing an agent wants to do. Paths, cwd and roots are absolute, and are normalised here.
 
     Where several things are named, an allow must cover all of them; for a deny or an ask one is
     enough. `also` is what a claim could be besides, `names` is what it calls the tool, `aliases`
@@ -54,7 +54,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     commands: tuple[Command, ...] = ()
     env: bool = False
     variables: tuple[str, ...] = ()
-    """The names of what is set for the command: for people, who decide; rules only ask whether."""
+    """The names of the variables set for the command; rules only ask whether there are any."""
     cwd: str | None = None
     cwds: tuple[str, ...] = ()
     cwd_aliases: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     names: tuple[str, ...] = ()
     claimed: bool = False
     action: bool = False
-    """The claim names what would be done: a command, a change, a path, an address or a tool."""
+    """Whether the claim names an action: a command, a change, a path, an address or a tool."""
     question: bool = False
     complete: bool = True
     parts: tuple[Access, ...] = ()
@@ -86,12 +86,12 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where its command would run; nobody can tell which of several it is."""
+        """The folders in which its command may run."""
         return () if self.cwd is None else (self.cwd, *self.cwds)
 
     @property
     def place(self) -> Place:
-        """Where the paths are: inside only when there are some and all are."""
+        """Where the paths are: `inside` only if there are some, and all are."""
         if not self.paths:
             return "unknown"
         return "inside" if all(map(self._is_inside, self.paths)) else "outside"

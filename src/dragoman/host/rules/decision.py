@@ -42,7 +42,7 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Considered(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A rule that was looked at; `mismatch` says why it does not speak of the access."""
+    """A rule that was considered; `mismatch` says why it does not match."""
 
     rule: Rule
     mismatch: str | None = None
@@ -53,7 +53,7 @@ class Considered(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A decision, and every rule on the way to it."""
+    """A decision, and every rule that was considered."""
 
     decision: Decision
     considered: tuple[Considered, ...]

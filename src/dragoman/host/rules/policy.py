@@ -29,7 +29,7 @@ _BETWEEN_USES = 60.0
 
 
 class StoredRule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A rule, when it was made and when it last decided something."""
+    """A rule, when it was made, and when it last decided something."""
 
     rule: Rule
     created_at: float
@@ -37,7 +37,7 @@ class StoredRule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RuleStore(Protocol):
-    """Where "always" answers are kept beyond this process."""
+    """Where "always" answers are stored."""
 
     def list(self) -> Sequence[Rule]: ...
 
@@ -52,12 +52,12 @@ class UsedRules(Protocol):
 
 
 class Policy:
-    """What an agent may have us do without asking, and what it may not do at all.
+    """What an agent may do without asking, and what it may not do at all.
 
     `write` allows writes inside the workspace, `execute` commands whose working directory is inside
     it, `yolo` both and everything else that can be allowed. Deny beats ask beats allow.
 
-    Raises TypeError if one of `rules` is no Rule.
+    Raises TypeError if one of `rules` is not a Rule.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Policy:
             logger.warning("could not record the use of a rule: %s", error)
 
     def explain(self, access: Access, workspace: Workspace) -> Explanation:
-        """The decision, and every rule on the way to it."""
+        """The decision, and every rule that was considered."""
         return explain(
             access,
             self.rules,
@@ -118,7 +118,7 @@ class Policy:
         )
 
     def could_allow(self, operation: Operation, *, agent: str, person: bool) -> bool:
-        """Whether anything of this kind could be allowed in any project."""
+        """Whether any access of this kind could be allowed in any project."""
         rules = self.rules
         projects = {rule.project or "" for rule in rules} | {""}
         return any(
@@ -135,7 +135,7 @@ class Policy:
         )
 
     def remember(self, rule: Rule) -> None:
-        """Keep a rule: for this process, and beyond it where rules are stored."""
+        """Keep a rule for this process, and store it if there is a store."""
         if self._stored is None or rule.scope in ("once", "session"):
             self._remembered.append(rule)
         else:

@@ -23,7 +23,7 @@ _KEYS = ("effect", "operation", "agent", "path", "argv", "argv_prefix", "cwd", "
 
 
 def load_policy(path: Path, *, home: str) -> tuple[Rule, ...]:
-    """The rules of a file on disk."""
+    """Read a file of rules, JSON or TOML; `home` replaces `~` in paths. Raises ConfigError."""
     try:
         text = read_regular(path, _MAX_BYTES, links=True).decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What it matches (every condition it has), what follows, and for whom it counts.
+    """What it matches (all its conditions), its effect, and its scope.
 
     `path` is a glob: absolute, or relative to the roots of the workspace; `cwd` is one for the
     folder in which a command runs. A rule of scope `once`
     counts like a session's, until its owner drops it after the first use. `anywhere` is --yolo:
     it also covers what is not known to be inside the workspace; no file of rules can say it.
 
-    Raises ValueError or TypeError for what is no rule: one that means nothing would stop nothing.
+    Raises ValueError or TypeError for a rule that means nothing, since it would stop nothing.
     """
 
     effect: Effect
@@ -62,7 +62,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def label(self) -> str:
-        """What to call this rule in a sentence."""
+        """The name of this rule in a sentence."""
         return " ".join(filter(None, (self.source, self.id))) or "a rule"
 
 

@@ -23,14 +23,14 @@ class TerminalCommand(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class TerminalExit(msgspec.Struct, frozen=True):
-    """How a command ended: by itself with a code, or by a signal with its name."""
+    """How a command ended: with an exit code, or by a signal."""
 
     exit_code: int | None = None
     signal: str | None = None
 
 
 class TerminalSnapshot(msgspec.Struct, frozen=True):
-    """What is kept of the output now, and the end if it has come."""
+    """The output that is kept so far, and the exit if it has ended."""
 
     output: str
     truncated: bool
@@ -38,7 +38,7 @@ class TerminalSnapshot(msgspec.Struct, frozen=True):
 
 
 class TerminalWatcher(Protocol):
-    """Told what happens in a terminal, as it happens, in order."""
+    """Is notified of what happens in a terminal, in order."""
 
     def on_output(self, terminal_id: str, text: str) -> None: ...
 
@@ -46,7 +46,7 @@ class TerminalWatcher(Protocol):
 
 
 class TerminalsProvider(Protocol):
-    """Runs commands for an agent. Whether it may was decided before this is called.
+    """Runs commands for an agent. Permission was decided before.
 
     Unknown and released ids raise ResourceNotFound, a command that cannot start InternalError with
     the reason. `kill` and `release` may be repeated.

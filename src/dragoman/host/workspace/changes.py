@@ -18,11 +18,11 @@ MAX_CHANGES = 10_000
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One file before and after. `before` is None when there was no file.
+    """One file before and after. `before` is None if there was no file.
 
-    Without `is_kept` both contents are missing, as they did not fit; `is_disturbed` says that
-    someone else changed the file between two of the writes that are put together here, and
-    `is_imported` that only the file says so from which the session was imported.
+    If `is_kept` is false, both contents are missing, because they were too large. `is_disturbed`
+    says that someone else changed the file between two of the writes. `is_imported` says that only
+    an imported file reports the change.
     """
 
     path: str
@@ -37,7 +37,7 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def is_change(self) -> bool:
-        """Whether anything is different in the end."""
+        """Whether the file differs at the end."""
         return not self.is_kept or self.before != self.after
 
     @property
@@ -45,7 +45,7 @@ class Change(msgspec.Struct, frozen=True):
         return len(self.before or b"") + len(self.after)
 
     def then(self, later: Change) -> Change:
-        """Both as one: what was there before this one, and what the later one left."""
+        """Both as one change: `before` of this one, and `after` of the later one."""
         if not (self.is_kept and later.is_kept):
             return self.without_contents()
         disturbed = self.is_disturbed or later.is_disturbed or later.before != self.after
@@ -55,7 +55,7 @@ class Change(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, before=None, after=b"", is_kept=False)
 
     def diff(self, root: str = "", *, work: int | None = None) -> str:
-        """A unified diff; names are relative to `root` where they are beneath it."""
+        """A unified diff, with names relative to `root` if they are beneath it."""
         name = _name(self.path, root.rstrip("/") + "/")
         old_name = f"a/{name}" if self.existed else "/dev/null"
         if not self.is_kept:

@@ -35,7 +35,7 @@ _logger = logging.getLogger("dragoman.host")
 
 
 class FilesProvider(Protocol):
-    """Reads and writes text files for an agent. Whether it may was decided before.
+    """Reads and writes text files for an agent. Permission was decided before.
 
     A missing file raises ResourceNotFound; a path outside the workspace, a file that is too
     large or not text InvalidParams; what the system refuses InternalError with its reason.
@@ -44,7 +44,7 @@ class FilesProvider(Protocol):
     async def read_text_file(
         self, workspace: Workspace, path: str, *, line: int | None = None, limit: int | None = None
     ) -> str:
-        """The lines from `line` (the first is 1), at most `limit`, unchanged to the byte."""
+        """The lines from `line` (the first is 1), at most `limit`, byte for byte."""
         ...
 
     async def write_text_file(self, workspace: Workspace, path: str, content: str) -> None: ...

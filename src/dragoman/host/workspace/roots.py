@@ -6,8 +6,7 @@ import msgspec
 
 
 class Root(msgspec.Struct, frozen=True):
-    """A folder as it was found: what it was called, where it really was, and which one it was, by
-    device and inode; without these there was none."""
+    """A folder as it was found: name, real path, and device and inode if it existed."""
 
     path: str
     real: str
@@ -17,8 +16,8 @@ class Root(msgspec.Struct, frozen=True):
 class Workspace(msgspec.Struct, frozen=True):
     """A session's working directory and the directories added to it, as absolute paths.
 
-    `found` are those as they were when the session began: another folder that is put in the place
-    of one later is not the session's.
+    `found` has them as they were when the session started: a folder that replaces one later is not
+    the session's.
     """
 
     session_id: str
@@ -33,11 +32,11 @@ class Workspace(msgspec.Struct, frozen=True):
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """Every directory beneath which the session's files are, the working directory first."""
+        """Every directory of the session, the working directory first."""
         return (self.cwd, *self.additional_directories)
 
     @property
     def places(self) -> tuple[Root | str, ...]:
-        """The same, as they were found; by their name alone where nobody has looked."""
+        """The same as they were found, or only their names."""
         found = {root.path: root for root in self.found}
         return tuple(found.get(path, path) for path in self.roots)
