@@ -13,7 +13,7 @@ import pytest
 from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_events
 from support.peers import SECONDS
 
-from dragoman.cli.ask.questions import Asker, ConnectionAsker, Questions, Refuser
+from dragoman.cli.ask.session_questions import Asker, ConnectionAsker, Refuser, SessionQuestions
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.view import Stage
 from dragoman.cli.run.follower import Follower, OwnTurn
@@ -81,10 +81,10 @@ class Person:
 def follower(
     hub: Hub, session_id: str, stage: Lines, asker: Asker, *, must_answer: bool = True
 ) -> Follower:
-    questions = Questions(
+    questions = SessionQuestions(
         hub, session_id, "it", asker, lambda words: stage.add(f"({words})"), must_answer=must_answer
     )
-    made = Follower(stage, inquiry=questions)
+    made = Follower(stage, questions=questions)
     made.listen(hub, session_id)
     return made
 
@@ -303,7 +303,7 @@ def test_an_own_turn_is_told_apart_from_those_around_it(
     others: Literal["show", "ask", "skip"], shown: list[str], asked: list[str]
 ) -> None:
     stage, seen, turn = Lines(), Seen(), OwnTurn("ours")
-    following = Follower(stage, turn=turn, others=others, inquiry=seen)
+    following = Follower(stage, turn=turn, others=others, questions=seen)
     for event in THREE_TURNS:
         following.take(event)
     assert (stage.lines, seen.requests) == (shown, asked)

@@ -14,7 +14,7 @@ from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render.event_text import OPERATIONS, command_line, diff_lines, item_text
 from dragoman.cli.render.excerpt import Left, both_ends, excerpt, left_words
 from dragoman.cli.render.style import BOLD, CYAN, DIM, YELLOW, Style
-from dragoman.cli.render.terminal_view import painted_line
+from dragoman.cli.render.terminal_view import TerminalView, painted_line
 from dragoman.cli.render.wrap import folded
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions.request import PermissionRequest
@@ -25,6 +25,7 @@ from dragoman.session.permission_options import Shown, as_shown
 from dragoman.session.state import PendingPermission
 
 if TYPE_CHECKING:
+    from dragoman.cli.render.console import Console
     from dragoman.cli.render.status_line import Status
 
 _FIRST, _LAST = 30, 15
@@ -188,6 +189,14 @@ class TerminalAsker:
         answer = await self._tty.line()
         self._awaited = False
         return answer
+
+
+def asker_on(console: Console) -> TerminalAsker:
+    """The asker of a person who looks at this console. Raises UsageError without a terminal."""
+    asker = TerminalAsker(Tty(), console.style, console.status)
+    if isinstance(console.view, TerminalView):
+        asker.on_asked = console.view.asked
+    return asker
 
 
 def request_of(

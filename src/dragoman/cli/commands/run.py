@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.cli import streams
-from dragoman.cli.ask.asker import TerminalAsker, Tty
-from dragoman.cli.ask.questions import Questions, Refuser
+from dragoman.cli.ask.asker import TerminalAsker, asker_on
+from dragoman.cli.ask.session_questions import Refuser, SessionQuestions
 from dragoman.cli.ask.sign_in_prompt import sign_in_needed
 from dragoman.cli.exit_codes import Exit, UsageError, ended_with
 from dragoman.cli.render.console import WAITING, Console
@@ -116,15 +116,11 @@ class Run:
         if not self._job.asks:
             return None
         try:
-            tty = Tty()
+            return asker_on(self._console)
         except UsageError:
             if self._job.options.on_ask == "prompt":
                 raise
             return None
-        asker = TerminalAsker(tty, self._console.style, self._status)
-        if isinstance(self._console.view, TerminalView):
-            asker.on_asked = self._console.view.asked
-        return asker
 
     def _client(self, offer: Offer) -> Client:
         return client_for(
@@ -219,10 +215,10 @@ class Run:
         questions = None
         if self._asker is not None:
             asker, agent = self._asker, self._job.agent.name
-            questions = Questions(hub, live.id, agent, asker, self._tell, must_answer=True)
+            questions = SessionQuestions(hub, live.id, agent, asker, self._tell, must_answer=True)
         # Around our turn are those of other windows, and into a pipe goes what was asked for here.
         others = "show" if isinstance(self._console.view, TerminalView) else "ask"
-        self._follower = Follower(self._console, meant.state, others=others, inquiry=questions)
+        self._follower = Follower(self._console, meant.state, others=others, questions=questions)
         self._follower.listen(hub, live.id)
         if self._broken is not None:
             self._follower.fail(self._broken)
@@ -286,7 +282,7 @@ class Run:
         questions, rejects = None, self._job.options.on_ask == "reject"
         asker = Refuser() if rejects else self._asker
         if asker is not None:
-            questions = Questions(
+            questions = SessionQuestions(
                 hub, record.id, record.agent, asker, self._tell, must_answer=rejects
             )
         return TurnElsewhere(hub, meant, self._job, self._console, questions)

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.agents.known import KnownAgent, known_agents, known_as, known_command, known_names
 from dragoman.agents.settings import AgentSettings, Settings, load_settings
-from dragoman.cli.ask.questions import ConnectionAsker
+from dragoman.cli.ask.session_questions import ConnectionAsker
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import typed
 from dragoman.cli.run.stored_rules import StoredRules

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman.store.records import StoredEvent
 
 
-class Inquiry(Protocol):
+class QuestionHandler(Protocol):
     """What becomes of a session's questions."""
 
     fail: Callable[[BaseException], None]
@@ -105,7 +105,7 @@ class Follower:
         retells: bool = False,
         turn: OwnTurn | None = None,
         others: Literal["show", "ask", "skip"] = "show",
-        inquiry: Inquiry | None = None,
+        questions: QuestionHandler | None = None,
         since: int = 0,
         asks_from: int = 0,
     ) -> None:
@@ -116,14 +116,14 @@ class Follower:
         self._knows = knows
         self._retells = retells
         self._others = others
-        self._inquiry = inquiry
+        self._questions = questions
         self._since = since
         self._asks_from = asks_from
         self._pages: AsyncIterator[list[StoredEvent]] | None = None
         self._failed = asyncio.Event()
         self._error: BaseException | None = None
-        if inquiry is not None:
-            inquiry.fail = self.fail
+        if questions is not None:
+            questions.fail = self.fail
 
     def take(self, event: e.Event) -> None:
         """The next event: fold it, show it, and have its question asked."""
@@ -134,8 +134,8 @@ class Follower:
         is_ours = self.turn is None or self.turn.see(event, self.state)
         if is_ours or self._others == "show":
             self._stage.present(event, self.state, known=self._is_known(event))
-        if self._inquiry is not None and (is_ours or self._others != "skip"):
-            self._inquiry.see(event)
+        if self._questions is not None and (is_ours or self._others != "skip"):
+            self._questions.see(event)
 
     def _is_known(self, event: e.Event) -> bool:
         return self._knows(event) or (self.turn is not None and self.turn.is_about(event))
@@ -177,6 +177,6 @@ class Follower:
             async with self._stage.status.floor:
                 for stored in page:
                     self.take(stored.decode())
-            if self._inquiry is not None and self.state.last_seq >= self._asks_from:
-                self._inquiry.ask()
+            if self._questions is not None and self.state.last_seq >= self._asks_from:
+                self._questions.ask()
         return True

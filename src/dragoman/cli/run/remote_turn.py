@@ -19,7 +19,7 @@ from dragoman.session.content import Content
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dragoman.cli.ask.questions import Questions
+    from dragoman.cli.ask.session_questions import SessionQuestions
     from dragoman.cli.render.console import Console
     from dragoman.cli.run.job import Job
     from dragoman.cli.run.run_hub import Meant
@@ -50,7 +50,7 @@ class TurnElsewhere:
     """`record` of the `meant` session has an owner that is not us."""
 
     def __init__(
-        self, hub: Hub, meant: Meant, job: Job, console: Console, questions: Questions | None
+        self, hub: Hub, meant: Meant, job: Job, console: Console, questions: SessionQuestions | None
     ) -> None:
         assert meant.record is not None
         self._hub = hub
@@ -63,7 +63,7 @@ class TurnElsewhere:
             console,
             meant.state,
             others="ask" if questions is None else "skip",
-            inquiry=questions or _Unanswered(self._id, console.tell),
+            questions=questions or _Unanswered(self._id, console.tell),
         )
         self._cancelled = False
         self._heard = 0.0

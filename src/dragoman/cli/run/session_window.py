@@ -6,12 +6,11 @@ import argparse
 import asyncio
 import sys
 
-from dragoman.cli.ask.asker import TerminalAsker, Tty
-from dragoman.cli.ask.questions import Questions
+from dragoman.cli.ask.asker import asker_on
+from dragoman.cli.ask.session_questions import SessionQuestions
 from dragoman.cli.exit_codes import Exit, tell
 from dragoman.cli.render.console import Console
 from dragoman.cli.render.event_text import called
-from dragoman.cli.render.terminal_view import TerminalView
 from dragoman.cli.run.command_hub import meant, opened_hub
 from dragoman.cli.run.follower import Follower
 from dragoman.hub.hub import Hub
@@ -75,15 +74,12 @@ class Window:
         self._console = Console("text")
         self._questions = self._find_questions()
 
-    def _find_questions(self) -> Questions | None:
+    def _find_questions(self) -> SessionQuestions | None:
         on_ask, terminal = self._options.on_ask, sys.stdin.isatty() and sys.stdout.isatty()
         if on_ask == "ignore" or (on_ask is None and not terminal):
             return None
-        asker = TerminalAsker(Tty(), self._console.style, self._console.status)
-        if isinstance(self._console.view, TerminalView):
-            asker.on_asked = self._console.view.asked
-        record = self._record
-        return Questions(self._hub, record.id, record.agent, asker, tell, must_answer=False)
+        asker, record = asker_on(self._console), self._record
+        return SessionQuestions(self._hub, record.id, record.agent, asker, tell, must_answer=False)
 
     async def follow(self) -> None:
         now = await stored_state(self._hub.store, self._record.id)
@@ -92,7 +88,7 @@ class Window:
         follower = Follower(
             self._console,
             retells=True,
-            inquiry=self._questions,
+            questions=self._questions,
             since=0 if self._options.all else _beginning(now) + 1,
             asks_from=now.last_seq,
         )

@@ -17,7 +17,7 @@ from typing import Any
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from dragoman.cli.ask.asker import TerminalAsker, Tty
-from dragoman.cli.ask.questions import Questions
+from dragoman.cli.ask.session_questions import SessionQuestions
 from dragoman.cli.commands.chat.completion import Completions
 from dragoman.cli.commands.chat.prompt import Prompt, bindings
 from dragoman.cli.commands.chat.screen import Screen, ScreenStatus, recap
@@ -78,7 +78,7 @@ class Conversation:
             toolbar=self._toolbar,
         )
         self._asker = TerminalAsker(self._prompt.tty, self.style, self._status)
-        self._questions: Questions | None = None
+        self._questions: SessionQuestions | None = None
         self._following: asyncio.Task[None] | None = None
         self._hub: Hub | None = None
         self._live: Live | None = None
@@ -162,7 +162,7 @@ class Conversation:
         view = TerminalView(self._status, self.style)
         self._asker.on_asked = view.asked
         if self._job.asks:
-            self._questions = Questions(
+            self._questions = SessionQuestions(
                 hub,
                 live.id,
                 self._job.agent.name,
@@ -171,7 +171,7 @@ class Conversation:
                 must_answer=True,
             )
         stage = _ChatStage(self, self._status, view)
-        follower = Follower(stage, state, knows=self._knows, inquiry=self._questions)
+        follower = Follower(stage, state, knows=self._knows, questions=self._questions)
         follower.listen(hub, live.id)
         self._following = self._spawn(_followed(follower))
 

@@ -19,7 +19,7 @@ from prompt_toolkit.styles import Style as Colours
 
 from dragoman.cli.commands.chat.completion import Completions
 from dragoman.cli.commands.chat.drawing import draw_without_trace
-from dragoman.cli.commands.chat.questions import READING_SECONDS, PromptTty
+from dragoman.cli.commands.chat.prompt_tty import READING_SECONDS, PromptTty
 from dragoman.cli.commands.chat.screen import Screen
 from dragoman.cli.exit_codes import sentence, tell
 from dragoman.cli.render.style import BOLD, CYAN, Style

@@ -57,7 +57,7 @@ class ConnectionAsker:
         return await self._asker.create_elicitation(request)
 
 
-class Questions:
+class SessionQuestions:
     """Asks a person and sends the answers; `tell` shows a sentence about what came in between.
 
     With `must_answer` there may be nobody else to answer: then no answer is a refusal.
