@@ -32,8 +32,8 @@ class ConnectionClosed(ConnectionLost):
 
 
 class AgentExited(ConnectionLost):
-    """The agent's process ended while we still needed it; `name` is what people call the agent, if
-    not by its command."""
+    """The agent's process ended unexpectedly; `name` is what people call the agent, if not by its
+    command."""
 
     def __init__(
         self,
@@ -102,8 +102,8 @@ class PeerStalled(ConnectionLost):
 
 
 class RemoteLost(ConnectionLost):
-    """The connection to a remote agent ended though nobody closed it; `reason` says how, `refused`
-    whether it says that it does not want us."""
+    """The connection to a remote agent was lost; `reason` says how, `refused` whether the agent
+    rejected us."""
 
     _sentence = "the connection to {place} was lost: {reason}"
 
@@ -115,8 +115,8 @@ class RemoteLost(ConnectionLost):
 
 
 class ChainBroken(ConnectionLost):
-    """One in a chain failed, and so the whole of it ended; `component` says which, and `reason`
-    is the end of the sentence."""
+    """A component of a proxy chain failed, which ended the chain; `component` says which, `reason`
+    completes the sentence."""
 
     _sentence = "{component} {reason}"
 
@@ -138,15 +138,15 @@ class StartError(DragomanError):
 
 
 class CommandNotFound(StartError):
-    """There is no such command; a wrapper that exits with 127 at once counts too."""
+    """There is no such command; also raised for a wrapper that exits with 127 at once."""
 
     def __init__(self, command: str, reason: str = "command not found") -> None:
         super().__init__(command, reason)
 
 
 class Unreachable(StartError):
-    """A remote agent could not be reached; `again` tells whether trying again may help, `refused`
-    whether it wants to see other credentials."""
+    """A remote agent could not be reached; `again` says whether another attempt may help, `refused`
+    whether it wants other credentials."""
 
     _sentence = "could not reach {place}: {reason}"
 
@@ -164,7 +164,7 @@ class ProtocolError(DragomanError):
 
 
 class FrameTooLarge(ProtocolError):
-    """A frame grew beyond the limit; the connection cannot go on."""
+    """A frame exceeded the limit, which ends the connection."""
 
     _sentence = "a frame exceeds the limit of {limit} bytes"
 
@@ -240,7 +240,7 @@ class AuthRequired(RemoteError):
     code = -32000
     title = "authentication required"
     methods: Sequence[object] = ()
-    """The ways to sign in that the agent told, each a `client.capabilities.AuthMethod`."""
+    """The sign-in methods that the agent offers, each an `AuthMethod`."""
 
 
 class ResourceNotFound(RemoteError):
@@ -252,7 +252,7 @@ _BY_CODE = {cls.code: cls for cls in RemoteError.__subclasses__()}
 
 
 class SessionError(DragomanError):
-    """Something is wrong with one session; others go on."""
+    """Something is wrong with one session; others continue."""
 
     _sentence = "{sentence}"
 
@@ -263,7 +263,7 @@ class SessionError(DragomanError):
 
 
 class SessionBusy(SessionError):
-    """A turn is running, and the caller asked not to queue behind it."""
+    """A turn is running, and the caller asked not to queue."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(session_id, f"session {session_id} is busy with another turn")
@@ -277,7 +277,7 @@ class SessionGone(SessionError):
 
 
 class SessionNotContinued(SessionError):
-    """The session that was named cannot be continued, and starting empty was not allowed."""
+    """The session cannot be continued, and starting an empty one was not allowed."""
 
     def __init__(self, session_id: str, reason: str) -> None:
         super().__init__(session_id, f"session {session_id} cannot be continued: {reason}")
@@ -285,7 +285,7 @@ class SessionNotContinued(SessionError):
 
 
 class NoProgress(SessionError):
-    """The agent said nothing for longer than the caller allowed; the turn was given up."""
+    """The agent made no progress for longer than the caller allowed, which ended the turn."""
 
     def __init__(self, session_id: str, seconds: float) -> None:
         super().__init__(session_id, f"the agent made no progress for {seconds:g} s")
@@ -293,7 +293,7 @@ class NoProgress(SessionError):
 
 
 class CancelIgnored(SessionError):
-    """The turn was cancelled and the agent did not end it in time; it may still be working."""
+    """The agent did not stop in time after a cancellation; it may still be working."""
 
     def __init__(self, session_id: str, seconds: float) -> None:
         super().__init__(session_id, f"the agent did not stop within {seconds:g} s of the cancel")
@@ -301,14 +301,14 @@ class CancelIgnored(SessionError):
 
 
 class UnknownSession(SessionError):
-    """Nothing is stored of a session of that id or name."""
+    """No session with that id or name is stored."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(session_id, f"no such session: {session_id}")
 
 
 class AmbiguousSession(UnknownSession):
-    """What was said fits more than one session, or is too little to tell."""
+    """The id or name matches more than one session, or is too short to tell."""
 
     def __init__(self, session_id: str, sentence: str) -> None:
         super().__init__(session_id)
@@ -332,7 +332,7 @@ class SessionOwned(SessionError):
 
 
 class LeaseLost(SessionError):
-    """Another process has taken the session over; what this one writes is not stored any more."""
+    """Another process has taken the session over; this one can no longer write to it."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(session_id, f"session {session_id} was taken over by another process")
@@ -347,8 +347,8 @@ class SessionElsewhere(SessionError):
 
 
 class CommandRefused(SessionError):
-    """A session could not do what was asked: `code` is a word for why, for programs, and `detail`
-    says more, such as what is wrong with each field of a form."""
+    """A session could not carry out a command: `code` is a word for programs, `detail` has more,
+    such as what is wrong with each field of a form."""
 
     def __init__(
         self, session_id: str, code: str, sentence: str, detail: Mapping[str, Any] | None = None
@@ -359,7 +359,7 @@ class CommandRefused(SessionError):
 
 
 class StoreError(DragomanError):
-    """The store at `place` failed; nothing of what was asked for has happened."""
+    """The store at `place` failed, and has changed nothing."""
 
     _sentence = "{place}: {reason}"
 
@@ -370,15 +370,15 @@ class StoreError(DragomanError):
 
 
 class StoreAway(StoreError):
-    """The database cannot be used now; it may be back at any moment."""
+    """The database is unavailable for now."""
 
 
 class StoreFull(StoreAway):
-    """There is no room for what should be stored; there may be again at any moment."""
+    """The disk is full for now."""
 
 
 class StoreCorrupt(StoreError):
-    """What is stored is damaged; `dragoman sessions recover` rebuilds it from the mirrors."""
+    """The database is damaged; `dragoman sessions recover` rebuilds it from the mirrors."""
 
 
 class SequenceGap(StoreError):
@@ -395,7 +395,7 @@ class StoreCrowded(StoreError):
 
 
 class RowRefused(StoreError):
-    """The database does not accept a row for what it holds."""
+    """The database refused a row because of its content."""
 
 
 class RowDuplicate(RowRefused):
@@ -403,7 +403,7 @@ class RowDuplicate(RowRefused):
 
 
 class UnknownAgent(DragomanError):
-    """There is no agent of that name; `settings` is the file where one could be added."""
+    """There is no agent of that name; `settings` is the file in which to add one."""
 
     def __init__(self, name: str, known: tuple[str, ...], settings: str = "") -> None:
         super().__init__(name, known, settings)
@@ -417,7 +417,7 @@ class UnknownAgent(DragomanError):
 
 
 class UnknownHost(DragomanError):
-    """There is no host for it that is there; `wanted` is the name that was given, or the agent."""
+    """No live host has that name, or offers that agent; `wanted` is the name or the agent."""
 
     _sentence = "{sentence}"
 
@@ -428,7 +428,7 @@ class UnknownHost(DragomanError):
 
 
 class Unsupported(DragomanError):
-    """The agent did not advertise what was asked of it; nothing was sent."""
+    """The agent does not offer this; nothing was sent."""
 
     _sentence = "the agent does not support {feature}"
 
@@ -438,7 +438,7 @@ class Unsupported(DragomanError):
 
 
 class ConfigError(DragomanError):
-    """A file of settings or rules is wrong at `place`, where `expected` should have been."""
+    """A settings or rules file is wrong at `place`; `expected` says what should be there."""
 
     def __init__(self, file: str, place: str, expected: str) -> None:
         super().__init__(file, place, expected)
@@ -497,7 +497,7 @@ class SignInNeeded(DragomanError):
 
 
 class RevertConflict(DragomanError):
-    """Some files cannot be undone safely, so none was; `reasons` says why for each path."""
+    """Some files cannot be reverted safely, so none was; `reasons` says why for each path."""
 
     def __init__(self, reasons: dict[str, str]) -> None:
         super().__init__(reasons)
@@ -509,7 +509,7 @@ class RevertConflict(DragomanError):
 
 
 class CallTimeout(DragomanError):
-    """No reply within the time the caller allowed; of several, `silent` is who did not answer."""
+    """No reply in time; in a chain, `silent` is the component that did not answer."""
 
     def __init__(self, method: str, seconds: float, silent: str = "") -> None:
         super().__init__(method, seconds, silent)
@@ -523,7 +523,7 @@ class CallTimeout(DragomanError):
 
 
 class PromptTooLarge(DragomanError, ValueError):
-    """A prompt of `size` bytes as JSON, where `limit` can be sent. Nothing of it was."""
+    """A prompt is larger than the limit, as JSON; nothing was sent."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(size, limit)
@@ -538,7 +538,7 @@ class PromptTooLarge(DragomanError, ValueError):
 
 
 class SlowConsumer(DragomanError):
-    """A reader of events fell behind by more than `limit` bytes and was let go, alone."""
+    """A reader of events fell more than `limit` bytes behind and was disconnected."""
 
     _sentence = "the reader fell more than {limit} bytes behind; later events were dropped"
 
