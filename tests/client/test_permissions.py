@@ -19,8 +19,8 @@ from dragoman import Policy, Rule
 from dragoman.client.session import Session
 from dragoman.host.permissions import consent, wording
 from dragoman.host.permissions.always_rules import describe
+from dragoman.host.permissions.claim_reader import ClaimReader
 from dragoman.host.permissions.claims import MOST_CALLS
-from dragoman.host.permissions.consent import Consent
 from dragoman.host.permissions.losses import with_losses
 from dragoman.host.permissions.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
 from dragoman.host.permissions.request import PermissionRequest
@@ -231,7 +231,7 @@ async def test_many_requests_about_a_large_call_are_read_one_by_one_and_it_is_no
 ) -> None:
     """Each costs the loop little, and others get a turn between two."""
     reading, most, weighed = 0, 0, 0
-    claim, weigh = Consent._claim, bounds.weigh  # pyright: ignore[reportPrivateUsage]
+    claim, weigh = ClaimReader.read, bounds.weigh
 
     async def read(*args: Any) -> Any:
         nonlocal reading, most
@@ -248,7 +248,7 @@ async def test_many_requests_about_a_large_call_are_read_one_by_one_and_it_is_no
         weighed += weight
         return weight
 
-    monkeypatch.setattr(Consent, "_claim", read)
+    monkeypatch.setattr(ClaimReader, "read", read)
     async with scene(tmp_path) as s:
         await s.begin()
         content = [

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -85,39 +86,60 @@ def read_claim(
     patched = found.patched if writes else []
     texts = [*diff_paths, *locations, *_named(found, kind, writes), *patched]
     paths, aliases = names.with_aliases(texts)
-    hazard = names.hazard
-    tools = tuple(dict.fromkeys(found.tools))
-    cwds, of_cwds = names.with_aliases(found.cwds + (found.folders if found.commands else []))
-    in_several = bool(found.commands) and len(cwds) > 1
-    if (where := _hardest(cwds, roots)) is None:
-        here = look(cwd) or Sighting(cwd)
-        where, of_cwds = here.path, here.aliases
-    facts = Access(
-        operation="other",
-        agent=agent,
+    facts = msgspec.structs.replace(
+        _stated(found, agent, name),
         paths=paths,
         aliases=aliases,
-        hazard=hazard,
+        hazard=names.hazard,
+        roots=tuple(roots),
+        action=_is_action(found, kind, told=writes or bool(locations)),
+    )
+    facts = _with_folders(facts, found, names)
+    return _with_operations(facts, found, names, kind, writes)
+
+
+def _stated(found: RawInput, agent: str, name: str | None) -> Access:
+    """What the input says by itself, without a look at the disk."""
+    tools = tuple(dict.fromkeys(found.tools))
+    return Access(
+        operation="other",
+        agent=agent,
         commands=tuple(dict.fromkeys(found.commands)),
         env=bool(found.variables),
         variables=tuple(dict.fromkeys(found.variables)),
-        cwd=where,
-        cwds=tuple(each for each in cwds if each != where) if in_several else (),
-        cwd_aliases=of_cwds,
-        roots=tuple(roots),
         hosts=tuple(dict.fromkeys(found.hosts)),
         tool=tools[0] if tools else None,
         names=tools if name is None else (*tools, name),
         claimed=True,
-        # Texts that only look like paths do not count: the choices of a question may.
-        action=writes
-        or kind == "fetch"
-        or bool(found.commands or found.hosts or tools or found.paths or locations),
+    )
+
+
+def _is_action(found: RawInput, kind: str | None, *, told: bool) -> bool:
+    """Texts that only look like paths do not count: the choices of a question may."""
+    named = found.commands or found.hosts or found.tools or found.paths
+    return told or kind == "fetch" or bool(named)
+
+
+def _with_folders(facts: Access, found: RawInput, names: _Names) -> Access:
+    """Where it would run: in the folders it names, else in the session's."""
+    cwds, aliases = names.with_aliases(found.cwds + (found.folders if found.commands else []))
+    if (where := _hardest(cwds, facts.roots)) is None:
+        where, aliases = names.here.path, names.here.aliases
+    others = tuple(each for each in cwds if each != where) if found.commands else ()
+    return msgspec.structs.replace(facts, cwd=where, cwds=others, cwd_aliases=aliases)
+
+
+def _with_operations(
+    facts: Access, found: RawInput, names: _Names, kind: str | None, writes: bool
+) -> Access:
+    """What it would do, and whether that is all of it."""
+    facts = msgspec.structs.replace(
+        facts,
         question=kind in _ASKING or names.too_many,
         complete=found.complete
         and names.complete
-        and len(tools) < 2
-        and not in_several
+        and len(dict.fromkeys(found.tools)) < 2
+        and not facts.cwds
         and (found.patch_is_clear or not writes)
         # Who says that a patch is read may yet apply it.
         and (kind not in _READING or not found.patched),
@@ -240,6 +262,11 @@ class _Names:
     def of(self, texts: Sequence[str]) -> tuple[str, ...]:
         found = dict.fromkeys(filter(None, map(self._path, dict.fromkeys(texts))))
         return tuple(found)
+
+    @cached_property
+    def here(self) -> Sighting:
+        """The session's folder; where it cannot be looked at, by its name."""
+        return self._look(self._cwd) or Sighting(self._cwd)
 
     def with_aliases(self, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         before = len(self._aliases)

@@ -10,7 +10,7 @@ import asyncio
 import functools
 import os
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -27,21 +27,15 @@ from dragoman.host.permissions.always_rules import (
     NoRule,
     always_rule,
     choose_option,
-    is_question,
 )
+from dragoman.host.permissions.claim_reader import ClaimReader, Places, diffs_in
 from dragoman.host.permissions.claims import (
-    MOST_CALLS,
-    MOST_PATHS,
     NO_HABITS,
     Habits,
-    claimed_path,
-    read_claim,
-    together,
 )
 from dragoman.host.permissions.grants import Grants
 from dragoman.host.permissions.losses import Look, with_losses
 from dragoman.host.permissions.questions import NO_ROOM, Questions, Room
-from dragoman.host.permissions.raw_input import whole_file
 from dragoman.host.permissions.request import (
     NO_SUBJECT,
     PermissionAnswer,
@@ -67,30 +61,22 @@ from dragoman.host.permissions.wording import (
 )
 from dragoman.host.rules.access import TOO_LONG, Access, is_too_long
 from dragoman.host.rules.decision import Decision
-from dragoman.host.rules.globs import is_within
 from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Rule, Scope
-from dragoman.host.serial_worker import Lane
-from dragoman.host.workspace.jail import real_roots
-from dragoman.host.workspace.reach import Reach
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session import facts
 from dragoman.session.bounds import weigh_struct
-from dragoman.session.content import UNREAD, Diff, ToolContent, UnknownItem
+from dragoman.session.content import ToolContent
 from dragoman.session.facts import PermissionOption
 from dragoman.session.state import (
-    OPEN_STATUSES,
     PendingElicitation,
     PendingPermission,
     SessionState,
-    ToolCall,
 )
 
 Asked = TypeVar("Asked")
 Granted: TypeAlias = Callable[[Grants], bool]
-Places: TypeAlias = Mapping[str, str]
-"""The real path of each file that a question shows a change of, as it was when it was asked."""
 
 _Asking: TypeAlias = tuple[PermissionRequest, Access, Decision, int, Places]
 """What a person is asked, what it is about, and what it weighs."""
@@ -150,12 +136,11 @@ class Consent:
         self._workspace = workspace
         self._agent = agent
         self._policy = policy
-        self._habits = habits
         self._asker = permissions
         self._elicitation = elicitation
         self._state = state
         self._record = record
-        self._lane = Lane()
+        self._claims = ClaimReader(workspace, agent=agent, habits=habits, state=state)
         self._judging = asyncio.Lock()
         """One request at a time, so that many at once leave the others of this process a turn."""
         self._room = Room()
@@ -235,28 +220,14 @@ class Consent:
         self, call_id: str | None, options: Sequence[PermissionOption], subject: Subject
     ) -> PermissionAnswer | _Asking:
         """The answer that follows from the rules, or what is left to ask a person."""
-        known = None if call_id is None else self._state.tool_call(call_id)
-        # As they are now: the calls may change while the claim is read.
-        for_several, calls = self._is_for_several(known), self._meant(known, subject)
-        titles = filter(None, (call.title for call in calls[:MOST_CALLS]))
-        title = subject.title or "; ".join(titles)
-        content = _all_shown(calls)
-        weight = sum(call.size for call in calls[:MOST_CALLS])
-        is_understood = _is_understood(calls, subject) and len(calls) <= MOST_CALLS
-
-        def as_asked(access: Access) -> Access:
-            action = access.action or for_several
-            question = not is_understood or is_question(plain_options(options), names_action=action)
-            return msgspec.structs.replace(
-                access, action=action, question=access.question or question
-            )
-
-        access, places = await self._claim(calls, subject, content, as_asked)
+        turn_id = None if self.turn is None else self.turn.id
+        claim = await self._claims.read(call_id, options, subject, turn_id)
+        access, content, weight = claim.access, claim.content, claim.weight
         if is_too_long(access.commands):
             raise self._unfit(TOO_LONG)
         decision = self._policy.decide(access, self._workspace)
         request = self._request(
-            access, title, tuple(options), decision, call_id, content, subject.explanation
+            access, claim.title, tuple(options), decision, call_id, content, subject.explanation
         )
         request = msgspec.structs.replace(request, meta=subject.meta)
         if decision.effect != "ask":
@@ -267,11 +238,12 @@ class Consent:
                 return self._decided(request, decision, option_id)
         weight += weigh_struct(requested(msgspec.structs.replace(request, content=[])))
         if self.look is not None and content and self._room.has(weight):
-            inside = {path: real for path, real in places.items() if self._is_inside(real)}
+            places = claim.places.items()
+            inside = {path: real for path, real in places if self._claims.is_inside(real)}
             seen = await with_losses(content, inside.get, self.look)
             request = msgspec.structs.replace(request, content=list(seen))
             weight += _characters(seen) - _characters(content)
-        return request, access, decision, weight, places
+        return request, access, decision, weight, claim.places
 
     def _unfit(self, reason: str) -> InvalidParams:
         """The error reply to a question that is not asked; that there was one is on the record."""
@@ -279,72 +251,6 @@ class Consent:
             e.Notice(f"a question of the agent's was refused: {reason}", "warning", source="client")
         )
         return InvalidParams(reason)
-
-    def _meant(self, call: ToolCall | None, subject: Subject) -> list[ToolCall]:
-        """What a request is about: its own call, and all of the turn that are not over yet, where
-        an agent is known to ask for them together. Its own is left out only if it says nothing."""
-        if call is None:
-            return []
-        if not self._is_for_several(call):
-            return [call]
-        turn = None if self.turn is None else self.turn.id
-        calls = self._state.tool_calls.values()
-        mine = [each for each in calls if each.turn_id == turn and each.status in OPEN_STATUSES]
-        others = [each for each in mine if each.id != call.id]
-        is_silent = _names_nothing(call) and subject.command is None
-        return others if others and is_silent else [call, *others]
-
-    def _is_for_several(self, call: ToolCall | None) -> bool:
-        return call is not None and call.title in self._habits.permission_titles
-
-    async def _claim(
-        self,
-        calls: Sequence[ToolCall],
-        subject: Subject,
-        content: Sequence[ToolContent],
-        as_asked: Callable[[Access], Access],
-    ) -> tuple[Access, Places]:
-        # An agent chooses how much there is to read and to look up.
-        reading = self._reading(calls, subject, as_asked)
-        return await self._lane.run(lambda: (reading(), self._places(content)))
-
-    def _reading(
-        self, calls: Sequence[ToolCall], subject: Subject, as_asked: Callable[[Access], Access]
-    ) -> Callable[[], Access]:
-        """What is left to do about a claim, with the calls as they are now."""
-        asked: Sequence[ToolCall | None] = calls[:MOST_CALLS] or (None,)
-        # What the request says by itself is about its own call, which is the first.
-        subjects = (subject, *[NO_SUBJECT] * (len(asked) - 1))
-        readings = list(map(self._reading_one, asked, subjects))
-
-        def job() -> Access:
-            claims = [as_asked(reading()) for reading in readings]
-            _ = [claim.protection for claim in claims]  # may be long too; it is kept
-            return together(claims)
-
-        return job
-
-    def _reading_one(self, call: ToolCall | None, subject: Subject) -> Callable[[], Access]:
-        home = os.path.expanduser("~")
-        roots = self._real_roots
-        content = () if call is None else tuple(call.content)
-        locations = () if call is None else tuple(call.locations)
-        reading = functools.partial(
-            read_claim,
-            None if call is None else self._habits.kind_of(call.kind, call.title),
-            _raw_input(call, subject),
-            agent=self._agent,
-            cwd=self._workspace.cwd,
-            roots=roots,
-            home=home,
-            look=Reach((*roots, home)).look,
-            name=None if call is None else call.name,
-            verbs=self._habits.edit_verbs,
-        )
-        return lambda: reading(
-            diff_paths=[path for diff in _diffs(content) for path in diff.paths],
-            locations=[place.path for place in locations],
-        )
 
     def _decided(
         self, request: PermissionRequest, decision: Decision, option_id: str | None
@@ -468,31 +374,11 @@ class Consent:
             plain = plain_options(request.options)
             option_id = choose_option(plain, "allow", names_action=access.action) or option_id
         if effect == "allow" and access.claimed:
-            diffs = [diff for diff in _diffs(request.content) if diff.path in places]
+            diffs = [diff for diff in diffs_in(request.content) if diff.path in places]
             self.grants.add(access, [(places[diff.path], diff) for diff in diffs])
         decided = facts.Decision(effect, reason, by=settlement.by)
         self._record(e.PermissionSettled(request.request_id, option_id, decided))
         return PermissionAnswer(option_id, decided)
-
-    def _places(self, content: Sequence[ToolContent]) -> Places:
-        """Where the files of its diffs really are: a yes is for these, whatever the paths lead to
-        once it is given."""
-        paths = [diff.path for diff in _diffs(content)][:MOST_PATHS]
-        found = ((path, self._real(path)) for path in dict.fromkeys(paths))
-        return {path: real for path, real in found if real is not None}
-
-    def _real(self, path: str) -> str | None:
-        """What a relative path means is the session's folder, not ours."""
-        home = os.path.expanduser("~")
-        # Only where it is: that needs no look for links that lead there.
-        return claimed_path(path, cwd=self._workspace.cwd, home=home, look=Reach(()).look)
-
-    def _is_inside(self, real: str) -> bool:
-        return any(is_within(real, root) for root in self._real_roots)
-
-    @property
-    def _real_roots(self) -> tuple[str, ...]:
-        return real_roots(self._workspace)
 
     def _remember(
         self, chosen: Sequence[PermissionOption], access: Access, decision: Decision
@@ -662,55 +548,9 @@ def _allows(option_id: str | None, options: Sequence[PermissionOption]) -> bool:
     return any(o.id == option_id and o.kind.startswith("allow") for o in options)
 
 
-def _diffs(content: Sequence[ToolContent]) -> list[Diff]:
-    return [item for item in content if isinstance(item, Diff)]
-
-
-def _names_nothing(call: ToolCall) -> bool:
-    """Whether there is nothing to judge in it but its title."""
-    told = call.raw_input or call.content or call.locations or call.name or call.cut
-    return call.kind == "other" and not told
-
-
-def _all_shown(calls: Sequence[ToolCall]) -> tuple[ToolContent, ...]:
-    """What they show, and that there are more than can be shown."""
-    shown = [item for call in calls[:MOST_CALLS] for item in _shown(call)]
-    more = len(calls) - MOST_CALLS
-    if more > 0:
-        shown.append(UnknownItem(UNREAD, f"{more} tool calls more: too many to be shown"))
-    return tuple(shown)
-
-
-def _shown(call: ToolCall) -> tuple[ToolContent, ...]:
-    """What the call shows. Some agents tell a whole file in their raw input alone: as a diff it can
-    be read by whoever is asked, and a yes covers it."""
-    told = None if call.diffs or call.cut else whole_file(call.raw_input)
-    shown = tuple(call.content) if told is None else (*call.content, Diff(*told))
-    if not call.cut:
-        return shown
-    return (*shown, UnknownItem(UNREAD, f"{call.cut} characters more: too much to be shown"))
-
-
 def _characters(content: Sequence[ToolContent]) -> int:
     """How long the text is that the changes would replace."""
-    return sum(len(diff.old_text or "") for diff in _diffs(content))
-
-
-def _is_understood(calls: Sequence[ToolCall], subject: Subject) -> bool:
-    """Whether it is known what is asked for. No rule may allow something with a part that nobody
-    here can read, whatever the rest of it says."""
-    if any(call.cut or any(isinstance(i, UnknownItem) for i in call.content) for call in calls):
-        return False
-    return bool(calls) if subject.command is None else bool(subject.command.strip())
-
-
-def _raw_input(call: ToolCall | None, subject: Subject) -> Any:
-    """What is read for a claim: the call's own input, and the command that is asked for."""
-    told = None if call is None else call.raw_input
-    if subject.command is None:
-        return told
-    where = {"cwd": subject.cwd} if subject.cwd else {}
-    return [{"command": subject.command, **where}, told]
+    return sum(len(diff.old_text or "") for diff in diffs_in(content))
 
 
 def _is_free(access: Access) -> bool:
