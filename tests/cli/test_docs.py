@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from support.command import COMMAND, Dragoman
 
+from dragoman.agents.settings import parse_settings
+
 ROOT = Path(__file__).parents[2]
 PAGES = (
     "getting-started.md",
@@ -24,6 +26,7 @@ PAGES = (
     "how-to/test-with-a-scripted-agent.md",
 )
 REFERENCE = ROOT / "docs" / "reference" / "cli.md"
+OF_OTHERS = {"--acp"}
 _block = re.compile(
     r"^```(?P<kind>\w+)(?: file=(?P<file>\S+))?[^\n]*\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -112,9 +115,25 @@ def _as_said(expected: str) -> re.Pattern[str]:
     return re.compile(re.escape(expected).replace("…", ".*"))
 
 
-def test_every_option_of_the_table_in_permissions_is_real(dragoman: Dragoman) -> None:
-    known = set(re.findall(r"--[a-z-]+", REFERENCE.read_text()))
-    for page in PAGES:
-        text = (ROOT / "docs" / page).read_text()
-        ours = set(re.findall(r"`(--[a-z-]+)", text))
-        assert ours <= known, ours - known
+def test_every_option_that_a_page_names_is_real() -> None:
+    known = set(re.findall(r"--[a-z-]+", REFERENCE.read_text())) | OF_OTHERS
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        text = page.read_text()
+        commands = re.findall(r"^(?:\$ )?dragoman .*$", text, re.MULTILINE)
+        named = {option for line in commands for option in re.findall(r" (--[a-z-]+)", line)}
+        ours = named | set(re.findall(r"`(--[a-z-]+)", text))
+        assert ours <= known, (page, ours - known)
+
+
+def test_settings_that_a_page_shows_are_sound() -> None:
+    blocks = [
+        block["text"]
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        for block in _block.finditer(page.read_text())
+        if block["kind"] == "json"
+        and block["file"] != "broken.json"
+        and "_servers" in block["text"]
+    ]
+    assert len(blocks) >= 20
+    for block in blocks:
+        parse_settings(block.replace("…", "x"), "settings.json")
