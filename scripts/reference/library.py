@@ -156,15 +156,12 @@ def _class(found: Definition, level: int = 3) -> str:
 
 
 def _fields(fields: list[Field]) -> str:
-    rows = [
-        f"| `{f.name}` | {_cell(f.type)} | {_cell(f.default) if f.default else ''} | {f.note} |"
-        for f in fields
-    ]
+    rows = [f"| `{f.name}` | {_cell(f.type)} | {_cell(f.default)} | {f.note} |" for f in fields]
     return "\n".join(["| field | type | default | |", "|---|---|---|---|", *rows])
 
 
 def _cell(text: str) -> str:
-    return "`" + text.replace("|", "\\|") + "`"
+    return "`" + text.replace("|", "\\|") + "`" if text else ""
 
 
 def _item(method: Method) -> str:

@@ -134,13 +134,21 @@ def _is_internal(init: ast.FunctionDef) -> bool:
 
 
 def _assigned(init: ast.FunctionDef) -> Iterator[Field]:
-    """Attributes that the constructor sets with a type."""
+    """Attributes that the constructor sets with a type or a note."""
     for index, item in enumerate(init.body):
         match item:
             case ast.AnnAssign(target=ast.Attribute(attr=name)) if not name.startswith("_"):
                 yield Field(name, _text(item.annotation), "", _note(init.body, index))
+            case ast.Assign(targets=[ast.Attribute(attr=name)]) if not name.startswith("_"):
+                if note := _note(init.body, index):
+                    yield Field(name, _made(item.value), "", note)
             case _:
                 pass
+
+
+def _made(value: ast.expr) -> str:
+    """The type of what a constructor call makes; "" for anything else."""
+    return _text(value.func) if isinstance(value, ast.Call) else ""
 
 
 def _method(node: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> Method:

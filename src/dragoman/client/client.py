@@ -76,9 +76,13 @@ class Client:
         self._questions: Attendance | None = questions
         self.timeouts = timeouts
         self.agent_info = AgentInfo()
+        """The agent's own name and version."""
         self.capabilities = AgentCapabilities()
+        """What the agent offers."""
         self.protocol_version = 0
+        """The negotiated version of ACP; 0 before the handshake."""
         self.auth_methods: list[AuthMethod] = []
+        """The sign-in methods that the agent offers."""
         self.meta: Meta = None
         """The `_meta` of the agent's answer to `initialize`."""
         self._outside = OutsideQuestions(
@@ -262,8 +266,8 @@ class Client:
 
     @property
     def questions(self) -> Attendance | None:
-        """What becomes of a question that nobody takes, here and in sessions that are opened from
-        now on; None if the program did not say so."""
+        """What happens to a question that nobody takes, here and in sessions opened from now on;
+        None if the program did not choose."""
         return self._questions
 
     @questions.setter
@@ -273,7 +277,7 @@ class Client:
 
     @property
     def attended(self) -> bool | None:
-        """Whether the program answers questions; None if it did not say so."""
+        """Whether the program answers questions; None if it did not choose."""
         return None if self._questions is None else self._questions == "wait"
 
     async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:

@@ -68,8 +68,10 @@ class Session:
         gate: Gate,
     ) -> None:
         self.id = session_id
+        """The agent's id of the session."""
         self.place = place
         self.state = log.state
+        """The fold of all events, a `SessionState`; it changes with each event."""
         self.log = log
         self.gate = gate
         self._client = client
@@ -266,11 +268,11 @@ class Session:
             await _settled_within(turn, seconds - waited)
 
     async def cancel(self) -> None:
-        """Stop the running turn, if there is one, and wait for the agent to end it; else what the
-        agent does on its own, without waiting.
+        """Stop the running turn and wait for the agent to end it. Without a turn, stop what the
+        agent does by itself, without waiting.
 
-        What waits for an answer is settled as cancelled, open tool calls are marked so. Raises
-        CancelIgnored when the agent goes on for longer than `Timeouts.cancel`.
+        Open questions are settled as cancelled, and unfinished tool calls are marked as cancelled.
+        Raises CancelIgnored if the agent continues for longer than `Timeouts.cancel`.
         """
         if self._turn is not None:
             await self.cancel_turn(self._turn)
@@ -303,7 +305,7 @@ class Session:
             self._client.dialect.cancel(self.id)
 
     async def cancel_tool_call(self, tool_call_id: str) -> bool:
-        """Have the agent stop one tool call; the turn goes on. False for one that is over already.
+        """Have the agent stop one tool call; the turn continues. False if it is over already.
 
         Raises Unsupported unless the call is `cancellable`.
         """
@@ -322,8 +324,8 @@ class Session:
         return True
 
     async def cancel_terminal(self, terminal_id: str) -> bool:
-        """Have the agent stop what runs in a terminal of its own; the turn goes on. False for one
-        that is over already.
+        """Have the agent stop what runs in a terminal of its own; the turn continues. False if it is
+        over already.
 
         Raises Unsupported unless the terminal is `cancellable`.
         """
@@ -347,8 +349,8 @@ class Session:
         return list(self._queue)
 
     def edit_queued(self, turn: Turn, prompt: PromptInput) -> None:
-        """Say something else in a prompt that still waits. Raises ValueError when there is nothing
-        in the prompt, KeyError when it was sent or dropped."""
+        """Replace a prompt that is still queued. Raises ValueError if the new one is empty, KeyError
+        if it was sent or dropped."""
         if turn not in self._queue:
             raise KeyError(turn.id)
         turn.content, turn.warnings = self._prepared(prompt)
@@ -368,17 +370,17 @@ class Session:
     # ── answers ───────────────────────────────────────────────────────────────────────────────
 
     async def answer(self, request_id: str, option_id: str | None) -> None:
-        """Settle a permission request with one of its options; the first answer wins. None refuses
-        it, as a provider does that returns None.
+        """Answer a permission request with one of its options, or refuse it with None; the first
+        answer wins.
 
-        Raises KeyError for a request that is unknown or settled, ValueError for an option it does
-        not have.
+        Raises KeyError if the request is unknown or settled, ValueError for an option it does not
+        have.
         """
         self.gate.consent.answer(request_id, option_id)
 
     async def answer_elicitation(self, request_id: str, answer: ElicitationAnswer) -> None:
-        """Settle an elicitation. Raises KeyError for one that is unknown or settled, ValueError for
-        one that is accepted with what its form does not take."""
+        """Answer a form or address. Raises KeyError if it is unknown or settled, ValueError if the
+        form does not accept the content."""
         self.gate.consent.answer_elicitation(request_id, answer)
 
     # ── settings ──────────────────────────────────────────────────────────────────────────────
@@ -426,7 +428,7 @@ class Session:
         await self.set_config_option(option.id, model_id, meta=meta)
 
     async def set_title(self, title: str) -> None:
-        """Rename the session on the agent's side. Raises Unsupported where it does not offer it."""
+        """Rename the session at the agent. Raises Unsupported if it does not offer that."""
         self._require_open()
         self._client.require("set_title", "session/set_title")
         stored = await self._client.dialect.set_session_title(self.id, title)
@@ -439,7 +441,7 @@ class Session:
         return self.gate.changes(None if turn is None else turn.id)
 
     async def revert(self, turn: Turn | None = None, *, force: bool = False) -> tuple[Change, ...]:
-        """Undo those writes; what was undone.
+        """Undo those writes, and return what was undone.
 
         Raises RevertConflict, and undoes nothing, when a file was changed by someone else since,
         unless `force`.
@@ -449,7 +451,7 @@ class Session:
     # ── the end, and starting again ───────────────────────────────────────────────────────────
 
     async def close(self) -> None:
-        """End the session: its turn, its terminals, and the agent's side where that is offered."""
+        """End the session: its turn, its terminals, and at the agent if it offers that."""
         await self._client.close_session(self.id)
 
     async def reconnect(self) -> None:
