@@ -324,8 +324,8 @@ class Session:
         return True
 
     async def cancel_terminal(self, terminal_id: str) -> bool:
-        """Have the agent stop what runs in a terminal of its own; the turn continues. False if it is
-        over already.
+        """Have the agent stop what runs in a terminal of its own; the turn continues. False if it
+        is over already.
 
         Raises Unsupported unless the terminal is `cancellable`.
         """
@@ -349,8 +349,8 @@ class Session:
         return list(self._queue)
 
     def edit_queued(self, turn: Turn, prompt: PromptInput) -> None:
-        """Replace a prompt that is still queued. Raises ValueError if the new one is empty, KeyError
-        if it was sent or dropped."""
+        """Replace a prompt that is still queued. Raises ValueError if the new one is empty,
+        KeyError if it was sent or dropped."""
         if turn not in self._queue:
             raise KeyError(turn.id)
         turn.content, turn.warnings = self._prepared(prompt)
