@@ -1,7 +1,4 @@
-"""A session: one conversation with an agent, its state, and everything one can do with it.
-
-Its turns run one after the other; what happens in and between them is in its `log`.
-"""
+"""A session: one conversation with an agent, its turns one after another, and its state."""
 
 from __future__ import annotations
 
@@ -59,13 +56,7 @@ class Session:
     """
 
     def __init__(
-        self,
-        client: Client,
-        *,
-        session_id: str,
-        place: Place,
-        log: SessionLog,
-        gate: Gate,
+        self, client: Client, *, session_id: str, place: Place, log: SessionLog, gate: Gate
     ) -> None:
         self.id = session_id
         """The agent's id of the session."""
@@ -82,8 +73,7 @@ class Session:
         self._closing = False
         self._holding = False
         self.loss_is_told = True
-        """Whether an agent that is lost while the session is idle leaves a notice; whoever
-        continues the session by itself has nothing to say."""
+        """Whether losing the agent while the session is idle leaves a notice."""
         self.left_at_work = False
         """Whether it was closed while the agent had not answered its last prompt."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -325,10 +315,7 @@ class Session:
 
     async def cancel_terminal(self, terminal_id: str) -> bool:
         """Have the agent stop what runs in a terminal of its own; the turn continues. False if it
-        is over already.
-
-        Raises Unsupported unless the terminal is `cancellable`.
-        """
+        is over already. Raises Unsupported unless the terminal is `cancellable`."""
         self._require_open()
         terminal = self.state.terminals.get(terminal_id)
         if terminal is not None and not terminal.running:
@@ -441,11 +428,8 @@ class Session:
         return self.gate.changes(None if turn is None else turn.id)
 
     async def revert(self, turn: Turn | None = None, *, force: bool = False) -> tuple[Change, ...]:
-        """Undo those writes, and return what was undone.
-
-        Raises RevertConflict, and undoes nothing, when a file was changed by someone else since,
-        unless `force`.
-        """
+        """Undo those writes, and return what was undone. Raises RevertConflict, and undoes nothing,
+        if someone else has changed a file since, unless `force`."""
         return await self.gate.revert(None if turn is None else turn.id, force=force)
 
     # ── the end, and starting again ───────────────────────────────────────────────────────────
@@ -496,10 +480,8 @@ class Session:
         turn.finish(ended, error)
 
     async def shut(self, reason: str, error: DragomanError | None = None) -> None:
-        """Called by the client: settle everything here without talking to the agent.
-
-        `error` is what a turn that still runs ends with.
-        """
+        """Called by the client: settle everything here without talking to the agent. A turn that
+        still runs ends with `error`."""
         self.left_at_work = self._prompting is not None and self._prompting[0].sent
         self.begin_closing()
         self.gate.consent.cancel_all(reason)
