@@ -1,4 +1,4 @@
-"""Answers, long texts and hidden characters as the command line shows them, for the page to match.
+"""Answers, long texts, hidden characters and forms as Python treats them, for the page to match.
 
 Run as a program it writes `web/test/questions.json`; `test_golden_vectors.py` says when that is
 stale.
@@ -13,6 +13,7 @@ import msgspec
 
 from dragoman import safe_text
 from dragoman.cli.render.excerpt import Left, both_ends, excerpt, left_words
+from dragoman.host.forms.form_values import unmet
 from dragoman.session.facts import PermissionOption
 from dragoman.session.permission_options import as_shown, contradiction
 
@@ -28,6 +29,29 @@ _LABELS = (
     *("R\u200bej\u00adect", "Rej\u0435ct", "\uff32\uff25\uff2a\uff25\uff23\uff34", "R\u00e9ject"),
     *("allow" + "-" * 240, "Allow" + " " * 250 + "x", "\t\r\n Allow \n\t", "Reject" + "\n" * 500),
     *("Yes” 2. Reject", "a\nb\x1b[31m\u202ec", "𝄞" * 300 + "end", "\ufeffAllow\x85", "İ ok"),
+)
+# What a person may type into a field or choose in it, with the value that is sent for it.
+_FIELDS: tuple[tuple[dict[str, Any], Any], ...] = (
+    *(
+        ({"type": "string", **bounds}, text)
+        for bounds in ({}, {"minLength": 2}, {"maxLength": 3}, {"minLength": 1, "maxLength": 1})
+        for text in ("a", "ab", "𝄞𝄞𝄞", "abcd")
+    ),
+    *(
+        ({"type": kind, **bounds}, number)
+        for kind in ("integer", "number")
+        for bounds in ({}, {"minimum": 2}, {"maximum": 2.5}, {"minimum": 3, "maximum": 3})
+        for number in (-1, 2, 2.5, 3)
+    ),
+    *(
+        ({"type": "array", "items": {"enum": ["a", "b", "c"]}, **bounds}, chosen)
+        for bounds in ({}, {"minItems": 2}, {"maxItems": 1}, {"minItems": 2, "maxItems": 2})
+        for chosen in (["a"], ["a", "b"], ["a", "b", "c"])
+    ),
+    ({"type": "boolean"}, True),
+    ({"enum": ["a", "b"]}, "b"),
+    ({"type": "string", "oneOf": [{"const": "a", "title": "A"}]}, "a"),
+    ({"type": "string", "minLength": "2", "maxLength": True}, "a"),
 )
 _LINES: tuple[list[str], ...] = (
     [],
@@ -70,6 +94,10 @@ def questions() -> bytes:
         "long": [
             {"text": text, "ends": both_ends(text), "whole": both_ends(text, whole=True)}
             for text in _LONG
+        ],
+        "forms": [
+            {"field": field, "value": value, "unmet": unmet(field, value)}
+            for field, value in _FIELDS
         ],
         "texts": [
             {"text": text, "line": safe_text.reveal(text), "lines": _reveal_lines(text)}

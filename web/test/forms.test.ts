@@ -6,6 +6,7 @@ import type { Json } from '../src/core/generated/content'
 import { byProject, nameBeside, shownSessions } from '../src/core/listing'
 import { table, within } from '../src/core/format'
 import type { Summary } from '../src/live/api'
+import raw from './questions.json?raw'
 
 test('a schema becomes fields, and what was typed an answer', () => {
   const fields = fieldsOf({
@@ -51,6 +52,17 @@ test('what others call something is never taken for what every object has', () =
     expect(diffRows({ type: 'diff', path: 'a', new_text: '', operation: name }).note).toBe(name)
   }
   expect(table({ a: 1 }).a).toBe(1)
+})
+
+test('a form takes and refuses what the server does, in the same words', () => {
+  interface Judged { field: Json; value: string | number | boolean | string[]; unmet: string | null }
+  const { forms } = JSON.parse(raw) as { forms: Judged[] }
+  for (const { field, value, unmet } of forms) {
+    const fields = fieldsOf({ properties: { f: field } })
+    const problem = problemsOf(fields, new Map([['f', typeof value === 'number' ? String(value) : value]])).get('f') ?? null
+    const words = problem?.replace('choice', 'item').replace(/^E(.*)\.$/, 'e$1') ?? null
+    expect([field, value, words]).toEqual([field, value, unmet])
+  }
 })
 
 test('no schema has no fields', () => {
