@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import gc
+from collections.abc import Callable
+from types import FunctionType, ModuleType
 from typing import Any
 
 import msgspec
@@ -18,6 +21,7 @@ from dragoman.client.v2.diffs import diffs
 from dragoman.client.v2.inbound import Serving
 from dragoman.schema import codec, v2
 from dragoman.session import events as e
+from dragoman.session.bounds import ID, LIMITS
 from dragoman.session.content import Diff, Text, UnknownItem
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
@@ -320,6 +324,79 @@ def test_what_cannot_be_read_of_a_tool_call_leaves_a_trace(
 
 def _is_unread(item: Any) -> bool:
     return isinstance(item, UnknownItem) and item.kind == "unread"
+
+
+# ── what is kept ──────────────────────────────────────────────────────────────────────────────
+
+
+class Deaf(Told):
+    """A host that keeps nothing of what it is told."""
+
+    def on_events(self, session_id: str, events: list[e.Event], size: int) -> None:
+        pass
+
+
+def output_of(terminal_id: str) -> dict[str, str]:
+    return {"sessionUpdate": "terminal_output_chunk", "terminalId": terminal_id, "data": "QQ=="}
+
+
+def said(message_id: str, text: str) -> dict[str, Any]:
+    content = {"type": "text", "text": text}
+    return {"sessionUpdate": "user_message_chunk", "messageId": message_id, "content": content}
+
+
+FLOODS: dict[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
+    "terminals": lambda number: ("s", output_of(f"{number}")),
+    "terminals with long names": lambda number: ("s", output_of(f"{number}{'x' * 50_000}")),
+    "terminals that end": lambda number: (
+        "s",
+        {"sessionUpdate": "terminal_update", "terminalId": f"{number}", "exitStatus": {}},
+    ),
+    "messages": lambda number: ("s", said(f"{number}", "x" * 20_000)),
+    "messages with long names": lambda number: ("s", said(f"{number}{'x' * 50_000}", "p")),
+    "pieces of a message": lambda _: ("s", said("m", "x" * 20_000)),
+    "sessions": lambda number: (f"{number}", output_of("t")),
+    "sessions with long names": lambda number: (f"{number}{'x' * 50_000}", output_of("t")),
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_what_is_kept_to_understand_an_agent_is_bounded(flood: str) -> None:
+    host = Deaf()
+    foreground = host.serving.conversations.of("s").foreground
+    prompt = foreground.prompted([Text("prompt")], lambda finished: None)
+    for number in range(500 if "long" in flood else 4_000):
+        session_id, update = FLOODS[flood](number)
+        params = codec.encode({"sessionId": session_id, "update": update})
+        host.serving.on_notification("session/update", msgspec.Raw(params))
+    foreground.acknowledged(prompt, None)
+    objects, characters = kept_by(host.serving)
+    assert objects < 20 * LIMITS.others
+    assert characters < 4 * LIMITS.others * ID
+
+
+def kept_by(root: Any) -> tuple[int, int]:
+    """How many objects can be reached from one, and the characters of all texts among them."""
+    seen: dict[int, Any] = {}
+    rest = [root]
+    while rest:
+        each = rest.pop()
+        is_code = isinstance(each, type | ModuleType | FunctionType)
+        if id(each) not in seen and not is_code:
+            seen[id(each)] = each
+            rest += gc.get_referents(each)
+            rest += each if isinstance(each, dict) else ()  # which does not tell of its keys
+    return len(seen), sum(len(each) for each in seen.values() if isinstance(each, str))
+
+
+def test_a_session_that_was_closed_leaves_nothing() -> None:
+    host = Deaf()
+    before = kept_by(host.serving)
+    host.serving.conversations.of("s")
+    host.update(output_of("t"))
+    assert kept_by(host.serving) > before
+    host.serving.conversations.forget("s")
+    assert kept_by(host.serving) == before
 
 
 # ── anything ──────────────────────────────────────────────────────────────────────────────────

@@ -461,6 +461,7 @@ class Client:
             await self._close_remotely(session)
         finally:
             self._router.remove(session)
+            self.dialect.forget(session_id)
             await session.shut("the session was closed")
 
     async def _close_remotely(self, session: Session) -> None:

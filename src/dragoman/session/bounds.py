@@ -61,6 +61,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 LIMITS = Limits()
 
 
+def drop_oldest(known: dict[str, Any], most: int) -> None:
+    """Keep no more than so many, the newest."""
+    while len(known) > most:
+        del known[next(iter(known))]
+
+
 def weigh(value: Any) -> int:
     """The weight of plain JSON."""
     if type(value) is str:

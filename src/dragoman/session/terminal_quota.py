@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.session.bounds import ID, LIMITS
+from dragoman.session.bounds import ID, LIMITS, drop_oldest
 from dragoman.session.events import Event, TerminalExited, TerminalOutput
 
 _MIB = 1024 * 1024
@@ -65,8 +65,7 @@ class OutputQuota:
         """An agent may tell of terminals without end: the first is forgotten for the newest."""
         if (printed := self._printed.get(key)) is None:
             printed = self._printed[key] = _Printed(self._limits.terminal)
-            if len(self._printed) > LIMITS.others:
-                del self._printed[next(iter(self._printed))]
+            drop_oldest(self._printed, LIMITS.others)
         return printed
 
     @property

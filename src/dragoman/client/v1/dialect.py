@@ -217,6 +217,9 @@ class V1:
         request = v1.CloseSessionRequest(session_id=session_id)
         await self._control("session/close", request, v1.CloseSessionResponse)
 
+    def forget(self, session_id: str) -> None:
+        """Nothing is kept."""
+
     async def archive_session(self, session_id: str) -> None:
         request = v1.ArchiveSessionRequest(session_id=session_id)
         await self._control("session/archive", request, v1.ArchiveSessionResponse)

@@ -192,14 +192,17 @@ class V2:
     async def delete_session(self, session_id: str) -> None:
         request = v2.DeleteSessionRequest(session_id=session_id)
         await self._control("session/delete", request, v2.DeleteSessionResponse)
-        self._conversations.forget(session_id)
+        self.forget(session_id)
 
     async def close_session(self, session_id: str) -> None:
         request = v2.CloseSessionRequest(session_id=session_id)
         try:
             await self._control("session/close", request, v2.CloseSessionResponse)
         finally:
-            self._conversations.forget(session_id)
+            self.forget(session_id)
+
+    def forget(self, session_id: str) -> None:
+        self._conversations.forget(session_id)
 
     async def archive_session(self, session_id: str) -> None:
         request = v2.ArchiveSessionRequest(session_id=session_id)

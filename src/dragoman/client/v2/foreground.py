@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dragoman.client.dialect import Finished
+from dragoman.session.bounds import ID, LIMITS, drop_oldest
 from dragoman.session.content import Content
 
 IDLE = "idle"
@@ -35,6 +36,7 @@ class Prompted:
         self.awaited: str | None = None
         """Its name in the conversation: with an early end, that is its own once this is told."""
         self._told: dict[str, str] = {}
+        """By message, no more than decides whether it is this prompt."""
         self._text = "".join(part.text for part in content)
 
     @property
@@ -54,8 +56,10 @@ class Prompted:
     def hears(self, message_id: str, text: str, *, whole: bool) -> bool:
         """A user's message told before the acknowledgement; whether it is this prompt, so far."""
         before = "" if whole else self._told.get(message_id, "")
-        self._told[message_id] = before + text
-        return self._text.startswith(before + text)
+        so_far = (before + text)[: len(self._text) + 1]
+        self._told[message_id] = so_far
+        drop_oldest(self._told, LIMITS.others)
+        return self._text.startswith(so_far)
 
 
 class Foreground:
@@ -71,7 +75,7 @@ class Foreground:
         self._shown = IDLE
         self._shown_background: list[dict[str, Any]] = []
         self._prompts: list[Prompted] = []
-        self._own: set[str] = set()
+        self._own: dict[str, None] = {}
 
     # ── prompts ───────────────────────────────────────────────────────────────────────────────
 
@@ -83,8 +87,9 @@ class Foreground:
 
     def acknowledged(self, prompt: Prompted, message_id: str | None) -> None:
         """The prompt was taken, and is called `message_id` if the agent says so."""
-        told = prompt.told
-        self._own |= {message_id} if message_id is not None else told
+        message_id = None if message_id is None else message_id[:ID]
+        self._own |= dict.fromkeys(prompt.told if message_id is None else [message_id])
+        drop_oldest(self._own, LIMITS.turns)
         if (finished := prompt.end(message_id)) is not None:
             self._finish(prompt, finished)
             return
@@ -112,6 +117,7 @@ class Foreground:
     def echoes(self, message_id: str, text: str, *, whole: bool) -> bool:
         """Whether a user's message, or a piece of one, is a prompt of ours: that stands in the
         thread already."""
+        message_id = message_id[:ID]
         if message_id in self._own:
             self._told_late(message_id)
             return True

@@ -34,6 +34,7 @@ from dragoman.host.permissions.request import Subject
 from dragoman.schema import codec, v2
 from dragoman.schema.decoders import decoder
 from dragoman.session import events as e
+from dragoman.session.bounds import ID, LIMITS, drop_oldest
 from dragoman.session.content import ToolContent
 from dragoman.wire.fast_path import Usual
 
@@ -67,20 +68,38 @@ class Conversations:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._sessions: dict[str, Conversation] = {}
+        self._strangers: dict[str, Conversation] = {}
+        """Of sessions that only the agent speaks of: it may name some without end."""
 
     def of(self, session_id: str) -> Conversation:
+        """Of a session that we open or have opened."""
         found = self._sessions.get(session_id)
         if found is None:
-            found = Conversation(Foreground(), upserts.Terminals())
+            found = self._strangers.pop(session_id, None) or _conversation()
             self._sessions[session_id] = found
+        return found
+
+    def heard(self, session_id: str) -> Conversation:
+        """Of one that the agent speaks of: what it tells may come before we know that it opened."""
+        found = self._sessions.get(session_id) or self._strangers.get(session_id)
+        if found is None:
+            found = _conversation()
+            if len(session_id) <= ID:
+                self._strangers[session_id] = found
+                drop_oldest(self._strangers, LIMITS.others)
         return found
 
     def forget(self, session_id: str) -> None:
         self._sessions.pop(session_id, None)
+        self._strangers.pop(session_id, None)
 
     def tell(self, session_id: str) -> None:
-        if news := self.of(session_id).foreground.news():
+        if news := self.heard(session_id).foreground.news():
             self._host.on_events(session_id, [e.ActivityChanged(**news)], 0)
+
+
+def _conversation() -> Conversation:
+    return Conversation(Foreground(), upserts.Terminals())
 
 
 class Serving:
@@ -132,7 +151,7 @@ class Serving:
 
     def _chunks(self, session_id: str, told: list[v2.UpdateSessionNotification], size: int) -> None:
         """Nearly every update is a chunk, and there is little to it."""
-        self.conversations.of(session_id).foreground.works()
+        self.conversations.heard(session_id).foreground.works()
         events: list[e.Event] = []
         for each in told:
             try:
@@ -167,7 +186,7 @@ class Serving:
             self._host.on_events(session_id, [event], len(event.raw))
 
     def _events(self, session_id: str, wire: v2.SessionUpdate) -> list[e.Event]:
-        conversation = self.conversations.of(session_id)
+        conversation = self.conversations.heard(session_id)
         events = self._translated(session_id, wire, conversation)
         # A whole message that repeats what is known becomes no event, but it shows work too.
         is_message = isinstance(wire, v2.AgentMessage | v2.AgentThought)
@@ -191,7 +210,7 @@ class Serving:
                 return [from_wire.update(wire)]
 
     def _state(self, session_id: str, wire: v2.StateUpdate) -> None:
-        foreground = self.conversations.of(session_id).foreground
+        foreground = self.conversations.heard(session_id).foreground
         if wire.background is not None:
             foreground.background = [from_wire.plain(work) for work in wire.background]
         foreground.changes(wire.state, _finished(wire), snapshot=wire.background is not None)

@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from dragoman.client.v2 import from_wire
 from dragoman.schema import v2
 from dragoman.session import events as e
+from dragoman.session.bounds import ID, LIMITS, drop_oldest
 from dragoman.session.content import Content, Text
 from dragoman.session.state import (
     AgentEntry,
@@ -93,7 +94,8 @@ def _is_plain(part: Content) -> bool:
 class Terminals:
     """The agent's own terminals of one session: what they print, byte by byte, as text.
 
-    Pieces may end inside a character, so a decoder is kept for each terminal.
+    Pieces may end inside a character, so a decoder is kept for each terminal that prints; an agent
+    may name terminals without end, so the first makes room for the newest.
     """
 
     def __init__(self) -> None:
@@ -118,10 +120,12 @@ class Terminals:
         return events
 
     def _decoder(self, terminal_id: str) -> codecs.IncrementalDecoder:
-        found = self._decoders.get(terminal_id)
+        key = terminal_id[:ID]
+        found = self._decoders.get(key)
         if found is None:
             found = codecs.getincrementaldecoder("utf-8")("replace")
-            self._decoders[terminal_id] = found
+            self._decoders[key] = found
+            drop_oldest(self._decoders, LIMITS.others)
         return found
 
     def _printed(self, wire: v2.TerminalUpdate, terminal: Terminal | None) -> list[e.Event]:
@@ -139,6 +143,7 @@ class Terminals:
 
     def _ended(self, terminal_id: str, ended: v2.TerminalExitStatus) -> list[e.Event]:
         cut_off = self._decoder(terminal_id).decode(b"", final=True)
+        del self._decoders[terminal_id[:ID]]
         printed = [e.TerminalOutput(terminal_id, cut_off)] if cut_off else []
         return [*printed, e.TerminalExited(terminal_id, ended.exit_code, ended.signal)]
 
