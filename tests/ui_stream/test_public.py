@@ -35,7 +35,7 @@ async def test_a_chat_request_becomes_a_stream(tmp_path: Path) -> None:
 
 
 def test_the_names_are_few_and_all_there() -> None:
-    assert len(ui.__all__) == 12
+    assert len(ui.__all__) == 16
     assert all(hasattr(ui, name) for name in ui.__all__)
 
 
