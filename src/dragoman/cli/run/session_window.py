@@ -78,8 +78,8 @@ class Window:
         on_ask, terminal = self._options.on_ask, sys.stdin.isatty() and sys.stdout.isatty()
         if on_ask == "ignore" or (on_ask is None and not terminal):
             return None
-        asker, record = asker_on(self._console), self._record
-        return SessionQuestions(self._hub, record.id, record.agent, asker, tell, must_answer=False)
+        asker, record, say = asker_on(self._console), self._record, self._console.tell
+        return SessionQuestions(self._hub, record.id, record.agent, asker, say, must_answer=False)
 
     async def follow(self) -> None:
         now = await stored_state(self._hub.store, self._record.id)
