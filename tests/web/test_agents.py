@@ -15,7 +15,7 @@ from dragoman.host.rules.rule import Rule
 from dragoman.schema import v1
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say, write_file
-from dragoman.web.server.runner import Settings, given_rules
+from dragoman.web.server.runner import ServeOptions, given_rules
 
 
 async def test_agents_are_listed_with_their_state(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ async def test_what_the_server_was_started_with_is_told_beside_the_stored_rules(
     tmp_path: Path,
 ) -> None:
     denied = Rule(effect="deny", operation="write", path="secret/**", source="rules.json")
-    told = Settings(host="", port=0, cwd="/", rules=[denied], write=True, execute=True)
+    told = ServeOptions(host="", port=0, cwd="/", rules=[denied], write=True, execute=True)
     async with served(tmp_path) as web:
         web.server.given = given_rules(told)
         answer = await web.call("GET", "/api/policies")
@@ -235,6 +235,6 @@ async def test_what_the_server_was_started_with_is_told_beside_the_stored_rules(
             ("allow", "write", "--write"),
             ("allow", "execute", "--exec"),
         ]
-        web.server.given = given_rules(Settings(host="", port=0, cwd="/", yolo=True))
+        web.server.given = given_rules(ServeOptions(host="", port=0, cwd="/", yolo=True))
         given = (await web.call("GET", "/api/policies"))["given"]
         assert {each["source"] for each in given} == {"--yolo"}

@@ -1,6 +1,6 @@
-"""Starts agents by the names in the settings, and by those that are known without any.
+"""Starts agents by the names in the settings, and by those that are known without settings.
 
-The settings are read anew each time: an agent that was just installed can be started at once.
+The settings are read each time: an agent that was just installed can be started at once.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from dragoman.agents.known import known_command, known_names
+from dragoman.agents.listing import agent_named
 from dragoman.agents.settings import AgentSettings, Settings
 from dragoman.client.client import Client
 from dragoman.client.config import HostCapabilities
 from dragoman.client.mcp import McpServer
-from dragoman.errors import UnknownAgent, Unsupported
+from dragoman.errors import Unsupported
 from dragoman.host.rules.policy import Policy
 from dragoman.rpc import Tap
 from dragoman.session.facts import EVERYTHING, Offer
@@ -83,12 +83,7 @@ class SettingsLauncher:
         return found.command
 
     def _agent(self, name: str) -> AgentSettings:
-        settings = self.settings()
-        if name in settings.agents:
-            return settings.agents[name]
-        if name not in known_names():
-            raise UnknownAgent(name, tuple(dict.fromkeys((*settings.agents, *known_names()))))
-        return AgentSettings(name=name, command=known_command(name))
+        return agent_named(name, self.settings())
 
 
 def _capabilities(offer: Offer) -> HostCapabilities:

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from dragoman.web.server.runner import Settings, serve
+from dragoman.web.server.runner import ServeOptions, serve
 
 HOW, SETTINGS = sys.argv[1:]
 FIFO = Path(os.environ["DRAGOMAN_HOME"]) / "fifo"
@@ -34,7 +34,7 @@ def log(line: str) -> None:
 
 
 os.mkfifo(FIFO)
-settings = Settings(
+settings = ServeOptions(
     host="127.0.0.1",
     port=0,
     cwd=os.getcwd(),

@@ -58,9 +58,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _serve(options: argparse.Namespace, start: Start, log: Lines) -> int:
     check_address(options)
-    from dragoman.bridge.runner import Settings, serve
+    from dragoman.bridge.runner import BridgeOptions, serve
 
-    settings = Settings(
+    settings = BridgeOptions(
         start=start,
         host=options.host,
         port=options.port,

@@ -63,9 +63,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _serve(options: argparse.Namespace, log: Lines) -> None:
     from dragoman.cli.run.agent_setup import given_rules
-    from dragoman.web.server.runner import Settings, serve
+    from dragoman.web.server.runner import ServeOptions, serve
 
-    settings = Settings(
+    settings = ServeOptions(
         host=options.host,
         port=options.port,
         token_file=options.token_file,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman.agents.known import KnownAgent, known_agents, known_as, known_command, known_names
+from dragoman.agents.known import KnownAgent, known_as
+from dragoman.agents.listing import agent_named
 from dragoman.agents.settings import AgentSettings, Settings, load_settings
 from dragoman.cli.ask.session_questions import ConnectionAsker
 from dragoman.cli.exit_codes import UsageError
@@ -22,7 +23,7 @@ from dragoman.client.client import Client
 from dragoman.client.config import HostCapabilities, Timeouts
 from dragoman.client.mcp import McpServer
 from dragoman.data_directory import settings_file
-from dragoman.errors import UnknownAgent, Unsupported
+from dragoman.errors import Unsupported
 from dragoman.host.rules.policy import Policy
 from dragoman.session.facts import Offer
 from dragoman.transport.base import Side
@@ -99,16 +100,9 @@ def _choose(options: argparse.Namespace) -> Choice:
         return Choice(agent, settings)
     settings = load_settings(options.settings)
     name = options.agent if options.agent is not None else next(iter(settings.agents), "demo")
-    if name in settings.agents:
-        agent = settings.agents[name]
-        program = None if agent.command is None else agent.command.command
-        return Choice(agent, settings, known_as(name, program))
-    known = next((known for known in known_agents() if known.name == name), None)
-    if known is None:
-        names = dict.fromkeys((*settings.agents, *known_names()))
-        file = options.settings or settings_file()
-        raise UnknownAgent(name, tuple(names), os.path.abspath(file))
-    return Choice(AgentSettings(name=name, command=known_command(name)), settings, known)
+    agent = agent_named(name, settings, os.path.abspath(options.settings or settings_file()))
+    program = None if agent.command is None else agent.command.command
+    return Choice(agent, settings, known_as(name, program))
 
 
 def from_command(line: str, *, session_of: str | None = None) -> AgentSettings:

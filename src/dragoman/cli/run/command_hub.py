@@ -10,10 +10,9 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 
 from dragoman.agents.settings import Settings, load_settings
-from dragoman.data_directory import data_directory, running_directory
 from dragoman.errors import DragomanError
 from dragoman.host.rules.policy import Policy
-from dragoman.hub.host_directory import home_of
+from dragoman.hub.assembly import new_hub
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
 from dragoman.hub.session_lookup import find_session
@@ -36,10 +35,7 @@ async def opened_hub(
         launcher = SettingsLauncher(
             lambda: _settings(settings, agent_command), Policy(stored=store.rules)
         )
-        home = home_of(store, data_directory())
-        async with Hub(
-            store, launcher, attended=False, notes=running_directory(), home=home
-        ) as hub:
+        async with new_hub(store, launcher, attended=False) as hub:
             with suppress(DragomanError):  # what cannot be written can still be looked at
                 await hub.chores.recover()
             yield hub

@@ -15,7 +15,6 @@ from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import offer_of
 from dragoman.client.client import Client
 from dragoman.client.mcp import McpServer
-from dragoman.data_directory import data_directory, running_directory
 from dragoman.errors import (
     AmbiguousSession,
     AuthRequired,
@@ -27,7 +26,7 @@ from dragoman.errors import (
     UnknownSession,
     Unsupported,
 )
-from dragoman.hub.host_directory import home_of
+from dragoman.hub.assembly import new_hub
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import is_gone
 from dragoman.hub.running_session import Live
@@ -68,9 +67,9 @@ async def hub_of(
 ) -> AsyncGenerator[Hub]:
     """`start` makes the client of the job's agent; `attended` says whether somebody here answers
     what it asks. Raises StoreError."""
-    directory = None if job.options.no_store else data_directory()
+    is_recorded = not job.options.no_store
     try:
-        store = await (open_store(None) if directory is None else open_default())
+        store = await (open_default() if is_recorded else open_store(None))
     except StoreCorrupt:
         raise  # the rules are in there too: no run goes without them
     except StoreError as error:
@@ -78,13 +77,11 @@ async def hub_of(
             error.place, f"{error.reason}; --no-store runs without a record"
         ) from error
     unused: list[str] = []
-    if directory is not None:
+    if is_recorded:
         job.rules.use(store.rules)
     try:
         launcher = JobLauncher(start, job.mcp_servers)
-        notes = None if directory is None else running_directory()
-        home = home_of(store, data_directory())
-        async with Hub(store, launcher, attended=attended, notes=notes, home=home) as hub:
+        async with new_hub(store, launcher, attended=attended, tracks_agents=is_recorded) as hub:
             try:
                 yield hub
             finally:

@@ -1,0 +1,29 @@
+"""A hub with the directories of this machine: the command line and the server make theirs here."""
+
+from __future__ import annotations
+
+from dragoman.data_directory import data_directory, running_directory
+from dragoman.hub.agent_pool import Launcher
+from dragoman.hub.host_directory import home_of
+from dragoman.hub.hub import Hub
+from dragoman.store.base import Store
+
+
+def new_hub(
+    store: Store,
+    launcher: Launcher,
+    *,
+    attended: bool = True,
+    label: str | None = None,
+    tracks_agents: bool = True,
+) -> Hub:
+    """Enter it to run it; the store stays open. With `tracks_agents` the agents of a process that
+    was killed are found and ended by the next one."""
+    return Hub(
+        store,
+        launcher,
+        attended=attended,
+        notes=running_directory() if tracks_agents else None,
+        home=home_of(store, data_directory()),
+        label=label,
+    )

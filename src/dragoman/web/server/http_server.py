@@ -1,0 +1,158 @@
+"""What every server of ours is made of: its door, its log lines, and uvicorn within our limits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.types import ASGIApp
+
+from dragoman.errors import DragomanError
+from dragoman.web.server.connections import IDLE_SECONDS, Connections
+from dragoman.web.server.deadline import Deadline
+from dragoman.web.server.host_header import in_brackets
+from dragoman.web.server.protocol import Protocol, State
+from dragoman.web.server.token import kept_token, new_token
+from dragoman.wire.framing import MAX_FRAME_BYTES
+
+_GRACE_SECONDS = 3
+"""For requests that are being answered when the server ends."""
+_ACCEPTED_AT_ONCE = 4
+"""Few, so that earlier connections are heard in between. Asyncio needs about five rounds from
+accepting a connection to closing one that is cut off, and accepts so many in each of them: these
+are open beyond the cap."""
+_BACKLOG = 2048
+_NOT_ACCEPTED = "socket.accept() out of system resource"
+_PONG_SECONDS = 180.0
+"""A pong waits behind what its sender does not read yet; slow readers are judged elsewhere."""
+_SOCKET_PROTOCOL = "dragoman.web.server.socket_protocol:SocketProtocol"
+"""Imported when there are sockets: not every server has them."""
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Where to find, from here, a server that listens everywhere."""
+
+
+class Door(msgspec.Struct, kw_only=True):
+    """Where a server listens, and which clients it admits."""
+
+    host: str
+    port: int
+    token_file: str | None = None
+    origins: Sequence[str] = ()
+
+    def token(self) -> str:
+        """That of the file, else a new one. Raises ConfigError."""
+        return new_token() if self.token_file is None else kept_token(Path(self.token_file))
+
+    def listen(self) -> socket.socket:
+        """Raises DragomanError when the address cannot be used."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((self.host, self.port))
+        except OSError as error:
+            listener.close()
+            reason = (error.strerror or str(error)).lower()
+            raise DragomanError(f"{in_brackets(self.host)}:{self.port}: {reason}") from error
+        return listener
+
+    def address(self, scheme: str, port: int) -> str:
+        """How a client on this machine reaches it."""
+        return f"{scheme}://{in_brackets(ANYWHERE.get(self.host, self.host))}:{port}"
+
+
+@asynccontextmanager
+async def serving(
+    server: HttpServer, listener: socket.socket, deadline: Deadline
+) -> AsyncGenerator[asyncio.TaskGroup]:
+    """Entered when it accepts connections, left when a signal has ended it."""
+    deadline.on_signal(server.end)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(server.serve([listener]))
+        await server.ready.wait()
+        yield tasks
+
+
+class HttpServer(uvicorn.Server):
+    """Ends when `end` is called, the streams first; a second call does not wait for anything."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        closing: asyncio.Event,
+        *,
+        sockets: bool = False,
+        connections: Connections | None = None,
+    ) -> None:
+        config = uvicorn.Config(
+            app,
+            http=Protocol,
+            ws=_SOCKET_PROTOCOL if sockets else "none",
+            ws_max_size=MAX_FRAME_BYTES,
+            ws_per_message_deflate=False,
+            ws_ping_timeout=_PONG_SECONDS,
+            lifespan="off",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            timeout_keep_alive=IDLE_SECONDS,
+            backlog=_ACCEPTED_AT_ONCE,
+        )
+        super().__init__(config)
+        self._connections = connections or Connections()
+        self.server_state = State(self._connections)
+        # At its lower levels it logs headers, paths and queries, and so would show the token.
+        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+        self.ready = asyncio.Event()
+        self._closing = closing
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Left to whoever runs it."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_BACKLOG)
+        loop = asyncio.get_running_loop()
+        self._on_error = loop.get_exception_handler()
+        loop.set_exception_handler(self._make_room)
+        self.ready.set()
+
+    def _make_room(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """When a connection could not be accepted, which asyncio tries again a second later."""
+        if str(context.get("message")).startswith(_NOT_ACCEPTED):
+            self._connections.no_descriptors()
+        elif self._on_error is not None:
+            self._on_error(loop, context)
+        else:
+            loop.default_exception_handler(context)
+
+    def end(self) -> None:
+        self._closing.set()
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def noted(sentence: str) -> str:
+    return f"{_now()} {sentence}"
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def log_line(method: str, path: str, status: int, seconds: float) -> str:
+    """One line a request; no query, no header, no body: they may hold secrets."""
+    return f"{_now()} {method} {path} {status or '-'} {seconds * 1000:.0f} ms"
