@@ -32,7 +32,7 @@ from dragoman.transport.base import Transport
 from dragoman.transport.http_routing import Outline
 from dragoman.transport.remote_address import RemoteAgent
 from dragoman.web.failures import Failure
-from dragoman.web.server.http_server import HttpServer
+from dragoman.web.server.http_server import AsgiServer
 
 
 @pytest.fixture(params=["ws", "http"])
@@ -194,7 +194,7 @@ class OpenDoor:
 @asynccontextmanager
 async def door(status: int = 200) -> AsyncGenerator[str]:
     listener = socket.create_server(("127.0.0.1", 0))
-    server = HttpServer(OpenDoor(status), asyncio.Event())
+    server = AsgiServer(OpenDoor(status), asyncio.Event())
     serving = asyncio.create_task(server.serve([listener]))
     await server.ready.wait()
     try:

@@ -30,7 +30,7 @@ from dragoman.web.routing.route import Route as WebRoute
 from dragoman.web.routing.route import Table
 from dragoman.web.server.guard import Guard
 from dragoman.web.server.host_header import Hosts
-from dragoman.web.server.http_server import HttpServer
+from dragoman.web.server.http_server import AsgiServer
 
 FRIEND = "https://front.example"
 UPGRADE = {
@@ -102,7 +102,7 @@ async def test_a_path_that_is_no_socket_is_not_opened_as_one() -> None:
     port = listener.getsockname()[1]
     routes = [WebRoute(method="GET", path="/plain", handler=never, summary="", public=True)]
     guard = Guard(behind, Table(routes), token=TOKEN, hosts=Hosts("127.0.0.1", port))
-    server = HttpServer(guard, asyncio.Event(), sockets=True)
+    server = AsgiServer(guard, asyncio.Event(), sockets=True)
     serving = asyncio.create_task(server.serve([listener]))
     headers = {"host": f"127.0.0.1:{port}"} | UPGRADE
     answer = await raw(port, request("GET", "/plain", headers))

@@ -16,7 +16,7 @@ from dragoman.transport.memory import MemoryTransport, memory_pair
 from dragoman.transport.reconnection import Route
 from dragoman.transport.remote_address import RemoteAgent
 from dragoman.web.server.host_header import Hosts
-from dragoman.web.server.http_server import HttpServer
+from dragoman.web.server.http_server import AsgiServer
 
 TOKEN = "a-token-for-tests-of-256-bits-or-thereabouts"
 
@@ -24,7 +24,7 @@ TOKEN = "a-token-for-tests-of-256-bits-or-thereabouts"
 @dataclass
 class Bridged:
     port: int
-    running: HttpServer
+    running: AsgiServer
     log: list[tuple[str, str, int]] = field(default_factory=list[tuple[str, str, int]])
 
     def agent(self, scheme: str) -> RemoteAgent:
@@ -51,7 +51,7 @@ async def bridged(
         origins=origins,
         log=lambda method, path, status, seconds: log.append((method, path, status)),
     )
-    running = HttpServer(app, closing, sockets=True)
+    running = AsgiServer(app, closing, sockets=True)
     serving = asyncio.create_task(running.serve([listener]))
     await running.ready.wait()
     try:

@@ -28,7 +28,7 @@ from dragoman.web.app import make_app
 from dragoman.web.context import Server
 from dragoman.web.frame_ring import Frames
 from dragoman.web.server.host_header import Hosts
-from dragoman.web.server.http_server import HttpServer
+from dragoman.web.server.http_server import AsgiServer
 from dragoman.web.uploads import Uploads
 
 TOKEN = "a-token-for-tests-of-256-bits-or-thereabouts"
@@ -86,7 +86,7 @@ class Served:
     http: httpx.AsyncClient
     server: Server
     cwd: Path
-    running: HttpServer
+    running: AsgiServer
     log: list[tuple[str, str, int]] = field(default_factory=list[tuple[str, str, int]])
 
     @property
@@ -182,7 +182,7 @@ async def also_served(
             page=page or folder / "no page",
             log=lambda method, path, status, seconds: log.append((method, path, status)),
         )
-        running = HttpServer(app, server.closing)
+        running = AsgiServer(app, server.closing)
         serving = asyncio.create_task(running.serve([listener]))
         await running.ready.wait()
         try:

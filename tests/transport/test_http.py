@@ -34,7 +34,7 @@ from dragoman.transport import http_client
 from dragoman.transport.base import Transport
 from dragoman.transport.reconnection import Route
 from dragoman.transport.remote_address import RemoteAgent
-from dragoman.web.server.http_server import HttpServer
+from dragoman.web.server.http_server import AsgiServer
 
 HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n'
 WELCOME = b'{"jsonrpc":"2.0","id":0,"result":{}}'
@@ -104,7 +104,7 @@ async def _a_moment() -> None:
 async def played(play: Play, *, say_hello: bool = True) -> AsyncGenerator[Transport]:
     listener = socket.create_server(("127.0.0.1", 0))
     play.url = f"http://127.0.0.1:{listener.getsockname()[1]}/acp"
-    server = HttpServer(play, asyncio.Event())
+    server = AsgiServer(play, asyncio.Event())
     serving = asyncio.create_task(server.serve([listener]))
     await server.ready.wait()
     transport = await Route(RemoteAgent(play.url, {"X-Key": "CANARY"})).connect()

@@ -17,7 +17,7 @@ from dragoman.web.routing.route import ANY_TYPE, JSON, Route, Table
 from dragoman.web.routing.table import ROUTES
 from dragoman.web.server.guard import FAILURE_SECONDS, MAX_FAILURES, ROUTE, SECURITY_HEADERS, Guard
 from dragoman.web.server.host_header import Hosts
-from dragoman.web.server.http_server import HttpServer
+from dragoman.web.server.http_server import AsgiServer
 
 TOKEN = "the-right-token-of-thirty-two-characters-and-more"
 FRIEND = "https://front.example"
@@ -69,7 +69,7 @@ async def fort(table: Table) -> AsyncGenerator[Fort]:
     behind = Behind()
     hosts = Hosts("127.0.0.1", port)
     guard = Guard(behind, table, token=TOKEN, hosts=hosts, origins=[FRIEND])
-    server = HttpServer(guard, asyncio.Event())
+    server = AsgiServer(guard, asyncio.Event())
     serving = asyncio.create_task(server.serve([listener]))
     try:
         yield Fort(port, table, behind)

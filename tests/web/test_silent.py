@@ -24,7 +24,7 @@ from dragoman.web.routing.route import Route, Table
 from dragoman.web.server.connections import Connections
 from dragoman.web.server.guard import ROUTE, Guard
 from dragoman.web.server.host_header import Hosts
-from dragoman.web.server.http_server import HttpServer
+from dragoman.web.server.http_server import AsgiServer
 
 HALF_A_HEAD = b"GET / HTTP/1.1\r\n"
 
@@ -117,7 +117,7 @@ class House:
     """`going_on` lets the slow requests have their answers."""
 
     port: int
-    running: HttpServer
+    running: AsgiServer
     going_on: asyncio.Event = field(default_factory=asyncio.Event)
     visitors: list[Visitor] = field(default_factory=list[Visitor])
 
@@ -153,7 +153,7 @@ async def house(connections: Connections) -> AsyncGenerator[House]:
         await found(scope, receive, send)
 
     guard = Guard(app, Table(ROUTES), token=TOKEN, hosts=Hosts("127.0.0.1", port))
-    running = HttpServer(guard, asyncio.Event(), connections=connections)
+    running = AsgiServer(guard, asyncio.Event(), connections=connections)
     found = House(port, running)
     serving = asyncio.create_task(running.serve([listener]))
     await running.ready.wait()

@@ -7,9 +7,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from dragoman.agents.known import KnownAgent, known_agents, known_as, known_command, known_names
+from dragoman.agents.known import KnownAgent, known_agents, known_as
 from dragoman.agents.settings import AgentSettings, Settings
-from dragoman.errors import UnknownAgent
 
 State: TypeAlias = Literal["installed", "missing", "remote", "built in"]
 
@@ -29,16 +28,6 @@ class ListedAgent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     variable: str = ""
     sign_in: str = ""
     homepage: str = ""
-
-
-def agent_named(name: str, settings: Settings, file: str = "") -> AgentSettings:
-    """That of the settings, else the known one. Raises UnknownAgent, with the settings `file`."""
-    if name in settings.agents:
-        return settings.agents[name]
-    if name not in known_names():
-        names = dict.fromkeys((*settings.agents, *known_names()))
-        raise UnknownAgent(name, tuple(names), file)
-    return AgentSettings(name=name, command=known_command(name))
 
 
 def list_agents(settings: Settings) -> list[ListedAgent]:

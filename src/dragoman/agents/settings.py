@@ -19,10 +19,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from dragoman.agents import settings_keys as keys
+from dragoman.agents.known import known_command, known_names
 from dragoman.agents.mcp_servers import HttpServer, SseServer, StdioServer
 from dragoman.agents.quirks import Quirks
 from dragoman.data_directory import settings_file
-from dragoman.errors import ConfigError
+from dragoman.errors import ConfigError, UnknownAgent
 from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.facts import EVERYTHING, Offer
@@ -416,3 +417,13 @@ def _write(path: Path, text: str) -> None:
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def agent_named(name: str, settings: Settings, file: str = "") -> AgentSettings:
+    """That of the settings, else the known one. Raises UnknownAgent, with the settings `file`."""
+    if name in settings.agents:
+        return settings.agents[name]
+    if name not in known_names():
+        names = dict.fromkeys((*settings.agents, *known_names()))
+        raise UnknownAgent(name, tuple(names), file)
+    return AgentSettings(name=name, command=known_command(name))

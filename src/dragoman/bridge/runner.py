@@ -11,7 +11,7 @@ from dragoman.process import descriptors
 from dragoman.transport.base import Start
 from dragoman.web.server.deadline import Deadline
 from dragoman.web.server.host_header import Hosts
-from dragoman.web.server.http_server import Door, HttpServer, log_line, noted, serving
+from dragoman.web.server.http_server import AsgiServer, Door, log_line, noted, serving
 
 
 class BridgeOptions(Door, kw_only=True):
@@ -53,7 +53,7 @@ async def _serve(
         origins=settings.origins,
         log=lambda method, path, status, seconds: log(log_line(method, path, status, seconds)),
     )
-    async with serving(HttpServer(app, closing, sockets=True), listener, deadline):
+    async with serving(AsgiServer(app, closing, sockets=True), listener, deadline):
         announce(f"{settings.address('ws', port)}{PATH}#token={token}")
     await bridge.connections.all_ended()
     deadline.all_is_done()

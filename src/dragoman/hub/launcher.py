@@ -11,8 +11,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from dragoman.agents.listing import agent_named
-from dragoman.agents.settings import AgentSettings, Settings
+from dragoman.agents.settings import AgentSettings, Settings, agent_named
 from dragoman.client.client import Client
 from dragoman.client.config import HostCapabilities
 from dragoman.client.mcp import McpServer

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dragoman.client import translation
 from dragoman.client.v1 import from_wire
 from dragoman.client.v1.inbound import OLD_NAMES, Serving
 from dragoman.errors import InvalidMessage
@@ -111,7 +112,7 @@ class Transcript:
         match request.method:
             case "session/prompt":
                 asked = codec.decode(request.params, v1.PromptRequest)
-                content = [from_wire.content(block) for block in asked.prompt]
+                content = [translation.content(block) for block in asked.prompt]
                 self.begin_turn(asked.session_id, content)
             case "session/load" | "session/resume":
                 again = codec.decode(request.params, v1.LoadSessionRequest)
@@ -159,7 +160,7 @@ class Transcript:
             asked.session_id,
             e.PermissionRequested(
                 request.id.decode(),
-                [from_wire.permission_option(option) for option in asked.options],
+                [translation.permission_option(option) for option in asked.options],
                 title=call.text,
                 tool_call_id=call.tool_call_id,
             ),
@@ -211,7 +212,7 @@ class Transcript:
             self.happen(session_id, e.TurnEnded(turn_id, error=reply.message))
             return
         ended = codec.decode(reply.result, v1.PromptResponse)
-        usage = from_wire.token_usage(ended.usage)
+        usage = translation.token_usage(ended.usage)
         self.happen(session_id, e.TurnEnded(turn_id, ended.stop_reason, usage))
 
     # ── what the client did for the agent ─────────────────────────────────────────────────────

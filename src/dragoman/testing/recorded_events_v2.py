@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from dragoman.client import translation
 from dragoman.client.dialect import Finished
 from dragoman.client.v2 import from_wire
 from dragoman.client.v2.foreground import Prompted
@@ -60,7 +61,7 @@ class SecondTranscript:
 
     def _prompted(self, request: Request) -> None:
         asked = codec.decode(request.params, v2.PromptRequest)
-        content = from_wire.contents(asked.prompt)
+        content = translation.contents(asked.prompt)
         turn_id = self._story.begin_turn(asked.session_id, content)
         foreground = self._serving.conversations.of(asked.session_id).foreground
         finish = self._ending(asked.session_id, turn_id)
@@ -139,7 +140,7 @@ def permission(
     """Who asks, about which tool call, with which options, and what it says by itself."""
     asked = codec.decode(request.params, v2.RequestPermissionRequest)
     call = tool_call_of(asked, request.params)
-    options = [from_wire.permission_option(option) for option in asked.options]
+    options = [translation.permission_option(option) for option in asked.options]
     return asked.session_id, call, options, subject_of(asked)
 
 

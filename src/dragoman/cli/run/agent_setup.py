@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from dragoman.agents.known import KnownAgent, known_as
-from dragoman.agents.listing import agent_named
-from dragoman.agents.settings import AgentSettings, Settings, load_settings
+from dragoman.agents.settings import AgentSettings, Settings, agent_named, load_settings
 from dragoman.cli.ask.session_questions import ConnectionAsker
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import typed

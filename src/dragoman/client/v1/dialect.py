@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from dragoman.client import translation
 from dragoman.client.capabilities import (
     AgentCapabilities,
     AgentInfo,
@@ -254,7 +255,7 @@ class V1:
 
         def on_reply(raw: msgspec.Raw) -> None:
             reply = codec.decode(raw, v1.PromptResponse)
-            usage = from_wire.token_usage(reply.usage)
+            usage = translation.token_usage(reply.usage)
             on_finished(Finished(reply.stop_reason, usage, reply.meta))
 
         try:

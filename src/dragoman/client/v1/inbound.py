@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.agents.extensions import TERMINAL_EXIT, TERMINAL_INFO, TERMINAL_OUTPUT, said
+from dragoman.client import translation
 from dragoman.client.dialect import Host
 from dragoman.client.inbound import (
     Told,
@@ -162,7 +163,7 @@ class Serving:
         if unfit is not None:
             told = msgspec.json.decode(unfit, type=_PeekPermission).tool_call
             tool_call.more = _unread(told, tool_call)
-        options = [from_wire.permission_option(option) for option in p.options]
+        options = [translation.permission_option(option) for option in p.options]
         answer = await self._host.request_permission(
             p.session_id, tool_call, options, NO_SUBJECT if p.meta is None else Subject(meta=p.meta)
         )

@@ -2,75 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
-import msgspec
-
 from dragoman.client.config import HostCapabilities
 from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
+from dragoman.client.translation import block_of
 from dragoman.schema import v1
-from dragoman.schema.base import Unknown
-from dragoman.session.content import (
-    Audio,
-    Content,
-    Image,
-    Resource,
-    ResourceLink,
-    Text,
-    UnknownContent,
-)
-
-Block = TypeVar("Block", bound=msgspec.Struct)
+from dragoman.session.content import Content
 
 
 def content(part: Content) -> v1.ContentBlock:
-    annotations = _annotations(part.annotations)
-    match part:
-        case Text():
-            return v1.TextContent(text=part.text, annotations=annotations, meta=part.meta)
-        case Image():
-            return v1.ImageContent(
-                data=part.data,
-                mime_type=part.mime_type,
-                uri=part.uri,
-                annotations=annotations,
-                meta=part.meta,
-            )
-        case Audio():
-            return v1.AudioContent(
-                data=part.data, mime_type=part.mime_type, annotations=annotations, meta=part.meta
-            )
-        case ResourceLink():
-            return v1.ResourceLink(
-                name=part.name,
-                uri=part.uri,
-                mime_type=part.mime_type,
-                title=part.title,
-                description=part.description,
-                size=part.size,
-                annotations=annotations,
-                meta=part.meta,
-            )
-        case Resource():
-            return v1.EmbeddedResource(
-                resource=_resource(part), annotations=annotations, meta=part.meta
-            )
-        case UnknownContent():
-            return Unknown(part.kind, part.raw.encode())
-
-
-def _annotations(value: dict[str, Any] | None) -> v1.Annotations | None:
-    return None if value is None else msgspec.convert(value, v1.Annotations)
-
-
-def _resource(part: Resource) -> v1.TextResourceContents | v1.BlobResourceContents:
-    if part.blob is not None:
-        return v1.BlobResourceContents(
-            uri=part.uri, blob=part.blob, mime_type=part.mime_type, meta=part.resource_meta
-        )
-    return v1.TextResourceContents(
-        uri=part.uri, text=part.content or "", mime_type=part.mime_type, meta=part.resource_meta
-    )
+    return block_of(part, v1)
 
 
 def mcp_server(server: McpServer) -> v1.McpServer:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.client import translation
 from dragoman.client.dialect import Finished, Host
 from dragoman.client.inbound import (
     Told,
@@ -212,7 +213,7 @@ class Serving:
     def _state(self, session_id: str, wire: v2.StateUpdate) -> None:
         foreground = self.conversations.heard(session_id).foreground
         if wire.background is not None:
-            foreground.background = [from_wire.plain(work) for work in wire.background]
+            foreground.background = [translation.plain(work) for work in wire.background]
         foreground.changes(wire.state, _finished(wire), snapshot=wire.background is not None)
         self.conversations.tell(session_id)
 
@@ -227,7 +228,7 @@ class Serving:
     async def request_permission(
         self, p: v2.RequestPermissionRequest, raw: msgspec.Raw
     ) -> v2.RequestPermissionResponse:
-        options = [from_wire.permission_option(option) for option in p.options]
+        options = [translation.permission_option(option) for option in p.options]
         tool_call, subject = tool_call_of(p, raw), subject_of(p)
         answer = await self._host.request_permission(p.session_id, tool_call, options, subject)
         if answer.option_id is None:
@@ -242,7 +243,7 @@ class Serving:
             request_id="",
             message=p.message,
             mode=p.mode,
-            schema=None if p.requested_schema is None else from_wire.plain(p.requested_schema),
+            schema=None if p.requested_schema is None else translation.plain(p.requested_schema),
             url=p.url,
             elicitation_id=p.elicitation_id,
             tool_call_id=p.tool_call_id,
@@ -335,7 +336,7 @@ def _echoes(conversation: Conversation, wire: v2.UserMessage | v2.UserMessageChu
     foreground = conversation.foreground
     whole = isinstance(wire, v2.UserMessage)
     blocks = wire.content or [] if isinstance(wire, v2.UserMessage) else [wire.content]
-    text = "".join(from_wire.content(block).text for block in blocks)
+    text = "".join(translation.content(block).text for block in blocks)
     return not foreground.opening and foreground.echoes(wire.message_id, text, whole=whole)
 
 
@@ -343,7 +344,7 @@ def _finished(wire: v2.StateUpdate) -> Finished | None:
     """None where the state says nothing about how work ended."""
     if wire.stop_reason is None and wire.error is None and wire.usage is None:
         return None
-    reason, usage = wire.stop_reason or "end_turn", from_wire.token_usage(wire.usage)
+    reason, usage = wire.stop_reason or "end_turn", translation.token_usage(wire.usage)
     return Finished(reason, usage, wire.meta, _failure(wire) if reason == "error" else None)
 
 

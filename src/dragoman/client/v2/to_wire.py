@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
 from dragoman.client.config import HostCapabilities
 from dragoman.client.dialect import Place
 from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, StdioServer
+from dragoman.client.translation import block_of
 from dragoman.client.v1 import to_wire as v1_outward
 from dragoman.schema import codec, v1, v2
-from dragoman.schema.base import Unknown
-from dragoman.session.content import (
-    Audio,
-    Content,
-    Image,
-    Resource,
-    ResourceLink,
-    Text,
-    UnknownContent,
-)
+from dragoman.session.content import Content, Text
 
 VERSION = 2
 
@@ -57,53 +45,7 @@ def _capabilities(host: HostCapabilities) -> v2.ClientCapabilities:
 
 
 def content(part: Content) -> v2.ContentBlock:
-    annotations = _annotations(part.annotations)
-    match part:
-        case Text():
-            return v2.TextContent(text=part.text, annotations=annotations, meta=part.meta)
-        case Image():
-            return v2.ImageContent(
-                data=part.data,
-                mime_type=part.mime_type,
-                uri=part.uri,
-                annotations=annotations,
-                meta=part.meta,
-            )
-        case Audio():
-            return v2.AudioContent(
-                data=part.data, mime_type=part.mime_type, annotations=annotations, meta=part.meta
-            )
-        case ResourceLink():
-            return v2.ResourceLink(
-                name=part.name,
-                uri=part.uri,
-                mime_type=part.mime_type,
-                title=part.title,
-                description=part.description,
-                size=part.size,
-                annotations=annotations,
-                meta=part.meta,
-            )
-        case Resource():
-            return v2.EmbeddedResource(
-                resource=_resource(part), annotations=annotations, meta=part.meta
-            )
-        case UnknownContent():
-            return Unknown(part.kind, part.raw.encode())
-
-
-def _annotations(value: dict[str, Any] | None) -> v2.Annotations | None:
-    return None if value is None else msgspec.convert(value, v2.Annotations)
-
-
-def _resource(part: Resource) -> v2.TextResourceContents | v2.BlobResourceContents:
-    if part.blob is not None:
-        return v2.BlobResourceContents(
-            uri=part.uri, blob=part.blob, mime_type=part.mime_type, meta=part.resource_meta
-        )
-    return v2.TextResourceContents(
-        uri=part.uri, text=part.content or "", mime_type=part.mime_type, meta=part.resource_meta
-    )
+    return block_of(part, v2)
 
 
 def mcp_servers(place: Place) -> list[v2.McpServer]:

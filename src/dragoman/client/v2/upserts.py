@@ -13,7 +13,7 @@ import codecs
 
 from msgspec import UNSET, UnsetType
 
-from dragoman.client.v2 import from_wire
+from dragoman.client import translation
 from dragoman.schema import v2
 from dragoman.session import events as e
 from dragoman.session.bounds import ID, LIMITS, drop_oldest
@@ -46,7 +46,7 @@ def message(wire: Message, known: SessionState | None) -> list[e.Event]:
     unchanged = [] if meta is None else [kind(Text(""), wire.message_id, meta=meta)]
     if wire.content is UNSET:
         return [*unchanged]
-    now = from_wire.contents(wire.content or [])
+    now = translation.contents(wire.content or [])
     entry = None if known is None else known.message(entry_type, wire.message_id)
     before = [] if entry is None else entry.content
     more = _added(before, now)

@@ -71,7 +71,7 @@ class Door(msgspec.Struct, kw_only=True):
 
 @asynccontextmanager
 async def serving(
-    server: HttpServer, listener: socket.socket, deadline: Deadline
+    server: AsgiServer, listener: socket.socket, deadline: Deadline
 ) -> AsyncGenerator[asyncio.TaskGroup]:
     """Entered when it accepts connections, left when a signal has ended it."""
     deadline.on_signal(server.end)
@@ -81,7 +81,7 @@ async def serving(
         yield tasks
 
 
-class HttpServer(uvicorn.Server):
+class AsgiServer(uvicorn.Server):
     """Ends when `end` is called, the streams first; a second call does not wait for anything."""
 
     def __init__(

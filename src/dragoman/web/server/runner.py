@@ -34,8 +34,8 @@ from dragoman.web.server.deadline import GRACE_SECONDS, Deadline
 from dragoman.web.server.host_header import Hosts, in_brackets, is_loopback
 from dragoman.web.server.http_server import (
     ANYWHERE,
+    AsgiServer,
     Door,
-    HttpServer,
     log_line,
     noted,
     serving,
@@ -133,7 +133,7 @@ async def _serve(
             log=logged,
         )
         page = f"{settings.address('http', port)}/#token={token}"
-        async with serving(HttpServer(app, server.closing), listener, deadline) as tasks:
+        async with serving(AsgiServer(app, server.closing), listener, deadline) as tasks:
             announce(page)
             if settings.open_page is not None:
                 first = await first_session(server.hub)

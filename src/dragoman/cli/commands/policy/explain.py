@@ -18,6 +18,7 @@ from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import given_rules
 from dragoman.cli.run.recording_file import recorded
 from dragoman.cli.run.stored_rules import StoredRules
+from dragoman.client import translation
 from dragoman.client.v1 import from_wire
 from dragoman.errors import InvalidMessage
 from dragoman.host.permissions.always_rules import describe
@@ -209,7 +210,7 @@ def _request(request: Request, *, second: bool) -> _Asked:
 
         return _Asked(*permission(request))
     asked = codec.decode(request.params, v1.RequestPermissionRequest)
-    options = [from_wire.permission_option(option) for option in asked.options]
+    options = [translation.permission_option(option) for option in asked.options]
     return _Asked(asked.session_id, from_wire.tool_call_update(asked.tool_call), options)
 
 

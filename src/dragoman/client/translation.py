@@ -1,0 +1,353 @@
+"""What versions 1 and 2 of ACP say alike, in our words and back.
+
+Their structs differ in little but the module of the schema they come from. So structs are told
+apart by their tags, and where one has to be made, that module comes in as a parameter: only the
+version that is spoken is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from dragoman.client.config_options import is_told, unknown_option
+from dragoman.schema.base import Unknown
+from dragoman.session import events as e
+from dragoman.session.content import (
+    Audio,
+    Content,
+    ContentItem,
+    Image,
+    Location,
+    Resource,
+    ResourceLink,
+    TerminalItem,
+    Text,
+    ToolContent,
+    UnknownContent,
+    UnknownItem,
+)
+from dragoman.session.facts import (
+    ConfigChoice,
+    ConfigOption,
+    Cost,
+    PermissionOption,
+    PlanStep,
+    TokenUsage,
+)
+
+if TYPE_CHECKING:
+    from dragoman.schema import v1, v2
+
+Updates: TypeAlias = dict[type[Any], Callable[[Any], e.Event]]
+"""What makes an event of an update, by the type of the update."""
+Schema: TypeAlias = Any
+"""The module `schema.v1` or `schema.v2`."""
+
+
+# ── content ───────────────────────────────────────────────────────────────────────────────────
+
+
+def content(wire: v1.ContentBlock | v2.ContentBlock) -> Content:
+    if isinstance(wire, Unknown):
+        return UnknownContent(wire.kind, wire.raw.decode())
+    part = _PARTS[wire.__struct_config__.tag](wire)
+    part.annotations = None if wire.annotations is None else msgspec.to_builtins(wire.annotations)
+    part.meta = wire.meta
+    return part
+
+
+def contents(wire: list[v1.ContentBlock] | list[v2.ContentBlock]) -> list[Content]:
+    return [content(block) for block in wire]
+
+
+def _contents(
+    wire: list[v1.ContentBlock] | list[v2.ContentBlock] | UnsetType | None,
+) -> list[Content] | UnsetType | None:
+    return contents(wire) if isinstance(wire, list) else wire
+
+
+def _text(wire: v1.TextContent | v2.TextContent) -> Content:
+    return Text(wire.text)
+
+
+def _image(wire: v1.ImageContent | v2.ImageContent) -> Content:
+    return Image(wire.data, wire.mime_type, wire.uri)
+
+
+def _audio(wire: v1.AudioContent | v2.AudioContent) -> Content:
+    return Audio(wire.data, wire.mime_type)
+
+
+def _link(wire: v1.ResourceLink | v2.ResourceLink) -> Content:
+    return ResourceLink(
+        wire.uri,
+        wire.name,
+        wire.mime_type,
+        title=wire.title,
+        description=wire.description,
+        size=wire.size,
+    )
+
+
+def _embedded(wire: v1.EmbeddedResource | v2.EmbeddedResource) -> Content:
+    held: Any = wire.resource
+    text, blob = getattr(held, "text", None), getattr(held, "blob", None)
+    part = Resource(held.uri, content=text, blob=blob, mime_type=held.mime_type)
+    part.resource_meta = held.meta
+    return part
+
+
+_PARTS: dict[Any, Callable[[Any], Content]] = {
+    "text": _text,
+    "image": _image,
+    "audio": _audio,
+    "resource_link": _link,
+    "resource": _embedded,
+}
+
+
+def tool_contents(
+    wire: Iterable[Any], diffs: Callable[[Any], list[ToolContent]]
+) -> list[ToolContent]:
+    """`diffs` gives the diffs of one item: in version 2 that may be several files."""
+    found: list[ToolContent] = []
+    for item in wire:
+        if isinstance(item, Unknown):
+            found.append(UnknownItem(item.kind, item.raw.decode()))
+        elif (tag := item.__struct_config__.tag) == "content":
+            found.append(ContentItem(content(item.content), meta=item.meta))
+        elif tag == "diff":
+            found += diffs(item)
+        else:
+            found.append(TerminalItem(item.terminal_id, meta=item.meta))
+    return found
+
+
+def location(wire: v1.ToolCallLocation | v2.ToolCallLocation) -> Location:
+    return Location(wire.path, wire.line, meta=wire.meta)
+
+
+def block_of(part: Content, schema: Schema) -> Any:
+    """A content block in the words of a version."""
+    said = {"annotations": None, "meta": part.meta}
+    if part.annotations is not None:
+        said["annotations"] = msgspec.convert(part.annotations, schema.Annotations)
+    match part:
+        case Text():
+            return schema.TextContent(text=part.text, **said)
+        case Image():
+            return schema.ImageContent(
+                data=part.data, mime_type=part.mime_type, uri=part.uri, **said
+            )
+        case Audio():
+            return schema.AudioContent(data=part.data, mime_type=part.mime_type, **said)
+        case ResourceLink():
+            return schema.ResourceLink(
+                name=part.name,
+                uri=part.uri,
+                mime_type=part.mime_type,
+                title=part.title,
+                description=part.description,
+                size=part.size,
+                **said,
+            )
+        case Resource():
+            return schema.EmbeddedResource(resource=_held(part, schema), **said)
+        case UnknownContent():
+            return Unknown(part.kind, part.raw.encode())
+
+
+def _held(part: Resource, schema: Schema) -> Any:
+    fields = {"uri": part.uri, "mime_type": part.mime_type, "meta": part.resource_meta}
+    if part.blob is not None:
+        return schema.BlobResourceContents(blob=part.blob, **fields)
+    return schema.TextResourceContents(text=part.content or "", **fields)
+
+
+# ── updates ───────────────────────────────────────────────────────────────────────────────────
+
+
+def shared_updates(schema: Schema) -> Updates:
+    """Those that both versions have, and that mean the same whatever came before them."""
+    return {
+        schema.UserMessageChunk: _said(e.UserMessage, schema),
+        schema.AgentMessageChunk: _said(e.AgentMessage, schema),
+        schema.AgentThoughtChunk: _said(e.AgentThought, schema),
+        schema.PlanUpdate: _plan_update,
+        schema.PlanRemoved: _plan_removed,
+        schema.SessionInfoUpdate: _info,
+        schema.UsageUpdate: _usage,
+        schema.Notice: _notice,
+        schema.CompactionUpdate: _compaction,
+        schema.CompactionSummaryChunk: _compaction_summary,
+        schema.SubagentUpdate: _subagent,
+        schema.SessionMessage: _peer_message,
+        schema.SessionMessageChunk: _peer_message_chunk,
+    }
+
+
+def _said(kind: Callable[..., e.Event], schema: Schema) -> Callable[[Any], e.Event]:
+    text_type = schema.TextContent
+
+    def event(wire: v1.ContentChunk | v2.AgentMessageChunk) -> e.Event:
+        part: Any = wire.content
+        # Nearly every update is bare text.
+        if type(part) is text_type and part.annotations is None and part.meta is None:
+            text = Text(part.text)
+            if wire.meta is None:  # a keyword takes a fifth of the call
+                return kind(text, wire.message_id)
+            return kind(text, wire.message_id, meta=wire.meta)
+        return kind(content(part), wire.message_id, meta=wire.meta)
+
+    return event
+
+
+def plan_step(wire: v1.PlanEntry | v2.PlanEntry) -> PlanStep:
+    return PlanStep(wire.content, wire.priority, wire.status, meta=wire.meta)
+
+
+def _plan_update(wire: v1.PlanUpdate | v2.PlanUpdate) -> e.Event:
+    plan: Any = wire.plan
+    if isinstance(plan, Unknown):
+        return e.UnknownUpdate(f"plan_update/{plan.kind}", plan.raw.decode())
+    match plan.__struct_config__.tag:
+        case "items":
+            steps = [plan_step(entry) for entry in plan.entries]
+            return e.PlanUpdated(steps, plan.plan_id, meta=wire.meta)
+        case "file":
+            return e.PlanUpdated(plan_id=plan.plan_id, uri=plan.uri, meta=wire.meta)
+        case _:
+            return e.PlanUpdated(plan_id=plan.plan_id, markdown=plan.content, meta=wire.meta)
+
+
+def _plan_removed(wire: v1.PlanRemoved | v2.PlanRemoved) -> e.Event:
+    return e.PlanRemoved(wire.plan_id, meta=wire.meta)
+
+
+def _info(wire: v1.SessionInfoUpdate | v2.SessionInfoUpdate) -> e.Event:
+    return e.InfoChanged(wire.title, wire.updated_at, meta=wire.meta or None)
+
+
+def _usage(wire: v1.UsageUpdate | v2.UsageUpdate) -> e.Event:
+    cost = Cost(wire.cost.amount, wire.cost.currency) if wire.cost else None
+    credible = cost if cost is not None and cost.is_credible else None
+    return e.UsageChanged(wire.used, wire.size, credible, meta=wire.meta)
+
+
+def _notice(wire: v1.Notice | v2.Notice) -> e.Event:
+    return e.Notice(wire.title, wire.severity, wire.description, meta=wire.meta)
+
+
+def _compaction(wire: v1.CompactionUpdate | v2.CompactionUpdate) -> e.Event:
+    summary, meta = _contents(wire.summary), wire.meta or None
+    return e.CompactionUpdated(wire.compaction_id, wire.status, summary, wire.error, meta=meta)
+
+
+def _compaction_summary(
+    wire: v1.CompactionSummaryChunk | v2.CompactionSummaryChunk,
+) -> e.Event:
+    return e.CompactionSummary(wire.compaction_id, content(wire.content), meta=wire.meta)
+
+
+def _subagent(wire: v1.SubagentUpdate | v2.SubagentUpdate) -> e.Event:
+    return e.SubagentUpdated(
+        wire.session_id,
+        title=wire.title,
+        description=wire.description,
+        state=wire.state if wire.state is UNSET else plain(wire.state),
+        cwd=wire.cwd,
+        additional_directories=wire.additional_directories,
+        capabilities=wire.capabilities if wire.capabilities is UNSET else plain(wire.capabilities),
+        meta=wire.meta or None,
+    )
+
+
+def plain(value: Any) -> Any:
+    """A struct as JSON has it."""
+    return msgspec.to_builtins(value, enc_hook=_as_it_came)
+
+
+def _as_it_came(value: Any) -> Any:
+    return msgspec.json.decode(value.raw)
+
+
+def _peer_message(wire: v1.SessionMessage | v2.SessionMessage) -> e.Event:
+    return e.PeerMessageUpdated(
+        wire.message_id,
+        sender_session_id=wire.sender_session_id,
+        recipient_session_id=wire.recipient_session_id,
+        sender_message_id=wire.sender_message_id,
+        recipient_message_id=wire.recipient_message_id,
+        content=_contents(wire.content),
+        meta=wire.meta or None,
+    )
+
+
+def _peer_message_chunk(wire: v1.SessionMessageChunk | v2.SessionMessageChunk) -> e.Event:
+    return e.PeerMessageChunk(wire.message_id, content(wire.content), meta=wire.meta)
+
+
+# ── what replies and requests carry ───────────────────────────────────────────────────────────
+
+
+def config_options(wire: Iterable[Any], id_field: str, id_on_wire: str) -> list[ConfigOption]:
+    """The id of an option has another name in each version."""
+    options = (
+        unknown_option(option.kind, option.raw, id_on_wire)
+        if isinstance(option, Unknown)
+        else _config_option(option, getattr(option, id_field))
+        for option in wire
+    )
+    return [option for option in options if option is not None and is_told(option)]
+
+
+def _config_option(wire: Any, option_id: str) -> ConfigOption:
+    is_select = wire.__struct_config__.tag == "select"
+    return ConfigOption(
+        option_id,
+        wire.name,
+        wire.current_value,
+        _choices(wire.options) if is_select else None,
+        description=wire.description,
+        category=wire.category,
+        meta=wire.meta,
+    )
+
+
+def _choices(wire: Iterable[Any]) -> list[ConfigChoice]:
+    """Those of groups too, each with the name of its group."""
+    choices: list[ConfigChoice] = []
+    for option in wire:
+        if hasattr(option, "options"):
+            choices += [_choice(inner, option.name) for inner in option.options]
+        else:
+            choices.append(_choice(option, None))
+    return choices
+
+
+def _choice(
+    wire: v1.SessionConfigSelectOption | v2.SessionConfigSelectOption, group: str | None
+) -> ConfigChoice:
+    return ConfigChoice(wire.value, wire.name, wire.description, group, meta=wire.meta)
+
+
+def token_usage(wire: v1.Usage | v2.Usage | None) -> TokenUsage | None:
+    if wire is None:
+        return None
+    return TokenUsage(
+        total=wire.total_tokens,
+        input=wire.input_tokens,
+        output=wire.output_tokens,
+        thought=wire.thought_tokens,
+        cached_read=wire.cached_read_tokens,
+        cached_write=wire.cached_write_tokens,
+        meta=wire.meta,
+    )
+
+
+def permission_option(wire: v1.PermissionOption | v2.PermissionOption) -> PermissionOption:
+    return PermissionOption(wire.option_id, wire.name, wire.kind, meta=wire.meta)
