@@ -15,6 +15,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
@@ -23,20 +24,39 @@ import msgspec
 from msgspec import NODEFAULT, UnsetType
 
 from dragoman import safe_text
+from dragoman.agents.doctor.report import Finding, Grade
+from dragoman.agents.listing import ListedAgent
 from dragoman.cli.render import excerpt, terminal_view
+from dragoman.host.rules.rule import Rule
 from dragoman.session import bounds, content, events, facts, permission_options, state
+from dragoman.store.records import Status
+from dragoman.web.shapes import agents, hosts, reading, sessions, steering
+from dragoman.web.shapes import files as files_of
 
 FOLDER = Path(__file__).parent.parent / "web" / "src" / "core" / "generated"
 WIDTH = 100
 Struct = type[msgspec.Struct]
 
 MODULES = {"content": content, "facts": facts, "events": events, "state": state}
+FILES = (*MODULES, "answers")
+"""The files of types, each importing only from those before it."""
+
+# What the HTTP API answers and the page reads, and the words in it.
+ANSWERS: tuple[Struct, ...] = (
+    *(sessions.OwnerShape, hosts.SessionHost, sessions.Summary, hosts.HostShape),
+    *(Rule, agents.RuleShape, agents.RuleList, ListedAgent, agents.AgentSession),
+    *(agents.SignIn, agents.SignIns, agents.Question, Finding, agents.DoctorReport),
+    *(steering.Accepted, files_of.FoundFile, files_of.FileChange, files_of.FileChanges),
+    *(files_of.FrameShape, files_of.Upload, reading.HitShape, reading.CostAmount),
+)
+ANSWER_WORDS = {"Status": Status, "Grade": Grade}
 
 
 def files() -> dict[str, str]:
     """The text of every generated file, by its name."""
     return {
         **{f"{name}.ts": _headed(f"session/{name}.py", _types(name)) for name in MODULES},
+        "answers.ts": _headed("web/shapes", _types("answers")),
         "characters.ts": _headed("safe_text.py", _characters()),
         "limits.ts": _headed("session/bounds.py and cli/render", _limits()),
         "permission_words.ts": _headed("session/permission_options.py", _permission_words()),
@@ -74,6 +94,8 @@ def _from_agent() -> frozenset[str]:
 
 
 def _structs(module: str) -> list[Struct]:
+    if module == "answers":
+        return list(ANSWERS)
     found = vars(MODULES[module]).values()
     return [
         item
@@ -87,7 +109,9 @@ def _structs(module: str) -> list[Struct]:
 @cache
 def _aliases(module: str) -> dict[str, Any]:
     """The unions that have a name, where it is defined and not imported."""
-    earlier = list(MODULES)[: list(MODULES).index(module)]
+    if module == "answers":
+        return ANSWER_WORDS
+    earlier = FILES[: FILES.index(module)]
     known = {name for other in earlier for name in _aliases(other)}
     return {
         name: value
@@ -102,7 +126,7 @@ def _name(struct: Struct) -> str:
 
 def _imports(module: str, text: str) -> str:
     lines: list[str] = []
-    for other in list(MODULES)[: list(MODULES).index(module)]:
+    for other in FILES[: FILES.index(module)]:
         known = [*map(_name, _structs(other)), *_aliases(other)]
         if other == "content":
             known.append("Json")
@@ -150,6 +174,7 @@ SIMPLE = {
     str: "string",
     int: "number",
     float: "number",
+    datetime: "string",
     bool: "boolean",
     type(None): "null",
     Any: "unknown",
@@ -170,7 +195,7 @@ def _typed(annotation: Any, *, besides: str = "") -> str:
 
 
 def _unions() -> list[tuple[str, list[Any]]]:
-    named = [pair for module in MODULES for pair in _aliases(module).items()]
+    named = [pair for module in FILES for pair in _aliases(module).items()]
     found = [(name, list(_atoms(union))) for name, union in named]
     return sorted(found, key=lambda each: -len(each[1]))
 
@@ -193,7 +218,7 @@ def _atom(annotation: Any) -> str:
             return SIMPLE[annotation] if annotation in SIMPLE else _name(annotation)
         case origin if origin is Literal:
             return _quoted(get_args(annotation)[0])
-        case origin if origin is list:
+        case origin if origin in (list, tuple):
             item = _typed(get_args(annotation)[0])
             return f"({item})[]" if " " in item else f"{item}[]"
         case _:

@@ -72,7 +72,7 @@ test('a reason names a rule by what it says', () => {
 })
 
 test('rules of the start say where they come from, and --yolo is one of them', () => {
-  const yolo = ['read', 'write'].map((operation): Rule => ({ effect: 'allow', operation, anywhere: true, source: '--yolo' }))
+  const yolo = (['read', 'write'] as const).map((operation): Rule => ({ effect: 'allow', operation, anywhere: true, source: '--yolo' }))
   const given: Rule[] = [{ effect: 'deny', path: 'x', source: '/home/ada/rules.json' }, { effect: 'allow', operation: 'write', source: '--write' }, ...yolo]
   expect(flagsOf(given)).toEqual(['--write', '--yolo'])
   expect(folded(given).map((rule) => sourceOf(rule).words)).toEqual(['the file rules.json', 'started with --write', 'started with --yolo'])

@@ -1,27 +1,11 @@
 // Permission rules, and the reasons of decisions, in words.
 
+import type { Rule } from './generated/answers'
 import type { Decision } from './generated/facts'
 import { baseName, moment, table } from './format'
 import { shellWords } from './safe_text'
 
-export interface Rule {
-  effect: 'allow' | 'ask' | 'deny'
-  operation?: string
-  agent?: string
-  path?: string
-  argv?: string[]
-  argv_prefix?: string[]
-  cwd?: string
-  host?: string
-  tool?: string
-  anywhere?: boolean
-  scope?: string
-  session?: string
-  project?: string
-  expires_at?: number
-  id?: string
-  source?: string
-}
+export type { Rule }
 
 export const YOLO = '--yolo'
 

@@ -1,38 +1,19 @@
 // The server's HTTP API, one function a call. What comes back is believed to have the shape that the
 // contract says; text in it is the agent's and is shown as text.
 
+import type {
+  Accepted, AgentSession, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape, ListedAgent,
+  Question, RuleList, SignIns, Summary, Upload,
+} from '../core/generated/answers'
 import type { Json } from '../core/generated/content'
 import type { Event } from '../core/generated/events'
-import type { Rule } from '../core/rules'
-import type { Ending } from '../core/state'
 import { token } from './token'
 
-export type Status = 'idle' | 'running' | 'waiting' | 'interrupted' | 'closed'
-
-export interface Summary {
-  id: string
-  name: string | null
-  title: string | null
-  agent: string
-  agentSessionId: string | null
-  /** Its workspace; empty until a person gives one to a session that was imported. */
-  cwd: string
-  /** The folder that an imported session came from, as its file says. */
-  importedFrom: string | null
-  status: Status
-  /** Its last turn ended with an error. */
-  failed: boolean
-  /** How its last turn ended; null before the first and while one is at work. */
-  lastEnding: Ending | null
-  createdAt: string
-  updatedAt: string
-  archived: boolean
-  parent: string | null
-  lastSeq: number
-  owner: { label: string; pid: number; here: boolean } | null
-  /** Where it runs; where its workspace is, when it does not. */
-  host: { name: string; alive: boolean; here: boolean } | null
-}
+export type {
+  Accepted, AgentSession, CostAmount as Amount, DoctorReport, FileChange, FileChanges, FrameShape as RawFrame,
+  HitShape as SearchHit, ListedAgent as AgentInfo, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
+  SignIns, Status, Summary, Upload,
+} from '../core/generated/answers'
 
 export class ApiError extends Error {
   constructor(
@@ -119,7 +100,7 @@ export const sessions = {
   revert: (id: string, what: { turnId?: string; paths?: string[]; force?: boolean }) =>
     call<{ paths: string[] }>('POST', `${at(id)}/revert`, what),
   frames: (id: string, after: number) =>
-    call<{ frames: RawFrame[]; last: number; lost: boolean }>('GET', `${at(id)}/frames${query({ after })}`),
+    call<{ frames: FrameShape[]; last: number; lost: boolean }>('GET', `${at(id)}/frames${query({ after })}`),
   files: (id: string, q: string, signal?: AbortSignal) =>
     call<{ files: FoundFile[]; complete: boolean }>('GET', `${at(id)}/files${query({ q, limit: 12 })}`, undefined, signal),
 }
@@ -139,99 +120,36 @@ export type Detail = Summary & Json & {
 /** A session that shares its agent's process with another. */
 export interface Sharer { id: string; title: string | null; name: string | null; status: string }
 
-export interface Accepted { turn: string; queued: boolean; delayed?: string }
-
 /** Text whose mentions become links, and blocks as ACP has them; with `onReset` also to an agent that
  * does not remember the session. */
 export interface Prompt { text?: string; content?: Json[]; onReset?: 'new' }
 
-/** What the `host` wrote is certain; what an `agent` wrote itself is as reported; what is `imported` is
- * what the session's file says. */
-export interface FileChange {
-  path: string
-  source: 'host' | 'agent' | 'imported'
-  existed: boolean
-  diff: string
-  before: string | null
-  after: string | null
-}
-/** `complete`: no file was left out for want of room. */
-export interface FileChanges { changes: FileChange[]; complete: boolean }
-export interface FoundFile { path: string; kind: 'file' | 'folder' }
-export interface RawFrame { seq: number; at: string; direction: 'sent' | 'received'; size: number; text: string; cut: boolean }
-
-export interface AgentInfo {
-  name: string
-  title: string
-  source: 'settings' | 'known'
-  state: string
-  isDefault: boolean
-  command: string | null
-  path: string | null
-  install: string
-  needs: string
-  variable: string
-  signIn: string
-  homepage: string
-}
-export type Grade = 'pass' | 'warn' | 'fail' | 'skip'
-export interface DoctorReport {
-  agent: string
-  command: string
-  agentInfo: Json
-  protocolVersion: number
-  capabilities: Json
-  findings: { check: string; grade: Grade; text: string; seconds: number }[]
-  outcome: Grade
-  counts: Record<string, number>
-}
-/** A way to sign in; one of kind `terminal` is a command that a person runs. */
-export interface SignInWay { id: string; name: string; kind: string; description: string | null; command?: string[] | null; env?: string[] }
-export interface SignIns { methods: SignInWay[]; signedIn: boolean; canLogout?: boolean }
-/** What an agent asks outside any session: while it signs in, or opens one. */
-export interface AgentQuestion { id: string; message: string; mode: string; schema: Json | null; url: string | null }
-export interface AgentSession { id: string; cwd: string; title: string | null; updatedAt: string | null; knownAs: string | null }
-
 export const agents = {
-  list: () => call<{ agents: AgentInfo[] }>('GET', '/api/agents'),
+  list: () => call<{ agents: ListedAgent[] }>('GET', '/api/agents'),
   sessions: (name: string, cwd?: string) =>
     call<{ sessions: AgentSession[] }>('GET', `${agentAt(name)}/sessions${query({ cwd, limit: 500 })}`),
   adopt: (name: string, sessionId: string, cwd: string) =>
     call<Summary>('POST', `${agentAt(name)}/sessions`, { sessionId, cwd }),
   signIn: (name: string, methodId?: string) => call<SignIns>('POST', `${agentAt(name)}/auth`, methodId ? { methodId } : {}),
   signOut: (name: string) => call<unknown>('DELETE', `${agentAt(name)}/auth`),
-  questions: (name: string) => call<{ questions: AgentQuestion[] }>('GET', `${agentAt(name)}/questions`),
+  questions: (name: string) => call<{ questions: Question[] }>('GET', `${agentAt(name)}/questions`),
   answer: (name: string, id: string, action: string, content?: Json) =>
     call<unknown>('POST', `${agentAt(name)}/questions/${encodeURIComponent(id)}`, { action, ...(content && { content }) }),
   doctor: (name: string) => call<DoctorReport>('POST', `${agentAt(name)}/doctor`),
 }
 
-export interface Host { name: string; alive: boolean; here: boolean; cwd: string; agents: string[]; turns: number }
-
-export const hosts = () => call<{ hosts: Host[] }>('GET', '/api/hosts')
-
-/** In `snippet` the matches are between U+0001 and U+0002. */
-export interface SearchHit { sessionId: string; title: string | null; seq: number; kind: string; snippet: string }
+export const hosts = () => call<{ hosts: HostShape[] }>('GET', '/api/hosts')
 
 export const search = (q: string, signal?: AbortSignal) =>
-  call<{ hits: SearchHit[] }>('GET', `/api/search${query({ q })}`, undefined, signal)
-
-export interface Amount { amount: number; currency: string }
+  call<{ hits: HitShape[] }>('GET', `/api/search${query({ q })}`, undefined, signal)
 
 /** What was spent since a moment, in each currency. */
-export const costs = (since: number) => call<{ costs: Amount[] }>('GET', `/api/costs${query({ since })}`)
-
-export interface Policy { id: string; rule: Rule; createdAt: string; usedAt: string | null }
-
-/** `given` is what the server was started with. */
-export interface Rules { policies: Policy[]; given?: Rule[] }
+export const costs = (since: number) => call<{ costs: CostAmount[] }>('GET', `/api/costs${query({ since })}`)
 
 export const policies = {
-  list: () => call<Rules>('GET', '/api/policies'),
+  list: () => call<RuleList>('GET', '/api/policies'),
   revoke: (id: string) => call<unknown>('DELETE', `/api/policies${query({ id })}`),
 }
-
-export interface Upload { uri: string; name: string; mimeType: string; size: number }
 
 /** Puts a file on the server; a prompt names it as `{type: "upload", uri}`. */
 export async function upload(file: File): Promise<Upload> {

@@ -7,7 +7,7 @@ import { store } from '../../live/store'
 import { Icon, Spinner, type IconName } from '../common/icons'
 import { Plain } from '../common/plain_text'
 import { attempt } from '../shell/shell'
-import { SignInWays } from './sign_in'
+import { SignInMethods } from './sign_in'
 
 export function Agents() {
   useSignal(store.list)
@@ -56,7 +56,7 @@ function Agent({ agent }: { agent: AgentInfo }) {
           <button type="button" aria-expanded={signing} onClick={() => setSigning(!signing)}><Icon name="shield" /> Sign in</button>
         </div>
       )}
-      {signing && <SignInWays agent={agent.name} />}
+      {signing && <SignInMethods agent={agent.name} />}
       {report && <Doctor report={report} />}
     </li>
   )

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'react'
 import { shellWords } from '../../core/safe_text'
-import { agents as api, type SignIns, type SignInWay } from '../../live/api'
+import { agents as api, type SignIns, type SignInMethod } from '../../live/api'
 import { store } from '../../live/store'
 import { AgentQuestions } from '../permissions/agent_questions'
 import { copy } from '../common/clipboard'
@@ -16,19 +16,19 @@ export function SignIn({ agent }: { agent: string }) {
   return (
     <Modal title="Sign in">
       <p>The agent <strong><Plain text={agent} /></strong> requires you to sign in. Try again afterwards.</p>
-      <SignInWays agent={agent} done={() => shell.set({ dialog: null })} />
+      <SignInMethods agent={agent} done={() => shell.set({ dialog: null })} />
     </Modal>
   )
 }
 
-export function SignInWays({ agent, done }: { agent: string; done?: () => void }) {
+export function SignInMethods({ agent, done }: { agent: string; done?: () => void }) {
   const [ways, setWays] = useState<SignIns | null>(null)
   const [failure, setFailure] = useState('')
   const [busy, setBusy] = useState('')
   useEffect(() => {
     api.signIn(agent).then(setWays, (error: Error) => setFailure(error.message))
   }, [agent])
-  const signIn = async (way: SignInWay) => {
+  const signIn = async (way: SignInMethod) => {
     setBusy(way.id)
     const told = await attempt(api.signIn(agent, way.id))
     setBusy('')
@@ -63,7 +63,7 @@ function OwnWay({ agent }: { agent: string }) {
   return known ? <p className="quiet">The agent’s own sign-in: <Plain text={known.replaceAll('`', '')} /></p> : null
 }
 
-function Way({ way, busy, signIn }: { way: SignInWay; busy: string; signIn: () => void }) {
+function Way({ way, busy, signIn }: { way: SignInMethod; busy: string; signIn: () => void }) {
   return (
     <li>
       <strong><Plain text={way.name} /></strong>
@@ -76,7 +76,7 @@ function Way({ way, busy, signIn }: { way: SignInWay; busy: string; signIn: () =
 }
 
 /** Nobody can sign in here for a person at a terminal: so it says what to run. */
-function InTerminal({ way }: { way: SignInWay }) {
+function InTerminal({ way }: { way: SignInMethod }) {
   const command = way.command?.length ? shellWords(way.command) : ''
   if (!command) return <p className="quiet">Run the agent’s own sign-in in a terminal.</p>
   return (

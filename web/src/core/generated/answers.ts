@@ -1,0 +1,205 @@
+// Generated from src/dragoman/web/shapes by `make gen`: do not edit.
+
+import type { Json } from './content'
+import type { Ending } from './state'
+
+export interface OwnerShape {
+  label: string
+  pid: number
+  here: boolean
+}
+
+export interface SessionHost {
+  name: string
+  alive: boolean
+  here: boolean
+}
+
+export interface Summary {
+  id: string
+  name: string | null
+  title: string | null
+  agent: string
+  agentSessionId: string | null
+  cwd: string
+  importedFrom: string | null
+  status: Status
+  failed: boolean
+  lastEnding: Ending | null
+  createdAt: string
+  updatedAt: string
+  archived: boolean
+  parent: string | null
+  lastSeq: number
+  owner: OwnerShape | null
+  host: SessionHost | null
+}
+
+export interface HostShape {
+  id: string
+  name: string
+  alive: boolean
+  here: boolean
+  address: string | null
+  cwd: string
+  agents: string[]
+  sessions: number
+  turns: number
+  version: string
+  seenAt: string
+}
+
+export interface Rule {
+  effect: 'allow' | 'ask' | 'deny'
+  operation?: 'read' | 'write' | 'execute' | 'fetch' | 'mcp' | 'other' | null
+  agent?: string | null
+  path?: string | null
+  argv?: string[] | null
+  argv_prefix?: string[] | null
+  cwd?: string | null
+  host?: string | null
+  tool?: string | null
+  anywhere?: boolean
+  scope?: 'once' | 'session' | 'project' | 'user'
+  session?: string | null
+  project?: string | null
+  expires_at?: number | null
+  id?: string
+  source?: string
+}
+
+export interface RuleShape {
+  id: string
+  rule: Rule
+  createdAt: string
+  usedAt: string | null
+}
+
+export interface RuleList {
+  policies: RuleShape[]
+  given?: Rule[]
+}
+
+export interface ListedAgent {
+  name: string
+  title: string
+  source: 'settings' | 'known'
+  state: 'installed' | 'missing' | 'remote' | 'built in'
+  isDefault: boolean
+  command: string | null
+  path: string | null
+  install: string
+  needs: string
+  variable: string
+  signIn: string
+  homepage: string
+}
+
+export interface AgentSession {
+  id: string
+  cwd: string
+  title: string | null
+  updatedAt: string | null
+  knownAs: string | null
+}
+
+export interface SignIn {
+  id: string
+  name: string
+  kind: string
+  description: string | null
+  command: string[] | null
+  env: string[]
+}
+
+export interface SignIns {
+  methods: SignIn[]
+  signedIn: boolean
+  canLogout: boolean
+}
+
+export interface Question {
+  id: string
+  message: string
+  mode: string
+  schema: Json | null
+  url: string | null
+}
+
+export interface Finding {
+  check: string
+  grade: Grade
+  text: string
+  seconds: number
+}
+
+export interface DoctorReport {
+  outcome: Grade
+  counts: Record<string, number>
+  agent: string
+  command: string
+  agentInfo: Json
+  protocolVersion: number
+  capabilities: Json
+  authMethods: string[]
+  wantsSignIn: boolean
+  findings: Finding[]
+}
+
+export interface Accepted {
+  turn: string
+  queued: boolean
+  delayed?: string | null
+}
+
+export interface FoundFile {
+  path: string
+  kind: 'file' | 'folder'
+}
+
+export interface FileChange {
+  path: string
+  source: 'host' | 'agent' | 'imported'
+  existed: boolean
+  diff: string
+  before: string | null
+  after: string | null
+}
+
+export interface FileChanges {
+  changes: FileChange[]
+  complete: boolean
+}
+
+export interface FrameShape {
+  seq: number
+  at: string
+  direction: 'sent' | 'received'
+  size: number
+  text: string
+  cut: boolean
+}
+
+export interface Upload {
+  uri: string
+  name: string
+  mimeType: string
+  size: number
+}
+
+export interface HitShape {
+  sessionId: string
+  title: string | null
+  seq: number
+  kind: string
+  snippet: string
+}
+
+export interface CostAmount {
+  amount: number
+  currency: string
+}
+
+export type Status = 'idle' | 'running' | 'waiting' | 'interrupted' | 'closed'
+
+export type Grade = 'pass' | 'warn' | 'fail' | 'skip'
