@@ -12,7 +12,9 @@ from dragoman.client.dialect import OWN_OPTION
 from dragoman.client.session_log import SessionLog
 from dragoman.client.turn import Turn
 from dragoman.errors import SlowConsumer
+from dragoman.host.terminals.provider import new_terminal_id
 from dragoman.session import events as e
+from dragoman.session.bounds import LIMITS
 from dragoman.session.content import ContentItem, Text
 from dragoman.session.facts import ConfigOption
 from dragoman.session.state import SessionState
@@ -219,6 +221,19 @@ async def test_of_a_terminal_of_ours_the_agent_tells_nothing(event: e.Event) -> 
     log.record_told([*said("a"), event, *said("b")], 3)
     assert await read(stream, 2) == ["a", "b"]
     assert (text_of(log), log.state.last_seq) == ("ab", 4)
+
+
+async def test_of_a_terminal_of_ours_that_left_the_state_the_agent_tells_nothing_either() -> None:
+    log = log_with()
+    name = new_terminal_id()
+    log.record(e.TerminalStarted(name, ["make", "test"]))
+    log.record(e.TerminalExited(name, 7))
+    others = [e.TerminalStarted(f"own {number}", []) for number in range(2 * LIMITS.others)]
+    log.record_told([*others], 1)
+    assert name not in log.state.terminals
+    before = log.state.last_seq
+    log.record_told([e.TerminalOutput(name, "all tests passed"), e.TerminalExited(name, 0)], 2)
+    assert log.state.last_seq == before
 
 
 async def test_settings_told_together_are_each_seen_in_the_light_of_the_one_before() -> None:

@@ -23,6 +23,7 @@ from dragoman.errors import (
     SessionBusy,
     SlowConsumer,
 )
+from dragoman.host.terminals.provider import TerminalExit
 from dragoman.session import events as e
 from dragoman.session.facts import TokenUsage
 from dragoman.session.state import AgentEntry, UserEntry
@@ -598,3 +599,24 @@ async def test_what_a_command_prints_is_progress(tmp_path: Path) -> None:
         terminals.watcher.on_output("x", "compiling")
         assert session.log.progress > heard
         assert session.state.terminals["x"].output == "compiling"
+
+
+async def test_what_a_command_prints_is_recorded_however_many_terminals_the_agent_tells_of(
+    tmp_path: Path,
+) -> None:
+    terminals, agent = FakeTerminals(), RawAgent()
+    async with opened(agent, tmp_path, policy=Policy(execute=True), terminals=terminals) as (
+        _,
+        session,
+    ):
+        await agent.ask("terminal/create", {"sessionId": "s1", "command": "make"})
+        told = [e.TerminalStarted(f"own {number}", []) for number in range(300)]
+        session.log.record_told([*told], 1)
+        stream = session.events()
+        terminals.watcher.on_output("x", "compiling")
+        terminals.watcher.on_exit("x", TerminalExit(7))
+        assert [type(event) for event in stream.ready] == [e.TerminalOutput, e.TerminalExited]
+        assert session.state.terminals["x"].ours
+        # And what comes from one that is forgotten is not kept for a start that never comes.
+        terminals.watcher.on_output("forgotten", "more")
+        assert isinstance(stream.ready[-1], e.TerminalOutput)

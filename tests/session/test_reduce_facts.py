@@ -6,6 +6,7 @@ import pytest
 from support.folding import fold
 
 from dragoman.session import events as e
+from dragoman.session.bounds import LIMITS
 from dragoman.session.content import Content, Diff, Text
 from dragoman.session.facts import (
     Command,
@@ -144,6 +145,15 @@ def test_a_terminal_prints_ends_and_stays_on_screen() -> None:
     assert (terminal.argv, terminal.cwd, terminal.output) == (["echo", "hi"], "/project", "hi\n")
     assert (terminal.running, terminal.exit_code, terminal.released) == (False, 0, True)
     assert terminal.ours
+
+
+def test_a_terminal_that_we_run_is_the_last_to_make_room() -> None:
+    told = [e.TerminalStarted(f"own {number}", [], "/") for number in range(2 * LIMITS.others)]
+    ours = [e.TerminalStarted(name, ["make"], "/") for name in ("ended", "runs")]
+    state = fold(*ours, e.TerminalExited("ended", 0), *told)
+    assert len(state.terminals) == LIMITS.others
+    assert "ended" not in state.terminals
+    assert state.terminals["runs"].ours
 
 
 def test_a_terminal_we_never_started_is_the_agents_own() -> None:

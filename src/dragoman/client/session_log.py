@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from dragoman.client.config_options import with_own
 from dragoman.client.turn import Turn
+from dragoman.host.terminals.provider import is_terminal_id
 from dragoman.session import events as e
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
@@ -170,9 +171,10 @@ class SessionLog:
         return not (isinstance(event, _TOLD_TERMINALS) and self._runs_here(event.terminal_id))
 
     def _runs_here(self, terminal_id: str) -> bool:
-        """What a terminal of ours prints, we know better than the agent."""
+        """What a terminal of ours prints, we know better than the agent; also of one that has left
+        the state."""
         terminal = self.state.terminals.get(terminal_id)
-        return terminal is not None and terminal.ours
+        return is_terminal_id(terminal_id) or (terminal is not None and terminal.ours)
 
     def close(self, reason: str) -> None:
         """The last event, if the session was ever open; nothing is recorded behind it."""

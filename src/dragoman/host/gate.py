@@ -100,6 +100,8 @@ class Gate:
         self._record = record
         self._lane = Lane()
         self._early: dict[str, list[e.Event]] = {}
+        """What terminals do whose start is not on record yet."""
+        self._starting = 0
         if not offered.isdisjoint(("fs/read_text_file", "fs/write_text_file")):
             consent.look = self._current
 
@@ -295,12 +297,23 @@ class Gate:
         workspace = self._widened(cwd, outside=access.place_of_cwd == "outside")
         await self.consent.permit(access, title, lambda grants: grants.take_command(shown))
         command = msgspec.structs.replace(command, cwd=cwd)
-        with self._blaming("terminals"):
+        with self._blaming("terminals"), self._starting_one():
             terminal_id = await self._providers.terminals.create(workspace, command, self)
-        self._record(e.TerminalStarted(terminal_id, [command.command, *command.args], str(cwd)))
-        for event in self._early.pop(terminal_id, []):
-            self._record(event)
+            argv = [command.command, *command.args]
+            self._record(e.TerminalStarted(terminal_id, argv, str(cwd)))
+            for event in self._early.pop(terminal_id, []):
+                self._record(event)
         return terminal_id
+
+    @contextmanager
+    def _starting_one(self) -> Generator[None]:
+        self._starting += 1
+        try:
+            yield
+        finally:
+            self._starting -= 1
+            if not self._starting:
+                self._early.clear()
 
     async def terminal_output(self, terminal_id: str) -> TerminalSnapshot:
         self._require("terminal/create")
@@ -334,7 +347,7 @@ class Gate:
 
     def _terminal_event(self, terminal_id: str, event: e.Event) -> None:
         """A fast command prints before we have its id from `create`: it started all the same."""
-        if terminal_id in self._state.terminals:
+        if terminal_id in self._state.terminals or not self._starting:
             self._record(event)
         else:
             self._early.setdefault(terminal_id, []).append(event)

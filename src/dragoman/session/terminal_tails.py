@@ -51,8 +51,8 @@ def _terminal(state: SessionState, terminal_id: str, limits: Limits) -> Terminal
     if (terminal := terminals.get(key)) is not None:
         return terminal
     if len(terminals) >= limits.others:
-        over = (each for each in terminals.values() if not each.running)
-        oldest = next(over, None) or next(iter(terminals.values()))
+        # One that we run is the last to go: at most so many of those run at a time.
+        oldest = min(terminals.values(), key=lambda each: (each.running, each.ours))
         _trim(state, oldest, 0)
         del terminals[oldest.id]
     terminal = terminals[key] = Terminal(key)

@@ -555,7 +555,9 @@ class Step extends Thread {
     const { terminals } = this.state
     if (terminals.size < this.limits.others) return
     const all = [...terminals.values()]
-    const oldest = all.find((terminal) => !terminal.running) ?? all[0]
+    // One that we run is the last to go: at most so many of those run at a time.
+    const kept = (terminal: Terminal) => (terminal.running ? 2 : 0) + (terminal.argv.length ? 1 : 0)
+    const oldest = all.reduce((first, next) => (kept(next) < kept(first) ? next : first), all[0] as Terminal)
     if (oldest === undefined) return
     this.trim(oldest, 0)
     terminals.delete(oldest.id)

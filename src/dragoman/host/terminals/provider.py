@@ -5,11 +5,24 @@ The words and the Protocol only; `pty.py` has the provider that runs real proces
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Protocol
 
 import msgspec
 
 from dragoman.host.workspace.roots import Workspace
+
+_id = re.compile(r"term_[0-9a-f]{32}\Z")
+
+
+def new_terminal_id() -> str:
+    return f"term_{os.urandom(16).hex()}"
+
+
+def is_terminal_id(text: str) -> bool:
+    """Whether it is such an id: nobody else's terminals are called so."""
+    return _id.match(text) is not None
 
 
 class TerminalCommand(msgspec.Struct, kw_only=True, frozen=True):

@@ -20,6 +20,7 @@ from dragoman.host.terminals.provider import (
     TerminalExit,
     TerminalSnapshot,
     TerminalWatcher,
+    new_terminal_id,
 )
 from dragoman.host.terminals.terminal_process import RunningCommand
 from dragoman.host.workspace.held_directory import OpenDirectory
@@ -81,7 +82,7 @@ class LocalTerminals:
         """Start a command; its watcher hears nothing before the id is returned."""
         self._check(workspace, command)
         keep = self._output_bytes(command.output_byte_limit)
-        running = RunningCommand(f"term_{os.urandom(16).hex()}", watcher, keep=keep)
+        running = RunningCommand(new_terminal_id(), watcher, keep=keep)
         key = (workspace.session_id, running.id)
         # Counted, and ended with the session, from before its start.
         self._running[key] = running
