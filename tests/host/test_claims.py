@@ -229,6 +229,35 @@ def test_the_ends_of_a_move_are_paths_whatever_they_look_like() -> None:
     assert claim("move", {"from": "a", "to": "b"}).paths == ("/ws/a", "/ws/b")
 
 
+EXPANDED = ["~root/x", "$HOME/x", "${HOME}/x", "{/etc,/root}/x", "src/{a,../../b}/x"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*EXPANDED, "$(pwd)/x", "`pwd`/x", "a/$TMPDIR/x", "~root"],
+)
+def test_a_path_that_others_expand_is_in_doubt(path: str) -> None:
+    for kind in ("read", "search", "edit"):
+        access = claim(kind, {"path": path, "content": "x"})
+        assert not access.complete
+        assert access.operation != "read"
+
+
+@pytest.mark.parametrize("path", EXPANDED)
+def test_a_glob_that_others_expand_is_in_doubt(path: str) -> None:
+    assert claim("search", {"path": "src", "glob": path}).operation == "other"
+
+
+@pytest.mark.parametrize("path", ["~", "~/x", "routes/$id.tsx", "src/{a,b}/*.ts", "a~", "$x"])
+def test_a_path_that_nobody_expands_to_another_place_is_none(path: str) -> None:
+    assert claim("edit", {"path": path, "content": "x"}).complete
+
+
+@pytest.mark.parametrize("pattern", ["$HOME", "`x`", "~x", "${A}", "a{1,}", "$(x)"])
+def test_what_is_searched_for_is_no_path(pattern: str) -> None:
+    assert claim("search", {"path": "src", "pattern": pattern}).operation == "read"
+
+
 def test_links_are_resolved_by_who_can() -> None:
     def look(path: str) -> Sighting:
         return Sighting(normalise(path.replace("/ws/link", "/etc").replace("/alias", "/ws")))

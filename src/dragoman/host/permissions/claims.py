@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from dragoman.host.permissions.raw_input import RawInput, looks_like_a_path
+from dragoman.host.permissions.raw_input import BRACES, RawInput, looks_like_a_path
 from dragoman.host.rules.access import Access, Command, Operation, Sighting, normalise
 from dragoman.host.rules.globs import LONGEST_PATH, MOST_COMPONENTS, is_within
 
@@ -37,6 +37,9 @@ MOST_PATHS = 256
 MOST_LETTERS = 32 << 10
 MOST_CALLS = 64
 """That one request can be about; more are a question for a person."""
+# What a shell, or whoever else expands a path, makes another one of: somebody's home, a variable of
+# the environment, the output of a command, one of several beginnings.
+_expanded = re.compile(r"\A~[^/]|\$(?:[A-Z_]|[{(])|`|" + BRACES)
 _scheme = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -291,7 +294,7 @@ class _Names:
         if len(text) > LONGEST_PATH:
             return None
         path = _from_uri(text) if _scheme.match(text) else text
-        if path is None or "\0" in path or "\n" in path:
+        if path is None or "\0" in path or "\n" in path or _expanded.search(path):
             return None
         if path == "~" or path.startswith("~/"):
             path = self._home + path[1:]

@@ -61,7 +61,12 @@ _MOST_COMMANDS = 64
 # No known key is as long, and to normalise a run of combining marks takes quadratic time.
 _LONGEST_KEY = 256
 _url = re.compile(r"(?:https?|wss?|ftp)://\S*\Z", re.IGNORECASE)
-_path_like = re.compile(r"/|~(?:/|\Z)|\.\.?/|file:|(?:.*/)?\.\.(?:/|\Z)", re.IGNORECASE)
+BRACES = r"\{(?:[^{}\n]*,)?(?:/|~|\.\./)"
+"""Several paths in one, of which some are outside of where it stands."""
+_path_like = re.compile(
+    r"/|~(?:[\w-]*/|\Z)|\.\.?/|file:|(?:.*/)?\.\.(?:/|\Z)|\$\{?\w+\}?/|.{0,256}" + BRACES,
+    re.IGNORECASE,
+)
 # Some agents take one without its first line, or in the midst of a shell's words.
 _patch = re.compile(
     r"\*\*\*[ \t]*(?:Begin Patch|(?:Add|Update|Delete) File|Move to)", re.IGNORECASE
