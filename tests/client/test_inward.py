@@ -13,6 +13,7 @@ from dragoman.schema import codec, v1
 from dragoman.session import content as c
 from dragoman.session import events as e
 from dragoman.session import facts as f
+from dragoman.session.facts import SubagentState
 
 META = {"_meta": {"x": 1}}
 NOTES = {"audience": ["user"], "priority": 1.0}
@@ -221,7 +222,7 @@ UPDATES: list[tuple[str, Any, e.Event]] = [
     (
         "subagent_update",
         {"sessionId": "child", "title": "T", "cwd": None, "state": {"state": "idle"}},
-        e.SubagentUpdated("child", title="T", cwd=None, state={"state": "idle"}),
+        e.SubagentUpdated("child", title="T", cwd=None, state=SubagentState("idle")),
     ),
     (
         "session_message",

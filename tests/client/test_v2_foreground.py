@@ -7,6 +7,7 @@ import pytest
 from dragoman.client.dialect import Finished
 from dragoman.client.v2.foreground import Foreground, Prompted
 from dragoman.session.content import Text
+from dragoman.session.facts import BackgroundWork
 
 DONE = Finished("end_turn")
 
@@ -240,8 +241,8 @@ def test_what_happens_outside_of_turns_is_news_once(play: Play) -> None:
     assert [play.foreground.news(), play.foreground.news()] == [{"activity": "running"}, {}]
     prompt = play.prompt()
     play.state("idle", DONE)
-    play.foreground.background = [{"type": "terminal"}]
-    assert play.foreground.news() == {"background": [{"type": "terminal"}]}
+    play.foreground.background = [BackgroundWork("terminal")]
+    assert play.foreground.news() == {"background": [BackgroundWork("terminal")]}
     play.foreground.withdraw(prompt)
     assert play.foreground.news() == {"activity": "idle"}
 
@@ -250,7 +251,7 @@ def test_while_a_session_is_opened_its_states_are_of_before(play: Play) -> None:
     for _ in range(2):
         play.foreground.reopen()
         play.state("running")
-        play.foreground.background = [{"type": "terminal"}]
+        play.foreground.background = [BackgroundWork("terminal")]
         assert play.foreground.news() == {}
         play.foreground.opening = False
         assert play.foreground.news().keys() == {"activity", "background"}

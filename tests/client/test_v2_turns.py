@@ -26,7 +26,7 @@ from dragoman.errors import (
     Unsupported,
     VersionMismatch,
 )
-from dragoman.session.facts import TokenUsage
+from dragoman.session.facts import BackgroundWork, TokenUsage
 
 SECOND: dict[str, Any] = {"protocol": 2}
 MODES = {
@@ -254,7 +254,7 @@ async def test_work_outside_of_turns_is_known_and_can_be_stopped(tmp_path: Path)
         agent.say("By the way", messageId="m")
         await until(lambda: session.state.entries)
         assert session.state.activity == "running"
-        assert session.state.background == [{"type": "terminal", "terminalId": "t"}]
+        assert session.state.background == [BackgroundWork("terminal", terminal_id="t")]
         await session.cancel()
         await agent.expect("session/cancel")
         state(agent, "idle", stopReason="cancelled", background=[])

@@ -29,6 +29,7 @@ from dragoman.session.facts import (
     Mode,
     PermissionOption,
     PlanStep,
+    SubagentState,
     TokenUsage,
 )
 
@@ -175,7 +176,7 @@ def _lost_memory(folder: Path) -> list[e.Event]:
             "s2",
             title="Check the spelling",
             description="Reads what was written, with the dictionary of the house.",
-            state={"state": "running"},
+            state=SubagentState("running"),
         ),
         e.PeerMessageUpdated(
             "pm1",

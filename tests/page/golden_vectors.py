@@ -31,6 +31,7 @@ from dragoman.session.content import (
     UnknownItem,
 )
 from dragoman.session.facts import (
+    BackgroundWork,
     Command,
     ConfigChoice,
     ConfigOption,
@@ -39,6 +40,7 @@ from dragoman.session.facts import (
     Mode,
     PermissionOption,
     PlanStep,
+    SubagentState,
     TokenUsage,
 )
 from dragoman.session.reduce import reduce
@@ -245,9 +247,9 @@ def _subagent(dice: random.Random) -> e.Event:
     return e.SubagentUpdated(_id(dice, "sub"), **fields)
 
 
-def _doing(dice: random.Random) -> dict[str, Any]:
-    running = {"state": "running"}
-    return dice.choice([{"k": 1}, running, {"state": "requires_action"}, {"state": "idle"}])
+def _doing(dice: random.Random) -> SubagentState:
+    states = [SubagentState(error={"k": 1}), *map(SubagentState, ("running", "requires_action"))]
+    return dice.choice([*states, SubagentState("idle")])
 
 
 def _peer_message(dice: random.Random) -> e.Event:
@@ -297,7 +299,12 @@ def _activity(dice: random.Random) -> e.Event:
     return e.ActivityChanged(
         activity=dice.choice([UNSET, "running", "idle"]),
         background=dice.choice(
-            [UNSET, [], [{"type": "terminal"}], [{"type": "subagent", "sessionId": "sub0"}]]
+            [
+                UNSET,
+                [],
+                [BackgroundWork("terminal")],
+                [BackgroundWork("subagent", session_id="sub0")],
+            ]
         ),
     )
 
@@ -406,14 +413,14 @@ _ENDINGS: dict[str, e.Event] = {
 
 def _cut_short(end: e.Event) -> list[e.Event]:
     """With all that can be at work when a turn ends, and an agent that repeats itself."""
-    running_on = [{"type": "subagent", "sessionId": "on"}]
+    running_on = [BackgroundWork("subagent", session_id="on")]
     events: list[e.Event] = [
         e.TurnStarted("t1", [Text("Go")]),
         e.CompactionUpdated("k1", "in_progress"),
         e.CompactionUpdated("k2", "completed"),
-        *(e.SubagentUpdated(name, state={"state": "running"}) for name in ("one", "on")),
-        e.SubagentUpdated("asks", state={"state": "requires_action"}),
-        e.SubagentUpdated("done", state={"state": "idle", "stopReason": "end_turn"}),
+        *(e.SubagentUpdated(name, state=SubagentState("running")) for name in ("one", "on")),
+        e.SubagentUpdated("asks", state=SubagentState("requires_action")),
+        e.SubagentUpdated("done", state=SubagentState("idle", stop_reason="end_turn")),
         e.SubagentUpdated("untold"),
         e.ActivityChanged("running", background=running_on),
         e.ToolCallUpdated("c", content=[ContentItem(Text("kept"))], status="in_progress"),

@@ -35,6 +35,7 @@ from dragoman.session.facts import (
     Mode,
     PermissionOption,
     PlanStep,
+    SubagentState,
 )
 
 
@@ -147,7 +148,7 @@ def _everywhere(text: str) -> list[e.Event]:
             f"s{key}",
             title=text,
             description=text,
-            state={"state": text, "stop_reason": text, text: text},
+            state=SubagentState(text, stop_reason=text, error={text: text}),
             cwd=text,
         ),
         e.PeerMessageUpdated(

@@ -117,10 +117,12 @@ FLOODS: dict[str, Callable[[int], e.Event]] = {
     "notices": lambda n: e.Notice(WORDS, WORDS, WORDS),
     "compactions": lambda n: e.CompactionUpdated(f"c{n}", WORDS, [Text(WORDS)], WORDS),
     "summaries": lambda n: e.CompactionSummary("c", Text(WORDS)),
-    "subagents": lambda n: e.SubagentUpdated(f"s{n}", WORDS, WORDS, {"a": WORDS}, WORDS, [WORDS]),
+    "subagents": lambda n: e.SubagentUpdated(
+        f"s{n}", WORDS, WORDS, f.SubagentState(WORDS, error={"a": WORDS}), WORDS, [WORDS]
+    ),
     "messages between sessions": lambda n: e.PeerMessageUpdated(f"p{n}", BIG, content=[Text(BIG)]),
     "pieces of those": lambda n: e.PeerMessageChunk("p", Text(WORDS)),
-    "background": lambda n: e.ActivityChanged(WORDS, [{"a": WORDS}] * 100),
+    "background": lambda n: e.ActivityChanged(WORDS, [f.BackgroundWork(WORDS)] * 100),
     "the unknown": lambda n: e.UnknownUpdate(WORDS, WORDS),
     "terminals": lambda n: e.TerminalStarted(f"t{n}", [WORDS], WORDS, command=WORDS),
     "output": lambda n: e.TerminalOutput("t", WORDS),
@@ -196,7 +198,7 @@ def crowded() -> SessionState:
         e.PlanUpdated([f.PlanStep("a")] * 3_000),
         e.CommandsChanged([f.Command("a")] * 3_000),
         e.ConfigChanged([f.ConfigOption("a", "a", "v")] * 1_000),
-        e.ActivityChanged("running", [{"sessionId": "a"}] * 3_000),
+        e.ActivityChanged("running", [f.BackgroundWork("subagent", session_id="a")] * 3_000),
         *(e.TerminalOutput(f"t{n}", "a") for n in range(200)),
         *(e.SubagentUpdated(f"s{n}", "a") for n in range(200)),
     ]

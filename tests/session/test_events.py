@@ -26,7 +26,14 @@ from dragoman.session.content import (
     UnknownContent,
     UnknownItem,
 )
-from dragoman.session.facts import ContextUsage, Cost, PermissionOption, PlanStep
+from dragoman.session.facts import (
+    BackgroundWork,
+    ContextUsage,
+    Cost,
+    PermissionOption,
+    PlanStep,
+    SubagentState,
+)
 
 
 @EXAMPLES
@@ -83,6 +90,21 @@ def test_a_question_stored_before_it_was_one_struct_is_read_as_it_was() -> None:
         at=1.5,
     )
     assert b"description" not in msgspec.json.encode(event)
+
+
+def test_what_runs_in_the_background_is_read_from_events_stored_as_the_agent_sent_it() -> None:
+    activity = event_of(
+        b'{"type":"activity","background":[{"type":"subagent","sessionId":"child"},{"type":"_x"}]}'
+    )
+    assert activity == e.ActivityChanged(
+        background=[BackgroundWork("subagent", session_id="child"), BackgroundWork("_x")]
+    )
+    child = event_of(
+        b'{"type":"subagent","session_id":"child",'
+        b'"state":{"state":"idle","stopReason":"end_turn","usage":{"totalTokens":3},"_meta":{}}}'
+    )
+    done = SubagentState("idle", stop_reason="end_turn", usage={"totalTokens": 3})
+    assert child == e.SubagentUpdated("child", state=done)
 
 
 def settled(**decision: Any) -> bytes:

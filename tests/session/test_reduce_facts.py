@@ -17,6 +17,7 @@ from dragoman.session.facts import (
     Mode,
     Modes,
     PermissionOption,
+    SubagentState,
 )
 from dragoman.session.state import (
     TERMINAL_TAIL,
@@ -70,10 +71,10 @@ def test_context_usage_is_the_last_one_told() -> None:
 
 def test_a_subagent_is_patched() -> None:
     state = fold(
-        e.SubagentUpdated("child", title="Search", cwd="/x", state={"state": "running"}),
+        e.SubagentUpdated("child", title="Search", cwd="/x", state=SubagentState("running")),
         e.SubagentUpdated("child", cwd=None, description="finds things"),
     )
-    expected = Subagent("child", "Search", "finds things", {"state": "running"}, seq=1)
+    expected = Subagent("child", "Search", "finds things", SubagentState("running"), seq=1)
     assert state.subagents == {"child": expected}
 
 

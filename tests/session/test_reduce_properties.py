@@ -16,6 +16,7 @@ from dragoman.client.v1 import from_wire
 from dragoman.schema import codec, v1
 from dragoman.session import events as e
 from dragoman.session.content import Image, Text
+from dragoman.session.facts import SubagentState
 from dragoman.session.reduce import fold as at_once
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState, ToolCall
@@ -230,7 +231,7 @@ _updates = st.one_of(
         "subagent_update",
         sessionId=_id,
         title=st.none() | st.text(),
-        state=st.just({"state": "idle"}),
+        state=st.just(SubagentState("idle")),
     ),
     _update("session_message", messageId=_id, content=st.none() | st.lists(_block)),
     _update("session_message_chunk", messageId=_id, content=_block),

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from dragoman.session import events as e
 from dragoman.session.coalesce import coalesce
 from dragoman.session.content import UNREAD, ContentItem, Diff, Text, UnknownItem
+from dragoman.session.facts import BackgroundWork, SubagentState
 from dragoman.session.reduce import reduce
 from dragoman.session.state import (
     AgentEntry,
@@ -122,7 +123,7 @@ def test_a_terminal_of_the_agents_own_can_begin_print_anew_and_end() -> None:
 
 
 def test_what_an_agent_does_on_its_own_is_known_until_it_changes() -> None:
-    running = [{"type": "terminal", "terminalId": "t"}]
+    running = [BackgroundWork("terminal", terminal_id="t")]
     state = folded(e.ActivityChanged("running"), e.ActivityChanged(background=running))
     assert (state.activity, state.background) == ("running", running)
     reduce(state, e.ActivityChanged("idle"))
@@ -133,8 +134,8 @@ def test_what_an_agent_does_on_its_own_is_known_until_it_changes() -> None:
     assert (state.activity, state.background) == ("idle", [])
 
 
-RUNNING = {"state": "running"}
-STOPPED = {"state": "idle", "stopReason": "cancelled"}
+RUNNING = SubagentState("running")
+STOPPED = SubagentState("idle", stop_reason="cancelled")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ STOPPED = {"state": "idle", "stopReason": "cancelled"}
     ids=["cancelled", "failed", "done"],
 )
 def test_what_was_at_work_in_a_turn_that_is_cut_short_is_over(
-    end: e.Event, status: str, doing: dict[str, Any]
+    end: e.Event, status: str, doing: SubagentState
 ) -> None:
     state = folded(
         e.TurnStarted("t", [Text("go")]),
@@ -168,8 +169,8 @@ def test_a_subagent_runs_on_while_the_agent_says_so_and_until_it_is_opened_anew(
     state = folded(
         e.TurnStarted("t", [Text("go")]),
         e.SubagentUpdated("child", state=RUNNING),
-        e.SubagentUpdated("asking", state={"state": "requires_action"}),
-        e.ActivityChanged(background=[{"type": "subagent", "sessionId": "child"}]),
+        e.SubagentUpdated("asking", state=SubagentState("requires_action")),
+        e.ActivityChanged(background=[BackgroundWork("subagent", session_id="child")]),
         e.TurnEnded("t", "cancelled"),
     )
     assert state.subagents["child"].state == RUNNING

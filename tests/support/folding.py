@@ -186,7 +186,7 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
         e.SubagentUpdated,
         session_id=_ids,
         title=_patched(_texts),
-        state=_patched(st.dictionaries(_texts, _texts, max_size=1)),
+        state=_patched(st.builds(f.SubagentState, _texts, stop_reason=_maybe(_texts))),
         additional_directories=_patched(st.lists(_texts, max_size=1)),
     ),
     e.PeerMessageUpdated: st.builds(
@@ -199,7 +199,7 @@ _EVENTS: dict[type[Any], st.SearchStrategy[Any]] = {
     e.ActivityChanged: st.builds(
         e.ActivityChanged,
         activity=_texts | st.just(UNSET),
-        background=st.lists(st.just({"type": "terminal"}), max_size=1) | st.just(UNSET),
+        background=st.lists(st.just(f.BackgroundWork("terminal")), max_size=1) | st.just(UNSET),
     ),
     e.UnknownUpdate: st.builds(e.UnknownUpdate, kind=_texts, raw=_texts),
     e.PermissionRequested: st.builds(

@@ -31,11 +31,13 @@ from dragoman.session.content import (
     UnknownItem,
 )
 from dragoman.session.facts import (
+    BackgroundWork,
     ConfigChoice,
     ConfigOption,
     Cost,
     PermissionOption,
     PlanStep,
+    SubagentState,
     TokenUsage,
 )
 
@@ -258,11 +260,42 @@ def _subagent(wire: v1.SubagentUpdate | v2.SubagentUpdate) -> e.Event:
         wire.session_id,
         title=wire.title,
         description=wire.description,
-        state=wire.state if wire.state is UNSET else plain(wire.state),
+        state=_subagent_state(wire.state),
         cwd=wire.cwd,
         additional_directories=wire.additional_directories,
         capabilities=wire.capabilities if wire.capabilities is UNSET else plain(wire.capabilities),
         meta=wire.meta or None,
+    )
+
+
+def _subagent_state(
+    wire: v1.StateUpdate | v2.StateUpdate | UnsetType | None,
+) -> SubagentState | UnsetType | None:
+    if wire is UNSET or wire is None:
+        return wire
+    works: list[v2.BackgroundWork] | None = getattr(wire, "background", None)
+    return SubagentState(
+        wire.state,
+        stop_reason=wire.stop_reason,
+        background=None if works is None else background(works),
+        usage=plain(wire.usage),
+        error=plain(wire.error),
+    )
+
+
+def background(wire: Iterable[v2.BackgroundWork]) -> list[BackgroundWork]:
+    """What runs on outside of turns."""
+    return [_background_work(work) for work in wire]
+
+
+def _background_work(wire: v2.BackgroundWork) -> BackgroundWork:
+    if isinstance(wire, Unknown):
+        return BackgroundWork(wire.kind)
+    return BackgroundWork(
+        str(wire.__struct_config__.tag),
+        terminal_id=getattr(wire, "terminal_id", None),
+        tool_call_id=getattr(wire, "tool_call_id", None),
+        session_id=getattr(wire, "session_id", None),
     )
 
 

@@ -108,6 +108,13 @@ def fitted(value: Any, room: int) -> tuple[Any, int]:
     return None, NODE
 
 
+def fitted_as(kind: Any, value: Any, room: int) -> Any:
+    """The same for a struct, or a list of structs, of which nothing has to be there."""
+    plain = msgspec.to_builtins(value)
+    kept, _ = fitted(plain, room)
+    return value if kept is plain else msgspec.convert(kept, kind)
+
+
 def _fitted_object(value: dict[str, Any], room: int) -> tuple[dict[str, Any], int]:
     kept: dict[str, Any] = {}
     weight = NODE

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from dragoman.session.content import Content, Location, Meta, ToolContent
 from dragoman.session.facts import (
+    BackgroundWork,
     Command,
     ConfigOption,
     ContextUsage,
@@ -22,6 +23,7 @@ from dragoman.session.facts import (
     Mode,
     PermissionQuestion,
     PlanStep,
+    SubagentState,
     TokenUsage,
 )
 
@@ -273,7 +275,7 @@ class SubagentUpdated(FromAgent, tag="subagent"):
     session_id: str
     title: str | UnsetType | None = UNSET
     description: str | UnsetType | None = UNSET
-    state: dict[str, Any] | UnsetType | None = UNSET
+    state: SubagentState | UnsetType | None = UNSET
     cwd: str | UnsetType | None = UNSET
     additional_directories: list[str] | UnsetType | None = UNSET
     capabilities: dict[str, Any] | UnsetType | None = UNSET
@@ -310,7 +312,7 @@ class ActivityChanged(Recorded, tag="activity"):
     and what runs in the background. Fields left UNSET did not change."""
 
     activity: str | UnsetType = UNSET
-    background: list[dict[str, Any]] | UnsetType = UNSET
+    background: list[BackgroundWork] | UnsetType = UNSET
 
 
 class UnknownUpdate(FromAgent, tag="unknown"):

@@ -122,6 +122,27 @@ class TokenUsage(Fact):
     cached_write: int | None = None
 
 
+class BackgroundWork(Fact):
+    """Something that an agent says runs on outside of turns: a `terminal`, a `tool_call` or a
+    `subagent`, with its id, or something else by its `type` alone."""
+
+    type: str = ""
+    terminal_id: str | None = msgspec.field(default=None, name="terminalId")
+    tool_call_id: str | None = msgspec.field(default=None, name="toolCallId")
+    session_id: str | None = msgspec.field(default=None, name="sessionId")
+
+
+class SubagentState(Fact):
+    """What a subagent does: `running`, `requires_action` or `idle`, or another word of the agent's.
+    `usage` and `error` are as the agent sends them."""
+
+    state: str = ""
+    stop_reason: str | None = msgspec.field(default=None, name="stopReason")
+    background: list[BackgroundWork] | None = None
+    usage: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+
+
 class PermissionOption(Fact):
     """One possible answer; `kind` is a hint, `id` is what counts."""
 

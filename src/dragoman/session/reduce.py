@@ -17,9 +17,18 @@ from msgspec import UNSET
 
 from dragoman.session import events as e
 from dragoman.session import terminal_tails
-from dragoman.session.bounds import ID, LIMITS, WORD, Limits, fitted, fitting, weigh_struct
+from dragoman.session.bounds import (
+    ID,
+    LIMITS,
+    WORD,
+    Limits,
+    fitted,
+    fitted_as,
+    fitting,
+    weigh_struct,
+)
 from dragoman.session.content import Text
-from dragoman.session.facts import ContextUsage, Modes
+from dragoman.session.facts import BackgroundWork, ContextUsage, Modes, SubagentState
 from dragoman.session.state import (
     OPEN_STATUSES,
     OVER_TURNS,
@@ -218,12 +227,12 @@ def _tail(state: SessionState, turn_id: str) -> Iterator[AnyEntry]:
 
 
 def _stop_subagents(state: SessionState) -> None:
-    """But for those that the agent says run on."""
-    running_on = [work.get("sessionId") for work in state.background]
+    """Except those that the agent says run on."""
+    running_on = [work.session_id for work in state.background]
     for child in state.subagents.values():
-        doing = None if child.state is None else child.state.get("state")
+        doing = None if child.state is None else child.state.state
         if doing in _AT_WORK and child.session_id not in running_on:
-            child.state = {"state": "idle", "stopReason": "cancelled"}
+            child.state = SubagentState("idle", stop_reason="cancelled")
 
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────
@@ -425,7 +434,7 @@ def _activity(state: SessionState, event: e.ActivityChanged, limits: Limits) -> 
     if event.activity is not UNSET:
         state.activity = event.activity[:WORD]
     if event.background is not UNSET:
-        state.background = fitted(event.background, limits.facts)[0]
+        state.background = fitted_as(list[BackgroundWork], event.background, limits.facts)
 
 
 def _unknown(state: SessionState, event: e.UnknownUpdate, limits: Limits) -> None:
@@ -475,19 +484,12 @@ def _subagent(state: SessionState, event: e.SubagentUpdated, limits: Limits) -> 
         child = state.subagents[key] = Subagent(key, seq=event.seq, at=event.at)
         if len(state.subagents) > limits.others:
             del state.subagents[next(iter(state.subagents))]
-    for field in _SUBAGENT_FIELDS:
+    room = limits.fact // 6
+    if event.state is not UNSET:
+        child.state = fitted_as(SubagentState | None, event.state, room)
+    for field in ("title", "description", "cwd", "additional_directories", "capabilities"):
         if (value := getattr(event, field)) is not UNSET:
-            setattr(child, field, fitted(value, limits.fact // len(_SUBAGENT_FIELDS))[0])
-
-
-_SUBAGENT_FIELDS = (
-    "title",
-    "description",
-    "state",
-    "cwd",
-    "additional_directories",
-    "capabilities",
-)
+            setattr(child, field, fitted(value, room)[0])
 
 
 # ── what waits for an answer ──────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ from dragoman.session.bounds import ID, LIMITS
 from dragoman.session.content import Content, Diff, Location, Meta, Text, ToolContent
 from dragoman.session.events import Continuity, TurnEnded
 from dragoman.session.facts import (
+    BackgroundWork,
     Command,
     ConfigOption,
     ContextUsage,
@@ -21,6 +22,7 @@ from dragoman.session.facts import (
     Modes,
     PermissionQuestion,
     PlanStep,
+    SubagentState,
     TokenUsage,
 )
 
@@ -270,7 +272,7 @@ class Subagent(msgspec.Struct, omit_defaults=True):
     session_id: str
     title: str | None = None
     description: str | None = None
-    state: dict[str, Any] | None = None
+    state: SubagentState | None = None
     cwd: str | None = None
     additional_directories: list[str] | None = None
     capabilities: dict[str, Any] | None = None
@@ -363,7 +365,7 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     queue: list[QueuedPrompt] = []
     activity: str = "idle"
     """What the agent does between turns."""
-    background: list[dict[str, Any]] = []
+    background: list[BackgroundWork] = []
     """What runs in the background, as the agent reports it."""
     last_seq: int = 0
     size: int = 0

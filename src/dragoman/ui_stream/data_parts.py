@@ -94,7 +94,7 @@ def subagent(child: Subagent) -> Data:
         sessionId=child.session_id,
         title=child.title,
         description=child.description,
-        state=child.state,
+        state=None if child.state is None else msgspec.to_builtins(child.state),
         cwd=child.cwd,
         additionalDirectories=child.additional_directories,
         capabilities=child.capabilities,

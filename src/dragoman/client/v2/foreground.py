@@ -12,6 +12,7 @@ from typing import Any
 from dragoman.client.dialect import Finished
 from dragoman.session.bounds import ID, LIMITS, drop_oldest
 from dragoman.session.content import Content
+from dragoman.session.facts import BackgroundWork
 
 IDLE = "idle"
 
@@ -69,11 +70,11 @@ class Foreground:
         self.state = IDLE
         self.opening = False
         """A call that opens the session is under way: until its answer, states are of before."""
-        self.background: list[dict[str, Any]] = []
+        self.background: list[BackgroundWork] = []
         """What the agent says runs beside it all."""
         self._says_when_it_works = False
         self._shown = IDLE
-        self._shown_background: list[dict[str, Any]] = []
+        self._shown_background: list[BackgroundWork] = []
         self._prompts: list[Prompted] = []
         self._own: dict[str, None] = {}
 

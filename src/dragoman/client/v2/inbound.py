@@ -213,7 +213,7 @@ class Serving:
     def _state(self, session_id: str, wire: v2.StateUpdate) -> None:
         foreground = self.conversations.heard(session_id).foreground
         if wire.background is not None:
-            foreground.background = [translation.plain(work) for work in wire.background]
+            foreground.background = translation.background(wire.background)
         foreground.changes(wire.state, _finished(wire), snapshot=wire.background is not None)
         self.conversations.tell(session_id)
 

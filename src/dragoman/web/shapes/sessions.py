@@ -9,7 +9,14 @@ import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.session.events import Continuity
-from dragoman.session.facts import Command, ConfigOption, ContextUsage, Modes, Offer
+from dragoman.session.facts import (
+    BackgroundWork,
+    Command,
+    ConfigOption,
+    ContextUsage,
+    Modes,
+    Offer,
+)
 from dragoman.session.state import (
     AnyEntry,
     Ending,
@@ -93,7 +100,7 @@ class Detail(Summary):
     queue: list[QueuedPrompt]
     activity: str
     """What the agent does outside of turns: `idle`, unless it works on its own."""
-    background: list[dict[str, Any]]
+    background: list[BackgroundWork]
     """What the agent says runs on, as it names it."""
     plan: PlanEntry | None
     terminals: list[Terminal]

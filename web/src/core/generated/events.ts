@@ -2,7 +2,8 @@
 
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
-  Command, ConfigOption, Cost, Decision, Mode, PermissionOption, PlanStep, TokenUsage,
+  BackgroundWork, Command, ConfigOption, Cost, Decision, Mode, PermissionOption, PlanStep,
+  SubagentState, TokenUsage,
 } from './facts'
 
 export interface Recorded {
@@ -151,7 +152,7 @@ export interface SubagentUpdated extends FromAgent {
   session_id: string
   title?: string | null
   description?: string | null
-  state?: Json | null
+  state?: SubagentState | null
   cwd?: string | null
   additional_directories?: string[] | null
   capabilities?: Json | null
@@ -176,7 +177,7 @@ export interface PeerMessageChunk extends FromAgent {
 export interface ActivityChanged extends Recorded {
   type: 'activity'
   activity?: string
-  background?: Json[]
+  background?: BackgroundWork[]
 }
 
 export interface UnknownUpdate extends FromAgent {

@@ -71,6 +71,21 @@ export interface TokenUsage extends Fact {
   cached_write?: number | null
 }
 
+export interface BackgroundWork extends Fact {
+  type?: string
+  terminalId?: string | null
+  toolCallId?: string | null
+  sessionId?: string | null
+}
+
+export interface SubagentState extends Fact {
+  state?: string
+  stopReason?: string | null
+  background?: BackgroundWork[] | null
+  usage?: Json | null
+  error?: Json | null
+}
+
 export interface PermissionOption extends Fact {
   id: string
   name: string

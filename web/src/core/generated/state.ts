@@ -2,7 +2,8 @@
 
 import type { Content, Json, Location, ToolContent } from './content'
 import type {
-  Command, ConfigOption, ContextUsage, Modes, PermissionOption, PlanStep, TokenUsage,
+  BackgroundWork, Command, ConfigOption, ContextUsage, Modes, PermissionOption, PlanStep,
+  SubagentState, TokenUsage,
 } from './facts'
 import type { Continuity } from './events'
 
@@ -141,7 +142,7 @@ export interface Subagent {
   session_id: string
   title: string | null
   description: string | null
-  state: Json | null
+  state: SubagentState | null
   cwd: string | null
   additional_directories: string[] | null
   capabilities: Json | null
@@ -184,7 +185,7 @@ export interface SessionState {
   subagents: Record<string, Subagent>
   queue: QueuedPrompt[]
   activity: string
-  background: Json[]
+  background: BackgroundWork[]
   last_seq: number
   size: number
   printed: number
