@@ -258,6 +258,31 @@ def test_what_is_searched_for_is_no_path(pattern: str) -> None:
     assert claim("search", {"path": "src", "pattern": pattern}).operation == "read"
 
 
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("edit", {"path": "a"}),
+        ("delete", {"path": "a"}),
+        ("fetch", {"url": "https://example.org"}),
+        ("move", {"path": "a", "to": "b"}),
+    ],
+)
+def test_a_command_does_not_have_the_rest_of_a_claim_allowed(kind: str, more: Any) -> None:
+    access = claim(kind, {"command": "npm test", **more})
+
+    def effect(*rules: Rule) -> str:
+        return decide(access, rules, now=0, session_id="s", project="/ws").effect
+
+    command = Rule(effect="allow", operation="execute", argv=("npm", "test"))
+    rest = Rule(effect="allow", operation="fetch" if kind == "fetch" else "write")
+    assert access.operation == "execute"
+    assert effect(command) == effect(rest) == "ask"
+    assert effect(command, rest) == "allow"
+    assert effect(command, rest, Rule(effect="deny", operation=rest.operation)) == "deny"
+    alone = claim("execute", {"command": "npm test"})
+    assert decide(alone, [command], now=0, session_id="s", project="/ws").effect == "allow"
+
+
 def test_links_are_resolved_by_who_can() -> None:
     def look(path: str) -> Sighting:
         return Sighting(normalise(path.replace("/ws/link", "/etc").replace("/alias", "/ws")))

@@ -147,9 +147,27 @@ def _with_operations(
         # Who says that a patch is read may yet apply it.
         and (kind not in _READING or not found.patched),
     )
-    operation = _operation(facts, kind, writes)
-    also = tuple(each for each in _claimed(facts, kind, writes) if each != operation)
-    return msgspec.structs.replace(facts, operation=operation, also=also)
+    kinds = _all(((_operation(facts, kind, writes),), tuple(_claimed(facts, kind, writes))))
+    return _apart(facts, kinds, [each for each in ("write", "fetch") if _says(each, kind, writes)])
+
+
+def _apart(facts: Access, kinds: tuple[Operation, ...], said: Sequence[Operation]) -> Access:
+    """One access; where a command is named in what says that it is something else, each of the two
+    is to be allowed for itself."""
+    whole = msgspec.structs.replace(facts, operation=kinds[0], also=kinds[1:])
+    if not facts.commands or not said:
+        return whole
+    parts = [
+        msgspec.structs.replace(
+            whole, operation=each, also=tuple(kind for kind in kinds if kind != each)
+        )
+        for each in said
+    ]
+    return msgspec.structs.replace(whole, parts=(whole, *parts))
+
+
+def _says(operation: Operation, kind: str | None, writes: bool) -> bool:
+    return writes if operation == "write" else kind == operation
 
 
 def together(claims: Sequence[Access]) -> Access:
