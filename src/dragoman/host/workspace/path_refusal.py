@@ -1,4 +1,4 @@
-"""Why a path was refused: the error reply an agent gets, in words a person understands.
+"""Why a path could not be opened, after consent: the error reply an agent gets, in plain words.
 
 Outside the workspace, too large, not text, not a file: invalid params. Missing: not found.
 Whatever else the operating system says: internal error, with its reason.
