@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the page into the package; without npm, or a registry to ask, it says so and goes on: the
-# server then tells whoever opens it how to build the page.
+# server then shows visitors how to build the page.
 set -eu
 cd "$(dirname "$0")/../web"
 

@@ -27,7 +27,7 @@ _RULES = [
     {"effect": "allow", "operation": "write", "path": "a.txt"},
     {"effect": "deny", "operation": "write", "path": "denied.txt"},
     {"effect": "allow", "operation": "execute"},
-    # Of some agents' requests nobody can say more; what goes through us is checked all the same.
+    # Of some agents' requests nobody can say more; what goes through us is checked anyway.
     {"effect": "allow", "operation": "other"},
 ]
 
@@ -251,7 +251,7 @@ class CommandFace(Face):
         done = await self._sessions("import", *words, "--settings", str(self._settings))
         local = done.good().out.strip()
         if not self._agent.has_model:
-            return "whether it remembers cannot be told"
+            return "whether it remembers is unknown"
         shown = (await self._sessions("show", local)).good().out
         assert self._remembered in shown, f"not told again: {shown[:300]!r}"
         return ""

@@ -11,7 +11,7 @@ from agent_trials.marked import Mark
 
 _REMEMBERED = "remembered"
 _AGAIN = "and the same again, please"
-"""No directive: the stand-in plays the last one it is told of, if the agent remembers it."""
+"""No directive: the stand-in plays the last one it received, if the agent remembers it."""
 _HARMLESS = ("help", "about", "status", "version", "usage", "context", "tools", "mcp")
 """Commands that an agent may have and that change nothing."""
 
@@ -96,7 +96,7 @@ class Face:
 
     @property
     def _remembered(self) -> str:
-        """Nothing where it cannot be told."""
+        """Nothing if it is unknown."""
         return _REMEMBERED if self._agent.has_model else ""
 
     @property

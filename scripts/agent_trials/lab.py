@@ -90,7 +90,7 @@ class LabAgent(msgspec.Struct, frozen=True):
 
     @property
     def loads_once(self) -> bool:
-        """Gemini CLI begins a record anew when it loads it, and finds the empty one next time."""
+        """Gemini CLI starts a new record when it loads it, and finds the empty one next time."""
         return self.name == "gemini"
 
     async def settled(self) -> None:

@@ -145,7 +145,7 @@ class LibraryFace(Face):
         async with self._elsewhere() as client:
             session = await client.load_session(self._kept, self._workspace)
             if not self._agent.has_model:
-                return "whether it remembers cannot be told"
+                return "whether it remembers is unknown"
             while self._remembered not in "".join(entry.text for entry in session.state.entries):
                 await a_moment()  # history may come after the reply
             await said(session, self._again, self._remembered)

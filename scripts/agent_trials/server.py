@@ -295,7 +295,7 @@ class ServerFace(Face):
         return detail
 
     async def replay(self) -> str:
-        """The recording as an agent, through the hub and the store, to what the page is told."""
+        """The recording as an agent, through the hub and the store, to what the page receives."""
         if not self._learned.recording:
             raise NotOffered("there is no recording")
         first = await self._played()
@@ -311,7 +311,7 @@ class ServerFace(Face):
             if kind in self._agent.prompts:
                 await self._turn(session, self._agent.prompts[kind])
         entries = (await self._detail(session))["entries"]
-        # A path that was told in pieces is told again as it was recorded.
+        # A path that was sent in pieces is replayed as it was recorded.
         return replayed.digest(entries, self._workspace, self._learned.workspace)
 
     async def exit(self) -> str:

@@ -18,7 +18,7 @@ _OPTIONAL = re.compile(r"\(optional\): $")
 _OPTION = re.compile(r"^  (\d+)\. ((?:.*\n)(?:     .*\n)*)", re.MULTILINE)
 """Its number, and its name with what is said below it."""
 _ALWAYS = ("from now on", "counts once only")
-"""What stands below an option that means always."""
+"""The line below an option that means always."""
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[=>])")
 
 

@@ -129,7 +129,7 @@ def _members(node: ast.ClassDef) -> Iterator[Field | Method]:
 
 
 def _is_internal(init: ast.FunctionDef) -> bool:
-    """Whether the class is made for you: its parameters are no part of the interface."""
+    """Whether the class is made for you: its parameters are not part of the interface."""
     return "Client" in ast.unparse(init.args) or "providers" in ast.unparse(init.args)
 
 

@@ -1,8 +1,8 @@
 """The peer: both ends of JSON-RPC over one transport, in wire order.
 
 One reader handles notifications inline, before it settles the reply that follows them. Requests
-from the other side run beside it and the reader never waits for one. It does not know ACP: methods
-are strings, params and results are JSON bytes.
+from the other side run concurrently and the reader never waits for one. It does not know ACP:
+methods are strings, params and results are JSON bytes.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Peer:
         self.usual: Usual[Any] | None = None
         """The notification that has a quick way, which `on_notification` then seldom sees."""
         self.pace: Pace | None = None
-        """Set by whoever keeps what comes in, and needs time to."""
+        """Set by a handler that keeps what arrives, and needs time to."""
         self.pauses: int | None = 0
         """How often reading was paused and went on; None while it is paused."""
         self._transport = transport
@@ -117,7 +117,7 @@ class Peer:
         return self._error
 
     async def wait_ended(self) -> DragomanError:
-        """Wait for the end of the connection, whoever ends it, and say why."""
+        """Wait for the end of the connection, from either side, and return the reason."""
         await self._ended.wait()
         assert self._error is not None
         return self._error
@@ -144,7 +144,7 @@ class Peer:
         """Send a request and wait for its result.
 
         `on_reply` runs in the reader, in wire order: after every notification before the reply and
-        before any behind it; `on_sent` is told the id first. A call given up (timeout,
+        before any after it; `on_sent` gets the id first. A call given up (timeout,
         cancellation) tells the other side so.
 
         Raises RemoteError for an error reply, CallTimeout, ConnectionLost or ProtocolError when the
@@ -197,7 +197,7 @@ class Peer:
             for frame in frames:
                 tap(direction, frame)
         except Exception:
-            # Whoever listens in must not be able to break the conversation.
+            # A listener must not be able to break the conversation.
             self._tap = None
             logger.exception("the tap failed and was removed")
 

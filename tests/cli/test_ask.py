@@ -54,8 +54,8 @@ async def test_a_field_that_is_needed_is_asked_for_again() -> None:
     assert await filled_in(typist, NAME) == ElicitationAnswer("accept", {"name": "Ada"})
     assert typist.written == (
         "\n? Who?\n  Ctrl-D declines\n"
-        "  name: \n  this one is needed\n"
-        "  name:   \n  this one is needed\n"
+        "  name: \n  required\n"
+        "  name:   \n  required\n"
         "  name: Ada\n  age (optional): \n"
     )
 
@@ -109,7 +109,7 @@ async def test_a_number_means_the_option_that_is_shown_with_it() -> None:
 async def test_an_answer_that_is_none_is_told_what_was_expected() -> None:
     typist = Typist("9", "yes", "", "1")
     assert await permitted(typist, "allow_once", "reject_once") == "id-allow_once"
-    assert typist.written.count("expected a number, from 1 to 2\nchoose 1-2: ") == 3
+    assert typist.written.count("expected a number from 1 to 2\nchoose 1-2: ") == 3
 
 
 async def test_the_end_of_input_answers_no_question() -> None:
@@ -128,15 +128,15 @@ async def test_v_shows_all_of_what_was_too_long_before_it_is_answered() -> None:
     )
     typist = Typist("v", "w", "1")
     assert await asker(typist).request_permission(request) == "yes"
-    before, after = typist.written.split("choose 1-1, v to see all of it: v\n")
+    before, after = typist.written.split("choose 1-1, v to show everything: v\n")
     assert "+line 79" in before
     assert "line 40" not in before
     assert all(f"+line {n}\n" in after for n in range(80))
     assert after.count("  1. Allow once\n") == 1
-    assert "expected a number, from 1 to 1\nchoose 1-1, v to see all of it: 1\n" in after
+    assert "expected a number from 1 to 1\nchoose 1-1, v to show everything: 1\n" in after
 
 
 async def test_what_fits_has_no_more_to_show() -> None:
     typist = Typist("v", "1")
     assert await permitted(typist, "allow_once") == "id-allow_once"
-    assert typist.written.endswith("choose 1-1: v\nexpected a number, from 1 to 1\nchoose 1-1: 1\n")
+    assert typist.written.endswith("choose 1-1: v\nexpected a number from 1 to 1\nchoose 1-1: 1\n")

@@ -49,7 +49,7 @@ def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None
         drawn = terminal.wait_for("choose 1-4:")
         assert "? demo wants us to run:\n    $ wc -l dragoman-demo.txt\n" in drawn
         terminal.enter("nonsense")
-        expected = "expected a number, from 1 to 4"
+        expected = "expected a number from 1 to 4"
         terminal.wait_for(re.compile(rf"choose 1-4: nonsense\n{expected}\nchoose 1-4:"))
         terminal.wait_for("waiting for your answer")
         terminal.enter("1")
@@ -64,7 +64,7 @@ def test_a_whole_turn_with_its_questions_and_a_crash(dragoman: Dragoman) -> None
         terminal.enter("/crash")
         terminal.wait_for("the agent 'demo' exited with code 3")
         terminal.enter("/think about it")
-        terminal.wait_for("the agent was started again, the session goes on")
+        terminal.wait_for("the agent was restarted, and the session continues")
         terminal.wait_for("I have thought about")
         terminal.press("C-d")
         assert terminal.exit_code() == 0
@@ -100,7 +100,7 @@ def test_all_of_what_a_tool_brought_back_is_shown_when_asked_for(dragoman: Drago
         terminal.enter("/output")
         terminal.wait_for(re.compile(r"Search\n  hit 0\n(?:.*\n)*  hit 49\n"))
         terminal.enter("/output 1")
-        terminal.wait_for("there is no such output")
+        terminal.wait_for("no such output")
 
 
 @needs_tmux
@@ -109,7 +109,7 @@ def test_prompts_queue_and_a_cancel_withdraws_a_question(dragoman: Dragoman) -> 
         terminal.wait_for("A Partner 1 in ")
         terminal.enter("wait")
         terminal.enter("second")
-        terminal.wait_for("queued: 1 waiting; /drop takes it back")
+        terminal.wait_for("queued: 1 waiting; /drop withdraws it")
         terminal.enter("third")
         terminal.wait_for("queued: 2 waiting")
         terminal.enter(":queue")
@@ -160,7 +160,7 @@ def test_a_form_asks_again_for_what_is_needed_and_can_be_declined(dragoman: Drag
         assert "? Which one?\n  Ctrl-D declines\n    A  Alpha: first\n    B  the other\n" in drawn
         terminal.wait_for("waiting for your answer")
         terminal.press("Enter")
-        terminal.wait_for("  this one is needed\n  Size (one of A, B):")
+        terminal.wait_for("  required\n  Size (one of A, B):")
         terminal.enter("Alpha")
         terminal.wait_for(re.compile(r"filled in: \{.*'size': 'A'"))
         terminal.enter("form")
@@ -203,9 +203,9 @@ def test_commands_of_ours_never_hide_the_agents(dragoman: Dragoman) -> None:
         terminal.wait_for("a new session")
         terminal.enter("/help")
         drawn = terminal.wait_for("//name")
-        assert re.search(r"  :new\s+begin a new session", drawn)
+        assert re.search(r"  :new\s+start a new session", drawn)
         assert re.search(r"  /mode\s+show the modes", drawn)
-        assert re.search(r"  /help\s+what can be typed here", drawn)
+        assert re.search(r"  /help\s+list commands and keys", drawn)
         assert re.search(r"  /review\s+look at it", drawn)
         assert re.search(r"  //help\s+the agent's own help", drawn)
         # What they do begins in one column, however long a name is.
@@ -323,7 +323,7 @@ def test_an_empty_prompt_leaves_no_trace(dragoman: Dragoman) -> None:
 def test_what_was_said_last_is_painted_as_it_was(dragoman: Dragoman) -> None:
     assert dragoman("--session", "s", "please begin").code == 5
     with chat(dragoman, "--session", "s") as terminal:
-        drawn = terminal.wait_for("/help says")
+        drawn = terminal.wait_for("/help lists")
         assert "  What I did\n" in drawn
         assert "so dragoman-demo.txt is as it was." in drawn  # without its backticks
 
@@ -366,7 +366,7 @@ def test_ctrl_c_clears_then_warns_then_leaves(dragoman: Dragoman) -> None:
             # Where a machine is slow the second press may come too late, and be the first again.
             warned += 1
             terminal.press("C-c")
-            again = rf"exit code|(?:Ctrl-C again, or Ctrl-D, leaves(?:.*\n)*?){{{warned}}}"
+            again = rf"exit code|(?:Ctrl-C again, or Ctrl-D, quits(?:.*\n)*?){{{warned}}}"
             terminal.wait_for(re.compile(again))
         assert warned > 1
         assert terminal.exit_code() == 0
@@ -388,7 +388,7 @@ def test_an_agent_that_does_not_stop_is_ended_by_the_second_ctrl_c(dragoman: Dra
 @needs_tmux
 def test_a_history_that_cannot_be_kept_is_no_obstacle(dragoman: Dragoman) -> None:
     with with_partner(dragoman, "--no-store", DRAGOMAN_HOME="/proc/nothing") as terminal:
-        terminal.wait_for("dragoman: what you type is not kept for the next chat: /proc/nothing: ")
+        terminal.wait_for("dragoman: prompt history is not saved: /proc/nothing: ")
         terminal.wait_for("A Partner 1 in ")
         terminal.enter("hello")
         terminal.wait_for("heard 'hello' in code")
@@ -440,8 +440,8 @@ def test_whoever_leaves_a_session_leaves_nothing_to_go_on_there(
         terminal.enter("later")
         terminal.wait_for("queued: 1 waiting")
         terminal.enter(f":{way}")
-        left = "half a line\nnot sent: later\nwhat was running is cancelled\n"
-        drawn = terminal.wait_for("what was running is cancelled")
+        left = "half a line\nnot sent: later\nthe running turn is cancelled\n"
+        drawn = terminal.wait_for("the running turn is cancelled")
         assert left in re.sub(r" +\n", "\n", drawn)
         if way == "new":
             terminal.enter("hello")
@@ -457,15 +457,15 @@ def test_whoever_leaves_a_session_leaves_nothing_to_go_on_there(
 @needs_tmux
 def test_a_prompt_that_waits_from_before_is_told(user: Dragoman) -> None:
     with chat(user, "--session", "fix") as terminal:
-        terminal.wait_for("/help says")
+        terminal.wait_for("/help lists")
         terminal.enter("wait")
         terminal.wait_for("started")
         terminal.enter("later")
         terminal.wait_for("queued: 1 waiting")
         terminal.kill()
     with chat(user, "--session", "fix") as terminal:
-        drawn = terminal.wait_for("/help says")
-        assert "\na prompt waits from before, to be sent ahead of what you type next\n" in drawn
+        drawn = terminal.wait_for("/help lists")
+        assert "\na prompt waits from before, to be sent before your next prompt\n" in drawn
         terminal.enter("now")
         drawn = terminal.wait_for("3. now")
         assert drawn.index("2. later") < drawn.index("3. now")
@@ -474,22 +474,23 @@ def test_a_prompt_that_waits_from_before_is_told(user: Dragoman) -> None:
 @needs_tmux
 def test_a_chat_is_recorded_and_goes_on_where_it_was(user: Dragoman) -> None:
     with chat(user, "--session", "fix") as terminal:
-        terminal.wait_for("/help says")
+        terminal.wait_for("/help lists")
         terminal.enter("one")
         terminal.wait_for("1. one")
         terminal.enter("/new")
-        kept = re.search(r"the one before is kept as (s-\w+)", terminal.wait_for("is kept as s-"))
+        shown = terminal.wait_for("is kept as s-")
+        kept = re.search(r"the previous session is kept as (s-\w+)", shown)
         terminal.enter("another")
         terminal.wait_for("1. another")
         terminal.press("C-d")
         assert terminal.exit_code() == 0
-        again = re.search(r"to go on with this session:\n  dragoman (.*)", terminal.text())
+        again = re.search(r"to continue this session:\n  dragoman (.*)", terminal.text())
     assert kept is not None
     assert again is not None
     named, second = kept[1], again[1].split()
     with chat(user, *second[1:]) as terminal:
-        drawn = terminal.wait_for("/help says")
-        assert f"session {second[-1]} goes on, 1 turn so far: another\n" in drawn
+        drawn = terminal.wait_for("/help lists")
+        assert f"session {second[-1]} continues, 1 turn so far: another\n" in drawn
         assert "› another\n  1. another\n/help says" in drawn
         terminal.enter("more")
         terminal.wait_for("2. more")
@@ -505,7 +506,7 @@ def test_another_window_asks_in_a_chat_and_a_chat_does_not_take_what_another_run
     user: Dragoman,
 ) -> None:
     with chat(user, "--session", "fix") as terminal:
-        terminal.wait_for("/help says")
+        terminal.wait_for("/help lists")
         terminal.enter("work")
         terminal.wait_for("working")
         refused = user("chat", "--session", "fix")
@@ -515,7 +516,7 @@ def test_another_window_asks_in_a_chat_and_a_chat_does_not_take_what_another_run
             terminal.enter(":queue")
             terminal.wait_for("1. from outside")
             with chat(user, "--session", "fix") as second:
-                assert "another process runs session s-" in second.wait_for("exit code 2")
+                assert "another process is running s-" in second.wait_for("exit code 2")
             with chat(user, "--session", "fix", "--proxy", "cat") as third:
                 assert ", without this proxy; `dragoman watch" in third.wait_for("exit code 2")
             (user.workspace / "go").touch()
@@ -529,10 +530,10 @@ def test_another_window_asks_in_a_chat_and_a_chat_does_not_take_what_another_run
 @needs_tmux
 def test_a_chat_without_a_record_leaves_none(user: Dragoman) -> None:
     with chat(user, "--no-store") as terminal:
-        terminal.wait_for("/help says")
+        terminal.wait_for("/help lists")
         terminal.enter("one")
         terminal.wait_for("1. one")
         terminal.press("C-d")
         assert terminal.exit_code() == 0
-        assert "to go on" not in terminal.text()
+        assert "to continue" not in terminal.text()
     assert [path.name for path in user.state.iterdir()] == ["history"]

@@ -176,7 +176,7 @@ def test_arguments_and_environment_stay_secret(dragoman: Dragoman) -> None:
     ("words", "complaint"),
     [
         (("nobody",), "there is no agent 'nobody'; known are: demo, claude"),
-        (("demo", "--agent-command", "x"), "by name or by --agent-command, not both"),
+        (("demo", "--agent-command", "x"), "name the agent or use --agent-command, not both"),
         (("demo", "--timeout", "0"), "--timeout"),
         (("--agent-command", "wss://"), "--agent-command: an address must start with ws://"),
     ],

@@ -74,7 +74,7 @@ def test_an_agent_that_wants_a_sign_in_says_how_for_each_way(dragoman: Dragoman)
     done = dragoman("x", agent="signed_out")
     assert done.code == 8
     first, *ways = done.err.splitlines()
-    assert first.endswith("wants you to sign in first:")
+    assert first.endswith("requires you to sign in first:")
     assert [way.split()[-1] for way in ways] == ["browser", "here"]
     assert all(way.startswith("  dragoman agents login --agent-command ") for way in ways)
 
@@ -82,7 +82,7 @@ def test_an_agent_that_wants_a_sign_in_says_how_for_each_way(dragoman: Dragoman)
 def test_an_agent_that_names_no_way_to_sign_in(dragoman: Dragoman) -> None:
     done = dragoman("x", agent="signed_out_without_ways")
     assert done.code == 8
-    assert "names no way to do so; sign in with its own command" in done.err
+    assert "offers no method; sign in with its own command" in done.err
 
 
 def test_an_agent_that_wants_a_sign_in_only_when_prompted(dragoman: Dragoman) -> None:
@@ -382,7 +382,7 @@ def test_what_no_flag_would_change_is_refused_without_naming_one(
     (dragoman.workspace / "rules.json").write_text(json.dumps(rules))
     done = dragoman(*words, agent=agent)
     assert done.code == 5
-    assert done.err.endswith("all that needed permission was refused\n")
+    assert done.err.endswith("every permission request was refused\n")
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_rules_for_a_session_of_another_process_are_refused(user: Dragoman, opti
     with owning(user):
         done = user("--session", "s", *given, "next")
         assert (done.code, done.out) == (2, "")
-        assert f"by its own rules: leave {option} out" in done.err
+        assert f"with its own rules: remove {option}, or" in done.err
         assert state_of(user, "s").get("queue", []) == []
 
 
@@ -161,7 +161,7 @@ def test_a_run_gives_up_when_nothing_happens_where_the_session_runs(user: Dragom
 def test_a_question_elsewhere_is_told_of_and_can_be_refused_unasked(user: Dragoman) -> None:
     chat = [str(COMMAND), "chat", "--session", "s"]
     with on_screen(chat, env=user.env, cwd=user.workspace) as owner:
-        owner.wait_for("/help says what can be typed here")
+        owner.wait_for("/help lists the commands")
         refused = user("--session", "s", "--on-ask", "reject", "-o", "simple", "ask")
         assert (refused.code, refused.out) == (5, "I have a question.\nchosen=reject\n")
         with running(user, "--session", "s", "-o", "simple", "ask") as asking:

@@ -39,7 +39,7 @@ Hello.
 [plan]   [x] leap
 Done.
 [usage] context 30 of 100 tokens (30 %), 0.5 USD so far
-[usage] tokens as the agent counts them: 3 in, 4 out
+[usage] tokens as reported by the agent: 3 in, 4 out
 """
 
 FORBIDDEN = re.compile(
@@ -64,7 +64,7 @@ def test_text_is_the_answer_and_a_tagged_line_for_all_else_in_order(dragoman: Dr
 def test_a_turn_without_a_word_says_so(dragoman: Dragoman) -> None:
     done = dragoman("hello", agent="wordless")
     assert (done.code, done.out) == (0, "[usage] context 20 of 100 tokens (20 %)\n")
-    assert done.err == "dragoman: the agent ended the turn without a word\n"
+    assert done.err == "dragoman: the agent ended the turn without an answer\n"
 
 
 def test_simple_has_nothing_to_say_of_a_turn_without_a_word(dragoman: Dragoman) -> None:

@@ -144,4 +144,4 @@ def test_elicitation_is_not_advertised_when_nobody_can_be_asked(dragoman: Dragom
 def test_prompting_needs_a_terminal(dragoman: Dragoman) -> None:
     done = dragoman("--on-ask", "prompt", "x", agent="quiet")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "dragoman: --on-ask prompt needs a terminal, and there is none\n"
+    assert done.err == "dragoman: --on-ask prompt needs a terminal\n"

@@ -36,7 +36,7 @@ def rule(rule_id: str, **fields: object) -> Rule:
 
 def test_without_rules_the_list_says_where_they_come_from(dragoman: Dragoman) -> None:
     done = dragoman("policy", "list")
-    assert (done.code, done.out) == (0, 'no stored rules: they are made by "always" answers\n')
+    assert (done.code, done.out) == (0, 'no stored rules; "always" answers create them\n')
     assert dragoman("policy", "list", "--json").out == "[]\n"
 
 
@@ -96,7 +96,7 @@ def test_a_rule_that_decided_is_listed_as_used(dragoman: Dragoman) -> None:
     ("name", "text", "code", "words"),
     [
         ("p.toml", '[[rules]]\neffect = "ask"\npath = "src/**"\n', 0, "p.toml: 1 rule, all under"),
-        ("p.json", '{"rules": []}', 0, "0 rules, all understood"),
+        ("p.json", '{"rules": []}', 0, "0 rules, all valid"),
         ("p.json", '{"rules": [{"effect": "maybe"}]}', 2, "p.json: rules[0].effect: expected"),
         ("p.json", "{", 2, "p.json: line 1, column 2: expected strict JSON"),
     ],
@@ -209,10 +209,10 @@ def test_an_explanation_as_json(dragoman: Dragoman, rules: str) -> None:
 
 def test_a_question_needs_to_be_a_whole_one(dragoman: Dragoman) -> None:
     for words, complaint in (
-        ((), "say what is about to happen"),
-        (("--operation", "execute"), "give the command behind --"),
+        ((), "name the request: --operation"),
+        (("--operation", "execute"), "put the command after --"),
         (("--operation", "write"), "--operation write needs one --path"),
-        (("--operation", "read", "--", "ls"), "a command is the operation execute"),
+        (("--operation", "read", "--", "ls"), "a command implies --operation execute"),
         (("--recording", "/no/such"), "/no/such cannot be read"),
     ):
         done = dragoman("policy", "explain", *words)
@@ -299,7 +299,7 @@ def test_a_recording_is_decided_by_the_rules_of_today(
     ]
     assert explained[1]["paths"] == ["/w/src/a.py"]
     said = explain(dragoman, "--recording", recording, "--policy", rules).out
-    assert "deny: execute git push (as the agent claims)\n  because" in said
+    assert "deny: execute git push (as reported by the agent)\n  because" in said
     assert "ask: execute make all" in said
 
 

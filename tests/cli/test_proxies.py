@@ -92,7 +92,7 @@ def test_a_proxy_is_not_left_out_in_silence_when_another_process_runs_the_sessio
         assert other.stdout is not None
         assert b"started" in other.stdout.readline()
         refused = user(*words, "--proxy", PROXY, "a secret")
-        told = "another process runs this session, without this proxy: leave --proxy out, or wait"
+        told = "another process is running this session without this proxy: remove --proxy, or wait"
         assert (refused.code, refused.out) == (2, "")
         assert refused.err.startswith(f"dragoman: {told}")
         user("cancel", "s")

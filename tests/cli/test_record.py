@@ -102,7 +102,7 @@ def test_frames_of_another_process_cannot_be_recorded(user: Dragoman, recording:
         assert runs.stdout is not None
         assert runs.stdout.readline() == b"started\n"
         done = user("--session", "fix", "--record", str(recording), "more")
-    refused(done, "its frames are seen there alone; leave --record out")
+    refused(done, "only it has the frames; remove --record")
     assert not recording.exists()
 
 
@@ -110,7 +110,7 @@ def test_frames_of_another_process_cannot_be_recorded(user: Dragoman, recording:
 def test_a_chat_is_recorded(dragoman: Dragoman, recording: Path) -> None:
     command = [str(COMMAND), "chat", "--record", str(recording)]
     with on_screen(command, env=dragoman.env, cwd=dragoman.workspace) as screen:
-        screen.wait_for("/help says")
+        screen.wait_for("/help lists")
         screen.enter("/think of it")
         screen.wait_for("I have thought about of it.")
         screen.press("C-d")

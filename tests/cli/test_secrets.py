@@ -97,7 +97,7 @@ def test_no_secret_is_in_any_file_or_log(user: Dragoman) -> None:
         assert found_in(done.out.encode() + done.err.encode()) == [], done
     chat = [str(COMMAND), "chat", "--session", "memo"]
     with on_screen(chat, env=user.env, cwd=user.workspace) as terminal:
-        terminal.wait_for("/help says")
+        terminal.wait_for("/help lists")
         terminal.enter("in the chat")
         terminal.wait_for("3. in the chat")
         terminal.press("C-d")

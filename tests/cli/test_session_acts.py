@@ -40,7 +40,7 @@ def test_a_turn_that_was_stopped_is_shown_as_stopped(user: Dragoman) -> None:
 def test_a_turn_that_failed_is_shown_with_its_error(dragoman: Dragoman) -> None:
     assert dragoman("--session", "fix", "/fail").code == 1
     shown = dragoman("sessions", "show", "fix")
-    assert shown.lines[-1].startswith("the turn failed: the demo agent failed, as it was told to")
+    assert shown.lines[-1].startswith("the turn failed: the demo agent failed, as requested")
 
 
 def test_a_turn_that_the_agent_cut_short_is_shown_with_why(dragoman: Dragoman) -> None:
@@ -78,7 +78,7 @@ def test_a_form_is_listed_with_its_fields_and_filled_in_from_outside(dragoman: D
             (("accept", "nome=x"), "the form has no field 'nome'; it has: name, colour, count"),
             (("accept", "name=x", "count=y"), "count: expected a whole number, 1 to 10, not 'y'"),
             (("accept", "x"), "expected OPTION=VALUE"),
-            (("decline", "name=x"), "decline takes no values"),
+            (("decline", "name=x"), "decline takes no fields"),
         ):
             refused(dragoman("sessions", "answer", "fix", *words), complaint)
         assert dragoman("sessions", "answer", "fix", "accept", "name=Ada", "count=3").code == 0
@@ -93,7 +93,7 @@ def test_a_permission_takes_no_values(dragoman: Dragoman) -> None:
     with on_screen(command, env=dragoman.env, cwd=dragoman.workspace) as screen:
         screen.wait_for("choose 1-")
         done = dragoman("sessions", "answer", "fix", "allow_once", "name=x")
-        refused(done, "unexpected 'name=x': a permission is answered with one word")
+        refused(done, "unexpected 'name=x': a permission takes one option")
         screen.press("C-c")
         assert screen.exit_code() == 130
 
@@ -122,7 +122,7 @@ def test_a_list_of_less_than_one_is_refused(user: Dragoman, count: str) -> None:
 def test_a_session_that_runs_is_deleted_once_it_was_closed(user: Dragoman) -> None:
     with running(user, "--session", "fix") as process:
         [found] = json.loads(user("sessions", "list", "--json").out)
-        hint = f"`dragoman sessions close {found['id']}` ends it there, then it can be deleted"
+        hint = f"`dragoman sessions close {found['id']}` closes it, and then it can be deleted"
         refused(user("sessions", "delete", "fix"), "is run by process", hint, code=1)
         assert user("sessions", "close", "fix").code == 0
         process.wait(30)
@@ -174,7 +174,7 @@ def test_what_a_session_changed_is_shown_and_undone(user: Dragoman) -> None:
     undone = user("sessions", "revert", "fix")
     assert (undone.code, undone.lines) == (0, [str(file)])
     assert not file.exists()
-    assert user("sessions", "revert", "fix").lines == ["nothing to undo"]
+    assert user("sessions", "revert", "fix").lines == ["nothing to revert"]
     assert user("sessions", "changes", "fix").lines == ["no changes"]
 
 
@@ -184,7 +184,7 @@ def test_what_was_changed_since_is_undone_by_force_alone(user: Dragoman) -> None
     file.write_text("mine")
     refused = user("sessions", "revert", "fix", "dragoman-demo.txt")
     assert refused.code == 1
-    assert refused.err.endswith("; --force undoes it anyway\n")
+    assert refused.err.endswith("; use --force to revert it anyway\n")
     assert file.read_text() == "mine"
     assert user("sessions", "revert", "fix", "--force").lines == [str(file)]
     assert not file.exists()

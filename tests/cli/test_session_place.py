@@ -83,7 +83,7 @@ def test_another_folder_than_the_session_s_own_is_refused(user: Dragoman, extra:
     session = made(user)
     for option in ("--resume", "--fork"):
         done = user("--cwd", str(extra), "--write", option, session, "two")
-        refused(done, 2, f"session {session} is one of {user.workspace}, not of --cwd {extra}")
+        refused(done, 2, f"session {session} belongs to {user.workspace}, not to --cwd {extra}")
     link = user.home / "link"
     link.symlink_to(user.workspace)
     done = user("--cwd", str(link), "--resume", session, "-o", "simple", "two")
@@ -144,7 +144,7 @@ def test_an_imported_session_works_in_the_folder_it_was_given(user: Dragoman, ex
     # From then on it is its own.
     again = asked(user("--resume", session, "-o", "jsonl", "three"), *CONTINUED)
     assert again["cwd"] == str(extra)
-    refused(user("--resume", session, "--cwd", "/", "four"), 2, f"is one of {extra}")
+    refused(user("--resume", session, "--cwd", "/", "four"), 2, f"belongs to {extra}")
 
 
 def test_a_folder_is_given_with_the_import(user: Dragoman, extra: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_run_without_a_record_leaves_none(user: Dragoman, tmp_path: Path) -> N
 
 
 def test_a_name_needs_a_record(user: Dragoman) -> None:
-    one_line(user("--no-store", "--session", "fix", "x"), 2, "--session needs a record")
+    one_line(user("--no-store", "--session", "fix", "x"), 2, "--session needs the store")
 
 
 def test_a_session_in_which_nothing_was_asked_is_not_kept(user: Dragoman) -> None:
@@ -134,7 +134,7 @@ def test_a_session_is_resumed_in_its_own_folder(user: Dragoman) -> None:
     assert only(user)["cwd"] == str(user.workspace)
     user.workspace.rename(user.home / "moved")
     gone = user("--resume", "fix", "three", cwd=elsewhere)
-    one_line(gone, 4, f"its folder {user.workspace} is not there any more")
+    one_line(gone, 4, f"its directory {user.workspace} no longer exists")
 
 
 def test_a_session_that_only_the_agent_knows_is_resumed_and_recorded(user: Dragoman) -> None:
@@ -165,7 +165,7 @@ def test_the_agent_of_a_session_is_found_without_naming_it(user: Dragoman) -> No
     user.write_settings(settings)  # another one is the default now
     assert said(user, "--session", "fix", "two") == "2. two\n"
     other = user("--session", "fix", "-a", "lethe", "three")
-    one_line(other, 2, f"session {only(user)['id']} is one of memo, not of lethe")
+    one_line(other, 2, f"session {only(user)['id']} belongs to memo, not to lethe")
     del settings["agent_servers"]["memo"]
     user.write_settings(settings)
     one_line(user("--session", "fix", "x"), 2, "one of memo, which is not in the settings")
@@ -185,7 +185,7 @@ def test_a_session_that_was_recorded_by_the_name_of_its_program_is_resumed(
     assert said(user, *command, "other") == "1. other\n"
     assert [each["agent"] for each in sessions(user)] == ["an-agent.sh", "sh"]
     another = user("--resume", session, "--agent-command", f"bash {script}", "x")
-    one_line(another, 2, f"session {session} is one of sh, not of an-agent.sh")
+    one_line(another, 2, f"session {session} belongs to sh, not to an-agent.sh")
     assert user("sessions", "fork", session, *command).code == 0
     assert user("sessions", "delete", session, *command).code == 0
     assert [each["agent"] for each in sessions(user)] == ["sh", "an-agent.sh"]
@@ -209,10 +209,10 @@ def test_starting_empty_is_possible_and_leaves_a_mark(user: Dragoman) -> None:
     done = user("--session", "fix", "--on-reset", "new", "-o", "simple", "two")
     assert (done.code, done.out) == (0, "1. two\n")
     assert done.err == (
-        "dragoman: the agent does not remember this session: it begins with an empty one\n"
+        "dragoman: the agent has forgotten this session and starts with an empty one\n"
     )
     shown = user("sessions", "show", "fix").out
-    mark = "the agent did not remember the session any more"
+    mark = "the agent had forgotten the session"
     assert f"1. one\n\n{mark}\n" in shown
     assert shown.index(mark) < shown.index("› two")
 
@@ -263,7 +263,7 @@ def test_the_beginning_of_an_id_that_is_too_short_says_so(
 ) -> None:
     said(user, "one")
     said(user, "two")
-    told = "s- is too short to tell: 2 sessions begin so"
+    told = "s- is ambiguous: 2 sessions begin with it"
     one_line(user(*(word.format("s-") for word in words)), 4, told)
     one_line(user("--resume", "x-", "hello"), 4, "no such session: x-")
 
@@ -382,7 +382,7 @@ def test_deleting_several_is_all_or_nothing(user: Dragoman) -> None:
 def test_a_session_of_an_agent_that_is_gone_is_deleted_here(user: Dragoman) -> None:
     said(user, "--session", "fix", "one")
     user.write_settings({"agent_servers": {}})
-    one_line(user("sessions", "delete", "fix"), 2, "--local deletes it here alone")
+    one_line(user("sessions", "delete", "fix"), 2, "use --local to delete it only here")
     assert user("sessions", "delete", "fix", "--local").code == 0
     assert sessions(user) == []
 
@@ -406,14 +406,14 @@ def test_a_session_the_agent_knows_is_listed_and_imported(user: Dragoman) -> Non
     [info] = [each for each in listed if each["agentSessionId"] == known]
     assert (info["agent"], info["cwd"]) == ("memo", str(user.workspace))
     assert known in user("sessions", "list", "--known", "-a", "memo").out
-    one_line(user("sessions", "list", "--known"), 2, "--known needs the agent's name")
+    one_line(user("sessions", "list", "--known"), 2, "--known needs an agent")
     imported = user("sessions", "import", "-a", "memo", known).out.strip()
     session = only(user)
     assert (session["id"], session["agentSessionId"]) == (imported, known)
     assert "› one\n1. one\n" in user("sessions", "show", imported).out
     assert said(user, "--resume", imported, "two") == "2. two\n"
     again = user("sessions", "import", "-a", "memo", known)
-    one_line(again, 2, f"{known} is recorded already, as {imported}")
+    one_line(again, 2, f"{known} is already recorded as {imported}")
 
 
 def test_an_imported_session_has_the_title_of_the_agents_list(user: Dragoman) -> None:
@@ -518,7 +518,7 @@ def test_a_file_that_is_not_there_is_told(user: Dragoman, tmp_path: Path) -> Non
 def test_a_damaged_database_is_told_and_rebuilt(user: Dragoman) -> None:
     said(user, "--session", "fix", "mend the parser")
     assert user("sessions", "recover").out == (
-        "the store is in order; --force rebuilds it all the same\n"
+        "the store is intact; use --force to rebuild it anyway\n"
     )
     database = user.state / "dragoman.db"
     database.write_bytes(b"this is no database" * 1000)

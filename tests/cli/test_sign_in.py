@@ -40,7 +40,9 @@ def test_login_lists_the_ways_there_are(dragoman: Dragoman) -> None:
 def test_login_adds_what_our_own_table_knows(dragoman: Dragoman) -> None:
     scripted(dragoman, "signed_out", name="gemini")
     done = dragoman("agents", "login", "gemini")
-    assert done.lines[-1].startswith("  its own way: set `GEMINI_API_KEY`, or run `gemini` once")
+    assert done.lines[-1].startswith(
+        "  outside Dragoman: set `GEMINI_API_KEY`, or run `gemini` once"
+    )
 
 
 def test_login_goes_the_way_that_was_chosen(dragoman: Dragoman) -> None:
@@ -64,14 +66,14 @@ def test_login_takes_a_name_or_a_command(dragoman: Dragoman) -> None:
     for words in (("login", "it", "oauth"), ("logout", "it")):
         done = dragoman("agents", *words, "--agent-command", command)
         assert done.code == 2
-        assert done.err == "dragoman: give the agent by name or by --agent-command, not both\n"
+        assert done.err == "dragoman: name the agent or use --agent-command, not both\n"
 
 
 def test_login_by_an_unknown_way_says_which_there_are(dragoman: Dragoman) -> None:
     scripted(dragoman, "signed_out")
     done = dragoman("agents", "login", "it", "password")
     assert done.code == 2
-    assert done.err == ("dragoman: there is no way 'password' to sign in; there are: oauth, term\n")
+    assert done.err == ("dragoman: no sign-in method 'password'; available: oauth, term\n")
 
 
 def test_login_in_a_terminal_needs_one(dragoman: Dragoman) -> None:
@@ -81,7 +83,7 @@ def test_login_in_a_terminal_needs_one(dragoman: Dragoman) -> None:
         command, env=dragoman.env, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 8
-    assert "signing in needs a terminal; in one, run WHO=Ada setsid" in done.stderr
+    assert "signing in needs a terminal; run WHO=Ada setsid" in done.stderr
 
 
 def test_what_is_refused_names_the_variable_of_an_agent_in_the_settings(
@@ -91,8 +93,8 @@ def test_what_is_refused_names_the_variable_of_an_agent_in_the_settings(
     done = dragoman("-a", "auggie", "hello")
     assert done.code == 8
     assert done.err == (
-        "dragoman: auggie wants you to sign in first:\n"
-        "  its own way: set `AUGMENT_SESSION_AUTH`, or run `auggie login`\n"
+        "dragoman: auggie requires you to sign in first:\n"
+        "  outside Dragoman: set `AUGMENT_SESSION_AUTH`, or run `auggie login`\n"
     )
 
 
@@ -101,7 +103,7 @@ def test_what_is_refused_says_what_to_type_for_each_way(dragoman: Dragoman) -> N
     done = dragoman("-a", "it", "hello")
     assert done.code == 8
     assert done.err == (
-        "dragoman: it wants you to sign in first:\n"
+        "dragoman: it requires you to sign in first:\n"
         "  dragoman agents login it oauth  Log in: opens a browser\n"
         "  dragoman agents login it term   Log in here\n"
     )
@@ -112,7 +114,7 @@ def test_what_is_refused_in_a_turn_says_the_same(dragoman: Dragoman) -> None:
     done = dragoman("-a", "it", "hello")
     assert done.code == 8
     assert done.err == (
-        "dragoman: it wants you to sign in first:\n  dragoman agents login it k  Key\n"
+        "dragoman: it requires you to sign in first:\n  dragoman agents login it k  Key\n"
     )
 
 
@@ -152,7 +154,7 @@ def test_a_terminal_method_runs_the_agents_own_program_here(dragoman: Dragoman) 
 @needs_tmux
 def test_a_terminal_method_chosen_in_a_run_signs_in_and_goes_on(dragoman: Dragoman) -> None:
     with screen(dragoman, "hello") as shown:
-        shown.wait_for("wants you to sign in first:\n  1. 'term' (Log in here)\n  2. Give up\n")
+        shown.wait_for("requires you to sign in first:\n  1. 'term' (Log in here)\n  2. Give up\n")
         shown.enter("1")
         shown.wait_for("code for Ada?")
         shown.enter("1234")
@@ -165,7 +167,7 @@ def test_a_sign_in_that_fails_says_so(dragoman: Dragoman) -> None:
         shown.wait_for("code for Ada?")
         shown.enter("wrong")
         ended = shown.wait_for("exit code 8")
-        assert "signing in failed: the agent's program ended with code 3" in ended
+        assert "signing in failed: the agent's command exited with code 3" in ended
 
 
 @needs_tmux

@@ -40,7 +40,7 @@ def test_a_store_is_checked_and_copied(user: Dragoman, tmp_path: Path) -> None:
     checked = user("store", "check", env={"DRAGOMAN_STORE": address})
     assert checked.lines[0] == "postgresql://dragoman@/postgres"
     assert checked.lines[1].startswith("1 session, ")
-    assert checked.lines[2] == "all of it is in order"
+    assert checked.lines[2] == "the store is intact"
     back = user("store", "copy", str(tmp_path / "back"), "--store", address)
     assert back.code == 0
     here = user("store", "check", env={"DRAGOMAN_HOME": str(tmp_path / "back")})

@@ -258,7 +258,7 @@ def test_what_an_agent_shows_beside_is_shown_and_marked_as_its_words() -> None:
     asked = request(("Yes", "allow_once"))
     items = (ContentItem(Text("the plan\nin two lines")), UnknownItem("hologram", "{}"))
     text = question(msgspec.structs.replace(asked, content=items), Style(colour=False))
-    assert "  | the plan\n  | in two lines\n  a part that cannot be read here: hologram\n" in text
+    assert "  | the plan\n  | in two lines\n  content that cannot be shown: hologram\n" in text
 
 
 def test_a_patch_that_is_none_is_shown_as_it_came() -> None:
@@ -302,7 +302,7 @@ def test_what_only_the_agent_has_a_name_for_is_called_by_that_name() -> None:
     assert text.startswith('\n? goose wants permission for "write · a.txt", on:\n    /w/a.txt\n')
     asked = msgspec.structs.replace(asked, title="", explanation="it has to be")
     text = question(asked, Style(colour=False))
-    assert "? goose wants permission for something without a name, on:\n" in text
+    assert "? goose wants permission for something unnamed, on:\n" in text
     assert "  in its words: it has to be\n" in text
 
 
@@ -344,7 +344,7 @@ async def test_the_end_of_what_a_tool_call_brought_back_stands_below_it() -> Non
         # What is not text is named, so that it does not go unseen.
         (None, [ContentItem(Image(mime_type="image/png", data=""))], "[image/png]"),
         ("raw", [ContentItem(Image(mime_type="image/png", data=""))], "[image/png]\nraw"),
-        (None, [UnknownItem("chart", "{}")], "a part that cannot be read here: chart"),
+        (None, [UnknownItem("chart", "{}")], "content that cannot be shown: chart"),
     ],
 )
 def test_the_output_of_a_tool_call_is_its_text(
@@ -456,13 +456,13 @@ async def test_usage_and_cost_stand_at_the_end() -> None:
     )
     assert out == (
         "Done.\ncontext 5 of 10 tokens (50 %), 0.25 EUR so far\n"
-        "tokens as the agent counts them: 1 in, 2 out\n"
+        "tokens as reported by the agent: 1 in, 2 out\n"
     )
 
 
 async def test_a_context_of_unknown_size_is_not_one_of_zero() -> None:
     told = e.UsageChanged(1234, 0)
-    assert shown("plain", told) == "[usage] context 1234 tokens of an unknown size\n"
+    assert shown("plain", told) == "[usage] context 1234 tokens, size unknown\n"
 
 
 async def test_a_turn_of_which_nothing_is_known_shows_no_usage() -> None:

@@ -100,7 +100,7 @@ def test_a_form_is_filled_in(dragoman: Dragoman) -> None:
 
 def test_signing_in_by_choosing_a_way(dragoman: Dragoman) -> None:
     with screen(dragoman, "opening_in_time") as shown:
-        shown.wait_for("wants you to sign in first:\n  1. 'oauth' (Log in)\n  2. Give up\n")
+        shown.wait_for("requires you to sign in first:\n  1. 'oauth' (Log in)\n  2. Give up\n")
         shown.enter("1")
         assert "signed in" in shown.wait_for("exit code 0")
 

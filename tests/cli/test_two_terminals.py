@@ -27,15 +27,15 @@ def test_a_session_is_watched_answered_queued_into_and_cancelled(user: Dragoman)
         with terminal(user, "watch", "s") as two:
             asked = two.wait_for(QUESTION)
             # What the turn has said so far, and the question as the first window has it.
-            assert re.match(r"dragoman: watching s-\w+ \[s\] ask; Ctrl-C ends that\n", asked)
+            assert re.match(r"dragoman: watching s-\w+ \[s\] ask \(Ctrl-C to stop\)\n", asked)
             assert "› ask\nI have a question.\n\n? memo says it wants to run:\n    $ make" in asked
             with terminal(user, "--session", "s", "wait") as three:
-                three.wait_for("queued: it is sent when the running turn has ended")
+                three.wait_for("queued: it will be sent when the running turn ends")
                 two.enter("1")
                 # The first answer wins: the question is taken back where it was not answered.
                 done = one.wait_for("answered in another window: Allow")
                 assert "choose 1-3:\ndragoman: queued: wait\n" in done
-                assert "another window was quicker" not in two.text()
+                assert "already answered in another window" not in two.text()
                 one.wait_for("chosen=allow")
                 for window in (one, two, three):
                     window.wait_for("started")
@@ -57,7 +57,7 @@ def test_a_session_is_watched_answered_queued_into_and_cancelled(user: Dragoman)
 def test_watching_ends_when_the_session_is_deleted(user: Dragoman) -> None:
     user("--session", "s", "hello")
     with terminal(user, "watch", "s") as one:
-        one.wait_for("Ctrl-C ends that")
+        one.wait_for("Ctrl-C to stop")
         assert user("sessions", "delete", "s").code == 0
         assert one.exit_code() == 0
         assert "the session was deleted" in one.text()
@@ -101,7 +101,7 @@ def test_a_question_is_listed_and_answered_by_a_command(user: Dragoman) -> None:
         assert "answered in another window: Reject\n\nchosen=reject" in one.wait_for("exit code 5")
     late = user("sessions", "answer", "s", "allow")
     assert (late.code, late.err.count("\n")) == (2, 1)
-    assert "waits for nothing" in late.err
+    assert "has no pending questions" in late.err
 
 
 def test_a_misleading_question_is_told_as_it_is_wherever_it_is_asked(user: Dragoman) -> None:
@@ -181,7 +181,7 @@ def test_a_queued_prompt_is_taken_back_by_ctrl_c(user: Dragoman) -> None:
         with terminal(user, "--session", "s", "never") as two:
             two.wait_for("queued")
             two.press("C-c")
-            assert "the prompt was taken back before it was sent" in two.wait_for("exit code 130")
+            assert "the prompt was withdrawn before it was sent" in two.wait_for("exit code 130")
         (user.workspace / "go").touch()
         assert one.exit_code() == 0
     assert "2. next" in user("--session", "s", "next").out

@@ -122,7 +122,7 @@ async def test_a_prompt_meanwhile_is_said_to_be_delayed_and_carried_out_once_it_
         await live.recording.settled()
         cable.cut()
         reply = await soon(hub.send(live.id, c.Prompt("go")))
-        assert reply["delayed"].startswith("the database cannot be reached: what was asked for is")
+        assert reply["delayed"].startswith("the database cannot be reached: the command is")
         assert "session/prompt" not in [method for method, _ in agent.received]
         later = await soon(hub.send(live.id, c.Prompt("again")))
         assert later["queued"]

@@ -114,7 +114,7 @@ async def test_a_command_whose_fate_cannot_be_asked_for_is_unsure(tmp_path: Path
     async with stored(tmp_path) as store:
         lease = await begin(store)
         silent: Any = Silent(store)
-        with pytest.raises(CommandRefused, match="may have been done") as caught:
+        with pytest.raises(CommandRefused, match="may have been carried out") as caught:
             await soon(ask_owner(silent, News(), "s", c.Prompt("hi")))
         assert caught.value.code == "unsure"
         assert len(await store.take([lease])) == 1, "nobody could have carried it out"

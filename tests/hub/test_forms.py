@@ -175,5 +175,5 @@ def test_a_box_does_not_tell_how_long_a_word_was() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, PRIME - 1, PRIME])
 def test_what_is_no_key_is_not_used(number: int) -> None:
-    with pytest.raises(ValueError, match="no public key"):
+    with pytest.raises(ValueError, match="not a public key"):
         sealed(b"x", number.to_bytes(384).hex())

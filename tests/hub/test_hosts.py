@@ -86,7 +86,7 @@ async def test_a_session_begins_on_the_host_that_is_named(place: Place) -> None:
 async def test_what_a_host_cannot_begin_leaves_no_trace_and_says_why(place: Place) -> None:
     async with two_hosts(place, scripted(), scripted()) as (one, two):
         host = await host_of(two)
-        with pytest.raises(CommandRefused, match="there is no folder /nowhere on two") as caught:
+        with pytest.raises(CommandRefused, match="no directory /nowhere on two") as caught:
             await soon(one.create_on(host, "it", "/nowhere"))
         assert caught.value.code == "no_workspace"
         with pytest.raises(CommandRefused):
@@ -272,7 +272,7 @@ async def test_a_session_does_not_move_while_it_runs_nor_where_its_folder_is_not
         assert list(two.live) == [live.id]
         await soon(one.send(live.id, c.Cancel()))
         await at_rest(two, live.id)
-        with pytest.raises(CommandRefused, match="there is no folder /nowhere"):
+        with pytest.raises(CommandRefused, match="no directory /nowhere"):
             await one.elsewhere.move(live.record, await host_of(one), "/nowhere", "new")
         record = await one.record(live.id)
         assert (record.home, record.cwd) == ("two", place.cwd)
@@ -381,14 +381,14 @@ async def test_a_machine_that_came_back_is_asked_before_its_old_lease_is_cleared
 async def test_a_name_is_had_by_one_host(place: Place) -> None:
     async with hosting(place, "one", {"it": scripted()}) as one, place.store() as store:
         async with Hub(store, TestLauncher({}), home="other") as other:
-            with pytest.raises(UnknownHost, match="another host is called one already"):
+            with pytest.raises(UnknownHost, match="another host is already named one"):
                 await other.be_host(Presence(name="one", agents=list))
             name = await other.be_host(Presence(name="one", agents=list, renamed=True))
             assert name == f"one-{other.owner.id[:4]}"
             assert (await one.hosts.named(name)).id == other.owner.id
-        with pytest.raises(UnknownHost, match="not there now"):
+        with pytest.raises(UnknownHost, match="is not live"):
             await one.hosts.named(name)
-        with pytest.raises(UnknownHost, match="there is no host six"):
+        with pytest.raises(UnknownHost, match="no such host: six"):
             await one.hosts.named("six")
 
 

@@ -44,7 +44,7 @@ async def test_it_is_not_run_without_a_folder(tmp_path: Path, command: c.Command
     agent = ScriptedAgent([say("hello")])
     async with hub_with(tmp_path, agent) as hub:
         session_id = await imported(hub)
-        with pytest.raises(CommandRefused, match="imported from / and has no folder") as caught:
+        with pytest.raises(CommandRefused, match="imported from / and has no directory") as caught:
             await hub.send(session_id, command)
         assert caught.value.code == "no_workspace"
         assert not hub.live
@@ -59,7 +59,7 @@ async def test_no_way_in_or_out_takes_its_word_for_a_folder(tmp_path: Path) -> N
             hub.open_here(session_id, on_reset="new"),
             hub.fork(session_id),
         ):
-            with pytest.raises(CommandRefused, match="no folder"):
+            with pytest.raises(CommandRefused, match="no directory"):
                 await way
         await hub.delete(session_id)
         assert launcher.started == []
@@ -77,7 +77,7 @@ async def test_a_folder_that_was_given_is_its_own_from_then_on(tmp_path: Path) -
         await hub.detach(live)
         again = await hub.open(session_id)
         assert again.session.cwd == str(tmp_path)
-        with pytest.raises(CommandRefused, match="has its folder"):
+        with pytest.raises(CommandRefused, match="already has a directory"):
             await hub.give_folder(session_id, "/")
         # Another of that name is given the same folder: the first one keeps the name.
         other = await imported(hub, "s-2", "fix")

@@ -91,7 +91,7 @@ async def test_a_full_disk_cuts_no_turn(tmp_path: Path, caplog: pytest.LogCaptur
                 [ended] = [x for x in events if isinstance(x, e.TurnEnded)]
                 assert ended.error is None
     assert caplog.text.count("no space left to store events; events are kept") == 1
-    assert "is not recorded any more" not in caplog.text
+    assert "is no longer recorded" not in caplog.text
 
 
 async def test_a_hub_that_ends_while_it_is_locked_leaves_all_to_the_store_and_unsent_prompts_wait(
@@ -192,7 +192,7 @@ async def test_when_too_much_waits_the_turn_is_cancelled_and_nothing_is_lost(
         assert (ended.stop_reason, ended.error) == ("cancelled", None)
         [notice] = [x for x in events if isinstance(x, e.Notice)]
         assert "locked the database" in notice.text
-        assert "since too much waits to be stored" in notice.text
+        assert "because too much was waiting to be stored" in notice.text
 
 
 async def test_a_session_that_goes_on_all_the_same_is_put_down_with_the_true_reason(
@@ -216,7 +216,7 @@ async def test_a_session_that_goes_on_all_the_same_is_put_down_with_the_true_rea
         events = [x.decode() for x in await hub.store.events(live.id, limit=10**6)]
         [ended] = [x for x in events if isinstance(x, e.TurnEnded)]
         assert ended.error is not None
-        assert "the session could not be recorded: more than 200000 bytes of it" in ended.error
+        assert "the session could not be recorded: more than 200000 bytes of events" in ended.error
         assert (await hub.record(live.id)).status == "interrupted"
 
 

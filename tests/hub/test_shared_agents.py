@@ -59,7 +59,7 @@ async def test_idle_sessions_are_neither_named_nor_told(tmp_path: Path) -> None:
         stuck = await asked(hub, "stubborn", tmp_path)
         assert await hub.send(stuck.id, c.Kill()) == {}
         await until(lambda: stuck.idle)
-        assert stuck.state.turns[-1].error == "the agent was ended on request"
+        assert stuck.state.turns[-1].error == "the agent was stopped on request"
         kinds = [type(event) for event in await stored_events(hub, idle.id)]
         assert e.Notice not in kinds
         after = idle.record.last_seq
@@ -75,7 +75,7 @@ async def test_a_forced_kill_fails_the_turns_of_others_and_they_can_go_on(tmp_pa
         await hub.send(stuck.id, c.Kill(force=True))
         for live in (stuck, waiting):
             await until(lambda live=live: live.idle)
-            assert live.state.turns[-1].error == "the agent was ended on request"
+            assert live.state.turns[-1].error == "the agent was stopped on request"
             assert not live.state.pending
             await hub.send(live.id, c.Prompt("yes"))
             await until(lambda live=live: live.idle)
@@ -92,7 +92,7 @@ async def test_only_the_session_ends_where_the_agent_can_close_it(tmp_path: Path
         assert stuck.idle
         cancelled, unsent = stuck.state.turns
         assert cancelled.status == "cancelled"
-        assert unsent.error == ("the prompt was not sent: the agent was told to close the session")
+        assert unsent.error == ("the prompt was not sent: the session was closed in the agent")
         await hub.send(stuck.id, c.Prompt("yes"))
         await until(lambda: stuck.idle)
         assert stuck.state.turns[-1].status == "completed"

@@ -71,7 +71,7 @@ async def test_the_first_answer_wins_wherever_it_comes_from(tmp_path: Path) -> N
         question = await asked(other, live.id)
         await other.send(live.id, c.Answer(question.id, "reject"))
         for window in (owner, other):
-            with pytest.raises(CommandRefused, match="settled before") as refused:
+            with pytest.raises(CommandRefused, match="already settled") as refused:
                 await window.send(live.id, c.Answer(question.id, "allow"))
             assert refused.value.code == "settled"
 

@@ -208,7 +208,8 @@ async def check(load: Load, hosts: list[HostProcess], store: Store) -> None:
     refused = hosts[0].refused()
     assert refused, "no writer was fenced off"
     assert not refused & bodies, "a fenced writer has written"
-    # What a host took while the database was away is on record too, or that host says it is not.
+    # What a host took while the database was unavailable is on record too, or that host says it is
+    # not.
     for turn in load.delayed.keys() - {*started, *queued}:
         assert any(turn.encode() in body for body in refused), f"{turn} is nowhere"
     told = (

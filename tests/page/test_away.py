@@ -22,7 +22,7 @@ async def test_what_is_delayed_is_said_and_comes_when_the_database_is_back(tmp_p
         cable.cut()
         await prompt(page, "Go on then")
         await expect(page.locator(".topbar [role=status]")).to_contain_text("Database unreachable")
-        await expect(page.get_by_text("what was asked for is kept on this host")).to_be_visible()
+        await expect(page.get_by_text("the command is kept on this host")).to_be_visible()
         await expect(page.locator(".said.user")).to_have_count(0)
         cable.mend()
         await expect(page.locator(".said.user")).to_contain_text("Go on then")

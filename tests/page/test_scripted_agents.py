@@ -150,7 +150,7 @@ async def test_whoever_loses_by_a_kill_is_named_first(tmp_path: Path) -> None:
         await expect(page.locator(".session .status.waiting")).to_have_count(2)
         await page.get_by_role("button", name="Kill agent").click()
         await dialog.get_by_role("button", name="Kill it for all 3").click()
-        await expect(page.locator(".notice.error")).to_contain_text("was ended on request")
+        await expect(page.locator(".notice.error")).to_contain_text("was stopped on request")
         await expect(page.locator(".session .status.waiting")).to_have_count(0)
 
 

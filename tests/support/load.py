@@ -62,7 +62,8 @@ class Load:
         self.accepted: dict[str, tuple[str, str]] = {}
         """What was acknowledged: the text, its session and its turn."""
         self.delayed: dict[str, str] = {}
-        """What was taken while the database was away, and said to be so: the turn, its session."""
+        """What was taken while the database was unavailable, and said to be so: the turn, its
+        session."""
         self.answered: Counter[str] = Counter()
         """How many answers to each question were said to count."""
         self.refusals: Counter[str] = Counter()

@@ -367,7 +367,7 @@ def answer_body(chat_id: str, request_id: str, approved: bool) -> dict[str, Any]
 
 
 async def answered_elsewhere(web: Served, option: str) -> str:
-    """The id of a request that another window was quicker to answer; its turn goes on."""
+    """The id of a request that already answered in another window to answer; its turn goes on."""
     await web.http.post("/api/chat", json=chat_body("chat-1"))
     [pending] = (await web.detail("chat-1"))["pending"]
     path = f"/api/sessions/chat-1/permissions/{pending['id']}"

@@ -447,8 +447,8 @@ async def test_an_answer_with_changes_is_bounded(tmp_path: Path) -> None:
         first, last = answer["changes"][0], answer["changes"][-1]
         assert len(first["after"]) == 900_000 < len(first["diff"])
         assert (last["after"], last["before"]) == (None, None)
-        too_much = "Not shown: there is too much for one answer"
-        assert last["diff"] == f"{too_much}; ask for one turn\n"
+        too_much = "Not shown: too large for one response"
+        assert last["diff"] == f"{too_much}; request a single turn\n"
         turn = await web.http.get(f"/api/sessions/{session_id}/changes", params={"turnId": turn_id})
         assert turn.json()["changes"][-1]["diff"] == f"{too_much}\n"
 

@@ -42,7 +42,7 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_place_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="a place for the token"):
+    with pytest.raises(ConfigError, match="a writable token file"):
         kept_token(tmp_path / "none" / "token")
 
 

@@ -1,4 +1,4 @@
-"""What agents say in `_meta` beside ACP's own fields: one table, whichever agent says it.
+"""What agents send in `_meta` in addition to ACP's own fields, in one table.
 
 The dialects read it and put what they find where ACP's own field would be, so that nothing behind
 them knows of any agent. Where both speak, ACP's own field counts.

@@ -34,7 +34,7 @@ class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
     """The version that `make test-agents` runs."""
     seen: str = ""
     """Of others, the version that was started and asked for its ways to sign in; of one without
-    either, what stands here was collected and not tried."""
+    either, this data was collected but not tested."""
     notes: tuple[str, ...] = ()
     """What works differently, or not at all."""
 

@@ -21,7 +21,7 @@ _BY_AGENT_NAME = {
     # Calls the tool by which it edits with most models `other`, and says its name in the title.
     "cline": Quirks(edit_titles=("apply_patch: ",)),
     # Asks for all pending actions at once and names none of them, with two ways to say yes once;
-    # its editor is told by a command what to do.
+    # its editor takes a command as input.
     "openhands cli acp agent": Quirks(
         permission_titles=("Confirm Agent Actions",),
         edit_verbs=("view", "create", "str_replace", "insert", "undo_edit"),

@@ -88,6 +88,6 @@ class Agents:
         try:
             return await self._start()
         except DragomanError as error:
-            # Whoever runs the bridge can mend it, not whoever is refused.
+            # The operator of the bridge can fix it, not the client that is refused.
             logger.warning("no agent was started: %s", single_line(str(error), _LOG_COLUMNS))
             raise

@@ -27,7 +27,7 @@ _INITIALIZE_SECONDS = 60.0
 _MAX_WAITING = 64 * 1024 * 1024
 _MAX_SESSIONS = 1024
 _ON_CONNECTION = ("session/load",)
-"""Requests of a session whose answer goes on the connection's stream all the same."""
+"""Requests of a session whose reply goes to the connection's stream anyway."""
 
 
 class HttpConnection:
@@ -185,7 +185,7 @@ class Connections:
                 await asyncio.gather(*waits, return_exceptions=True)
 
     def get(self, connection_id: str) -> HttpConnection:
-        """Raises Failure for one that is not there any more."""
+        """Raises Failure for one that no longer exists."""
         found = self._open.get(connection_id)
         if found is None:
             raise Failure(404, "unknown_connection", "unknown connection")
@@ -198,11 +198,11 @@ class Connections:
 
 _PIECE_BYTES = 64 * 1024
 _OVERHEAD_BYTES = 64
-"""What holding a frame costs beside its bytes: many small ones are much, too."""
+"""The overhead of holding a frame: many small ones add up."""
 
 
 class Tally:
-    """How much waits in all the mailboxes of a connection. Whoever fills them waits for room."""
+    """How much waits in all the mailboxes of a connection. Senders wait for room."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

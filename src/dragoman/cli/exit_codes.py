@@ -63,7 +63,7 @@ def guarded(work: Callable[[], int], *, debug: bool) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        return Exit.DONE  # whoever read has seen enough
+        return Exit.DONE  # the reader has seen enough
     except KeyboardInterrupt:
         return Exit.CANCELLED
     except Exception as error:
@@ -138,7 +138,7 @@ def _home_hint(error: OSError) -> str:
 
 
 def _concerns(path: Path, home: Path) -> bool:
-    """One above it is in its way only if it is no directory, and could not be made one."""
+    """A parent is in the way only if it is not a directory, and could not be made one."""
     import os
 
     return path.is_relative_to(home) or (home.is_relative_to(path) and not os.path.isdir(path))

@@ -12,7 +12,7 @@ def prepare() -> None:
     """Have all three, and have no text fail for want of a character in the terminal's encoding."""
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
-            # Closed by whoever started us. Left so, the number would go to the next file opened.
+            # Closed by our parent. Otherwise the next opened file would get that number.
             _occupy(descriptor)
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
     for stream in (sys.stdout, sys.stderr):
@@ -28,7 +28,7 @@ def _occupy(descriptor: int) -> None:
 
 
 def settle() -> None:
-    """Flush; what nobody takes any more must not fail once again when Python exits. What has no
+    """Flush; output that nobody reads must not fail again when Python exits. Output that has no
     room ends the process with code 1."""
     is_lost = False
     for stream in (sys.stdout, sys.stderr):

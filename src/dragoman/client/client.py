@@ -504,7 +504,7 @@ class Client:
         async with self._reconnecting:
             if self.connection_error is not None:
                 self._greet(await self._connection.reconnect())
-        await session.gate.close()  # what the lost agent had running, no agent knows any more
+        await session.gate.close()  # no agent knows what the lost one had running
         await self.openings.reconnect(session)
 
 

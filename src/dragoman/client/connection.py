@@ -126,7 +126,7 @@ class Connection:
         self._on_lost(await peer.wait_ended())
 
     async def reconnect(self) -> Welcome:
-        """The same agent anew; one that runs elsewhere may be on its way back, and is waited for.
+        """Reconnect to the same agent; a remote one may be on its way back, and is waited for.
 
         Raises ConnectionClosed where that cannot be, and what `connect` does.
         """
@@ -144,11 +144,11 @@ class Connection:
         if self._peer is not None:
             closing = asyncio.create_task(self._peer.aclose(reason))
             await asyncio.sleep(0)
-            closing.cancel()  # which has a transport kill what stands behind it
+            closing.cancel()  # which has a transport kill its process
             await asyncio.wait([closing])
 
     async def aclose(self) -> None:
-        """Close the transport; what stands behind it ends."""
+        """Close the transport, which ends its process."""
         if self._watching is not None:
             self._watching.cancel()
         if self._peer is not None:

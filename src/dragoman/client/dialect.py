@@ -55,7 +55,7 @@ class Finished(msgspec.Struct):
 class Place(msgspec.Struct, kw_only=True):
     """Where a session works and what it brings along; shared by new, load, resume and fork.
 
-    Of the `additional_directories` the agent is told only when it takes any.
+    The `additional_directories` are sent only to an agent that accepts them.
     """
 
     cwd: str
@@ -84,7 +84,7 @@ class Place(msgspec.Struct, kw_only=True):
 
 OWN_OPTION = "dragoman."
 """Begins the ids of config options that a dialect made of something else: when an agent tells its
-options anew, it does not speak of these."""
+options again, it does not mention these."""
 
 
 Meta: TypeAlias = dict[str, Any] | None

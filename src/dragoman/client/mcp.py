@@ -61,7 +61,7 @@ def supported(
 ) -> tuple[list[McpServer], list[str]]:
     """The servers the agent can use, and a sentence for each that has to be left out.
 
-    Raises TypeError for what is no server.
+    Raises TypeError for an invalid server.
     """
     kept: list[McpServer] = []
     left_out: list[str] = []

@@ -42,7 +42,7 @@ def prepare(
 
     Raises ValueError for a prompt with nothing in it, with text that is not Unicode, or with a
     block that is none of ACP's, PromptTooLarge for one that cannot be sent at once, and TypeError
-    for what is no content at all.
+    for invalid content.
     """
     warnings: list[str] = []
     parts = _parts(prompt)
@@ -67,7 +67,7 @@ def prepare(
 
 def check_size(content: Sequence[Content]) -> None:
     """Raises PromptTooLarge for what is too much as JSON, where a control character takes six
-    bytes, and ValueError for what is no text: bytes of a command line that are not UTF-8 come to
+    bytes, and ValueError for what is not text: bytes of a command line that are not UTF-8 come to
     us as lone surrogates."""
     try:
         size = len(msgspec.json.encode(content))
@@ -177,7 +177,7 @@ _PROSE = (
     "\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026\u2014"
     "\u3001\u3002\u300c\u300d\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
 )
-# Not behind a word character: an e-mail address is no mention. A list of mentions is several.
+# Not after a word character: an e-mail address is not a mention. A list of mentions is several.
 _MENTION = re.compile(
     r"""(?<![\w@/.+-])@(?:"(?P<quoted>[^"\n]+)"|"""
     rf"""(?P<bare>(?!@)(?:(?![,;|]@)[^\s"'`<>{_PROSE}])+))"""
@@ -201,7 +201,7 @@ class Mentions(msgspec.Struct, frozen=True):
     """Whether all of the text was looked at."""
 
     def notices(self, cwd: str | None) -> list[str]:
-        """A sentence for each file that is not there, whose link is sent all the same, and one for
+        """A sentence for each file that is not there, whose link is sent anyway, and one for
         what was not looked up; `cwd` is None where the files are on another machine."""
         return [*(self._missing(cwd) if cwd is not None else ()), *self._left_out()]
 

@@ -45,7 +45,7 @@ class _Open(msgspec.Struct):
             self.asked = asked
 
 
-# Of a request that was forgotten nobody can tell that it was no form.
+# Of a request that was forgotten nobody can know that it was not a form.
 _FORGOTTEN = Asked(_FORM)
 
 

@@ -105,7 +105,7 @@ class Router:
         return None if session is None else session.state
 
     def on_elicitation_complete(self, elicitation_id: str) -> None:
-        """The user did what an address asked for: tell whoever shows the question."""
+        """The user did what an address asked for: notify the code that shows the question."""
         for session in self.sessions():
             session.gate.consent.complete_elicitation(elicitation_id)
         self.outside.complete(elicitation_id)

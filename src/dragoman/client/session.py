@@ -510,7 +510,7 @@ class Session:
             waits_again = self.holds_back
             if turn.sent:
                 self._send_cancel()
-            turn.cancel_requested = True  # it must not be sent any more
+            turn.cancel_requested = True  # it must not be sent
             if waits_again:
                 sentence = f"{error}; its prompt was not sent, and is queued again"
                 self._fail(turn, ConnectionClosed(sentence))
@@ -551,7 +551,7 @@ class Session:
         finally:
             self._holding = False
             if stopped:
-                self._fail_queued(ConnectionClosed("the agent was told to close the session"))
+                self._fail_queued(ConnectionClosed("the session was closed in the agent"))
             else:
                 self._begin_next()
         return stopped

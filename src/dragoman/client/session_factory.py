@@ -129,7 +129,7 @@ class Openings:
 
     @asynccontextmanager
     async def _undone_if_cut(self, opened: list[Session]) -> AsyncGenerator[None]:
-        """Whoever asked may be cancelled just when the reply is there: nobody has it then."""
+        """The caller may be cancelled just when the reply arrives: then nobody has it."""
         try:
             yield
         except BaseException:

@@ -55,7 +55,7 @@ class SessionLog:
         self._quota = quota
         self.state = SessionState() if history is None else history
         self.turn: Turn | None = None
-        """Whoever reads the running turn."""
+        """The reader of the running turn."""
         self.replay: Literal["keep", "skip", "no"] = _told_again(replaying, history)
         self.progress = time.monotonic()
         """When the agent, or a command it runs, was last heard of."""

@@ -112,7 +112,7 @@ class Turn:
         self._ended.set()
 
     def discard(self) -> None:
-        """Keep no events for a reader of this turn: whoever watches the session sees them there.
+        """Keep no events for a reader of this turn: watchers of the session see them there.
 
         Unlike awaiting the turn, this does not say that nobody answers its questions.
         """

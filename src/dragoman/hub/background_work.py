@@ -103,7 +103,7 @@ class Chores:
         """Put right the sessions whose owners have ended without doing so. A process that is short
         of descriptors sees too little of others to take anything from them: DragomanError."""
         if descriptors.are_short():
-            raise DragomanError("no descriptor is free: nothing is recovered")
+            raise DragomanError("no free file descriptor: cannot recover sessions")
         async with self._recovering:
             ours, owned = self._hub.owner.id, await self._hub.store.owned()
             ended = cache(self._hub.hosts.has_ended)

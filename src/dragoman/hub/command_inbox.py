@@ -138,7 +138,7 @@ class Inbox:
         except SessionError as error:
             result = c.Refusal("failed", str(error))
         except msgspec.DecodeError:
-            result = c.Refusal("unsupported", "the session runs in another version of dragoman")
+            result = c.Refusal("unsupported", "another version of dragoman is running the session")
         except Exception as error:
             logger.exception("a command failed")
             result = c.Refusal("failed", str(error))
@@ -212,7 +212,7 @@ class _Asked:
         if await self._owner_is_gone():
             code, sentence = "owner_gone", JUST_ENDED
         elif time.monotonic() > self._sent + (_WORK_SECONDS if self._to else _OWNER_SECONDS):
-            code, sentence = "no_answer", "the process that runs the session does not answer"
+            code, sentence = "no_answer", "the process that runs the session does not respond"
         else:
             return
         # What is refused must not be found by a later owner, who would do it all the same.
@@ -226,10 +226,10 @@ class _Asked:
             if now > self._lost + (_REFUSAL_SECONDS if self._to else _LAST_WORDS_SECONDS):
                 self.give_up("the process that ran the session has just ended")
         elif now > self._sent + _WORK_SECONDS:
-            self.give_up("the process that runs the session does not answer")
+            self.give_up("the process that runs the session does not respond")
 
     def give_up(self, sentence: str) -> NoReturn:
-        sentence = f"{sentence}; what was asked may have been done"
+        sentence = f"{sentence}; the command may have been carried out"
         raise CommandRefused(self._session_id, "unsure", sentence)
 
     async def _owner_is_gone(self) -> bool:

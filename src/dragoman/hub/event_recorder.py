@@ -125,7 +125,7 @@ class EventRecorder:
         if self._unstored > MUCH_BYTES:
             self._behind.add(self)
         if self._size > MAX_WAITING_BYTES:
-            reason = f"more than {MAX_WAITING_BYTES} bytes of it waited to be stored"
+            reason = f"more than {MAX_WAITING_BYTES} bytes of events were waiting to be stored"
             self.fail(StoreError(f"session {self.record.id}", reason))
             return
         if self._size > MAX_WAITING_BYTES // 2 and not self._has_much:

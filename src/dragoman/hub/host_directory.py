@@ -97,9 +97,9 @@ class Hosts:
         if len(there) == 1:
             return there[0]
         if there:
-            raise UnknownHost(word, f"{len(there)} hosts are called {word}")
-        left = f"the host {word} is not there now"
-        raise UnknownHost(word, left if found else f"there is no host {word}")
+            raise UnknownHost(word, f"{len(there)} hosts are named {word}")
+        left = f"the host {word} is not live"
+        raise UnknownHost(word, left if found else f"no such host: {word}")
 
     async def able(self, agent: str) -> list[HostRecord]:
         """Those that are there and have an agent, the least busy first; of equals this one."""

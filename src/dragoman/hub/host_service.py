@@ -102,7 +102,7 @@ class Hosting:
         if presence.name not in taken:
             return presence
         if not presence.renamed:
-            raise UnknownHost(presence.name, f"another host is called {presence.name} already")
+            raise UnknownHost(presence.name, f"another host is already named {presence.name}")
         name = f"{presence.name}-{self._hub.owner.id[:4]}"
         return Presence(
             name=name, agents=presence.agents, address=presence.address, cwd=presence.cwd
@@ -117,9 +117,9 @@ class Hosting:
             except StoreAway:
                 pass  # said once, by the store
             except DragomanError as error:
-                logger.warning("other hosts do not hear of this one: %s", error)
+                logger.warning("other hosts cannot see this one: %s", error)
             except Exception:
-                logger.exception("other hosts do not hear of this one")
+                logger.exception("other hosts cannot see this one")
 
     async def _announce(self, presence: Presence) -> None:
         host = HostRecord(
@@ -150,10 +150,10 @@ class Hosting:
         except StoreAway:
             return  # said once, by the store
         except DragomanError as error:
-            logger.warning("calls of other hosts could not be read: %s", error)
+            logger.warning("requests from other hosts could not be read: %s", error)
             return
         except Exception:
-            logger.exception("calls of other hosts could not be read")
+            logger.exception("requests from other hosts could not be read")
             return
         for call in calls:
             if call.session_id not in self._answering:
@@ -196,7 +196,7 @@ class Hosting:
         except SessionError:
             pass  # it is its owner's now, or nobody's
         except DragomanError as error:
-            logger.warning("a call could not be refused: %s", error)
+            logger.warning("a request could not be refused: %s", error)
             await asyncio.sleep(1.0)  # it will be found again
 
 

@@ -269,7 +269,7 @@ class Hub:
         record = await self.record(session_id)
         folders = (workspace_of(record, cwd), *record.additional_directories)
         if (missing := await asyncio.to_thread(_missing, folders)) is not None:
-            sentence = f"there is no folder {missing} on {self.owner.label}"
+            sentence = f"no directory {missing} on {self.owner.label}"
             raise CommandRefused(session_id, "no_workspace", sentence)
         return await self.lives.open(session_id, Way(on_reset, Move(cwd)))
 
@@ -353,13 +353,13 @@ class Hub:
                 return await self._do(live, self._opened(live, command), patiently=patiently)
             case c.Leave():
                 if not live.idle:
-                    raise CommandRefused(live.id, "session_owned", "something happens in it")
+                    raise CommandRefused(live.id, "session_owned", "it is active")
                 await self.detach(live)
                 return {}
             case c.Open(host) if host == self.owner.id:
                 return {}
             case c.Open() | c.Delete():
-                sentence = f"session {live.id} runs on {self.owner.label} by now"
+                sentence = f"session {live.id} is now running on {self.owner.label}"
                 raise CommandRefused(live.id, "conflict", sentence)
             case _:
                 return await live.execute(command, patiently=patiently)
@@ -368,7 +368,7 @@ class Hub:
         try:
             return c.opened(command, self._key)
         except ValueError:
-            sentence = "the process that asked has ended; nothing waits there"
+            sentence = "the process that asked has ended; nothing is pending"
             raise CommandRefused(live.id, "settled", sentence) from None
 
     @cached_property
@@ -381,7 +381,7 @@ class Hub:
         """A command from another process."""
         live = self.live.get(session_id)
         if live is None:
-            raise CommandRefused(session_id, "failed", "the session does not run here any more")
+            raise CommandRefused(session_id, "failed", "the session is no longer running here")
         return await self._do(live, command, patiently=True)
 
     async def _close(self, live: Live) -> None:
@@ -409,7 +409,7 @@ class Hub:
             logger.warning(sentence, live.id, names)
             self._agents.retire(live.running)
         else:
-            logger.warning("the agent of session %s does not stop, and is ended", live.id)
+            logger.warning("the agent of session %s does not stop, and is killed", live.id)
             await live.running.client.kill("another session's turn could not be stopped")
 
     async def _close_stored(self, session_id: str) -> c.Reply:
@@ -424,7 +424,7 @@ class Hub:
                 return {}
             if others := [_in_brief(each) for each in beside if each.loses_by_a_kill]:
                 return {"others": others}
-        await live.running.client.kill("the agent was ended on request")
+        await live.running.client.kill("the agent was stopped on request")
         await live.recording.stored()
         return {}
 
@@ -547,7 +547,7 @@ class Hub:
         try:
             self._orphans.note([pid for client in clients for pid in client.pids])
         except OSError as error:
-            logger.warning("what runs could not be noted: %s", error)
+            logger.warning("running processes could not be recorded: %s", error)
 
     def _told(self, session_id: str) -> None:
         """A session runs here now, or cannot any more."""
@@ -560,7 +560,7 @@ class Hub:
 
 def _must_lack_folder(record: SessionRecord) -> None:
     if record.cwd:
-        sentence = f"session {record.id} has its folder: {record.cwd}"
+        sentence = f"session {record.id} already has a directory: {record.cwd}"
         raise CommandRefused(record.id, "conflict", sentence)
 
 
@@ -583,4 +583,4 @@ def _nothing_runs(session_id: str, command: c.Command) -> c.Reply:
         return {"cancelled": False}
     if isinstance(command, c.Kill):
         return {}
-    raise CommandRefused(session_id, "settled", "the session does not run: nothing waits there")
+    raise CommandRefused(session_id, "settled", "the session is not running; nothing is pending")

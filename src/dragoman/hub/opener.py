@@ -135,7 +135,7 @@ class Opener:
         try:
             await self._store.release(lease)
         except DragomanError as error:
-            logger.warning("a session could not be given up: %s", error)
+            logger.warning("a session could not be released: %s", error)
             self.left.setdefault(lease.session_id, ENDED)
 
     # ── the ways to begin ─────────────────────────────────────────────────────────────────────
@@ -371,7 +371,7 @@ def workspace_of(record: SessionRecord, given: str | None = None) -> str:
         return cwd
     origin = "" if record.imported is None else record.imported.cwd
     sentence = (
-        f"session {record.id} was imported{origin and f' from {origin}'} and has no folder here yet"
+        f"session {record.id} was imported{origin and f' from {origin}'} and has no directory yet"
     )
     raise CommandRefused(record.id, "no_workspace", sentence)
 
@@ -446,7 +446,7 @@ def _continued(agent_session_id: str | None, record: SessionRecord, on_reset: On
         if not record.last_seq:
             return await client.openings.new(place, "new")
         if on_reset == "fail":
-            reason = "no agent was ever told of it"
+            reason = "it was never opened in an agent"
             if record.imported is not None:
                 reason = "it was imported, and its conversation belongs to another session here"
             raise SessionNotContinued(record.id, reason)

@@ -80,7 +80,7 @@ def _still_runs(child: _Child) -> bool:
 def _end(child: _Child) -> bool:
     if not child.started or not _still_runs(child):
         return False
-    logger.warning("process %d was left behind and is ended", child.pid)
+    logger.warning("killing leftover process %d", child.pid)
     with suppress(ProcessLookupError, PermissionError):
         # Agents lead a group of their own, and what they started is in it.
         if os.getpgid(child.pid) == child.pid:

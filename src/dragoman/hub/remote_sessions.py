@@ -56,7 +56,7 @@ class Elsewhere:
         try:
             await ask_owner(hub.store, hub.news, record.id, opened, to=host.id)
         except UnknownSession:
-            sentence = f"the host {host.name} ended while it started the session"
+            sentence = f"the host {host.name} ended while starting the session"
             raise CommandRefused(record.id, "host_gone", sentence) from None
         except BaseException:
             # Whoever runs it now, against all we know, keeps it.

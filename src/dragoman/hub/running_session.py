@@ -142,8 +142,8 @@ class Live:
         """The store has been away for so long, and the agent said so much, that it has to stop;
         all of it is kept, and goes on record."""
         if self.session.busy and self._stopping is None:
-            logger.warning("session %s: its turn is cancelled, since too much waits", self.id)
-            why = f"{self._away}: the turn was cancelled, since too much waits to be stored"
+            logger.warning("session %s: cancelling its turn, since too much is waiting", self.id)
+            why = f"{self._away}: the turn was cancelled because too much was waiting to be stored"
             self.session.log.record(e.Notice(why, severity="warning", source="client"))
             self._stopping = asyncio.create_task(self._stop_turn())
 
@@ -171,7 +171,7 @@ class Live:
         except DragomanError as error:
             raise _refused(self.id, error) from error
         except KeyError as error:
-            sentence = f"{error.args[0]} is unknown, or was settled before"
+            sentence = f"{error.args[0]} is unknown or already settled"
             raise CommandRefused(self.id, "settled", sentence) from error
         except ValueError as error:
             detail = {"fields": error.fields} if isinstance(error, FormError) else None
@@ -187,7 +187,7 @@ class Live:
     @property
     def _away(self) -> str:
         """Why the store is, or was, in a few words."""
-        return (self._store.away or "the database was away").partition(":")[0]
+        return (self._store.away or "the database was unavailable").partition(":")[0]
 
     async def _on_record(self) -> None:
         """A turn that is not on record is not run: another host may have taken the session, and
@@ -368,7 +368,7 @@ class Live:
 
 
 _DELAYED = (
-    "what was asked for is kept on this host, and goes on when it is back, unless another host or "
+    "the command is kept on this host, and goes on when it is back, unless another host or "
     "process has taken the session by then"
 )
 _CODES: dict[type[DragomanError], str] = {
@@ -387,7 +387,7 @@ _CODES: dict[type[DragomanError], str] = {
 
 def _unknown(session_id: str, kind: str, wanted: str) -> CommandRefused:
     code = f"unknown_{kind.replace(' ', '_')}"
-    return CommandRefused(session_id, code, f"there is no {kind} {wanted} in this session")
+    return CommandRefused(session_id, code, f"no {kind} {wanted} in this session")
 
 
 def _refused(session_id: str, error: DragomanError) -> CommandRefused:

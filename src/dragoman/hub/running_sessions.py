@@ -89,7 +89,7 @@ class Lives:
 
     def _failed(self, live: Live, error: DragomanError) -> None:
         """The store does not take the session's events any more: it must not go on unseen."""
-        logger.error("session %s is not recorded any more: %s", live.id, error)
+        logger.error("session %s is no longer recorded: %s", live.id, error)
         self.failures[live.id] = error
         self._tell(live.id)
         self.let_go(live, partial(_cut_off, live, error))
@@ -174,7 +174,7 @@ async def _cut_off(live: Live, error: DragomanError) -> None:
     one that has the session now. Other sessions of the same process start it again."""
     await live.detach(error)
     if not await _has_stopped(live):
-        logger.warning("the agent of session %s does not stop, and is ended", live.id)
+        logger.warning("the agent of session %s does not stop, and is killed", live.id)
         await live.running.client.kill()
 
 

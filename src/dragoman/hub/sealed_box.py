@@ -48,7 +48,7 @@ class Key:
         shared = pow(_checked(theirs), self._secret, PRIME)
         mac_key, pad = _derived(shared, theirs, self._own, len(text))
         if not hmac.compare_digest(tag, _tag(mac_key, text)):
-            raise ValueError("the box is sealed to another key, or damaged")
+            raise ValueError("the box is sealed with another key, or damaged")
         return _xor(text, pad)
 
 
@@ -77,7 +77,7 @@ def _tag(mac_key: bytes, text: bytes) -> bytes:
 def _checked(number: bytes) -> int:
     value = int.from_bytes(number)
     if len(number) != _SIZE or not 1 < value < PRIME - 1:
-        raise ValueError("this is no public key")
+        raise ValueError("not a public key")
     return value
 
 

@@ -32,7 +32,7 @@ def _only(word: str, found: list[SessionRecord]) -> SessionRecord:
     if not found:
         raise UnknownSession(word)
     ids = ", ".join([*(record.id for record in found[:3]), *("…" for _ in found[3:4])])
-    raise AmbiguousSession(word, f"{word} may mean {len(found)} sessions: {ids}")
+    raise AmbiguousSession(word, f"{word} matches {len(found)} sessions: {ids}")
 
 
 async def _by_beginning(store: Store, word: str) -> list[SessionRecord]:
@@ -40,5 +40,5 @@ async def _by_beginning(store: Store, word: str) -> list[SessionRecord]:
     found = [record for record in everything if record.id.startswith(word)]
     if found and len(word) < _SHORTEST_BEGINNING:
         begin = "a session begins" if len(found) == 1 else f"{len(found)} sessions begin"
-        raise AmbiguousSession(word, f"{word} is too short to tell: {begin} so")
+        raise AmbiguousSession(word, f"{word} is ambiguous: {begin} with it")
     return found

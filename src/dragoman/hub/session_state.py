@@ -89,7 +89,7 @@ def written_snapshot(session_id: str, state: SessionState) -> Snapshot | None:
     try:
         return snapshot_of(state)
     except Exception:
-        logger.exception("session %s goes on without a snapshot", session_id)
+        logger.exception("session %s continues without a snapshot", session_id)
         return None
 
 
@@ -106,7 +106,7 @@ def readable(events: list[StoredEvent]) -> Iterator[Event]:
             yield event.decode()
         except (msgspec.DecodeError, RecursionError) as error:
             # Of another version, or torn from a damaged database: kept, and no reason to stop here.
-            logger.warning("event %d of %s was passed over: %s", event.seq, event.session_id, error)
+            logger.warning("event %d of %s was skipped: %s", event.seq, event.session_id, error)
 
 
 async def _from_snapshot(store: Store, session_id: str) -> SessionState:
@@ -118,7 +118,7 @@ async def _from_snapshot(store: Store, session_id: str) -> SessionState:
         if saved.version == _FOLD:
             return await _decoded(saved)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        logger.info("the snapshot of session %s is not readable and was passed over", session_id)
+        logger.info("the snapshot of session %s is unreadable and was skipped", session_id)
     return SessionState()  # the events have it all
 
 

@@ -123,7 +123,7 @@ class Process(ABC):
 
     @abstractmethod
     async def overrule(self) -> None:
-        """Kill the whole tree past whoever was to do it; called again until it is gone."""
+        """Kill the whole tree without its keeper; called again until it is gone."""
 
     @abstractmethod
     def release(self) -> None:

@@ -29,7 +29,7 @@ _REPORT_SIZE = 256
 _RETRY_SECONDS = 0.02
 # How long orphans of a killed keeper may take to end; only the kernel can make it longer.
 _ORPHAN_SECONDS = 3.0
-# A keeper below which nothing lives any more, and which still does not end, is killed.
+# A keeper that has no living descendants and still does not end is killed.
 _ROUNDS_BEFORE_KILL = 5
 # So many zygotes are tried for one program, with a pause that grows by so much each time.
 _ATTEMPTS = 4
@@ -204,7 +204,7 @@ async def _await_start(order: Order, life: socket.socket, watch: _Watch) -> Cont
 
 
 async def _report(order: Order, life: socket.socket, watch: _Watch) -> bytes:
-    """The next report. Raises ZygoteHeld when whoever should send it does nothing."""
+    """The next report. Raises ZygoteHeld when its sender does nothing."""
     began = time.monotonic()
     while not await _is_readable(life.fileno(), watch.patience.look):
         watch.look()
@@ -247,7 +247,7 @@ class _Watch:
         self._work: list[bytes] = []
 
     def look(self) -> None:
-        """What is stopped is told to go on. Raises ZygoteHeld when that was no use."""
+        """Continue stopped helpers. Raises ZygoteHeld when that did not help."""
         if self._gets_on():
             return
         self._idle_looks += 1

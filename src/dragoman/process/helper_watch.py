@@ -1,7 +1,7 @@
 """The helpers — warden, zygote, keepers — and the work of one that is kept from doing it.
 
 All helpers are in the warden's session. No program can enter a session, so this tells them from
-everything they look after, whoever their parent is by now. Runs in the host and in the helpers.
+everything they look after, whatever their current parent. Runs in the host and in the helpers.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def end_strays(session: int) -> bool:
 
 
 def superiors(known: list[int]) -> list[int]:
-    """Those of the helpers that are no keepers."""
+    """The helpers that are not keepers."""
     return [pid for pid in known if state(pid).name in (WARDEN, ZYGOTE)]
 
 
@@ -95,7 +95,7 @@ def end_all(session: int) -> None:
 
 
 def end_session(program: int, born: bytes) -> None:
-    """Kill a program's own session, which is what can be told of a tree without any helper."""
+    """Kill a program's own session, which is all that is known of a tree without a helper."""
     if program == os.getsid(0) or state(program).born not in (b"", born):
         return  # the number is another's by now
     for pid in helpers(program):

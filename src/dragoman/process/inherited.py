@@ -73,7 +73,7 @@ def _processors() -> str:
 
 
 def _io_priority() -> str:
-    """Only the class: what stands for no priority at all is not always the same."""
+    """Only the class: the value for no priority varies."""
     import ctypes
 
     call = _IO_PRIORITY_CALLS.get(os.uname().machine)

@@ -1,4 +1,4 @@
-"""The keeper: one small process beside each child, which ends the child's whole tree.
+"""The keeper: one small process per child, which ends the child's whole tree.
 
 It is forked by the zygote, adopts every orphan of the tree (subreaper), reports on the life
 socket and takes orders from it. When that socket closes, for whatever reason, when no other
@@ -37,7 +37,7 @@ _CLOCK_MONOTONIC = 1
 _CONTINUE_SECONDS = 3
 _EXEC_LOOK_SECONDS = 0.25
 
-# Whoever wants the end of the tree ends the host.
+# To end the tree, end the host.
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -191,7 +191,7 @@ class Keeper:
     def _await_exec(self, pid: int, failure: int) -> None:
         """Wait until the fork has become the program, or says why not.
 
-        Another program may have stopped it: it goes on. When nobody wants it any more, it ends.
+        Another program may have stopped it: it goes on. When nobody needs it, it ends.
         """
         watched = [failure, self._life.fileno(), self._wake]
         while failure not in (ready := readable(watched, _EXEC_LOOK_SECONDS)):
@@ -248,7 +248,7 @@ class Keeper:
         try:
             self._life.send(line.encode())
         except OSError:
-            return  # nobody listens any more; the next look at the socket says so
+            return  # nobody listens; the next look at the socket says so
 
 
 def _is_covered() -> bool:

@@ -75,7 +75,7 @@ class OwnChildren:
     """The children of this process, to be listed even when no descriptor is free.
 
     A program of the same user may take all descriptors from a helper (`prlimit`). Then nothing of
-    /proc can be opened any more, but a list that is open already can be read again.
+    /proc can be opened, but a list that is already open can be read again.
     """
 
     def __init__(self) -> None:

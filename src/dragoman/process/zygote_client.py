@@ -92,7 +92,7 @@ class Zygote:
     def kill(self) -> None:
         """Kill it, as one that does not come to work; its keepers go on under the warden.
 
-        What it was handed and has not read is closed with it, or a reader would wait for ever.
+        What it was handed and has not read is closed with it, or a reader would wait forever.
         """
         for pid in helper_watch.superiors(helper_watch.helpers(self.session)):
             if pid != self.session:

@@ -1,6 +1,6 @@
 """What ACP says: generated structs and method tables for each protocol version, and their codec.
 
-`dragoman.schema.v1` and `.v2` are imported by whoever speaks that version, not from here.
+`dragoman.schema.v1` and `.v2` are imported by the code that speaks that version, not from here.
 """
 
 from dragoman.schema.base import Method, Model, Unknown

@@ -87,8 +87,8 @@ async def import_session(
 
     A file does not choose what an agent does. Prompts that wait in it are dropped. The folders that
     it names are not opened: it works in `cwd`, and has no workspace until a person gives it one.
-    A conversation with the agent that another session here has is not this one's, and it is no fork
-    of a session here.
+    A conversation with the agent that another session here has is not this one's, and it is not a
+    fork of a session here.
 
     Being imported is something that happens in it: it is not forgotten as if nothing had.
 
@@ -156,7 +156,7 @@ def _batch(archive: Archive, agent_session_id: str | None) -> Batch:
 
 
 def _drops(events: list[Event]) -> Iterator[Event]:
-    """A prompt that a file has waiting would run before the first one of whoever imports it."""
+    """A prompt that a file has waiting would run before the importer's first one."""
     for seq, queued in enumerate(fold(SessionState(), events).queue, len(events) + 1):
         yield PromptUnqueued(queued.id, dropped=True, seq=seq, at=events[-1].at)
 

@@ -1,6 +1,6 @@
 """The one face of every store: sessions, their events, who owns them, and what waits for the owner.
 
-A store is also the bus between processes: whoever wants to watch reads by cursor, whoever wants to
+A store is also the bus between processes: watchers read by cursor, and processes that want to
 steer sends a command to the owner's inbox. It knows neither agents nor clients.
 
 Every method raises StoreError (StoreFull, StoreCorrupt) when the disk or the database fails: then
@@ -33,7 +33,7 @@ from dragoman.store.records import (
 
 
 class Rules(RuleStore, Protocol):
-    """The stored permission rules, for the policy and for whoever looks after them."""
+    """The stored permission rules, for the policy and for managing them."""
 
     def load(self) -> Sequence[StoredRule]: ...
 
@@ -251,7 +251,7 @@ class Store(Protocol):
 
     def on_command(self, wake: Callable[[str | None], None]) -> Callable[[], None]:
         """The same for commands: with the session for which one may have come, or that may be taken
-        now by whoever was called; None when it may be any."""
+        now by the host that was called; None when it may be any."""
         ...
 
 

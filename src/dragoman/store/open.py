@@ -107,7 +107,7 @@ async def open_store(directory: Path | None) -> SqliteStore:
         rules.close()
         db.close()
         raise
-    # One that is locked for longer is opened all the same, and this goes on behind.
+    # One that is locked for longer is opened anyway, and this continues in the background.
     with suppress(TimeoutError):
         async with asyncio.timeout(BUSY_SECONDS):
             await store.deliver_left()
@@ -134,7 +134,7 @@ def open_rules_at(address: str) -> Rules:
 
 
 def open_rules(directory: Path) -> SqliteRules:
-    """The stored rules alone, for whoever has no loop; close them after use."""
+    """Only the stored rules, for callers without an event loop; close them after use."""
     path = prepare(directory)
     _current(path).close()
     return SqliteRules(path)

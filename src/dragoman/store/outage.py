@@ -1,4 +1,4 @@
-"""Whether the database can be used, since when not, and why; and what people are told of that.
+"""Whether the database can be used, since when not, and why; and the messages about that.
 
 Shared by every kind of store. Knows neither tables nor connections.
 """
@@ -73,5 +73,5 @@ class Outage:
             self._since = None
 
     def error(self) -> StoreAway:
-        """What began it, or was last said of it, for whoever waits."""
+        """What began it, or was last reported, for those who wait."""
         return copy(self._error)

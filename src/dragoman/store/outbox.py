@@ -1,4 +1,4 @@
-"""What happened while the database was away, on this host's disk until it is delivered.
+"""What happened while the database was unavailable, on this host's disk until it is delivered.
 
 One file a process, locked for as long as that lives: what a process left behind that was killed is
 delivered by the next one. Shared by every kind of store.
@@ -76,7 +76,7 @@ class Outbox:
                 yield Left(_Locked(self._folder, path.name))
 
     def set_aside(self, lease: Lease, events: Sequence[bytes]) -> None:
-        """Nobody may have these any more: another host has taken the session, or deleted it. They
+        """Nobody may own these: another host has taken the session, or deleted it. They
         stay in a file that is named after it. Raises OSError."""
         make_private(self._lost)
         path = self._lost / f"{lease.session_id}-{lease.epoch}.jsonl"

@@ -145,11 +145,11 @@ class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
     pid: int
     started: str
     label: str = ""
-    """What to call the machine when a person is told."""
+    """The machine's name in messages to people."""
     alive: bool = True
     """By the store: whether it renewed its leases in time, on the store's clock."""
     home: str | None = None
-    """Where it keeps what it cannot deliver; None where that is beside the store."""
+    """Where it keeps what it cannot deliver; None if that is next to the store."""
 
 
 class HostRecord(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
@@ -191,7 +191,7 @@ class Overview(msgspec.Struct, frozen=True):
     """Some sessions and who has them, as far as somebody does, and all hosts."""
 
     position: int
-    """Read first: of the newest event of all. Whoever reads on from there misses none."""
+    """Read first: of the newest event of all. A reader that continues from there misses none."""
     sessions: list[SessionRecord]
     owners: dict[str, Owner]
     hosts: list[HostRecord]
@@ -216,7 +216,7 @@ class Command(msgspec.Struct, frozen=True):
 
 class Outcome(msgspec.Struct, frozen=True):
     """What became of a command: `waiting`, then `taken` by an owner, then `done` with a body; or
-    `lost`, since the one who took it does not own the session any more."""
+    `lost`, since its taker no longer owns the session."""
 
     state: Literal["waiting", "taken", "lost", "done", "unknown"]
     body: bytes = b""

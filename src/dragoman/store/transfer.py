@@ -1,6 +1,6 @@
 """Copies one store into another through their common face: sessions with their events, and rules.
 
-What is there already stays: a copy that was cut short, or is out of date, is gone on with. A
+What is there already stays: a copy that is incomplete or out of date is continued. A
 session that somebody runs, takes or deletes meanwhile is left out.
 """
 

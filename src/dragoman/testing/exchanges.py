@@ -3,7 +3,7 @@
 Frames of the agent stand where they stood: before or behind the reply of the request they belong
 to. That is the one open in their session, else the last one there.
 
-A recorded workspace is rarely there any more, and terminals get their ids from the live client.
+A recorded workspace rarely still exists, and terminals get their ids from the live client.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def huge_frame(size: int) -> Step:
 
 
 def flood(updates: int, size: int = 1000) -> Step:
-    """Updates as fast as they go, whoever reads them."""
+    """Send updates as fast as possible, whether or not they are read."""
 
     async def step(turn: AgentTurn) -> None:
         for _ in range(updates):
@@ -176,7 +176,7 @@ def update_after_reply(text: str = "one more thing") -> Step:
 
 
 def ask_after_cancel(**fields: Any) -> Step:
-    """Wait for the cancel, then ask for permission all the same."""
+    """Wait for the cancel, then ask for permission anyway."""
 
     async def step(turn: AgentTurn) -> None:
         await turn.cancelled.wait()

@@ -41,7 +41,7 @@ class Transcript:
         self.states: dict[str, SessionState] = {}
         self._called: dict[Id, Request] = {}
         self._asked: dict[Id, Request] = {}
-        # Translating updates needs no more of a host than to be told of them.
+        # To translate updates, a host only needs to receive them.
         told: Any = _Told(self.told)
         self._serving = Serving(told)
         self.second: SecondTranscript | None = None
@@ -76,7 +76,7 @@ class Transcript:
         self.happen(session_id, event)
 
     def happen(self, session_id: str, event: e.Event) -> None:
-        """This happened, whoever brought it about."""
+        """Record an event, whatever caused it."""
         state = self.states.get(session_id)
         if state is None:
             state = self.states[session_id] = SessionState(session_id)
@@ -101,7 +101,7 @@ class Transcript:
                 pass
 
     def _call(self, request: Request) -> None:
-        if request.method == "initialize":  # a new connection counts its ids anew
+        if request.method == "initialize":  # a new connection numbers its ids from the start
             self._called.clear()
             self._asked.clear()
             self.second = None

@@ -23,7 +23,7 @@ from dragoman.wire.messages import Failure, Id, Notification, Reply, Request
 
 
 class Story(Protocol):
-    """Where it is told: the transcript of the whole recording."""
+    """Where it is written: the transcript of the whole recording."""
 
     def known(self, session_id: str) -> SessionState | None: ...
 
@@ -41,7 +41,7 @@ class SecondTranscript:
 
     def __init__(self, story: Story) -> None:
         self._story = story
-        # Translating updates needs no more of a host than to be told of them.
+        # To translate updates, a host only needs to receive them.
         host: Any = _Told(story)
         self._serving = Serving(host)
         self._prompts: dict[Id, Prompted] = {}

@@ -45,7 +45,7 @@ CONVERSATION = frozenset(
         "plan",
     }
 )
-"""The kinds of updates that are told again on load."""
+"""The kinds of updates that are replayed on load."""
 
 
 class Connection:
@@ -146,7 +146,7 @@ class Connection:
         return Second(self)
 
     def answer(self, method: str, params: msgspec.Raw) -> Any:
-        """What version 1 answers, or will. Raises MethodNotFound for what is no method of it."""
+        """What version 1 answers, or will. Raises MethodNotFound for an unknown method."""
         known, answer = v1.REQUESTS_TO_AGENT.get(method), _ANSWERS.get(method)
         if known is None or answer is None:
             raise MethodNotFound(f"{method} is not offered here")

@@ -28,7 +28,7 @@ def command(
 def find_agent(target: str) -> Served:
     """The agent, or what the function of that name returns.
 
-    Raises ValueError for what is no target, ImportError and AttributeError for what is not there.
+    Raises ValueError for an invalid target, ImportError and AttributeError for what is not there.
     """
     place, _, name = target.rpartition(":")
     if not place or not name:

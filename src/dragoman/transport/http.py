@@ -234,7 +234,7 @@ class HttpTransport:
 
     async def _open_later(self, session: str) -> None:
         """The stream of a session that was not known there when something was sent to it. It may
-        be opened by that, and whoever does so has a bound; or else it was forgotten."""
+        be opened by that, and that caller has a bound; or else it was forgotten."""
         with self._ending(_CUT):
             if not await self._ask_again(session) and self._at_work(session):
                 raise self._forgotten()

@@ -80,7 +80,7 @@ class _Envelope(msgspec.Struct):
 
 
 def outline(frame: bytes) -> Outline:
-    """Never raises: of what is no message, nothing is known."""
+    """Never raises: what is not a message has no known fields."""
     try:
         envelope = msgspec.json.decode(frame, type=_Envelope)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

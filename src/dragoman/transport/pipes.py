@@ -121,7 +121,7 @@ class InputPipe(_Pipe):
     """What the child reads: written at once when it can be, else queued, in order."""
 
     def __init__(self, descriptor: int, on_refused: Callable[[int], None] | None = None) -> None:
-        """`on_refused` is told how many bytes were lost when the child has closed its side."""
+        """`on_refused` gets the number of bytes lost when the child has closed its side."""
         super().__init__(descriptor)
         self._on_refused = on_refused
         self._queue = bytearray()

@@ -1,6 +1,6 @@
 """A chain of proxies before an agent, as one connection; `wire/proxy_routing.py` joins them.
 
-To whoever reads and writes it, it is the agent. When one component ends, all of it ends, with one
+To its reader and writer, it is the agent. When one component ends, all of it ends, with one
 reason that names which.
 """
 
@@ -160,7 +160,7 @@ class ChainTransport:
 
     What flows towards the client waits until it is taken, component by component, so that a slow
     client slows the agent down. What flows towards the agent does not wait, as nothing does that
-    is sent to a single agent: if both did, two components could wait for each other for ever.
+    is sent to a single agent: if both did, two components could wait for each other forever.
     """
 
     def __init__(self, links: Sequence[_Link]) -> None:
@@ -321,7 +321,7 @@ class ChainTransport:
             return
         link = self._links[to - 1]
         try:
-            # Whoever speaks towards the client waits until it is taken; all else has a limit.
+            # Components that send towards the client wait until it reads; all else has a limit.
             link.send(data, inward=to >= place)
         except PeerStalled as stalled:
             self._end(link.component.broken(stalled))

@@ -1,4 +1,4 @@
-"""An agent that runs elsewhere: its address, and what is told there.
+"""A remote agent: its address, and the headers it is sent.
 
 Nothing here shows a header's value, nor the parts of an address that may hold one.
 """

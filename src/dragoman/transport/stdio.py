@@ -29,7 +29,7 @@ from dragoman.process.spawn import spawn
 from dragoman.transport.base import Side
 from dragoman.transport.pipes import InputPipe, OutputPipe, TailPipe
 
-# A descendant may hold the output open for ever after the agent itself has ended.
+# A descendant may hold the output open forever after the agent itself has ended.
 _LAST_WORDS_SECONDS = 0.3
 # Between the end of the output, or of the input, and the end of the process.
 _STATUS_SECONDS = 1.0

@@ -21,7 +21,8 @@ def way_to(
     *,
     at_work: Callable[[str], bool] = lambda session_id: False,
 ) -> Start:
-    """How to connect to an agent, through its proxies if it has some; each time anew.
+    """How to connect to an agent, through its proxies if it has any, with a new connection each
+    time.
 
     `at_work` is for the route to an agent elsewhere. Raises ValueError for a proxy that cannot
     be one.

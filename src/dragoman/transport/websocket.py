@@ -109,7 +109,7 @@ async def _dial(
 
 
 def _request_headers(route: Route) -> dict[str, str]:
-    """What is told there, with the cookies that were set there."""
+    """The headers to send, with the cookies that were set there."""
     request = _as_http(route)
     route.cookies.add_cookie_header(request)
     cookies = request.get_header("Cookie")

@@ -1,8 +1,8 @@
 """WebSocket frames (RFC 6455) to lines and back: sans I/O, the client's side alone.
 
 The payload of a text message is passed on as it arrives, with a newline behind its end, so that
-whoever cuts the lines also holds the limit. What comes of `websockets` is the masking; its own
-parser takes several times as long for a frame, and holds each message as a whole.
+the code that splits lines also enforces the limit. What comes of `websockets` is the masking; its
+own parser takes several times as long for a frame, and holds each message as a whole.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NO_CODE = 1005
 
 
 class BadFrame(Exception):
-    """What arrived is no WebSocket; the reason is the end of a sentence."""
+    """The peer broke the WebSocket protocol; the reason is the end of a sentence."""
 
 
 class Incoming:

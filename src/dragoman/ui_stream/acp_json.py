@@ -63,7 +63,7 @@ def _resource(part: c.Resource) -> Json:
 
 
 def raw(kind: str, text: str) -> Json:
-    """What this version does not know, as it came; what is no JSON object, as text."""
+    """What this version does not know, as it came; what is not a JSON object, as text."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""What an agent tells beside its messages and tools, as data parts.
+"""What an agent reports in addition to messages and tools, as data parts.
 
 Facts about the session are transient: they pass through the page and stay in no message.
 """

@@ -2,7 +2,7 @@
 
 Pure: times come in with the events, and nothing here knows how the chunks travel. One encoder is
 one message, from the start of its turn to the end. Where the agent waits for an answer the stream
-ends and the encoder waits; `resume` goes on with it under the same message id.
+ends and the encoder waits; `resume` continues it under the same message id.
 
 A permission is the approval of a tool. A form has no such thing in the SDK: it is a data part,
 `data-acp-elicitation`, and its answer comes back in the request's `acp` or by another way in.
@@ -266,7 +266,7 @@ class Encoder:
     def _speak(self, event: e.AgentMessage | e.AgentThought, kind: Kind) -> None:
         content = event.content
         if event.replaces:
-            self._parts.end_text()  # what was streamed cannot be taken back, only said anew
+            self._parts.end_text()  # streamed text cannot be withdrawn, only sent again
         if not isinstance(content, Text):
             self._parts.append(part_of(content, kind, self._sdk))
         elif content.text:
@@ -317,7 +317,7 @@ class Encoder:
             return
         self._requests[event.request_id] = event
         if ask:
-            self._parts.put(data_parts.request(event, None), beside=True)
+            self._parts.put(data_parts.request(event, None), attached=True)
             part = None
             if isinstance(event, e.PermissionRequested) and self._sdk != 5:
                 part = self._ask(event)
@@ -326,7 +326,7 @@ class Encoder:
     def _ask(self, event: e.PermissionRequested) -> ToolPart:
         """On the tool call's own part where that can be asked, else on one for the request."""
         part = None if event.tool_call_id is None else self._parts.part(event.tool_call_id)
-        self._parts.show(event.at, all_of_it=True)  # nothing is told of it while it is asked about
+        self._parts.show(event.at, all_of_it=True)  # it is not reported while it is asked about
         if part is None or not part.can_be_asked(self._parts.step):
             part = self._parts.own_call(_call_for(event))
         self._parts.emit(*part.ask(event.request_id))
@@ -340,7 +340,7 @@ class Encoder:
         self._requests[event.request_id] = None
         if len(self._requests) > _MAX_REQUESTS:
             del self._requests[next(iter(self._requests))]
-        self._parts.put(data_parts.request(request, event), beside=True)
+        self._parts.put(data_parts.request(request, event), attached=True)
         part, answer = self._answer_to(event.request_id)
         if part is None or not isinstance(event, e.PermissionSettled):
             return
@@ -357,7 +357,7 @@ class Encoder:
             unanswered.waits = False
         if unanswered is not None and self._sdk == 7:
             return unanswered, None
-        # Release 6 can only be told by the page itself: a part it did not answer stays as it is.
+        # In release 6 only the page itself can say so: a part it did not answer stays as it is.
         return self._answered.pop(request_id, (None, None))
 
     def _settle(self, request_id: str, part: ToolPart, answer: bool | None, allowed: bool) -> None:

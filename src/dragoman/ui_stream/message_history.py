@@ -364,7 +364,7 @@ class Message:
         return part
 
     def _tool_of_step(self, tool_call_id: str) -> Json:
-        """Its part in the current step; an older one is not found, and is made anew."""
+        """Its part in the current step; an older one is not found, and is created again."""
         if tool_call_id not in self._step_tools:
             self._step_tools.add(tool_call_id)
             part: Json = {"type": "dynamic-tool", "toolCallId": tool_call_id}

@@ -2,7 +2,7 @@
 
 Collects the chunks that change it. What the events mean is for the encoder to say.
 
-A small part is told whenever it changes. A large one rests the longer the more there is of it:
+A small part is sent whenever it changes. A large one rests the longer the more there is of it:
 otherwise an agent could have megabytes told again by every word that it adds.
 """
 
@@ -42,7 +42,7 @@ class Parts:
         self._tools: dict[str, ToolPart] = {}
         self._own_calls: dict[str, ToolCall] = {}
         self._data: dict[tuple[str, str], int] = {}
-        """What each part says, as a hash: it is told again only when it says something else."""
+        """What each part says, as a hash: it is sent again only when that changes."""
 
     def merge(self, event: Event) -> None:
         reduce(self.state, event, self._limits)
@@ -90,10 +90,10 @@ class Parts:
             self.emit(self._text.start(kind, message_id, provider_metadata(meta)))
         self.emit(self._text.delta(text))
 
-    def put(self, data: Data, *, beside: bool = False) -> int:
+    def put(self, data: Data, *, attached: bool = False) -> int:
         """A data part with an id, in place of the one before; how much it says.
 
-        `beside` is for what belongs to another part: text goes on, and no step begins, in which a
+        `attached` is for what belongs to another part: text goes on, and no step begins, in which a
         tool of the step before could no longer be asked about.
         """
         assert data.id is not None
@@ -101,7 +101,7 @@ class Parts:
         key, said = (data.type, data.id), hash(encoded)
         if self._data.get(key) == said:
             return len(encoded)
-        if key not in self._data and not beside:
+        if key not in self._data and not attached:
             self._begin()
         self._data[key] = said
         self.emit(data)
@@ -131,11 +131,11 @@ class Parts:
             part = self._tools[call.id] = ToolPart(call.id, self.step)
         self.emit(*part.update(call, self.step))
         if call.content or call.locations:
-            self.put(data_parts.tool(call), beside=True)
+            self.put(data_parts.tool(call), attached=True)
         return part
 
     def own_call(self, call: ToolCall) -> ToolPart:
-        """A part for something that is no tool call of the agent's."""
+        """A part for something that is not a tool call of the agent."""
         self._own_calls[call.id] = call
         return self.show_call(call)
 
@@ -182,7 +182,7 @@ class Parts:
             self._in_step = False
             self.emit(FinishStep())
 
-    # ── what is told as a whole ───────────────────────────────────────────────────────────────
+    # ── what is sent as a whole ───────────────────────────────────────────────────────────────
 
     def end_terminal(self, terminal_id: str) -> None:
         """Its last words are shown at once if they are few."""
@@ -192,22 +192,22 @@ class Parts:
         self.throttle.hold(key)
 
     def show(self, at: float, *, all_of_it: bool = False) -> None:
-        """Tell of what has changed, unless it was told a moment ago: then it is held back."""
+        """Send what has changed, unless something was sent a moment ago: then it is held back."""
         for key in self.throttle.release(at, all_of_it=all_of_it):
             kind, _, part_id = key.partition(":")
             least = INTERVAL if kind == "terminal" else 0.0
             self.throttle.rest(key, at, self._show(kind, part_id), least)
 
     def _show(self, kind: str, part_id: str) -> int:
-        """How much it says: nothing if it is not known any more."""
+        """How much it says: nothing if it is no longer known."""
         if kind == "tool":
             call = self._known(part_id)
             return 0 if call is None else self.show_call(call) and call.size
         data = self._merged(kind, part_id)
-        return 0 if data is None else self.put(data, beside=kind == "terminal")
+        return 0 if data is None else self.put(data, attached=kind == "terminal")
 
     def _merged(self, kind: str, part_id: str) -> Data | None:
-        """What the fold has made of all that was told about this id."""
+        """What the fold has made of all updates about this id."""
         match kind:
             case "terminal":
                 terminal = self.state.terminals.get(part_id[:ID])
@@ -229,9 +229,9 @@ class Parts:
 INTERVAL = 0.25
 """Seconds between two looks at the same terminal."""
 SMALL = 4 * 1024
-"""Characters of a part that is told whenever it changes."""
+"""Characters of a part that is sent whenever it changes."""
 RATE = 256 * 1024
-"""Characters of a larger one that are told in a second."""
+"""Characters of a larger one that are sent per second."""
 
 _MANY = 1_000
 """Parts that rest, beyond which it is worth looking which of them still do."""
@@ -260,7 +260,7 @@ class Throttle:
             self._soonest = min(self._soonest, self._due(key))
 
     def release(self, at: float, *, all_of_it: bool = False) -> list[str]:
-        """What to show now; whoever shows it says how long it rests then."""
+        """What to show now; the caller says how long it rests then."""
         if not all_of_it and self._latest <= at < self._soonest:
             return []
         ready = [key for key in self._held if all_of_it or self._is_due(key, at)]
@@ -270,7 +270,7 @@ class Throttle:
         return ready
 
     def rest(self, key: str, at: float, size: int, least: float = 0.0) -> None:
-        """It was shown, and so many characters were told."""
+        """It was shown, and so many characters were sent."""
         seconds = least if size <= SMALL else max(INTERVAL, least, size / RATE)
         self.wake(key)
         if seconds:

@@ -32,7 +32,7 @@ Result: TypeAlias = ToolOutputAvailable | ToolOutputError | ToolOutputDenied
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What stands above a tool call; `input` is None until it is known."""
+    """The header of a tool call; `input` is None until it is known."""
 
     name: str
     title: str | None
@@ -81,7 +81,7 @@ class ToolPart:
             yield from self._end(result)
 
     def _ahead(self, head: Head) -> Head:
-        """An input that was told as known stays so, even if the call says nothing of it."""
+        """An input that was once reported stays known, even if the call no longer mentions it."""
         if self._head is None or self._head.input is None:
             return head
         return _with_input(head)

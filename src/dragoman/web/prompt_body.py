@@ -19,7 +19,7 @@ async def prompt_content(server: Server, session_id: str, body: PromptBody) -> s
     """What to send. Raises Failure for a block that cannot be sent, PromptTooLarge,
     UnknownSession."""
     if body.text is None and not body.content:
-        raise Failure(400, "invalid", "a prompt has `text` or `content`")
+        raise Failure(400, "invalid", "a prompt needs `text` or `content`")
     if not body.content:
         return body.text or ""
     parts: list[Content] = []

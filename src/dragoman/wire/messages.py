@@ -61,7 +61,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Malformed(msgspec.Struct, frozen=True):
-    """A frame that is no usable message.
+    """A frame that is not a usable message.
 
     `id` is there when the frame was a request that must be answered; `is_json` tells a broken
     message from a line that was never meant for us, such as a banner.
@@ -193,7 +193,7 @@ def _failure(key: Id, error: bytes) -> Failure:
 
 
 def _decode_misshapen(frame: bytes) -> _Envelope | Malformed:
-    # The type was found wrong before the rest was read: a line like `[INFO] ready` is no JSON.
+    # The type was found wrong before the rest was read: a line like `[INFO] ready` is not JSON.
     _decode_raw(frame)
     try:
         envelope = _decode_loose(frame)
@@ -222,7 +222,7 @@ def _decode_broken(frame: bytes, reason: str, deepest: int) -> Message:
 
 
 def _mended(frame: bytes, deepest: int) -> Message:
-    """What a line says that was no JSON as it came."""
+    """The message in a line that was not JSON as it arrived."""
     message = decode(frame, deepest)
     if isinstance(message, Malformed):
         return msgspec.structs.replace(message, is_json=False)

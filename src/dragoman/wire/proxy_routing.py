@@ -62,7 +62,7 @@ _INITIALIZE = {"initialize", *_PROXY_INITIALIZE}
 
 
 class NotAProxy(Exception):
-    """What stands at this place does not know how to be a proxy; `reason` ends the sentence."""
+    """The component at this place is not a proxy; `reason` ends the sentence."""
 
     def __init__(self, place: int, reason: str = "does not know proxy/initialize") -> None:
         super().__init__(place, reason)
@@ -123,7 +123,7 @@ class Chain:
 
     @property
     def ungreeted(self) -> int | None:
-        """The last place that was told to initialize and has not answered."""
+        """The last place that was sent initialize and has not replied."""
         calls = (call for asking in self._asking for call in asking)
         return max((call.asked for call in calls if call.greeting is not None), default=None)
 
@@ -148,7 +148,7 @@ class Chain:
             case _:
                 return []
 
-    # ── what is told and asked ────────────────────────────────────────────────────────────────
+    # ── notifications and requests ────────────────────────────────────────────────────────────
 
     def _notified(self, place: int, told: Notification) -> list[Sent]:
         try:
@@ -214,7 +214,8 @@ class Chain:
         return "initialize" if place == self._last else self._names[place].initialize
 
     def _cancelled(self, place: int, params: msgspec.Raw) -> list[Sent]:
-        """A cancellation is about one connection: whom we asked is told by the id that we used."""
+        """A cancellation is about one connection: the component we asked is sent the id that we
+        used."""
         wanted = cancelled_id(params)
         calls = [] if wanted is None else self._asking[place].cancel(wanted)
         return [(call.asked, encode_cancel(call.our_id)) for call in calls]

@@ -279,7 +279,7 @@ async def close(patient: Patient) -> Outcome:
 async def delete(patient: Patient) -> Outcome:
     await _delete(patient, _session_id(patient))
     if patient.forked is not None:
-        with suppress(RemoteError):  # one that was never prompted may not be there any more
+        with suppress(RemoteError):  # one that was never prompted may be gone
             await _delete(patient, patient.forked)
     return passed("deleted")
 

@@ -114,7 +114,7 @@ class Patient:
 
     async def _knock(self) -> None:
         """Over HTTP only the first message tells whether we are let in. What it is answered with,
-        even an error, is kept for whoever wants to know."""
+        even an error, is kept."""
         try:
             self._answer = await self.introduce()
         except (StartError, ConnectionLost):
@@ -216,7 +216,7 @@ def _refusal(params: msgspec.Raw) -> v1.RequestPermissionResponse:
 
 
 def _parent(pid: int) -> int:
-    """Whoever keeps the process; 0 where that cannot be known."""
+    """The pid of the process's keeper; 0 if it cannot be known."""
     return int(_status(pid).get("PPid", "0"))
 
 

@@ -58,7 +58,7 @@ class RegistryAgent(msgspec.Struct, frozen=True):
 def find_agent(text: str, source: str, agent_id: str) -> RegistryAgent:
     """The entry of that id; `source` is what to call the registry in errors.
 
-    Raises ConfigError for what is no registry, UnknownAgent for an id it does not have.
+    Raises ConfigError for an invalid registry, UnknownAgent for an id it does not have.
     """
     entries = _entries(text, source)
     entry = entries.get(agent_id)

@@ -41,7 +41,7 @@ class Tty:
         try:
             self._descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         except OSError as error:
-            raise UsageError("--on-ask prompt needs a terminal, and there is none") from error
+            raise UsageError("--on-ask prompt needs a terminal") from error
 
     def write(self, text: str) -> None:
         data = text.encode("utf-8", "replace")
@@ -146,7 +146,7 @@ class TerminalAsker:
             value = field.parsed(text.strip()) if text.strip() else field.default
             if value is not None or not (text.strip() or field.required):
                 return value
-            expected = f"expected {field.expected}" if text.strip() else "this one is needed"
+            expected = f"expected {field.expected}" if text.strip() else "required"
             self._tty.write(f"  {expected}\n")
 
     # ── the terminal ──────────────────────────────────────────────────────────────────────────
@@ -171,7 +171,7 @@ class TerminalAsker:
 
     async def _number(self, count: int, whole: str | None = None) -> int | None:
         """From 0; `whole` is all that is asked, where not all of it was shown."""
-        more = "" if whole is None else ", v to see all of it"
+        more = "" if whole is None else ", v to show everything"
         while True:
             answer = await self._line(f"choose 1-{count}{more}: ")
             if answer is None:
@@ -181,7 +181,7 @@ class TerminalAsker:
             if whole is not None and answer.strip().lower() == "v":
                 self._tty.write(whole)
             else:
-                self._tty.write(f"expected a number, from 1 to {count}\n")
+                self._tty.write(f"expected a number from 1 to {count}\n")
 
     async def _line(self, prompt: str) -> str | None:
         self._tty.write(prompt)
@@ -330,7 +330,7 @@ def _wish(request: PermissionRequest, whole: bool) -> str:
     """Who wants what, without the paths and the command it is about."""
     who = reveal(request.agent) or "the agent"
     if request.operation == "other":
-        named = f'"{_words(request.title, whole)}"' if request.title else "something without a name"
+        named = f'"{_words(request.title, whole)}"' if request.title else "something unnamed"
         on = ", on" if request.paths or request.argv else ""
         return f"{who} wants permission for {named}{on}"
     # What is claimed may be something else in the end; what we do ourselves is as shown.

@@ -192,7 +192,8 @@ class SessionQuestions:
         try:
             await self._hub.send(self._session_id, command)
         except CommandRefused as error:
-            self._tell("another window was quicker" if error.code == "settled" else str(error))
+            settled = "already answered in another window"
+            self._tell(settled if error.code == "settled" else str(error))
             return error.code != "invalid"
         except DragomanError as error:
             self._tell(str(error))

@@ -35,7 +35,7 @@ async def sign_in(
     if asker is None or not methods:
         raise sign_in_needed(client, job) from error
     names = [reveal(_name(method)) for method in methods]
-    title = f"{reveal(client.name)} wants you to sign in first:"
+    title = f"{reveal(client.name)} requires you to sign in first:"
     chosen = await asker.choose(title, [*names, "Give up"])
     if chosen is None or chosen == len(methods):
         raise sign_in_needed(client, job) from error
@@ -57,7 +57,7 @@ async def run_in_terminal(command: AgentCommand, method: AuthMethod) -> None:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         typed = _typed(method, command)
-        raise SignInNeeded(f"signing in needs a terminal; in one, run {typed}") from error
+        raise SignInNeeded(f"signing in needs a terminal; run {typed}") from error
     try:
         process = await asyncio.create_subprocess_exec(
             command.command,
@@ -82,15 +82,15 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         if process.returncode is None:
             process.terminate()
     if code:
-        raise SignInNeeded(f"signing in failed: the agent's program ended with code {code}")
+        raise SignInNeeded(f"signing in failed: the agent's command exited with code {code}")
 
 
 def sign_in_needed(client: Client, job: Job) -> SignInNeeded:
     """A line for each way there is."""
-    wants = f"{reveal(client.name)} wants you to sign in first"
+    wants = f"{reveal(client.name)} requires you to sign in first"
     found = [*_commands(client.auth_methods, job), *known_ways(job.known)]
     if not found:
-        return SignInNeeded(f"{wants} and names no way to do so; sign in with its own command")
+        return SignInNeeded(f"{wants} but offers no method; sign in with its own command")
     return SignInNeeded("\n  ".join([f"{wants}:", *found]))
 
 
@@ -112,7 +112,7 @@ def _command(method: AuthMethod, job: Job) -> str:
 
 def known_ways(known: KnownAgent | None) -> list[str]:
     """What our own table says, which no agent tells."""
-    return [] if known is None or not known.sign_in else [f"its own way: {known.sign_in}"]
+    return [] if known is None or not known.sign_in else [f"outside Dragoman: {known.sign_in}"]
 
 
 def _typed(method: AuthMethod, command: AgentCommand) -> str:

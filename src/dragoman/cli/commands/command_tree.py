@@ -20,7 +20,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Argument(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands on its own."""
+    """A positional argument."""
 
     name: str
     optional: bool

@@ -35,7 +35,7 @@ def _option_kind(option: Option) -> str:
 
 
 def _argument_kind(command: Command, argument: Argument) -> str:
-    """The same for what stands on its own."""
+    """The same for positional arguments."""
     if argument.choices:
         return "words"
     match (*command.words, argument.name.partition("|")[0]):

@@ -250,7 +250,7 @@ class Run:
         """What other windows have queued into the session is done before it is given up."""
         await hub.refuse()
         if not live.idle:
-            self._tell("another window asks for more: that is done here first; Ctrl-C leaves")
+            self._tell("running a prompt queued in another window first; Ctrl-C quits")
         shown = follower.state
         await follower.follow(lambda: live.idle and shown.turn is None and not shown.queue)
 
@@ -276,7 +276,7 @@ class Run:
         record = meant.record
         if self._output == "jsonl" or self._job.prompt is None or record is None:
             raise UsageError(
-                "another process runs this session: its frames and lists are seen there alone"
+                "another process is running this session, and only it has the frames and lists"
             )
         self._check_shared(record)
         questions, rejects = None, self._job.options.on_ask == "reject"
@@ -295,8 +295,8 @@ class Run:
         for is_given, option in (*given, (options.policy, "--policy"), *offered):
             if is_given:
                 raise UsageError(
-                    f"another process runs this session, by its own rules: leave {option} out, or "
-                    "wait until it has ended"
+                    f"another process is running this session with its own rules: remove {option}, "
+                    "or wait until it has ended"
                 )
         if options.proxy:
             lacking, option = "proxy", "--proxy"
@@ -305,7 +305,7 @@ class Run:
         else:
             return
         raise UsageError(
-            f"another process runs this session, without this {lacking}: leave {option} out, or "
+            f"another process is running this session without this {lacking}: remove {option}, or "
             "wait until it has ended"
         )
 
@@ -345,7 +345,7 @@ class Run:
         error = await ended
         if own.taken_back:
             if not by_us():
-                self._console.tell("the prompt was taken back before it was sent")
+                self._console.tell("the prompt was withdrawn before it was sent")
             return Exit.CANCELLED
         if turn.cancel_requested:
             if not by_us():
@@ -368,7 +368,7 @@ class Run:
         if error is not None:
             self._console.tell(str(error))
         hint = _hint(self._job.options, tally) if self._asker is None else ""
-        self._console.tell(f"all that needed permission was refused{hint}")
+        self._console.tell(f"every permission request was refused{hint}")
         return Exit.REFUSED
 
 

@@ -26,9 +26,7 @@ async def check() -> int:
     print(f"{_count(found.sessions, 'session')}, {_count(found.events, 'event')}")
     for fault in found.faults:
         print(f"  {reveal(fault)}")
-    print(
-        f"{_count(len(found.faults), 'fault')} found" if found.faults else "all of it is in order"
-    )
+    print(f"{_count(len(found.faults), 'fault')} found" if found.faults else "the store is intact")
     return Exit.FAILED if found.faults else Exit.DONE
 
 

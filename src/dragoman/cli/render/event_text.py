@@ -102,7 +102,7 @@ def item_text(item: ToolContent) -> str:
         case ContentItem():
             return shown(item.content)
         case UnknownItem():
-            return f"a part that cannot be read here: {item.kind}"
+            return f"content that cannot be shown: {item.kind}"
         case _:
             return ""
 
@@ -140,7 +140,7 @@ def command_line(argv: list[str] | tuple[str, ...]) -> str:
 def usage_words(used: int, size: int, cost: Cost | None) -> str:
     money = f", {_amount(cost.amount)} {cost.currency} so far" if cost is not None else ""
     if not size:  # an agent that does not know it has no other way to say so
-        return f"context {used} tokens of an unknown size{money}"
+        return f"context {used} tokens, size unknown{money}"
     return f"context {used} of {size} tokens ({used * 100 // size} %){money}"
 
 
@@ -151,7 +151,7 @@ def _amount(amount: float) -> str:
 
 
 def token_words(usage: TokenUsage) -> str:
-    return f"tokens as the agent counts them: {usage.input} in, {usage.output} out"
+    return f"tokens as reported by the agent: {usage.input} in, {usage.output} out"
 
 
 def ending_words(exit_code: int | None, signal: str | None) -> str:
@@ -219,9 +219,9 @@ class Asides:
                 self._silent = self._of_silence
                 return None
             case e.SessionOpened(continuity="reset"):
-                return "the agent does not remember this session: it begins with an empty one"
+                return "the agent has forgotten this session and starts with an empty one"
             case e.Notice():
-                return event.text if event.source == "client" else f"the agent notes: {event.text}"
+                return event.text if event.source == "client" else f"agent note: {event.text}"
             case e.PermissionRequested():
                 self._asked[event.request_id] = event
                 return None
@@ -231,7 +231,7 @@ class Asides:
                 what = _what(event.operation, event.paths, event.argv, event.title)
                 return f"refused {what}: {event.decision.reason}"
             case e.CompactionUpdated(status="in_progress"):
-                return "the agent shortens its context"
+                return "the agent is compacting its context"
             case e.TurnCancelling():
                 self._cancelling = True
                 return None
@@ -246,7 +246,7 @@ class Asides:
             return None
         if reason != "end_turn":
             return f"the turn ended early: {reason}"
-        return "the agent ended the turn without a word" if self._silent else None
+        return "the agent ended the turn without an answer" if self._silent else None
 
     def _settled(self, event: e.PermissionSettled) -> str | None:
         asked = self._asked.pop(event.request_id, None)

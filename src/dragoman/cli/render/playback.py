@@ -72,7 +72,7 @@ class Playback(Stage):
     def _announce(self, event: e.Event) -> None:
         match event:
             case e.SessionOpened(continuity="reset"):
-                self.remark("the agent did not remember the session any more")
+                self.remark("the agent had forgotten the session")
             case e.SessionOpened():
                 where = single_line(f"session {event.session_id} in {event.cwd}", 200)
                 self._heading("", where, BOLD)

@@ -52,7 +52,7 @@ class Choice(msgspec.Struct, frozen=True):
     def command(self) -> AgentCommand:
         if self.agent.command is None:
             name = self.agent.name
-            raise UsageError(f"{name} runs elsewhere: this needs one that is started by a command")
+            raise UsageError(f"{name} is remote; this needs an agent started by a command")
         return self.agent.command
 
     @property

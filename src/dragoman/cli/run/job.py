@@ -77,7 +77,7 @@ def prepare(
 ) -> Job:
     """All but a prompt. Raises UsageError, ConfigError or UnknownAgent."""
     if options.no_store and options.session is not None:
-        raise UsageError("--session needs a record to find the name in: leave --no-store out")
+        raise UsageError("--session needs the store; remove --no-store")
     if options.save_session is not None:
         _check_place(options.save_session)
     choice = agent_setup.choose_agent(options)
@@ -144,9 +144,9 @@ def for_session(job: Job, record: SessionRecord) -> Job:
     if record.agent == job.agent.name and record.cwd == job.cwd:
         return job
     if job.options.cwd is not None and not _is_same(record.cwd, job.cwd):
-        raise UsageError(f"session {record.id} is one of {record.cwd}, not of --cwd {job.cwd}")
+        raise UsageError(f"session {record.id} belongs to {record.cwd}, not to --cwd {job.cwd}")
     if not os.path.isdir(record.cwd) and job.agent.files != "there":
-        raise SessionNotContinued(record.id, f"its folder {record.cwd} is not there any more")
+        raise SessionNotContinued(record.id, f"its directory {record.cwd} no longer exists")
     options = _options_for(job, record)
     again = prepare(options, asks=job.asks, rules=job.rules, record=job.record)
     again.prompt = job.prompt
@@ -161,7 +161,7 @@ def _placed(job: Job, record: SessionRecord) -> SessionRecord:
     try:
         workspace_of(record, job.options.cwd)
     except CommandRefused as error:
-        raise UsageError(f"{error}: --cwd DIR gives it one") from error
+        raise UsageError(f"{error}; set one with --cwd DIR") from error
     return msgspec.structs.replace(record, cwd=job.cwd)
 
 
@@ -173,8 +173,8 @@ def _options_for(job: Job, record: SessionRecord) -> argparse.Namespace:
     options = vars(job.options) | {"cwd": record.cwd}
     if record.agent == job.agent.name:
         return argparse.Namespace(**options)
-    whose = f"session {record.id} is one of {record.agent}"
-    another = UsageError(f"{whose}, not of {job.agent.name}")
+    whose = f"session {record.id} belongs to {record.agent}"
+    another = UsageError(f"{whose}, not to {job.agent.name}")
     if job.options.agent is not None:
         raise another
     chosen = argparse.Namespace(**options | {"agent": record.agent})
@@ -182,6 +182,6 @@ def _options_for(job: Job, record: SessionRecord) -> argparse.Namespace:
         if agent_setup.choose_agent(chosen).agent.name != record.agent:
             raise another
     except UnknownAgent as error:
-        hint = "add it there, or give its --agent-command"
+        hint = "add it there, or use its --agent-command"
         raise UsageError(f"{whose}, which is not in the settings; {hint}") from error
     return chosen

@@ -30,7 +30,7 @@ def prompt(options: argparse.Namespace) -> list[Content]:
 
 def _text(options: argparse.Namespace) -> str:
     if options.prompt is not None and options.file not in (None, "-"):
-        raise UsageError("give the prompt as an argument or with --file, not both")
+        raise UsageError("pass the prompt as an argument or with --file, not both")
     if options.prompt not in (None, "-"):
         # What the shell passed on may hold bytes that are not text; the wire carries text only.
         text = os.fsencode(options.prompt).decode("utf-8", "replace")
@@ -40,7 +40,7 @@ def _text(options: argparse.Namespace) -> str:
     else:
         text = _read_standard_input()
     if not text.strip():
-        raise UsageError("the prompt is empty; give it as an argument, with --file, or by a pipe")
+        raise UsageError("the prompt is empty; pass it as an argument, with --file, or by a pipe")
     return text
 
 
@@ -65,7 +65,7 @@ def _piped(*, patient: bool) -> str:
         return ""
     if not patient and not select.select([0], [], [], PIPE_SECONDS)[0]:
         tell(
-            f"standard input is not part of the prompt: nothing came within {PIPE_SECONDS:.0f} s"
+            f"standard input is not part of the prompt: nothing arrived within {PIPE_SECONDS:.0f} s"
             " (`-f -` waits for it, `</dev/null` says that there is none)"
         )
         return ""

@@ -39,8 +39,8 @@ class _Unanswered:
 
     def see(self, event: e.Event) -> None:
         if isinstance(event, e.PermissionRequested | e.ElicitationRequested):
-            how = f"`dragoman sessions answer {self._session_id}` gives one"
-            self._tell(f"the session waits for an answer, which may come from there; {how}")
+            how = f"give one with `dragoman sessions answer {self._session_id}`"
+            self._tell(f"the session is waiting for an answer; {how}")
 
     def ask(self) -> None:
         pass
@@ -77,13 +77,13 @@ class TurnElsewhere:
         """Have the owner take the prompt. Raises UsageError for a setting it refuses, and for a
         recording: the frames are its own."""
         if self._job.record.path is not None:
-            sentence = "another process runs this session: its frames are seen there alone"
-            raise UsageError(f"{sentence}; leave --record out, or wait until it has ended")
+            sentence = "another process is running this session, and only it has the frames"
+            raise UsageError(f"{sentence}; remove --record, or wait until it has ended")
         await self._configure()
         reply = await self._hub.send(self._id, c.Prompt(prompt))
         self._turn = self._follower.turn = OwnTurn(reply["turn"])
         if reply["queued"]:
-            self._console.tell("queued: it is sent when the running turn has ended")
+            self._console.tell("queued: it will be sent when the running turn ends")
 
     async def _configure(self) -> None:
         options = self._job.options
@@ -159,7 +159,7 @@ class TurnElsewhere:
     def _code(self) -> int:
         ended = self._turn.ended
         if ended is None:
-            self._console.tell("the prompt was taken back before it was sent")
+            self._console.tell("the prompt was withdrawn before it was sent")
             return Exit.CANCELLED
         if ended.stop_reason == "cancelled":
             if not self._cancelled:
@@ -168,7 +168,7 @@ class TurnElsewhere:
         if ended.error is not None:
             raise DragomanError(ended.error)
         if self._turn.tally.all_refused:
-            self._console.tell("all that needed permission was refused")
+            self._console.tell("every permission request was refused")
             return Exit.REFUSED
         return ended_with(ended.stop_reason)
 

@@ -74,7 +74,7 @@ async def hub_of(
         raise  # the rules are in there too: no run goes without them
     except StoreError as error:
         raise type(error)(
-            error.place, f"{error.reason}; --no-store runs without a record"
+            error.place, f"{error.reason}; use --no-store to run without recording"
         ) from error
     unused: list[str] = []
     if is_recorded:

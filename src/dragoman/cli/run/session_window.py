@@ -84,7 +84,7 @@ class Window:
     async def follow(self) -> None:
         now = await stored_state(self._hub.store, self._record.id)
         called_ = called(self._record.name, self._record.title)
-        self._console.tell(f"watching {self._record.id} {called_}; Ctrl-C ends that")
+        self._console.tell(f"watching {self._record.id} {called_} (Ctrl-C to stop)")
         follower = Follower(
             self._console,
             retells=True,

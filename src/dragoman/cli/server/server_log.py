@@ -1,4 +1,4 @@
-"""What a server has to tell whoever runs it: warnings and errors on standard error, a line each.
+"""The server's log: warnings and errors on standard error, one per line.
 
 A line has no content of sessions, and no traceback: of an error that was not expected it names the
 type, of what an agent or another program said it tells nothing.
@@ -93,14 +93,14 @@ class Lines:
 
 def _told_dropped(count: int) -> bytes:
     lines = "1 line was" if count == 1 else f"{count} lines were"
-    return f"{_now()} {lines} dropped: nobody read the log\n".encode()
+    return f"{_now()} {lines} dropped: the log was not being read\n".encode()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
     while data:
         try:
             data = data[os.write(descriptor, data) :]
-        except BlockingIOError:  # whoever shares the terminal has made it so
+        except BlockingIOError:  # another program on the terminal has set that
             select.select((), (descriptor,), ())
 
 

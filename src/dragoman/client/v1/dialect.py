@@ -295,7 +295,7 @@ class V1:
         try:
             reply = await self._control(method, request, reply_type)
         except InvalidMessage:
-            return None  # it is set all the same
+            return None  # it is set anyway
         return from_wire.config_options(reply.config_options)
 
     async def _set_old_model(self, session_id: str, model_id: str) -> None:
@@ -344,7 +344,7 @@ def _old_model_options(raw: bytes | msgspec.Raw) -> list[ConfigOption]:
         ConfigChoice(m.model_id, m.name or m.model_id, m.description)
         for m in models.available_models
     ]
-    # It is told again beside every option that the agent tells: it must be small.
+    # It is repeated with every option that the agent sends: it must be small.
     few, _ = fitting(choices, LIMITS.fact)
     current = models.current_model_id[:ID]
     return [ConfigOption(OLD_MODEL_OPTION, "Model", current, few, category="model")]

@@ -297,7 +297,7 @@ class V2:
         try:
             reply = await self._control(method, request, reply_type)
         except InvalidMessage:
-            return None  # it is set all the same
+            return None  # it is set anyway
         return from_wire.config_options(reply.config_options)
 
     async def _control(self, method: str, request: msgspec.Struct, reply_type: type[T]) -> T:

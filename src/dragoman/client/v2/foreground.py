@@ -35,7 +35,8 @@ class Prompted:
         self.early: tuple[frozenset[str], Finished] | None = None
         """The work ended before the acknowledgement came; with the messages told until then."""
         self.awaited: str | None = None
-        """Its name in the conversation: with an early end, that is its own once this is told."""
+        """Its name in the conversation: with an early end, that is its own once this is
+        reported."""
         self._told: dict[str, str] = {}
         """By message, no more than decides whether it is this prompt."""
         self._text = "".join(part.text for part in content)
@@ -105,7 +106,7 @@ class Foreground:
             prompt.stopping = True
 
     def withdraw(self, prompt: Prompted) -> None:
-        """Nobody waits for its end any more, or it has come."""
+        """Nobody waits for its end, or it has come."""
         if prompt in self._prompts:
             self._prompts.remove(prompt)
 
@@ -126,7 +127,7 @@ class Foreground:
         return any(prompt.hears(message_id, text, whole=whole) for prompt in waiting)
 
     def _told_late(self, message_id: str) -> None:
-        """All of a turn was told before its prompt."""
+        """A whole turn was reported before its prompt."""
         for prompt in list(self._prompts):
             if prompt.early is not None and prompt.awaited == message_id:
                 self._finish(prompt, prompt.early[1])
@@ -167,7 +168,7 @@ class Foreground:
         for prompt in self._prompts:
             prompt.early = None
 
-    # ── what others are told ──────────────────────────────────────────────────────────────────
+    # ── what is reported ──────────────────────────────────────────────────────────────────────
 
     def reopen(self) -> None:
         """The session is opened again, and nothing is known there."""
@@ -175,7 +176,7 @@ class Foreground:
         self._shown, self._shown_background = IDLE, []
 
     def news(self) -> dict[str, Any]:
-        """What changed that nobody was told yet: the state outside of turns, the background."""
+        """What changed and was not reported yet: the state outside of turns, the background."""
         found: dict[str, Any] = {}
         if self.opening:
             return found

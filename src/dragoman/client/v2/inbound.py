@@ -317,7 +317,7 @@ def tool_call_of(wire: v2.RequestPermissionRequest, raw: msgspec.Raw) -> e.ToolC
 
 
 def subject_of(wire: v2.RequestPermissionRequest) -> Subject:
-    """What a request says beside the tool call it may be about."""
+    """The fields of a request other than the tool call it may be about."""
     match wire.subject:
         case v2.CommandPermissionSubject() as asked:
             return Subject(

@@ -58,7 +58,7 @@ def message(wire: Message, known: SessionState | None) -> list[e.Event]:
 
 
 def _added(before: list[Content], now: list[Content]) -> list[Content] | None:
-    """What stands in `now` behind `before`; None where that is not how it begins."""
+    """What `now` has after `before`; None if it does not start with `before`."""
     if not before:
         return now
     now = _joined(now)
@@ -149,7 +149,7 @@ class Terminals:
 
 
 def _started(wire: v2.TerminalUpdate, known: Terminal | None) -> e.TerminalStarted | None:
-    """None where nothing changed of what stands above its output."""
+    """None if nothing changed in what is shown above its output."""
     before = Terminal(wire.terminal_id) if known is None else known
     can, ends = wire.capabilities, isinstance(wire.exit_status, v2.TerminalExitStatus)
     # What has ended cannot be stopped, and need not be said to be so.
@@ -189,7 +189,7 @@ def _exit(
 
 
 def _bytes(data: str) -> bytes:
-    """What is no base64 is shown as it came: better odd than lost."""
+    """Text that is not base64 is shown as it came: better odd than lost."""
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""Questions an agent asks the user beside permissions: a form to fill in, an address to visit.
+"""Questions an agent asks other than permissions: a form to fill in, an address to visit.
 
 Never answered automatically: without someone to ask, the answer is that it was declined.
 """

@@ -75,7 +75,7 @@ def _unmet(field: dict[str, Any], value: Any, work: Work) -> Iterator[str]:
 
 
 def demands(field: Mapping[str, Any]) -> str:
-    """What is expected beside the type, as a part of a sentence."""
+    """What is expected in addition to the type, as a part of a sentence."""
     words = [
         _range(field, ("minLength", "maxLength"), "character"),
         _range(field, ("minimum", "maximum"), ""),

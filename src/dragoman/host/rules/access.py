@@ -1,6 +1,6 @@
 """What is about to happen, as far as a decision needs to know: seen by the host, or claimed.
 
-Pure data. Whoever opens files and starts processes says here what it really is about to do;
+Pure data. The code that opens files and starts processes describes its real effect here;
 `claims` says the same of what an agent only asserts.
 """
 

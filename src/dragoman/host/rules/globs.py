@@ -4,7 +4,7 @@
 components, `?` for one character, `[a-z]` and `[!a-z]` for one of a class; a backslash takes the
 meaning from the next character. Case always counts; a leading dot is a character like any other.
 
-A glob becomes a regular expression in which a star never gives back what it took, but for the last
+A glob becomes a regular expression in which a star never gives back what it took, except the last
 one: the time is linear in the path, which an agent chooses.
 """
 
@@ -76,7 +76,7 @@ def _name(glob: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def _path(glob: str) -> re.Pattern[str]:
-    """Each component with the slash before it; the top is no component at all."""
+    """Each component with the slash before it; the top is not a component."""
     components = [part for part in glob.split("/") if part not in ("", ".")]
     parts = [None if part == "**" else _component(part) for part in components]
     return re.compile(_expression(parts, "(?:/[^/]++)") + r"\Z")

@@ -6,7 +6,7 @@ processes that it left behind still print. Knows nothing of sessions, ids of oth
 Pure. Memory stays within the limit and a few blocks, however much is appended; nothing here
 knows where the bytes come from.
 
-The PTY changes nothing on its way (no echo, no carriage returns) and gives whoever reads from
+The PTY changes nothing on its way (no echo, no carriage returns) and gives the reader
 it the end of the file at once: nobody is there to type. Knows bytes only, and no processes.
 """
 
@@ -46,7 +46,7 @@ class RunningCommand:
     async def start(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, use_pty: bool
     ) -> None:
-        """Nothing is told to the watcher before this returns. Raises OSError or StartError."""
+        """The watcher is not called before this returns. Raises OSError or StartError."""
         if self._stopping is not None:
             raise StartError(argv[0], "its terminal was released before it started")
         self._settled.clear()
@@ -187,7 +187,7 @@ class OutputTail:
 
 
 def _within(text: str, limit: int, truncated: bool) -> Kept:
-    """Cut again where bytes that are no text became replacement characters, three bytes each."""
+    """Cut again where bytes that are not text became replacement characters, three bytes each."""
     data = text.encode()
     over = len(data) - limit
     if over <= 0:
@@ -208,7 +208,7 @@ COLUMNS, ROWS = 120, 30
 
 # A PTY gives about 4 KiB a read whatever the size; a pipe gives it all.
 _READ_SIZE = 16 * 1024
-# Then others get their turn, and what was read is told as one piece.
+# Then others get their turn, and what was read is delivered as one piece.
 _READS_A_WAKE = 16
 # More than a PTY or a pipe can hold: all that was printed before somebody ended.
 _LAST_READS = 256

@@ -1,6 +1,6 @@
 """Reads and replaces one file in a directory that is held open.
 
-A replace is all or nothing: the new content is written beside the old, made durable, and put
+A replace is all or nothing: the new content is written next to the old, made durable, and put
 in its place by a rename; nothing of it is left for long if that is cut short. Speaks in `OSError`;
 `Jail.target` turns them into refusals.
 """
@@ -71,7 +71,7 @@ def replace(target: Target, content: bytes, old: Existing | None) -> None:
     old file keeps the old content.
 
     The new file has no name until it is whole, where the system can do that. A name that is left
-    all the same, by a process that was killed, is removed by the next one that writes here.
+    anyway, by a process that was killed, is removed by the next one that writes here.
     """
     _sweep(target.directory)
     # The system's umask applies to a new file; a replaced one may be private until it is named.

@@ -134,7 +134,7 @@ class LocalFiles:
 
         What happens on the disk happens `within` this, when the writes before it are done.
 
-        `written` is told the text that was replaced, if there was any, and whether the file is
+        `written` receives the text that was replaced, if there was any, and whether the file is
         new, once it has happened: also when the caller has given up by then.
         """
         try:

@@ -1,7 +1,7 @@
 """Opens files and directories beneath the roots of a workspace, and nowhere else.
 
 A path is opened, never checked first: beneath a root by its letters, with no link allowed on
-the way, so that it is where its letters say. When a link is in the way the path is named anew
+the way, so that it is where its letters say. When a link is in the way the path is resolved again
 without it and opened the same way. Naming may be fooled by a rename at the wrong moment; what
 was named is then refused or is inside. Knows nothing of sessions, text or policy.
 """

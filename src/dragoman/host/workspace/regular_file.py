@@ -18,7 +18,7 @@ SAFELY: int = _OPEN | getattr(os, "O_NOFOLLOW", 0)
 
 def open_regular(path: str | os.PathLike[str], *, links: bool = False) -> BinaryIO:
     """For reading, without waiting; `links` are followed where a person chose the path. Raises
-    OSError, also for what is no regular file."""
+    OSError, also if it is not a regular file."""
     descriptor = os.open(path, os.O_RDONLY | (_OPEN if links else SAFELY))
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):

@@ -79,7 +79,7 @@ class Standing(msgspec.Struct):
     owner_id: str | None
 
     def check(self, lease: Lease) -> None:
-        """Raises LeaseLost when the session is not the lease's any more."""
+        """Raises LeaseLost when the lease no longer owns the session."""
         if (self.epoch, self.owner_id) != (lease.epoch, lease.owner_id):
             raise LeaseLost(self.id)
 

@@ -77,8 +77,8 @@ class KeptRules:
         self._may_be_old.set()
 
     async def begin(self) -> None:
-        """Read them, and again from now on. Raises StoreAway; of what else fails those are told who
-        ask for them."""
+        """Read them, and again from now on. Raises StoreAway; other failures are reported to those
+        who ask for them."""
         try:
             await self.read()
         except StoreAway:
@@ -182,7 +182,7 @@ class KeptRules:
         self._changes += 1
         del self._on_their_way[stored]
         if not stored.cancelled():
-            stored.exception()  # who waits for it is told
+            stored.exception()  # reported to its caller
         self.heard()
 
     def _submit(self, change: _Change, *, lasting: bool = False) -> asyncio.Future[bool]:

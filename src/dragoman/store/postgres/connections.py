@@ -30,7 +30,7 @@ async def limits(db: Database) -> list[str]:
 
 async def must_be_ours_alone(db: Database, address: Address) -> None:
     """Behind a pooler: raises StoreError when it gives connections out by transaction. Then what
-    was set on ours, what is listened for and what was prepared belongs to whoever comes next; and
+    was set on ours, what is listened for and what was prepared belongs to the next user; and
     two that we hold at once may be the same one of the server's."""
     other = await Database.connect(address)
     try:

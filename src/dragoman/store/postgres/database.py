@@ -1,6 +1,7 @@
 """A connection to PostgreSQL and its transactions. Turns the driver's errors into ours.
 
-Whoever waits is never cancelled in the middle: a connection that does not answer in time is cut.
+A waiting caller is never cancelled in the middle: a connection that does not respond in time is
+cut.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ class Database:
             self._await_answer()
 
     def _await_answer(self) -> None:
-        """The next one: the time begins anew."""
+        """The next one: the time starts again."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -200,7 +201,7 @@ async def _connected(address: Address) -> psycopg.AsyncConnection[TupleRow]:
 
 
 def cut(connection: psycopg.AsyncConnection[TupleRow] | psycopg.Connection[TupleRow]) -> None:
-    """Whoever waits for an answer waits no longer. For any thread."""
+    """Release all callers that wait for a reply. Thread-safe."""
     with suppress(OSError, psycopg.Error):
         wire = socket.socket(fileno=os.dup(connection.fileno()))
         with wire:

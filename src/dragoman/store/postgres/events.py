@@ -51,7 +51,7 @@ _SAVE = """
 INSERT INTO snapshots (session, seq, body) VALUES (%s, %s, %s)
 ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, body = excluded.body
 """
-# As many as one transaction should have: whoever appends anywhere waits for it.
+# As many as one transaction should have: every writer waits for it.
 _NEXT = """
 SELECT max(seq) FROM (
     SELECT seq, sum(octet_length(body)) OVER (ORDER BY seq) AS size

@@ -52,7 +52,7 @@ MEANINGS: dict[str, tuple[Meaning, str]] = {
     "XX002": ("damaged", "an index that cannot be trusted"),
 }
 """What an error means, by its SQLSTATE or the beginning of that: the longest that fits counts. Any
-other is an outage: whatever is not the database's word on one statement is no reason to give up
+other is an outage: whatever is not the database's word on one statement does not justify giving up
 what should be written, but the connection."""
 
 _NEVER = (

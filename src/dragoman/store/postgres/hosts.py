@@ -27,7 +27,7 @@ DELETE FROM hosts WHERE id <> %s AND expires_at <= now()
     AND (home IS NOT DISTINCT FROM %s OR seen_at < now() - make_interval(secs => %s))
 """
 _DEPART = "UPDATE hosts SET expires_at = to_timestamp(0) WHERE id = %s"
-# One that has departed, in order, is not called any more, though it still ends what it runs.
+# One that has departed, in order, is no longer called, though it still ends what it runs.
 HOSTS = f"""
 SELECT h.body, extract(epoch FROM h.seen_at)::float8,
     h.expires_at > to_timestamp(0) AND NOT coalesce({RUN_OUT}, true),

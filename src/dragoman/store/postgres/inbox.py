@@ -51,13 +51,13 @@ _FORGET_WAITING = """
 DELETE FROM commands
 WHERE state = 'waiting' AND sent_at < clock_timestamp() - make_interval(secs => %s)
 """
-# Whoever took it ended before it said what came of it, or nobody ever did.
+# Its taker ended before it reported the outcome, or nobody ever took it.
 _LEFT = """
 FROM commands WHERE (state = 'taken' AND sent_at < clock_timestamp() - make_interval(secs => %s))
     OR (state = 'waiting' AND sent_at < clock_timestamp() - make_interval(secs => %s))
 """
 _WITHDRAW = "DELETE FROM commands WHERE state = 'waiting' AND id = %s RETURNING id"
-# Taken by one who does not own the session any more: it may have been carried out, or not.
+# Taken by a process that no longer owns the session: it may or may not have been carried out.
 _OUTCOME = """
 SELECT CASE WHEN c.state = 'taken' AND (l.owner_id IS NULL OR l.epoch <> c.epoch) THEN 'lost'
     ELSE c.state END, c.outcome
@@ -85,7 +85,7 @@ async def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
 
 
 def take(leases: Sequence[Lease]) -> Plan[list[Command]]:
-    """A lease that does not count any more gets nothing: that is for the later owner. Sessions are
+    """An expired lease gets nothing: that is for the later owner. Sessions are
     locked first, so that none of them changes hands meanwhile."""
     ids = [storable(lease.session_id) for lease in leases]
     held = (ids, [lease.epoch for lease in leases], [lease.owner_id for lease in leases])
@@ -107,7 +107,7 @@ def settle(command_id: int, body: bytes) -> Plan[None]:
 
 
 async def has_left(db: Database) -> bool:
-    """Whether there are commands that nobody asks for any more, and nobody will settle."""
+    """Whether there are commands that nobody waits for, and nobody will settle."""
     return await db.row(f"SELECT 1 {_LEFT} LIMIT 1", _long_ago()) is not None
 
 

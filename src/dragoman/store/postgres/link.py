@@ -33,7 +33,7 @@ class Link:
     """One connection for one thing at a time, in the order of the calls; `db` is its first.
 
     One that only reads gives up what takes longer than `reads_within`: a connection that is cut
-    instead would be taken for an outage, and the same asked again, for ever. One that was lost
+    instead would be taken for an outage, and the same asked again, forever. One that was lost
     comes back by itself, used or not: else nobody might learn that the database is back.
     """
 
@@ -60,7 +60,7 @@ class Link:
 
     async def use(self, work: Callable[[Database], Awaitable[T]]) -> T:
         """For what may be done again when the connection is lost in the middle of it: a short
-        outage is waited for. It goes on to its end when whoever waits is cancelled."""
+        outage is waited for. It runs to its end even if its caller is cancelled."""
         task = asyncio.create_task(self._insist(work))
         task.add_done_callback(_seen)
         return await asyncio.shield(task)
@@ -86,7 +86,7 @@ class Link:
                 await asyncio.sleep(self.seconds_to_next_try)
 
     async def once(self, work: Callable[[Database], Awaitable[T]], *, is_long: bool = False) -> T:
-        """Raises StoreAway when there is no connection, or none any more."""
+        """Raises StoreAway when there is no connection."""
         result = await self._tried(work, is_long=is_long)
         self._prove()
         return result
@@ -207,6 +207,6 @@ class Link:
 
 
 def _seen(task: asyncio.Task[T]) -> None:
-    """Nobody may wait for it any more: then its error is nobody's."""
+    """Its caller may be gone: then its error is dropped."""
     if not task.cancelled():
         task.exception()

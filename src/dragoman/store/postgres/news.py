@@ -1,4 +1,4 @@
-"""Wakes whoever wants to know when something may be new: by the database's own notifications.
+"""Wakes waiters when something may be new, by the database's own notifications.
 
 Those are hints; every few seconds everybody is woken without one, whether or not there is a
 connection to hear them on.
@@ -22,8 +22,8 @@ POLL_SECONDS = 5.0
 RULES = "rules"
 """What a notification says when rules have changed; when there are events it says nothing."""
 _COMMANDS, _FREED = "commands ", "freed "
-"""What it begins with when something has come for a session, whose id follows, or when whoever was
-called for that session may take it now."""
+"""What it begins with when something has arrived for a session, whose id follows, or when the host
+that was called for that session may take it now."""
 _TOGETHER_SECONDS = 0.005
 """Notifications that come so close to each other wake once."""
 _LONGEST_PAUSE = 2.0

@@ -1,4 +1,4 @@
-"""Reads events for whoever follows sessions: all that wait are asked for in one round trip.
+"""Reads events for session followers: one round trip serves all that are waiting.
 
 A host may have a thousand readers, who are all woken when anything is new anywhere; most of them
 have nothing to read then, and one query finds that out.

@@ -1,6 +1,6 @@
 """The store in PostgreSQL: one connection writes, two read, one searches, one listens.
 
-What is in the tables is the business of the modules beside this one; here they are put together.
+The neighbouring modules own the tables; this one puts them together.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class PostgresStore:
             await owners.renew_now(db, *self._renewed)
 
     async def release(self, lease: Lease) -> None:
-        """Whoever was called for it may take it now."""
+        """The host that was called for it may take it now."""
         plan = owners.release(lease)
         await self._writer.write(plan, tells=freed_news(lease.session_id))
 
@@ -274,7 +274,7 @@ class PostgresStore:
         return await self._writer.write(inbox.withdraw(command_id), tells=None)
 
     async def settle(self, command_id: int, body: bytes) -> None:
-        """What was done was done: that is told even when the database is away for long."""
+        """Report what was done even when the database is unavailable for long."""
         await self._writer.write(inbox.settle(command_id, body), lasting=True)
 
     async def outcome(self, command_id: int) -> Outcome:

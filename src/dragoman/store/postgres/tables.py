@@ -35,7 +35,7 @@ CREATE UNIQUE INDEX session_names ON sessions (md5(cwd), md5(name))
 CREATE INDEX newest_sessions ON sessions (updated_at DESC, key DESC) WHERE NOT deleted;
 CREATE INDEX deleted_sessions ON sessions (key) WHERE deleted;
 
--- One row: where the newest event of all stands. Whoever appends holds it until the commit, so
+-- One row: the position of the newest event of all. A writer holds it until the commit, so
 -- positions become visible in their order, and a reader's cursor passes over none.
 CREATE TABLE head (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -119,7 +119,7 @@ ALTER TABLE sessions ADD COLUMN offer text;
 
 STEPS = (_FIRST, _IMPORTS, _OFFERS)
 
-# Whoever waits here waits for the steps of another, which may take long.
+# A process that waits here waits for the steps of another, which may take long.
 _LOCK = """
 SET LOCAL lock_timeout = 0;
 SELECT pg_advisory_xact_lock(hashtext('dragoman store tables'));

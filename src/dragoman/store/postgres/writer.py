@@ -1,7 +1,7 @@
 """The one task that writes to PostgreSQL: everything queued during a commit forms the next one.
 
 There is no timer: a lone job is committed at once. While the database is away, events gather in the
-outbox and nobody is told that they are stored; when it is back they are delivered in their order.
+outbox and are not acknowledged; when it is back they are delivered in their order.
 What can never be delivered is set aside.
 """
 
@@ -42,7 +42,7 @@ logger = logging.getLogger("dragoman.store")
 T = TypeVar("T")
 
 CLOSE_SECONDS = 5.0
-"""How long whoever leaves waits for a database that is away."""
+"""How long closing waits for a database that is unavailable."""
 _TRIES = 5
 _LOSSES = 3
 """A job in which the connection is lost so often is given up: it may be what takes too long."""
@@ -52,7 +52,7 @@ _XID = "SELECT pg_current_xact_id()::text"
 _STATUS = "SELECT pg_xact_status(%s::text::xid8)"
 # A host that was stopped in the middle of a commit, and holds what all the others wait for. One
 # that stopped between two statements which it sends together is not idle for the server; of other
-# programs only one that is idle can be told from one that works.
+# programs only an idle one can be distinguished from a busy one.
 _CUT_OFF = f"""
 SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
 WHERE a.datname = current_database() AND a.usename = current_user AND a.pid <> pg_backend_pid()
@@ -69,13 +69,13 @@ WHERE a.datname = current_database() AND a.usename = current_user AND a.pid <> p
 
 
 class Writer:
-    """`on_news` is called after a commit, once what was waited for is settled, with what is told to
-    other hosts."""
+    """`on_news` is called after a commit, once what was waited for is settled, with what to report
+    to other hosts."""
 
     def __init__(self, link: Link, outage: Outage, outbox: Outbox) -> None:
         self.on_news: Callable[[set[str]], None] = lambda told: None
         self.on_back: Callable[[Database], Awaitable[None]] | None = None
-        """Called when the database was away, before anything else is written."""
+        """Called when the database was unavailable, before anything else is written."""
         self._link = link
         self._outage = outage
         self._outbox = outbox
@@ -116,7 +116,7 @@ class Writer:
         return any(append.kept and append.sent.has(session_id, seq) for append in self._appends())
 
     async def deliver(self, entries: Sequence[tuple[Lease, Batch]]) -> None:
-        """What a process left behind that is gone; what nobody may have any more is set aside.
+        """Recover what an ended process left; what nobody may own is set aside.
         Raises StoreError when some of it is nowhere else yet."""
         loop = asyncio.get_running_loop()
         appends = [Append(Sent(*entry, again=True), loop.create_future()) for entry in entries]
@@ -340,7 +340,7 @@ class Writer:
             logger.warning("%s: disconnected another host, which was blocking all others", db.place)
 
     def _clear_outbox(self) -> None:
-        """Once nothing waits any more that is in it."""
+        """Once nothing in it is waiting."""
         if not self._must_stay and not any(append.kept for append in self._appends()):
             self._outbox.clear()
 
@@ -372,7 +372,7 @@ class Writer:
         try:
             await asyncio.to_thread(self._outbox.keep, sent)
         except (StoreError, OSError) as error:
-            # It is still in memory, and nobody was told that it is stored.
+            # It is still in memory, and was not acknowledged.
             if not self._is_box_full:
                 logger.warning("the outbox cannot store it: %s", error)
             self._is_box_full = True
@@ -447,9 +447,9 @@ _MUCH_BYTES = 1024 * 1024
 
 
 class Job(Generic[T]):
-    """`work` is called, or carried out, in a transaction of its own, and other hosts are told what
-    it `tells`, unless that is None. One that is `lasting` waits for a database that is away for as
-    long as it takes; one that `is_long` has it do much at once."""
+    """`work` is called, or carried out, in a transaction of its own, and other hosts are notified
+    of what it `tells`, unless that is None. One that is `lasting` waits for a database that is away
+    for as long as it takes; one that `is_long` has it do much at once."""
 
     def __init__(
         self,
@@ -508,10 +508,10 @@ def is_much(unit: Sequence[AnyJob]) -> bool:
 
 
 def settle(job: AnyJob, result: Any) -> None:
-    """`result` may be the exception for whoever waits."""
+    """`result` may be the exception for the caller."""
     job.is_settled = True
     if job.future.done():
-        return  # whoever waited was cancelled
+        return  # the caller was cancelled
     if isinstance(result, BaseException):
         job.future.set_exception(result)
     else:

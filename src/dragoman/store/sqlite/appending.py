@@ -64,7 +64,7 @@ class Standing(msgspec.Struct, array_like=True):
     owner_id: str | None
 
     def check(self, lease: Lease) -> None:
-        """Raises LeaseLost when the session is not the lease's any more."""
+        """Raises LeaseLost when the lease no longer owns the session."""
         if (self.epoch, self.owner_id) != (lease.epoch, lease.owner_id):
             raise LeaseLost(self.id)
 
@@ -99,7 +99,7 @@ class Appending:
 
     def accept(self, lease: Lease, batch: Batch, again: bool) -> tuple[int, int]:
         """The session's key, and the number its last event will have. One that was tried before is
-        written but for what is stored of it."""
+        written, except what is already stored."""
         standing = self._standings.get(lease.session_id)
         if standing is None:
             raise UnknownSession(lease.session_id)

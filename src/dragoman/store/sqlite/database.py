@@ -178,7 +178,7 @@ def prepare(directory: Path, name: str = FILE_NAME) -> str:
 
 
 def _make_private_file(path: str) -> None:
-    """SQLite gives the files beside it the same permissions.
+    """SQLite gives the files next to it the same permissions.
 
     A file that is there is not opened: closing it would end the locks that SQLite has on it.
     """

@@ -15,7 +15,7 @@ from dragoman.store.sqlite.sessions import key_of
 
 KEEP_OUTCOMES_SECONDS = 3600.0
 KEEP_WAITING_SECONDS = 600.0
-"""Whoever sent it does not wait for so long: to carry it out then would surprise everybody."""
+"""No sender waits that long: to carry it out then would surprise everybody."""
 
 _SEND = "INSERT INTO commands (session, body, sent_at, host) VALUES (?, ?, ?, ?)"
 _CALLS = """
@@ -41,12 +41,12 @@ _SETTLE = (
 )
 _FORGET = "DELETE FROM commands WHERE settled_at < ?"
 _FORGET_WAITING = "DELETE FROM commands WHERE state = 'waiting' AND sent_at < ?"
-# Whoever took it ended before it said what came of it, or nobody ever did.
+# Its taker ended before it reported the outcome, or nobody ever took it.
 _LEFT = """
 FROM commands WHERE (state = 'taken' AND sent_at < ?) OR (state = 'waiting' AND sent_at < ?)
 """
 _WITHDRAW = "DELETE FROM commands WHERE state = 'waiting' AND id = ?"
-# Taken by one who does not own the session any more: it may have been carried out, or not.
+# Taken by a process that no longer owns the session: it may or may not have been carried out.
 _OUTCOME = """
 SELECT CASE WHEN c.state = 'taken' AND (l.owner_id IS NULL OR l.epoch <> c.epoch) THEN 'lost'
     ELSE c.state END, c.outcome
@@ -70,7 +70,7 @@ def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
 
 
 def take(db: Database, leases: Sequence[Lease]) -> list[Command]:
-    """A lease that does not count any more gets nothing: that is for the later owner."""
+    """An expired lease gets nothing: that is for the later owner."""
     db.run(_FORGET_WAITING, (time.time() - KEEP_WAITING_SECONDS,))
     found = standings(db, [lease.session_id for lease in leases])
     held = {(each.id, each.epoch, each.owner_id): each.key for each in found.values()}
@@ -96,7 +96,7 @@ def settle(db: Database, command_id: int, body: bytes) -> None:
 
 
 def has_left(db: Database) -> bool:
-    """Whether there are commands that nobody asks for any more, and nobody will settle."""
+    """Whether there are commands that nobody waits for, and nobody will settle."""
     return db.row(f"SELECT 1 {_LEFT} LIMIT 1", _long_ago()) is not None
 
 

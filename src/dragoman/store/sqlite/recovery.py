@@ -37,7 +37,7 @@ if sys.platform != "win32":
 
 _NEW = f"{FILE_NAME}.new"
 _BESIDE = ("", "-wal", "-shm")
-# Where SQLite marks the file beside the database that some process has it open.
+# Where SQLite marks, in the file next to the database, that some process has it open.
 _IN_USE_BYTE = 128
 
 
@@ -48,7 +48,7 @@ class Report(msgspec.Struct):
     events: int = 0
     rules: int = 0
     set_aside: str | None = None
-    """The damaged database, with what lies beside it under the same name."""
+    """The damaged database, with the files next to it of the same name."""
     remarks: list[str] = []
 
 
@@ -56,7 +56,7 @@ def check(directory: Path) -> list[str]:
     """What is wrong with the database, in its own words; nothing when it is in order."""
     home = Path(os.path.realpath(directory))
     path = home / FILE_NAME
-    # Looked for first: whoever is just making the store writes them after the tables.
+    # Looked for first: a process that is creating the store writes them after the tables.
     mirrors = all_mirrors(home)
     if _is_empty(path):
         return [lost(str(path), len(mirrors)).reason] if mirrors else []
@@ -139,7 +139,7 @@ def _made(path: Path) -> Database:
 
 
 def _set_aside(old: Path) -> str:
-    """With the log beside it, which belongs to it by its name."""
+    """With the log next to it, which belongs to it by its name."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     name, count = f"{old}.damaged-{stamp}", 1
     while os.path.lexists(name):
@@ -319,5 +319,5 @@ def rules_of(damaged: Database, db: Database, remarks: list[str]) -> int:
 
 
 def _without_links(path: str, flags: int) -> int:
-    """And without waiting for whoever would write into a FIFO."""
+    """And without waiting for a writer of a FIFO."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

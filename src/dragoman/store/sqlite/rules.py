@@ -27,7 +27,7 @@ ADD_RULE = "INSERT OR REPLACE INTO rules (id, body, created_at, used_at) VALUES 
 _LOAD = "SELECT body, created_at, used_at FROM rules ORDER BY place"
 
 PATIENCE_SECONDS = 2.0
-"""How long to wait for another process that is writing: whoever decides stands still meanwhile."""
+"""How long to wait for another process that is writing: the decision blocks meanwhile."""
 
 _rule = msgspec.json.Decoder(Rule)
 

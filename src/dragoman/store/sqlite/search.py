@@ -49,12 +49,12 @@ def match_query(text: str) -> str:
     return " ".join(f'"{piece}"' for piece in kept) + ("*" if is_open else "")
 
 
-def forget_words(db: Database, *, anew: bool) -> bool:
+def forget_words(db: Database, *, restart: bool) -> bool:
     """Rewrite some of the index without the words of what was deleted, which stay in it until then;
     whether there is more to do. SQLite can do that by itself with each deletion, at a hundred times
     the cost."""
     before = db.all_changes
-    db.run(_MERGE, (-_MERGE_PAGES if anew else _MERGE_PAGES,))
+    db.run(_MERGE, (-_MERGE_PAGES if restart else _MERGE_PAGES,))
     return db.all_changes - before >= 2
 
 
@@ -67,7 +67,7 @@ def search(db: Database, text: str, limit: int) -> list[Hit]:
     mean = sum(length for *_, length in rows) / len(rows) if rows else 0.0
 
     def worth(row: tuple[Any, ...]) -> float:
-        """As BM25 has it, but for how rare the words are: all of these have all of them."""
+        """As in BM25, except for how rare the words are: all of these have all of them."""
         *_, passage, length = row
         hits = passage.count("\x01")
         return hits / (hits + 1.2 * (0.25 + 0.75 * length / (mean or 1.0)))

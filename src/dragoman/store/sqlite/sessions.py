@@ -59,8 +59,8 @@ def is_id(text: str) -> bool:
 
 
 def as_json(record: SessionRecord) -> tuple[str, str | None, str | None]:
-    """What is no single value: the additional directories, where it was imported from, and what its
-    agent is offered, unless that is everything."""
+    """Columns that are not single values: the additional directories, where it was imported from,
+    and what its agent is offered, unless that is everything."""
     directories = msgspec.json.encode(record.additional_directories).decode()
     offer = None if record.offer == EVERYTHING else record.offer
     return directories, _text(record.imported), _text(offer)

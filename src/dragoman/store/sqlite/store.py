@@ -1,6 +1,6 @@
 """The store in SQLite: one thread writes, one reads, and the JSONL mirror follows.
 
-What is in the tables is the business of the modules beside this one; here they are put together.
+The neighbouring modules own the tables; this one puts them together.
 """
 
 from __future__ import annotations
@@ -149,11 +149,11 @@ class SqliteStore:
         """Remove what is left of deleted sessions, also of those whose deletion was cut short."""
         while await self._write(sessions.purge):
             pass
-        has_more = await self._write(lambda db: forget_words(db, anew=True))
+        has_more = await self._write(lambda db: forget_words(db, restart=True))
         for _ in range(_TIDY_STEPS):
             if not has_more:
                 break
-            has_more = await self._write(lambda db: forget_words(db, anew=False))
+            has_more = await self._write(lambda db: forget_words(db, restart=False))
         await self._write(lambda db: None, wipes=True)
 
     async def reclaim(self) -> int:
@@ -261,7 +261,7 @@ class SqliteStore:
         return await self._write(lambda db: inbox.withdraw(db, command_id), wipes=True)
 
     async def settle(self, command_id: int, body: bytes) -> None:
-        """What was done was done: that is told even when nothing can be written for long."""
+        """Report what was done even when nothing can be written for long."""
         await self._write(lambda db: inbox.settle(db, command_id, body), lasting=True)
 
     async def outcome(self, command_id: int) -> Outcome:

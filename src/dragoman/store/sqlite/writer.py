@@ -1,6 +1,6 @@
 """The one thread that writes: whatever queued while the last commit ran is committed together.
 
-There is no timer: a lone job is committed at once. What waits for the result is told after the
+There is no timer: a lone job is committed at once. Callers get the result after the
 commit, once for all of them. While the database is locked by somebody else or the disk is full,
 events gather, in the outbox if there is room, and are written in their order when that is over.
 Knows no table but what its jobs bring.
@@ -60,7 +60,7 @@ _AGAIN_SECONDS = 0.25
 _LONGEST_PAUSE = 2.0
 """… and how long at most between two tries on a disk that is full."""
 CLOSE_SECONDS = 5.0
-"""How long whoever leaves waits for a database that cannot be written."""
+"""How long closing waits for a database that is not writable."""
 _WIPE_SECONDS = 1.0
 
 
@@ -113,7 +113,7 @@ class Append:
 
 AnyJob: TypeAlias = Job[Any] | Append
 Settled: TypeAlias = tuple[AnyJob, Any]
-"""A job, and its result or the exception for whoever waits."""
+"""A job, and its result or the exception for the caller."""
 
 
 class Writer:
@@ -164,7 +164,7 @@ class Writer:
         return self._kept.get(session_id, 0) >= seq
 
     async def deliver(self, entries: Sequence[tuple[Lease, Batch]]) -> None:
-        """What a process left behind that is gone; what nobody may have any more is set aside.
+        """Recover what an ended process left; what nobody may own is set aside.
         Raises StoreError when some of it is nowhere else yet."""
         appends = [
             Append(lease, batch, self._loop.create_future(), None, left=True)
@@ -191,7 +191,7 @@ class Writer:
     def _settle(self, settled: list[Settled]) -> None:
         for job, result in settled:
             if job.future.done():
-                continue  # whoever waited was cancelled
+                continue  # the caller was cancelled
             if isinstance(result, BaseException):
                 job.future.set_exception(result)
             else:
@@ -341,7 +341,7 @@ class Writer:
         try:
             self._outbox.keep([(job.lease, job.batch) for job in new])
         except (StoreError, OSError) as error:
-            # It is still in memory, and nobody was told that it is stored.
+            # It is still in memory, and was not acknowledged.
             if not self._is_box_full:
                 logger.warning("the outbox cannot store it: %s", error)
             self._is_box_full = True
@@ -366,7 +366,7 @@ class Writer:
         self.outage.ends()
 
     def _try_again(self) -> None:
-        """Nothing waits any more that could show that it is over."""
+        """Nothing is waiting that could show that it is over."""
         try:
             self._db.run("BEGIN IMMEDIATE")
             self._db.run(f"PRAGMA user_version = {self._db.rows('PRAGMA user_version')[0][0]}")
@@ -380,7 +380,7 @@ class Writer:
         return min(LOCKED_SECONDS, database.BUSY_SECONDS)
 
     def _clear_outbox(self) -> None:
-        """Once nothing waits any more that is in it."""
+        """Once nothing in it is waiting."""
         waits = any(job.kept for job in self._appends())
         if self._outbox is not None and not self._must_stay and not waits:
             self._outbox.clear()
@@ -411,7 +411,7 @@ class Writer:
         try:
             after()
         except Exception:
-            # It is stored, and whoever waits is to know.
+            # It is stored, and the caller must know.
             logger.exception("work after a commit failed")
 
     def _wipe_if_due(self) -> None:
@@ -445,7 +445,7 @@ class Writer:
         self._db.close()
         if self._outbox is not None:
             self._outbox.close()
-        # Nobody must wait for ever, should it have ended by a fault of ours.
+        # No caller must wait forever if a bug of ours ended it.
         with suppress(Empty):
             while True:
                 self._gather(self._queue.get_nowait())

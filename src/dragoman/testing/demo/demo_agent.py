@@ -100,7 +100,7 @@ COMMANDS: Final = (
 
 
 class DemoAgent(ScriptedAgent):
-    """Keeps its sessions on disk, so that another process can go on with them."""
+    """Keeps its sessions on disk, so that another process can continue them."""
 
     def __init__(self) -> None:
         super().__init__(

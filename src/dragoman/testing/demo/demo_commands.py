@@ -1,4 +1,4 @@
-"""The demo agent's slash commands, each a function of the turn and what stands behind its name."""
+"""The demo agent's slash commands, each a function of the turn and its argument."""
 
 from __future__ import annotations
 
@@ -139,11 +139,11 @@ def _number(text: str, default: int, most: int) -> int:
 
 
 async def _fail(demo: DemoTurn, rest: str) -> None:
-    raise InternalError(rest or "the demo agent failed, as it was told to", {"demo": True})
+    raise InternalError(rest or "the demo agent failed, as requested", {"demo": True})
 
 
 async def _crash(demo: DemoTurn, rest: str) -> None:
-    sys.stderr.write("the demo agent crashes, as it was told to\n")
+    sys.stderr.write("the demo agent crashes, as requested\n")
     await demo.turn.vanish(3)
 
 

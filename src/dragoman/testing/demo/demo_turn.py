@@ -231,7 +231,7 @@ class DemoTurn:
         return Ran(line, code, output)
 
     async def _terminal(self, argv: Sequence[str]) -> str:
-        """A new terminal; one that comes too late, behind a cancel, is released all the same."""
+        """A new terminal; one that comes too late, after a cancel, is released anyway."""
         creating = asyncio.ensure_future(
             self.turn.create_terminal(*argv, cwd=self.cwd, output_byte_limit=_KEPT_OUTPUT)
         )

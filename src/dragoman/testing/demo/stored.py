@@ -77,7 +77,7 @@ class StoredSessions(MutableMapping[str, AgentSession]):
         return sum(1 for _ in self)
 
     def _path(self, session_id: str) -> str:
-        """Ids come from clients: what is none of ours is no name of a file."""
+        """Ids come from clients: an id that is not ours must not become a file name."""
         if not _is_id(session_id):
             raise KeyError(session_id)
         return os.path.join(self._folder, f"{session_id}.jsonl")

@@ -130,7 +130,7 @@ class Second:
         if request.replay_from is not None and not isinstance(
             request.replay_from, v2.ReplayFromStart
         ):
-            raise InvalidParams("history can be told from the start alone")
+            raise InvalidParams("history can only be replayed from the start")
         connection.opened(session, request)
         if request.replay_from is not None:
             self._words.pop(session.id, None)

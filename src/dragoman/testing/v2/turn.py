@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TurnV2(AgentTurn):
-    """The turn a script sees; its own part is what the client has no methods for any more."""
+    """The turn a script sees; its own part is what the client no longer has methods for."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ async def readiness(server: Server) -> Readiness:
     }
     failing = [name for name, fails in checks.items() if fails]
     if failing:
-        sentence = f"not well: {', '.join(failing)} (the log says more)"
+        sentence = f"failing: {', '.join(failing)} (see the log)"
         raise Failure(503, "not_ready", sentence, {"failing": failing})
     return Readiness()
 

@@ -75,7 +75,7 @@ async def import_session(server: Server, name: str, body: ImportBody) -> Summary
         return await summary(server, record.id)
     cwd = await _cwd(server, name, body.session_id) if body.cwd is None else body.cwd
     if body.cwd is None and not await _is_known(server, cwd):
-        sentence = f"the agent says that it ran in {cwd}; name the folder to go on in as `cwd`"
+        sentence = f"the agent ran it in {cwd}; name the directory to continue in as `cwd`"
         raise Failure(409, "no_workspace", sentence, {"cwd": cwd})
     live = await server.hub.adopt(name, body.session_id, folder(cwd))
     await live.take_title()
@@ -155,7 +155,7 @@ async def answer(server: Server, name: str, request_id: str, body: ElicitationBo
         if any(each.request_id == request_id for each in client.pending):
             answered = ElicitationAnswer(body.action, body.content)
             return await client.answer_elicitation(request_id, answered)
-    raise Failure(404, "unknown_request", f"the agent does not ask {request_id}, or not any more")
+    raise Failure(404, "unknown_request", f"the agent has no pending question {request_id}")
 
 
 async def doctor(server: Server, name: str) -> DoctorReport:
@@ -190,4 +190,4 @@ async def policies(server: Server) -> RuleList:
 
 async def revoke(server: Server, query: IdQuery) -> None:
     if not await asyncio.to_thread(server.hub.store.rules.revoke, query.id):
-        raise Failure(404, "unknown_rule", f"there is no rule {query.id}")
+        raise Failure(404, "unknown_rule", f"no such rule: {query.id}")

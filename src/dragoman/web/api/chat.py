@@ -125,7 +125,7 @@ async def _answered(server: Server, request: ChatRequest, query: ChatQuery) -> S
     stream = ChatStream(server, request.chat_id, query.sdk)
     response = await stream.of_answers(approvals)
     if response is None:
-        raise Failure(409, "settled", "nothing waits for this answer, or not any more")
+        raise Failure(409, "settled", "no pending question for this answer")
     await _answer_all(server, request, query)
     return response
 
@@ -136,14 +136,14 @@ async def _answer_all(server: Server, request: ChatRequest, query: ChatQuery) ->
     given = {*request.answers} if form is None else {*request.answers, form.request_id}
     chosen = request.acp.permission
     if chosen is not None and chosen.request_id not in commands:
-        raise Failure(409, "settled", f"{chosen.request_id} was answered before")
+        raise Failure(409, "settled", f"{chosen.request_id} is already answered")
     if given - commands.keys():
         settled = await _settled(server, request, query)
         if form is not None and form.request_id not in commands:
             settled.setdefault(form.request_id, False)
         for request_id, agrees in settled.items():
             if not agrees:
-                sentence = f"{request_id} was answered before, and in another way"
+                sentence = f"{request_id} already has a different answer"
                 raise Failure(409, "settled", sentence)
     for request_id, command in commands.items():
         try:
@@ -202,7 +202,7 @@ def _elicitation(reply: ElicitationReply) -> c.Command:
         case "accept" | "decline" | "cancel":
             return c.AnswerElicitation(reply.request_id, reply.action, reply.content)
         case _:
-            raise Failure(400, "invalid", "an elicitation is answered accept, decline or cancel")
+            raise Failure(400, "invalid", "answer an elicitation with accept, decline or cancel")
 
 
 # ── coming back, stopping, looking ────────────────────────────────────────────────────────────

@@ -90,7 +90,7 @@ def _told_from(after: int, last: int, *, start: int) -> bytes:
     """What to tell a reader whose cursor is ahead of all there is."""
     if after <= last:
         return b""
-    return reset_frame("there are no events behind this cursor, nor was there one here", start)
+    return reset_frame("this cursor is unknown", start)
 
 
 # ── all of them ───────────────────────────────────────────────────────────────────────────────
@@ -125,7 +125,7 @@ def _cursor(request: Request, after: int | None) -> int | None:
     if told is None:
         return after
     if not (told.isascii() and told.isdigit()) or int(told) > LARGEST_CURSOR:
-        raise Failure(400, "invalid", "Last-Event-ID is the id of an event")
+        raise Failure(400, "invalid", "Last-Event-ID must be the id of an event")
     return int(told)
 
 

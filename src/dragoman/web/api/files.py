@@ -36,8 +36,8 @@ _LARGEST_ANSWER = 8 * 1024 * 1024
 """Characters of all changes in one answer."""
 _ROW = 256
 """What a file counts for in it, beside what is told of it."""
-_TOO_MUCH = "Not shown: there is too much for one answer\n"
-_OF_ALL_TURNS = "Not shown: there is too much for one answer; ask for one turn\n"
+_TOO_MUCH = "Not shown: too large for one response\n"
+_OF_ALL_TURNS = "Not shown: too large for one response; request a single turn\n"
 _MOST_WORK = 20_000_000
 """Pairs of lines that are compared for one answer: seconds."""
 _OCTETS = "application/octet-stream"
@@ -144,7 +144,7 @@ def _text(data: bytes | None) -> str | None:
 
 async def upload(server: Server, query: UploadQuery, body: bytes, request: Request) -> Upload:
     if not body:
-        raise Failure(400, "invalid", "there is nothing in the file")
+        raise Failure(400, "invalid", "the file is empty")
     kind = request.headers.get("content-type", _OCTETS).partition(";")[0].strip().lower()
     kept = await asyncio.to_thread(server.uploads.keep, body, query.name, kind)
     return Upload(

@@ -78,5 +78,5 @@ async def _destination(hosts: Hosts, record: SessionRecord, word: str | None) ->
         return await hosts.named(word)
     able = await hosts.able(record.agent)
     if not able:
-        raise UnknownHost(record.agent, f"no host that is there has the agent {record.agent}")
+        raise UnknownHost(record.agent, f"no live host offers agent {record.agent}")
     return able[0]

@@ -65,7 +65,7 @@ async def list_sessions(server: Server, query: ListQuery) -> SessionPage:
         seen = await server.hub.store.overview(_filter(query, query.before))
         records, cursor = await _page(server, query, seen.sessions)
     except UnknownSession:
-        raise Failure(400, "unknown_cursor", "`before` names a session that is gone") from None
+        raise Failure(400, "unknown_cursor", "`before` does not name a session") from None
     where = Whereabouts(server, seen.hosts)
     summaries = (_summary(server, each, seen.owners.get(each.id), where) for each in records)
     sessions = list(await asyncio.gather(*summaries))

@@ -43,13 +43,13 @@ class Dispatch:
             given = await _given(route, request)
             return _response(route, await route.handler(self._server, **given))
         except ClientDisconnect:
-            # For the log alone: nobody is there to read it.
-            return response_for(Failure(499, "left", "the client left before its body was there"))
+            # Only for the log: the client does not read it.
+            return response_for(Failure(499, "left", "the client left before sending its body"))
         except Exception as error:
             failure = failure_of(error)
             if failure is None:
                 logger.exception("%s %s failed", route.method, route.path)
-                failure = Failure(500, "internal", "this should not have happened")
+                failure = Failure(500, "internal", "internal error")
             return response_for(failure)
 
 

@@ -57,7 +57,7 @@ class Connections:
     def came(self, transport: asyncio.Transport) -> None:
         self._silent[transport] = None
         while self._strangers + len(self._idle) + len(self._busy) > self.most:
-            self._tell(f"{self.most} connections are open: the oldest unused ones are cut off")
+            self._tell(f"{self.most} connections are open: closing the oldest unused ones")
             least = self._least()
             if least is None:
                 break
@@ -93,7 +93,7 @@ class Connections:
 
     def no_descriptors(self) -> None:
         """Not even for whoever comes next, who may have the token: strangers make room."""
-        self._tell("no descriptor is free for a new connection: those without a token are cut off")
+        self._tell("no free file descriptor for a new connection: closing those without a token")
         for transport in (*self._silent, *self._half):
             self._cut_off(transport)
         while self._waits_long():

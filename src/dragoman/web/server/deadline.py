@@ -79,7 +79,7 @@ class Deadline:
 
     def _say_why(self) -> None:
         """From a thread of its own: whoever should read it may be what hangs."""
-        words = f"the server did not end within {self._seconds:g} s and is ended now"
+        words = f"the server did not stop within {self._seconds:g} s and is killed now"
         with suppress(RuntimeError):  # no thread can be started
             threading.Thread(target=self._log, args=(words,), daemon=True).start()
             time.sleep(_LAST_WORDS_SECONDS)

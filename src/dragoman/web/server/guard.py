@@ -101,7 +101,7 @@ class Guard:
             await exchange.fail(failure)
         except Exception:
             logger.exception("a request failed")
-            await exchange.fail(Failure(500, "internal", "this should not have happened"))
+            await exchange.fail(Failure(500, "internal", "internal error"))
 
     async def _admit(self, request: _Request, exchange: _Exchange) -> None:
         self._check_where_from(request)
@@ -115,7 +115,7 @@ class Guard:
             _take_place(exchange.scope)
         route = public or _route(found, request.method)
         if exchange.scope["type"] == "websocket" and not route.socket:
-            raise Failure(404, "not_found", "there is no socket at this path")
+            raise Failure(404, "not_found", "no WebSocket at this path")
         exchange.limit = _body_limit(route, request)
         exchange.scope[ROUTE] = route
         exchange.scope[PARAMETERS] = {} if found is None else dict(found.parameters)
@@ -126,14 +126,14 @@ class Guard:
     def _check_where_from(self, request: _Request) -> None:
         host = request.header(b"host")
         if host is None or not self._hosts.has(host):
-            raise Failure(421, "wrong_host", "this server does not answer to that name")
+            raise Failure(421, "wrong_host", "this server does not accept that host name")
         is_allowed = request.origin in self._origins
         if request.origin not in (None, f"http://{host.lower()}") and not is_allowed:
-            raise Failure(403, "wrong_origin", "requests from other pages are not taken")
+            raise Failure(403, "wrong_origin", "requests from other origins are refused")
         site = request.header(b"sec-fetch-site")
         is_ours = site in (None, "same-origin", "none")
         if not is_ours and not is_allowed and not _is_visit(request):
-            raise Failure(403, "cross_site", "requests from other pages are not taken")
+            raise Failure(403, "cross_site", "requests from other origins are refused")
 
     def _cors(self, request: _Request) -> list[tuple[bytes, bytes]]:
         if request.origin is None or request.origin not in self._origins:
@@ -150,7 +150,7 @@ class Guard:
         wanted = request.header(b"access-control-request-method")
         found = self.table.find(request.path)
         if not exchange.cors or found is None or wanted not in found.routes:
-            raise Failure(403, "no_preflight", "this is not offered to other origins")
+            raise Failure(403, "no_preflight", "not available to other origins")
         exchange.cors += [
             (b"access-control-allow-methods", ", ".join(found.routes).encode()),
             (b"access-control-allow-headers", _TAKEN),
@@ -169,7 +169,7 @@ class Guard:
         if scheme.lower() == "bearer" and compare_digest(given.encode("latin-1"), self._token):
             return
         challenge = {"www-authenticate": "Bearer"}
-        failure = Failure(401, "unauthorized", "a bearer token is needed", headers=challenge)
+        failure = Failure(401, "unauthorized", "a bearer token is required", headers=challenge)
         if told is None:
             raise failure  # that is no guess
         now = time.monotonic()
@@ -185,7 +185,7 @@ def _take_place(scope: Scope) -> None:
     """Raises Failure when there is none."""
     if (admit := scope.get(ADMIT)) is not None and not admit():
         wait = {"retry-after": "1", "connection": "close"}
-        message = "too many requests are being answered"
+        message = "too many concurrent requests"
         raise Failure(503, "too_many_connections", message, headers=wait)
 
 
@@ -206,10 +206,10 @@ def _public(found: Found | None, method: str) -> Route | None:
 
 def _route(found: Found | None, method: str) -> Route:
     if found is None:
-        raise Failure(404, "not_found", "there is nothing at this path")
+        raise Failure(404, "not_found", "not found")
     if method not in found.routes:
         allowed = ", ".join(found.routes)
-        message = f"this path takes {allowed}"
+        message = f"this path accepts {allowed}"
         raise Failure(405, "method_not_allowed", message, headers={"allow": allowed})
     return found.routes[method]
 
@@ -232,12 +232,12 @@ def _body_limit(route: Route, request: _Request) -> int:
 def _check_type(route: Route, kind: str) -> None:
     fits = kind == JSON if route.takes != ANY_TYPE else kind not in (*_FORMS, "")
     if not fits:
-        wanted = f"of type {route.takes}" if route.takes != ANY_TYPE else "the file itself, no form"
+        wanted = f"of type {route.takes}" if route.takes != ANY_TYPE else "the raw file, not a form"
         raise Failure(415, "wrong_content_type", f"the body must be {wanted}")
 
 
 def _too_large(limit: int) -> Failure:
-    return Failure(413, "too_large", f"the body may have {limit} bytes at most")
+    return Failure(413, "too_large", f"the body may have at most {limit} bytes")
 
 
 class _Request:
@@ -262,7 +262,7 @@ def _plain_path(scope: Scope) -> str:
     words = path.split("/")[1:]
     is_plain = path.startswith("/") and path.isprintable() and not odd
     if not is_plain or "" in words[:-1] or any(word in (".", "..") for word in words):
-        raise Failure(400, "odd_path", "the path is not in its plain form")
+        raise Failure(400, "odd_path", "the path is not normalized")
     return path
 
 

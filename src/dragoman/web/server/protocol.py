@@ -106,7 +106,7 @@ class Protocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """For what is not HTTP: the guard never sees it."""
-        body = msgspec.json.encode(ErrorBody(Problem("malformed", "this is not HTTP")))
+        body = msgspec.json.encode(ErrorBody(Problem("malformed", "not HTTP")))
         headers = secured(
             [
                 (b"content-type", JSON.encode()),

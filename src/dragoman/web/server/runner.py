@@ -104,7 +104,7 @@ async def _run_headless(
     ending = asyncio.Event()
     async with _running(settings, "", log) as (_, name):
         deadline.on_signal(ending.set)
-        announce(f"host {name}, without a page")
+        announce(f"host {name}, headless")
         await ending.wait()
 
 

@@ -25,12 +25,12 @@ def kept_token(path: Path) -> str:
     except FileExistsError:
         pass
     except OSError as error:
-        raise ConfigError(str(path), "", f"a place for the token ({error.strerror})") from error
+        raise ConfigError(str(path), "", f"a writable token file ({error.strerror})") from error
     with open(path, encoding="ascii", errors="replace") as file:
         _must_be_private(path, os.fstat(file.fileno()))
         token = file.read(1024).strip()
     if _TOKEN.fullmatch(token) is None:
-        raise ConfigError(str(path), "", "a token: 32 letters, digits, - or _ at least")
+        raise ConfigError(str(path), "", "a token of at least 32 letters, digits, - or _")
     return token
 
 

@@ -58,7 +58,7 @@ class Stream:
             if sending.done():
                 sending.result()
         except TimeoutError:
-            logger.info("a reader that took nothing for %g s was cut off", self._stall_seconds)
+            logger.info("disconnected a reader that read nothing for %g s", self._stall_seconds)
             _abort(scope)
         finally:
             await _ended(sending, leaving)

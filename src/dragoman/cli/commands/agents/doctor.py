@@ -26,7 +26,7 @@ _MARKS: dict[Grade, tuple[str, str]] = {
 
 def run(options: argparse.Namespace) -> int:
     if options.agent is not None and options.agent_command is not None:
-        raise UsageError("give the agent by name or by --agent-command, not both")
+        raise UsageError("name the agent or use --agent-command, not both")
     choice = agent_setup.choose_agent(options)
     printer = Printer(Style(colour=wants_colour(sys.stdout)))
     if not options.json:
@@ -80,7 +80,7 @@ def _advice(report: Report, choice: agent_setup.Choice, *, by_name: bool) -> lis
     if report.findings[-1].check in ("start", "reach"):
         return [f"to install it: {known.install}"] if known and known.install else []
     if report.wants_sign_in:
-        own = [f"its own way: {known.sign_in}"] if known else []
+        own = [f"outside Dragoman: {known.sign_in}"] if known else []
         # Of a command not even here more than the option: its words may hold secrets.
         agent = choice.agent.name if by_name else "--agent-command …"
         return [f"to sign in: dragoman agents login {agent}", *own]

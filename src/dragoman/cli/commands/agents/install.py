@@ -38,10 +38,10 @@ def _remove(options: argparse.Namespace) -> int:
     agent_id = _installed_id(settings, options.name)
     if options.name not in settings.agents:
         known = ", ".join(settings.agents) or "none"
-        raise UsageError(f"there is no agent {options.name!r} in {path}; there are: {known}")
+        raise UsageError(f"no agent {options.name!r} in {path}; available: {known}")
     if agent_id is None:
         raise UsageError(
-            f"{options.name} was not installed by dragoman; take it out of {path} yourself"
+            f"{options.name} was not installed by dragoman; remove it from {path} yourself"
         )
     drop_agent(path, options.name)
     others = (_installed_id(settings, name) for name in settings.agents if name != options.name)
@@ -69,7 +69,7 @@ def _must_be_free(path: Path, name: str, agent_id: str) -> None:
     """A name that stands for something else is not taken over."""
     settings = load_settings(path) if path.exists() else Settings()
     if name in settings.agents and _installed_id(settings, name) != agent_id:
-        raise UsageError(f"{path} has an agent {name!r} already; choose another name with --name")
+        raise UsageError(f"{path} already has an agent {name!r}; choose another name with --name")
 
 
 def _installed_id(settings: Settings, name: str) -> str | None:

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
 def _table(agents: list[ListedAgent]) -> str:
     width = max(len(agent.name) for agent in agents)
     lines: list[str] = []
-    for source, heading in (("settings", "in your settings:"), ("known", "known by name:")):
+    for source, heading in (("settings", "in your settings:"), ("known", "other known agents:")):
         rows = [_row(agent, width) for agent in agents if agent.source == source]
         if rows:
             lines += ["", heading, *rows]
@@ -45,7 +45,7 @@ def _detail(agent: ListedAgent) -> str:
         case "missing" if agent.source == "known":
             return f"{agent.title}: {agent.install}"
         case "missing":
-            return f"{agent.command} is not there"
+            return f"{agent.command} not found"
         case "built in":
             return f"{agent.title}; needs no account"
         case _:

@@ -28,7 +28,7 @@ def _take_command(options: argparse.Namespace) -> None:
     """Next to a command stands no name: the first word is the way already."""
     login = options.action == "login"
     if options.agent is not None and (not login or options.method is not None):
-        raise UsageError("give the agent by name or by --agent-command, not both")
+        raise UsageError("name the agent or use --agent-command, not both")
     if login:
         options.method = options.agent
     options.agent = None
@@ -43,7 +43,7 @@ async def _login(options: argparse.Namespace) -> None:
         method = next((each for each in client.auth_methods if each.id == options.method), None)
         if method is None:
             known = ", ".join(each.id for each in client.auth_methods) or "none"
-            raise UsageError(f"there is no way {options.method!r} to sign in; there are: {known}")
+            raise UsageError(f"no sign-in method {options.method!r}; available: {known}")
         if method.kind == "agent":
             await client.authenticate(method.id)
             print(reveal(f"signed in to {client.name}"))
@@ -83,7 +83,7 @@ def _asker() -> TerminalAsker | None:
 
 def _list(client: Client, choice: agent_setup.Choice) -> None:
     if not client.auth_methods:
-        print(reveal(f"{client.name} offers no way to sign in through us"))
+        print(reveal(f"{client.name} offers no sign-in method through ACP"))
     for method in client.auth_methods:
         more = f" - {method.description}" if method.description else ""
         where = ", in this terminal" if method.kind == "terminal" else ""

@@ -107,7 +107,7 @@ class Conversation:
     def _say_how_to_go_on(self) -> None:
         if self._live is not None and self._live.state.turns and not self._job.options.no_store:
             how = f"dragoman chat --resume {self._live.id}"
-            print(self.style(f"to go on with this session:\n  {how}", DIM))
+            print(self.style(f"to continue this session:\n  {how}", DIM))
 
     async def _begin(self, stack: AsyncExitStack) -> bool:
         """Start the agent and open a session; False when Ctrl-C was pressed meanwhile."""
@@ -146,7 +146,7 @@ class Conversation:
             if self._job.options.fork is None and await runs_elsewhere(hub, record):
                 without = ", without this proxy" if self._job.options.proxy else ""
                 hint = f"`dragoman watch {record.id}` follows it"
-                raise UsageError(f"another process runs session {record.id}{without}; {hint}")
+                raise UsageError(f"another process is running {record.id}{without}; {hint}")
         using = hub.using(self._job.agent.name, self._job.cwd, meant.offer(self._job))
         await stack.enter_async_context(using)
         live = await open_live(hub, self._job, meant, asker)
@@ -201,13 +201,13 @@ class Conversation:
         if self._live is not None and (turns := len(self._live.state.turns)):
             title = single_line(self._live.record.title or "", 60)
             count = f"{turns} turn{'' if turns == 1 else 's'} so far"
-            self.say(f"session {self._live.id} goes on, {count}: {title}", DIM)
+            self.say(f"session {self._live.id} continues, {count}: {title}", DIM)
             for line in recap(self._live.state, self.style):
                 self.show(line)
             if waiting := len(self._live.state.queue):
                 some = "a prompt waits" if waiting == 1 else f"{waiting} prompts wait"
-                self.say(f"{some} from before, to be sent ahead of what you type next", DIM)
-        self.say("/help says what can be typed here, Ctrl-D leaves", DIM)
+                self.say(f"{some} from before, to be sent before your next prompt", DIM)
+        self.say("/help lists the commands, Ctrl-D quits", DIM)
 
     async def _talk(self) -> int:
         # Also between two prompts nothing that is typed may be echoed over what is shown.
@@ -287,13 +287,13 @@ class Conversation:
         try:
             await configure(live.session, job)
         except (UsageError, DragomanError) as error:
-            self._complain(str(error))  # the session is there all the same
+            self._complain(str(error))  # the session exists anyway
         self._put_down()
         self._enter(self._hub, live, SessionState())
         kept = before is not None and before.state.turns and not job.options.no_store
         self.say("a new session", BOLD)
         if before is not None and kept:
-            self.say(f"the one before is kept as {before.id}", DIM)
+            self.say(f"the previous session is kept as {before.id}", DIM)
         if before is not None:
             await self._hub.detach(before)
             if is_unused(before):
@@ -310,7 +310,7 @@ class Conversation:
             self.say(f"not sent: {single_line(words, 60)}", DIM)
         running = self.session.state.turn
         if self._is_busy() and running is not None and running.status != "cancelling":
-            self.say("what was running is cancelled", DIM)
+            self.say("the running turn is cancelled", DIM)
 
     # ── what was typed ────────────────────────────────────────────────────────────────────────
 
@@ -332,10 +332,10 @@ class Conversation:
         turn = await self._live.prompt(text.encode("utf-8", "replace").decode())
         self._typed.add(turn.id)
         if was_lost:
-            self.say("the agent was started again, the session goes on", DIM)
+            self.say("the agent was restarted, and the session continues", DIM)
         if turn in self.queued:
             drop = typed_as("drop", {command.name for command in self.session.state.commands})
-            self.say(f"queued: {len(self.queued)} waiting; {drop} takes it back", DIM)
+            self.say(f"queued: {len(self.queued)} waiting; {drop} withdraws it", DIM)
         else:
             self._stands_there.add(turn.id)
         self._spawn(_end_of(turn))
@@ -352,7 +352,7 @@ class Conversation:
             self.leave()
         else:
             self._pressed = time.monotonic()
-            self.say("Ctrl-C again, or Ctrl-D, leaves", DIM)
+            self.say("Ctrl-C again, or Ctrl-D, quits", DIM)
 
     def _cancel_turn(self) -> None:
         running = self.session.state.turn
@@ -445,4 +445,4 @@ def _context(state: SessionState) -> str:
 
 
 def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody awaits any more must not be printed over the prompt."""
+    """An error that nobody awaits must not be printed over the prompt."""

@@ -128,7 +128,7 @@ class Prompt:
             self.tty.answer(None)
         else:
             self._answers.app.erase_when_done = False
-            # Whoever was typing something else has not read the question yet.
+            # A person who was typing something else has not read the question yet.
             hasty = time.monotonic() - self.tty.asked_at < READING_SECONDS and bool(self._draft)
             if text is _TAKEN_AWAY or hasty:
                 return
@@ -171,7 +171,7 @@ def _history() -> History:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         path.chmod(0o600)
     except OSError as error:
-        tell(f"what you type is not kept for the next chat: {sentence(error)}")
+        tell(f"prompt history is not saved: {sentence(error)}")
         return InMemoryHistory()
     return FileHistory(str(path))
 

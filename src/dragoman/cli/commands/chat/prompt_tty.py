@@ -24,7 +24,7 @@ class PromptTty(Tty):
         """The line that is being waited for."""
         self.asked_at = 0.0
         self.settled = asyncio.Event()
-        """Set when whoever asked has heard the answer, and asks no more or something else."""
+        """Set when the asker has received the answer, and asks nothing or something else."""
         self._screen = screen
         self._on_change = on_change
 

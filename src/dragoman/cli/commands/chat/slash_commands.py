@@ -29,31 +29,31 @@ if TYPE_CHECKING:
     from dragoman.cli.commands.chat.conversation import Conversation
 
 OWN = {
-    "help": "what can be typed here",
+    "help": "list commands and keys",
     "mode": "show the modes, or switch: /mode ID",
     "model": "show the models, or switch: /model ID",
     "set": "show the options, or change one: /set OPTION=VALUE",
-    "queue": "the prompts that wait for the running turn",
-    "drop": "take the last queued prompt back, or the one of a number: /drop N",
-    "output": "all output of the last tool call or command, or of the one N before it: /output N",
-    "changes": "what was written for the agent in this session",
-    "revert": "undo those writes; /revert force also what was changed since",
-    "new": "begin a new session",
-    "quit": "leave; so does Ctrl-D",
+    "queue": "list queued prompts",
+    "drop": "withdraw the last queued prompt, or one by number: /drop N",
+    "output": "show all output of the last tool call or command, or the one N before: /output N",
+    "changes": "show the files written in this session",
+    "revert": "undo those writes; /revert force includes files that have changed since",
+    "new": "start a new session",
+    "quit": "quit, like Ctrl-D",
 }
 _KEYS = {
-    "Enter": "send; Esc Enter, or \\ at the end of a line, begins a new line",
+    "Enter": "send; Esc Enter, or \\ at the end of a line, starts a new line",
     "Esc, Ctrl-C": "cancel the running turn",
-    "Up, Ctrl-R": "what was typed before, and looking for something in it",
+    "Up, Ctrl-R": "history; Ctrl-R to search it",
     "@file": "mention a file; Tab completes its name",
-    "//name": "goes to the agent as /name; :name is ours",
+    "//name": "sent to the agent as /name; :name is Dragoman's",
 }
 _DIFF_LINES = 200
 _typed_command = re.compile(r"([/:])([\w-]+)(?:\s+(.*))?\Z", re.DOTALL)
 
 
 class Route(msgspec.Struct, frozen=True):
-    """Where a typed line goes: a command of ours by name, or the agent."""
+    """Where a typed line goes: to one of our commands, or to the agent."""
 
     to: Literal["us", "agent"]
     text: str
@@ -71,12 +71,12 @@ def route(text: str, theirs: Collection[str]) -> Route:
 
 
 def is_ours(name: str, theirs: Collection[str]) -> bool:
-    """Whether `/name` is a command of ours, where the agent has these."""
+    """Whether `/name` is one of our commands, given those of the agent."""
     return name in OWN and (name == "help" or name not in theirs)
 
 
 def typed_as(name: str, theirs: Collection[str]) -> str:
-    """How a command of ours is typed, where the agent has these."""
+    """How to type one of our commands, given those of the agent."""
     return f"{'/' if is_ours(name, theirs) else ':'}{name}"
 
 
@@ -87,10 +87,10 @@ async def run_command(talk: Conversation, name: str, text: str) -> None:
 
 async def _help(talk: Conversation, text: str) -> None:
     theirs = {command.name: command for command in talk.session.state.commands}
-    _rows(talk, "ours:", {typed_as(name, theirs): about for name, about in OWN.items()})
+    _rows(talk, "commands:", {typed_as(name, theirs): about for name, about in OWN.items()})
     if theirs:
-        _rows(talk, "the agent's:", dict(_theirs(theirs)))
-    _rows(talk, "keys and marks:", _KEYS)
+        _rows(talk, "the agent's commands:", dict(_theirs(theirs)))
+    _rows(talk, "keys:", _KEYS)
 
 
 def _theirs(commands: Mapping[str, Command]) -> Iterator[tuple[str, str]]:
@@ -101,7 +101,7 @@ def _theirs(commands: Mapping[str, Command]) -> Iterator[tuple[str, str]]:
 
 
 def _rows(talk: Conversation, title: str, rows: Mapping[str, str]) -> None:
-    """Beside names that are long there is no room on a narrow terminal: what they do is below."""
+    """Print names and descriptions; a long name on a narrow terminal gets a line of its own."""
     talk.say(title, BOLD)
     longest = max(11, *(columns(name) for name in rows))
     width = longest if longest <= terminal_width() // 3 else 11
@@ -173,7 +173,7 @@ async def _queue(talk: Conversation, text: str) -> None:
 async def _drop(talk: Conversation, text: str) -> None:
     number = int(text) if text.isdecimal() else len(talk.queued)
     if (text and not text.isdecimal()) or not 0 < number <= len(talk.queued):
-        raise ValueError("there is no such prompt in the queue")
+        raise ValueError("no such prompt in the queue")
     talk.session.drop_queued(talk.queued[number - 1])
     talk.say(f"dropped; {len(talk.queued)} left in the queue")
 
@@ -184,7 +184,7 @@ async def _output(talk: Conversation, text: str) -> None:
     back = int(text or 0)
     found = next(islice(_outputs(talk.session.state), back, None), None)
     if found is None:
-        raise ValueError("there is no such output")
+        raise ValueError("no such output")
     title, output = found
     talk.say(single_line(title, 200), BOLD)
     talk.say(sanitise(output).strip("\n"), indent="  ")
@@ -207,7 +207,7 @@ async def _changes(talk: Conversation, text: str) -> None:
         talk.say("nothing was written")
     _show_changes(talk, changes)
     if told:
-        talk.say("imported: the file that this session came from says so; it cannot be reverted")
+        talk.say("imported: as reported by the imported file; it cannot be reverted")
         _show_changes(talk, told)
 
 
@@ -224,7 +224,7 @@ async def _revert(talk: Conversation, text: str) -> None:
     await talk.live.recall()
     # What was put back is told by events of the session.
     if not await talk.session.revert(force=text == "force"):
-        talk.say("there is nothing to undo")
+        talk.say("nothing to revert")
 
 
 async def _new(talk: Conversation, text: str) -> None:

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         shown = fields if options.recording else fields[0]
         print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
     elif not explained:
-        print("nothing was asked for in this recording")
+        print("this recording contains no requests")
     else:
         print("\n\n".join(each.text() for each in explained))
     return 0
@@ -87,7 +87,7 @@ class Explained(msgspec.Struct, frozen=True):
 def _subject(access: Access) -> str:
     commands = [each if isinstance(each, str) else shlex.join(each) for each in access.commands]
     named = [*commands, *access.paths, *access.hosts, access.tool or ""]
-    claimed = " (as the agent claims)" if access.claimed else ""
+    claimed = " (as reported by the agent)" if access.claimed else ""
     return f"{access.operation} {', '.join(filter(None, named))}".rstrip() + claimed
 
 
@@ -119,14 +119,14 @@ def _access(options: argparse.Namespace, workspace: Workspace) -> Access:
     operation: Operation | None = options.operation
     if options.command:
         if operation not in (None, "execute") or options.path:
-            raise UsageError("a command is the operation execute, and has no --path")
+            raise UsageError("a command implies --operation execute and takes no --path")
         command, *args = options.command
         where = _seen(workspace.cwd, roots)
         return terminal_access(command, args, agent=options.agent, cwd=where, roots=roots)
     if operation is None:
-        raise UsageError("say what is about to happen: --operation, or a command behind --")
+        raise UsageError("name the request: --operation, or a command after --")
     if operation == "execute":
-        raise UsageError("give the command behind --, as in: -- git push")
+        raise UsageError("put the command after --, as in: -- git push")
     paths = [_seen(os.path.join(workspace.cwd, path), roots) for path in options.path]
     if operation in ("read", "write"):
         if len(paths) != 1:
@@ -167,7 +167,7 @@ def _recorded(options: argparse.Namespace) -> Iterator[Explained]:
     """Everything that was asked for, as today's rules would have decided it."""
     policy = _policy(options)
     transcript = Transcript()
-    recording = recorded(options.recording, but="replay shows it, but rules decide on frames")
+    recording = recorded(options.recording, but="replay can show it, but rules need frames")
     for line in recording.lines:
         transcript.feed(line)
         request = messages.decode(line.frame) if line.dir == FROM_AGENT else None

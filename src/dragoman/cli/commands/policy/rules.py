@@ -39,7 +39,7 @@ def _list(rules: tuple[StoredRule, ...], *, as_json: bool) -> None:
         fields = [_fields(stored) for stored in rules]
         print(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
     elif not rules:
-        print('no stored rules: they are made by "always" answers')
+        print('no stored rules; "always" answers create them')
     for stored in () if as_json else rules:
         print(reveal(f"{stored.rule.id}  {describe(stored.rule)}{_where(stored)}"))
         print(f"    {_when(stored)}")
@@ -53,7 +53,7 @@ def _when(stored: StoredRule) -> str:
     used = "never used" if stored.used_at is None else f"last used {_moment(stored.used_at)}"
     expires = stored.rule.expires_at
     end = "" if expires is None else f", until {_moment(expires)}"
-    return f"made {_moment(stored.created_at)}, {used}{end}"
+    return f"created {_moment(stored.created_at)}, {used}{end}"
 
 
 def _moment(seconds: float) -> str:
@@ -82,10 +82,10 @@ def _iso(seconds: float) -> str:
 
 def _check(file: str) -> None:
     rules = load_policy(Path(file), home=str(Path.home()))
-    print(f"{file}: {len(rules)} rule{'' if len(rules) == 1 else 's'}, all understood")
+    print(f"{file}: {len(rules)} rule{'' if len(rules) == 1 else 's'}, all valid")
 
 
 def _revoke(rule_id: str) -> None:
     if not StoredRules().revoke(rule_id):
-        raise UsageError(f"there is no stored rule {rule_id!r}; `dragoman policy list` has them")
+        raise UsageError(f"no stored rule {rule_id!r}; see `dragoman policy list`")
     print(f"revoked {rule_id}")

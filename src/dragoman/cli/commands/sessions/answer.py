@@ -37,10 +37,10 @@ async def _answer(options: argparse.Namespace) -> None:
             _print_waiting(record, list(waiting.values()), as_json=options.json)
             return
         if not waiting:
-            raise UsageError(f"session {record.id} waits for nothing")
+            raise UsageError(f"session {record.id} has no pending questions")
         request = options.request or next(iter(waiting))
         if request not in waiting:
-            raise UsageError(f"session {record.id} does not wait for {request}")
+            raise UsageError(f"session {record.id} has no pending question {request}")
         command = _answered(waiting[request], options.option, options.values)
         await hub.send(record.id, command)
 
@@ -52,7 +52,7 @@ def _print_waiting(record: SessionRecord, waiting: list[Pending], *, as_json: bo
     if as_json:
         print_json([msgspec.to_builtins(pending) for pending in waiting])
     elif not waiting:
-        print("it waits for nothing")
+        print("no pending questions")
     for pending in () if as_json else waiting:
         if isinstance(pending, PendingPermission):
             _print_permission(record, pending)
@@ -74,7 +74,7 @@ def _form(pending: PendingElicitation) -> Iterator[str]:
     yield f"{pending.id}: {pending.message}"
     if pending.mode == "url":
         yield f"    open {pending.url or ''}"
-        yield "    accept (when that is done), decline, or cancel"
+        yield "    accept (when done), decline or cancel"
         return
     fields = fields_of(pending.schema)
     for field in fields:
@@ -107,18 +107,18 @@ def _answered(pending: Pending, word: str, values: list[str]) -> c.Command:
         case "decline" | "cancel" if not values:
             return c.AnswerElicitation(pending.id, word)
         case "decline" | "cancel":
-            raise UsageError(f"{word} takes no values")
+            raise UsageError(f"{word} takes no fields")
         case _:
             raise UsageError(f"a form is answered with accept, decline or cancel, not {word!r}")
 
 
 def _chosen(pending: PendingPermission, word: str, values: list[str]) -> c.Command:
     if values:
-        raise UsageError(f"unexpected {values[0]!r}: a permission is answered with one word")
+        raise UsageError(f"unexpected {values[0]!r}: a permission takes one option")
     fitting = [option for option in pending.options if word in (option.id, option.kind)]
     if len(fitting) != 1:
         known = ", ".join(_word_for(option, pending) for option in as_shown(pending.options))
-        raise UsageError(f"{word!r} is no single option of it; there are: {known}")
+        raise UsageError(f"{word!r} does not name one option; available: {known}")
     (option,) = fitting
     meaning = None if word == option.kind else contradiction(word, option.kind)
     if meaning is not None:

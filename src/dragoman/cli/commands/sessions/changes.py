@@ -77,10 +77,10 @@ async def _revert(options: argparse.Namespace) -> None:
         except CommandRefused as error:
             if error.code != "conflict":
                 raise
-            raise DragomanError(f"{error}; --force undoes it anyway") from error
+            raise DragomanError(f"{error}; use --force to revert it anyway") from error
         except RevertConflict as error:
-            raise DragomanError(f"{error}; --force undoes it anyway") from error
-    print("\n".join(map(reveal, reply["paths"])) or "nothing to undo")
+            raise DragomanError(f"{error}; use --force to revert it anyway") from error
+    print("\n".join(map(reveal, reply["paths"])) or "nothing to revert")
 
 
 def _absolute(paths: list[str]) -> list[str] | None:

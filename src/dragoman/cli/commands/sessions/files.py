@@ -80,7 +80,7 @@ async def _adopt(options: argparse.Namespace, cwd: str) -> None:
     async with opened_hub(options.settings) as hub:
         wanted = SessionFilter(agent=options.agent, agent_session_id=options.what)
         if known := await hub.store.sessions(wanted):
-            raise UsageError(f"{options.what} is recorded already, as {known[0].id}")
+            raise UsageError(f"{options.what} is already recorded as {known[0].id}")
         live = await hub.adopt(options.agent, options.what, cwd)
         await live.take_title()
         print(live.id)
@@ -91,7 +91,7 @@ def _recover(*, force: bool) -> None:
 
     faults = check(data_directory())
     if not faults and not force:
-        print("the store is in order; --force rebuilds it all the same")
+        print("the store is intact; use --force to rebuild it anyway")
         return
     for fault in faults:
         print(f"damaged: {fault}")
@@ -101,4 +101,4 @@ def _recover(*, force: bool) -> None:
     for remark in report.remarks:
         print(f"  {reveal(remark)}")
     if report.set_aside is not None:
-        print(f"what was there before is in {report.set_aside}")
+        print(f"the previous files are in {report.set_aside}")

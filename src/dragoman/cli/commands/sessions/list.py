@@ -125,7 +125,7 @@ def _shortest(records: list[SessionRecord]) -> int:
 
 def _tell_of_more(records: list[SessionRecord], limit: int) -> None:
     if len(records) == limit and sys.stdout.isatty():
-        print(f"there may be more; --limit N shows more than {limit}")
+        print(f"there may be more; use --limit N to show more than {limit}")
 
 
 # ── what the agent knows ──────────────────────────────────────────────────────────────────────
@@ -133,7 +133,7 @@ def _tell_of_more(records: list[SessionRecord], limit: int) -> None:
 
 async def _known(options: argparse.Namespace, folder: str | None) -> None:
     if options.agent is None:
-        raise UsageError("--known needs the agent's name: -a NAME")
+        raise UsageError("--known needs an agent: -a NAME")
     here = folder or os.getcwd()
     async with opened_hub(options.settings) as hub, hub.using(options.agent, here) as client:
         known = [info async for info in client.list_sessions(folder)]

@@ -37,7 +37,7 @@ async def _fork(options: argparse.Namespace) -> None:
         record = await meant(hub.store, options)
         _check_agent(record, options)
         if cwd is not None and record.cwd and cwd != record.cwd:
-            raise UsageError(f"session {record.id} is one of {record.cwd}, not of --cwd {cwd}")
+            raise UsageError(f"session {record.id} belongs to {record.cwd}, not to --cwd {cwd}")
         if hub.hosts.has(record):
             print(await _forked(hub, record.id, options.name, cwd))
         else:
@@ -52,7 +52,7 @@ async def _forked(hub: Hub, session_id: str, name: str | None, cwd: str | None) 
     except CommandRefused as error:
         if error.code != "no_workspace":
             raise
-        raise UsageError(f"{error}: --cwd DIR gives the fork one") from error
+        raise UsageError(f"{error}; set one with --cwd DIR") from error
 
 
 def _check_agent(record: SessionRecord, options: argparse.Namespace) -> None:
@@ -61,7 +61,7 @@ def _check_agent(record: SessionRecord, options: argparse.Namespace) -> None:
         return
     name = from_command(options.agent_command, session_of=record.agent).name
     if name != record.agent:
-        raise UsageError(f"session {record.id} is one of {record.agent}, not of {name}")
+        raise UsageError(f"session {record.id} belongs to {record.agent}, not to {name}")
 
 
 def _hint(error: UnknownAgent) -> str:
@@ -76,7 +76,7 @@ async def _close(options: argparse.Namespace) -> None:
 
 async def _rename(options: argparse.Namespace) -> None:
     if not options.title.strip():
-        raise UsageError("the title is empty; give it as the last argument, in quotes")
+        raise UsageError("the title is empty; pass it as the last argument, in quotes")
     async with opened_hub() as hub:
         record = await meant(hub.store, options)
         await hub.rename(record.id, options.title)
@@ -96,7 +96,7 @@ async def _archive(options: argparse.Namespace) -> None:
 
 async def _delete(options: argparse.Namespace) -> None:
     if bool(options.session) == (options.older_than is not None):
-        raise UsageError("name the sessions to delete, or say --older-than DAYS")
+        raise UsageError("name the sessions to delete, or use --older-than DAYS")
     async with opened_hub(options.settings, options.agent_command) as hub:
         if options.older_than is not None:
             await _delete_old(hub, options.older_than)
@@ -113,16 +113,16 @@ async def _delete_one(hub: Hub, record: SessionRecord, *, local: bool) -> None:
     try:
         await hub.delete(record.id, local=local)
     except SessionOwned as error:
-        hint = f"`dragoman sessions close {record.id}` ends it there, then it can be deleted"
+        hint = f"`dragoman sessions close {record.id}` closes it, and then it can be deleted"
         raise DragomanError(f"{error}; {hint}") from error
     except (SessionError, StoreError):
         raise
     except UnknownAgent as error:
         sentence = f"the agent of session {record.id} {_hint(error)}"
-        raise UsageError(f"{sentence}; --local deletes it here alone") from error
+        raise UsageError(f"{sentence}; use --local to delete it only here") from error
     except DragomanError as error:  # the agent is not there, or does not want to
-        sentence = f"{record.agent} does not forget session {record.id}: {error}"
-        raise DragomanError(f"{sentence}; --local deletes it here alone") from error
+        sentence = f"{record.agent} could not delete session {record.id}: {error}"
+        raise DragomanError(f"{sentence}; use --local to delete it only here") from error
 
 
 async def _delete_old(hub: Hub, days: float) -> None:
