@@ -359,7 +359,7 @@ def test_a_name_that_is_taken_is_not_taken_over(installing: Installing, server: 
     installing.offer(entry(binary=binary(server, archive(tiny=PROGRAM))))
     done = installing("tiny")
     assert done.code == 2
-    assert "has an agent 'tiny' already; choose another name with --name" in done.err
+    assert "already has an agent 'tiny'; choose another name with --name" in done.err
     assert server.asked == []
     assert installing("tiny", "--name", "small").code == 0
     assert list(installing.agents) == ["tiny", "small"]

@@ -76,7 +76,7 @@ def test_a_revoked_rule_is_gone(dragoman: Dragoman) -> None:
     assert [each["id"] for each in json.loads(dragoman("policy", "list", "--json").out)] == ["bb22"]
     again = dragoman("policy", "revoke", "aa11")
     assert again.code == 2
-    assert "there is no stored rule 'aa11'" in again.err
+    assert "no stored rule 'aa11'" in again.err
 
 
 def test_a_rule_that_decided_is_listed_as_used(dragoman: Dragoman) -> None:

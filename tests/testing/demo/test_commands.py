@@ -102,7 +102,7 @@ async def test_a_form_is_asked_for(cwd: Path) -> None:
 
 async def test_it_fails_when_told_to(cwd: Path) -> None:
     async with demo_session(cwd) as session:
-        with pytest.raises(InternalError, match="as it was told"):
+        with pytest.raises(InternalError, match="as requested"):
             await session.prompt("/fail")
         assert await answer_to(session, "/think")
 
@@ -112,4 +112,4 @@ async def test_it_crashes_when_told_to(cwd: Path) -> None:
         with pytest.raises(AgentExited) as ended:
             await session.prompt("/crash")
         assert ended.value.code == 3
-        assert "crashes, as it was told" in ended.value.stderr
+        assert "crashes, as requested" in ended.value.stderr
