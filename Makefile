@@ -41,6 +41,7 @@ check: $(READY)
 	$(BIN)/python scripts/gen_agent_docs.py --check
 	$(BIN)/python scripts/gen_reference.py --check
 	$(BIN)/python scripts/gen_page_types.py --check
+	$(BIN)/python scripts/check_words.py
 
 fix: $(READY)
 	$(BIN)/ruff check --fix .

@@ -1,8 +1,7 @@
-"""Makes a recording fit to be kept: no folder, process or date of this machine, and none of the
-agent's own prose.
+"""Removes from a recording what must not be kept.
 
-What is left are the frames, in their order and shape.
-"""
+That is every folder, process and date of this machine, and the agent's own prose. What is left are
+the frames, in their order and shape."""
 
 from __future__ import annotations
 

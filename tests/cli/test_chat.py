@@ -491,7 +491,7 @@ def test_a_chat_is_recorded_and_goes_on_where_it_was(user: Dragoman) -> None:
     with chat(user, *second[1:]) as terminal:
         drawn = terminal.wait_for("/help lists")
         assert f"session {second[-1]} continues, 1 turn so far: another\n" in drawn
-        assert "› another\n  1. another\n/help says" in drawn
+        assert "› another\n  1. another\n/help lists" in drawn
         terminal.enter("more")
         terminal.wait_for("2. more")
         terminal.press("C-d")

@@ -168,7 +168,7 @@ def test_the_agent_of_a_session_is_found_without_naming_it(user: Dragoman) -> No
     one_line(other, 2, f"session {only(user)['id']} belongs to memo, not to lethe")
     del settings["agent_servers"]["memo"]
     user.write_settings(settings)
-    one_line(user("--session", "fix", "x"), 2, "one of memo, which is not in the settings")
+    one_line(user("--session", "fix", "x"), 2, "belongs to memo, which is not in the settings")
 
 
 def test_a_session_that_was_recorded_by_the_name_of_its_program_is_resumed(

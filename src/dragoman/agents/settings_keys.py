@@ -1,5 +1,7 @@
-"""The keys of `settings.json`, each with its type and meaning: the reader accepts no others, and
-`docs/reference/settings.md` is generated from here."""
+"""The keys of `settings.json`, each with its type and meaning.
+
+The reader accepts no others, and `docs/reference/settings.md` is generated from here.
+"""
 
 from __future__ import annotations
 

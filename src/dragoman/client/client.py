@@ -215,7 +215,7 @@ class Client:
     @property
     def pauses(self) -> int | None:
         """How often reading was paused and went on; None while it is paused. Time that we did not
-        read is no silence of the agent."""
+        read does not count as silence of the agent."""
         return self._connection.pauses
 
     def _lost(self, error: DragomanError) -> None:

@@ -148,7 +148,7 @@ class Host(Protocol):
 
 Prompt = list[Content]
 OnOpened = Callable[[Opened], None]
-"""Runs in wire order: before any update that stands behind the reply."""
+"""Runs in wire order: before any update that follows the reply."""
 
 
 class Serving(Protocol):

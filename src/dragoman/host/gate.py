@@ -66,8 +66,8 @@ MOST_ASKED = 5
 
 
 class Providers(msgspec.Struct, frozen=True, kw_only=True):
-    """Who does what an agent asks for; without `permissions` and `elicitation`, whoever reads the
-    turn is asked."""
+    """The providers that serve an agent's requests; without `permissions` and `elicitation`, the
+    reader of the turn is asked."""
 
     files: FilesProvider
     terminals: TerminalsProvider
@@ -378,8 +378,8 @@ class Gate:
 
     @contextmanager
     def _blaming(self, provider: str) -> Generator[None]:
-        """An error that was not written for the agent is logged and on the record; the agent is
-        told only that there was one."""
+        """An error that was not written for the agent is logged and recorded; the agent only
+        learns that there was one."""
         try:
             yield
         except (DragomanError, Changed):

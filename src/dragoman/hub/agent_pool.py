@@ -112,7 +112,7 @@ class Agents:
         return [client for client in running if client.name == agent]
 
     async def leave(self, running: Running, *, spent: bool = False) -> None:
-        """A session does not need it any more; of one that is `spent` no other can make use."""
+        """A session no longer needs it; no other can use one that is `spent`."""
         running.users -= 1
         running.idle_since = time.monotonic()
         if spent and running.users == 0:

@@ -111,7 +111,7 @@ class Chores:
             found = [each for each, owner in others if ended(owner)]
             for session_id in {*found, *self._given_up(others), *self._opener.left}:
                 opening = self._hub.lives.opening(session_id)
-                if not opening.locked():  # whoever opens it here puts it right
+                if not opening.locked():  # opening it here recovers it
                     async with opening:
                         await self._try(partial(self._recover, session_id))
 

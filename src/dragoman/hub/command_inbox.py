@@ -74,10 +74,10 @@ class Inbox:
         self._fresh.set()
 
     async def refuse(self) -> None:
-        """From now on no prompt is taken: whoever sends one has to look for another owner. What was
+        """From now on no prompt is taken: its sender has to look for another owner. What was
         begun goes on, and can be answered and cancelled."""
         self._refusing = True
-        # A look that is under way may have taken something already: that has to be told of it.
+        # A look that is under way may have taken something already: that must be notified.
         while self._taking is not None:
             await asyncio.wait([self._taking])
 
@@ -215,7 +215,7 @@ class _Asked:
             code, sentence = "no_answer", "the process that runs the session does not respond"
         else:
             return
-        # What is refused must not be found by a later owner, who would do it all the same.
+        # What is refused must not be found by a later owner, who would do it anyway.
         if await self._store.withdraw(self._command_id):
             raise CommandRefused(self._session_id, code, sentence)
 

@@ -181,7 +181,7 @@ def encode_command(command: Command) -> bytes:
 
 
 def sealed(command: Command, key: str) -> Sealed:
-    """Raises ValueError for what is no key."""
+    """Raises ValueError for an invalid key."""
     from dragoman.hub.sealed_box import sealed as box  # hashing is needed for nothing else
 
     return Sealed(box(_encoder.encode(command), key))

@@ -93,7 +93,7 @@ class Tail:
 
 
 class News:
-    """Wakes whoever waits for something new, in one session or anywhere."""
+    """Wakes readers that wait for something new, in one session or anywhere."""
 
     def __init__(self) -> None:
         self._waiting: dict[str | None, set[asyncio.Event]] = {}
@@ -117,7 +117,7 @@ class News:
                 news.set()
 
     def tell_all(self, but: Container[str | None] = ()) -> None:
-        """Everybody, without those who are told of what is new in their session one by one."""
+        """Wake everybody except those who are notified of news in their session one by one."""
         for session_id, waiting in self._waiting.items():
             if session_id not in but:
                 for news in waiting:
@@ -165,7 +165,7 @@ async def watch_all(store: Store, news: News, after: int) -> AsyncIterator[list[
 
 
 async def _patiently(read: Callable[[], Awaitable[T]]) -> T:
-    """Whoever follows waits for a database that is away: it misses nothing."""
+    """A follower waits for a database that is unavailable: it misses nothing."""
     while True:
         try:
             return await read()

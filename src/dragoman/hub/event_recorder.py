@@ -31,7 +31,7 @@ from dragoman.store.search_texts import Texts
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 """Of events that the store was given and has not stored, and again of those that it was not given
 yet: with more than that the session cannot be recorded. With half of the latter, while the store is
-away, whoever runs the session is to have the turn cancelled."""
+away, the session's owner must cancel the turn."""
 MUCH_BYTES = 16 * 1024 * 1024
 """An agent with more than that to be stored is not read until there is less, unless the store is
 away: that may last."""
@@ -45,7 +45,7 @@ _LOOK_SECONDS = 0.5
 SEAL_SECONDS = 20.0
 """How long to wait for a store that takes long, …"""
 SEAL_AWAY_SECONDS = 5.0
-"""… and for one that is away and has all of it; whoever closes it has the last word."""
+"""… and for one that is away and has all of it; the closing caller has the last word."""
 
 
 class EventRecorder:
@@ -284,5 +284,5 @@ class _Sent:
         self.events_size = sum(map(len, batch.events))
         self.size = self.events_size + sum(len(each.text) for each in batch.said)
         self.append = asyncio.create_task(store.append(lease, batch))
-        # When an earlier one fails, nobody asks for this one any more.
+        # When an earlier one fails, nobody asks for this one.
         self.append.add_done_callback(lambda done: done.cancelled() or done.exception())

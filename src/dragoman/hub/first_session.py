@@ -1,5 +1,7 @@
-"""A first session for whoever has none: one whole turn with the demo agent, to have something to
-look at. It works in a folder that was made for it, so whatever the demo asks is allowed, once."""
+"""The first session of a new user: one whole turn with the demo agent, as something to look at.
+
+It works in a directory made for it, so everything the demo agent asks for is allowed, once.
+"""
 
 from __future__ import annotations
 

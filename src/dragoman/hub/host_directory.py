@@ -25,7 +25,7 @@ _FILE = "home-id"
 def home_of(store: Store, directory: Path) -> str | None:
     """What this machine's data directory is called in a store; the same at every start.
 
-    None where the store is a file: whoever has that has the workspaces beside it.
+    None where the store is a file: a host that has it has the workspaces next to it.
     """
     return None if store.is_local else _kept(directory / _FILE)
 
@@ -33,7 +33,7 @@ def home_of(store: Store, directory: Path) -> str | None:
 def _kept(path: Path) -> str:
     make_private(path.parent)
     with suppress(FileExistsError):
-        # Written beside it first: another process must never read half of it.
+        # Written next to it first: another process must never read half of it.
         fresh = path.with_name(f"{_FILE}.{os.getpid()}")
         fresh.write_text(os.urandom(8).hex())
         try:

@@ -1,7 +1,7 @@
 """Being a host: says again and again that this process is there, and runs what others call it for.
 
 A call is a command for a session that nobody runs. The session is opened here, and its inbox then
-has the command like any other; what cannot be opened is refused to whoever asked.
+has the command like any other; what cannot be opened is refused to the caller.
 """
 
 from __future__ import annotations

@@ -65,10 +65,10 @@ logger = logging.getLogger("dragoman.hub")
 class Hub:
     """Use it as a context manager; leaving it ends what runs here, and all of it is stored.
 
-    With `attended`, someone always answers questions; else only whoever a client's provider asks.
-    In `notes`, a folder, stands what runs here, for the next hub if this one is killed. `home` is
-    the id of this machine in a store that others have too, `label` what people call it. What a
-    terminal prints beyond `output_limits` is not recorded.
+    With `attended`, someone always answers questions; else only the person a client's provider
+    asks. In `notes`, a folder, stands what runs here, for the next hub if this one is killed.
+    `home` is the id of this machine in a store that others have too, `label` what people call it.
+    What a terminal prints beyond `output_limits` is not recorded.
     """
 
     def __init__(
@@ -429,7 +429,7 @@ class Hub:
         return {}
 
     async def rename(self, session_id: str, title: str) -> None:
-        """Give it a title that the agent's does not replace; the agent is told where it runs.
+        """Give it a title that the agent's does not replace; the agent is notified where it runs.
 
         Raises UnknownSession, CommandRefused.
         """
@@ -473,7 +473,8 @@ class Hub:
         return size
 
     async def _delete(self, record: SessionRecord, local: bool) -> None:
-        """To its end, whoever waits: nobody can go on with what its agent has forgotten."""
+        """To its end, even if its caller is cancelled: nobody can continue what its agent has
+        forgotten."""
         async with self.lives.opening(record.id), self._opener.holding(record.id) as lease:
             # An agent does not forget what only a file says that it knows.
             if not local and record.cwd and record.agent_session_id is not None:
@@ -522,11 +523,11 @@ class Hub:
 
     def watch(self, session_id: str, after: int = 0) -> AsyncIterator[list[StoredEvent]]:
         """The stored events behind `after`, and those to come; ends when the session is deleted,
-        and with an error when this process runs it and cannot store it any more."""
+        and with an error when this process runs it and can no longer store it."""
         before = self.lives.failures.get(session_id)
 
         def tail() -> Tail | None:
-            # Whoever comes later reads what there is: another process may go on with it.
+            # A later reader reads what there is: another process may continue it.
             error = self.lives.failures.get(session_id)
             if error is not None and error is not before:
                 raise error
@@ -550,7 +551,7 @@ class Hub:
             logger.warning("running processes could not be recorded: %s", error)
 
     def _told(self, session_id: str) -> None:
-        """A session runs here now, or cannot any more."""
+        """A session runs here now, or no longer can."""
         self.news.tell(session_id)
         self._inbox.look()
 

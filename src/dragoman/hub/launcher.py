@@ -90,7 +90,7 @@ def _capabilities(offer: Offer) -> HostCapabilities:
         read_files=offer.files,
         write_files=offer.files,
         terminals=offer.terminals,
-        # Who is told of such a way is told what to run.
+        # A user who sees such a method also sees what to run.
         terminal_sign_in=True,
     )
 

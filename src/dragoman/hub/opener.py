@@ -1,6 +1,6 @@
 """Opens a session in this process: leases it, recovers it, reads its history, starts its agent.
 
-Whoever asked may be cancelled at any moment: what is not finished then is undone, in order.
+The caller may be cancelled at any moment: what is not finished then is undone, in order.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Opener:
             await _to_its_end(self._give_back(taking))
 
     def _taking(self, session_id: str) -> asyncio.Task[Lease]:
-        """Shielded, since a lease that was taken for one who is gone would stay for ever."""
+        """Shielded, since a lease that was taken for one who is gone would stay forever."""
 
         def gone(owner: Owner) -> bool | None:
             ours = owner.id == self._owner.id and session_id in self.left
@@ -229,7 +229,7 @@ class Opener:
     async def _begin_fork(self, record: SessionRecord, lease: Lease) -> Live:
         """One that another host has left to us. When it fails, what was copied until then must not
         be taken for a session: it is left, and deleted when that is put right. Not at once, since
-        whoever waits for it could not be told why."""
+        its caller could not learn why."""
         try:
             parent = await self._store.session(record.parent or "")
             if parent is None or parent.agent_session_id is None:
@@ -292,7 +292,7 @@ class Opener:
         """Say no to all that a session that nobody runs is asked for. Raises as `recover` does."""
         async with self.holding(session_id) as lease:
             commands = await self._store.take([lease])
-        # Given back before that: whoever hears it may at once try something else.
+        # Released before that: the caller may at once try something else.
         await self._say(refusal, commands)
 
     async def _say(self, refusal: c.Refusal, commands: Sequence[Command]) -> None:
@@ -406,7 +406,7 @@ def new_record(
 
 
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Even when whoever asked is cancelled once more."""
+    """Even when the caller is cancelled once more."""
     await asyncio.shield(asyncio.create_task(work))
 
 
@@ -417,7 +417,7 @@ def _is_new_fork(record: SessionRecord) -> bool:
 
 def _is_nothing_yet(record: SessionRecord, state: SessionState) -> bool:
     """Whether its owner ended while it made the session. One that was imported has its history,
-    whatever became of an attempt to go on with it."""
+    whatever became of an attempt to continue it."""
     if record.agent_session_id is not None:
         return False
     if record.imported is not None and record.parent is None:

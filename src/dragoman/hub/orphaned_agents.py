@@ -41,7 +41,7 @@ class Orphans:
         self._file = directory / f"{owner.id}.json"
 
     def note(self, pids: Sequence[int]) -> None:
-        """These run now; what was noted before does not count any more."""
+        """These run now; what was noted before no longer counts."""
         if not pids:
             self._file.unlink(missing_ok=True)
             return

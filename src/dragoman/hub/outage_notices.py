@@ -1,5 +1,6 @@
-"""Tells whoever waits that the database is away, and when it is back: what is delayed looks like
-what has stopped.
+"""Reports when the database becomes unavailable and when it is back.
+
+Without that, a delayed turn would look like one that has stopped.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ def is_gone(owner: Owner) -> bool:
 
 
 def has_ended(owner: Owner, home: str | None = None) -> bool | None:
-    """For whoever wants to take its place: None when its lease has to decide, since nobody here can
-    tell. That another hub of this process is there does not say that it works. One with another
-    `home` may have left events there: whoever starts there next has the first chance."""
+    """For a process that wants to take its place: None when its lease has to decide, since nobody
+    here can tell. That another hub of this process is there does not say that it works. One with
+    another `home` may have left events there: the next process there has the first chance."""
     if not _is_here(owner):
         return None
     if _has_stopped(owner):
@@ -67,7 +67,7 @@ def _is_here(owner: Owner) -> bool:
 def started(pid: int) -> str:
     """When a process started, in the system's own way to say so; "" when there is none.
 
-    Raises OSError when the system does not say: that is no sign of a process that has ended.
+    Raises OSError when the system does not say: that does not mean that the process has ended.
     """
     if sys.platform == "linux":
         with suppress(FileNotFoundError, ProcessLookupError):

@@ -1,6 +1,6 @@
 """The entries of a thread that its state has let go: folded from the stored events once more.
 
-Each is as it was when it left the state: what was told of it later began another one.
+Each is as it was when it left the state: later updates about it began another one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def whole_thread(
 
 
 class Past:
-    """Looks back for whoever asks; the last stretch that was read stays at hand for a while."""
+    """Looks back on request; the last stretch that was read stays at hand for a while."""
 
     def __init__(self, store: Store, limits: Limits = LIMITS) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What is asked of other hosts: to begin a session, to fork, go on with or delete one."""
+"""Requests to other hosts: to start, fork, continue or delete a session."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Elsewhere:
             sentence = f"the host {host.name} ended while starting the session"
             raise CommandRefused(record.id, "host_gone", sentence) from None
         except BaseException:
-            # Whoever runs it now, against all we know, keeps it.
+            # If a process runs it now, against all we know, it keeps it.
             with suppress(DragomanError):
                 await hub.store.delete_session(record.id)
             raise
@@ -83,7 +83,7 @@ class Elsewhere:
     async def move(
         self, record: SessionRecord, host: HostRecord, cwd: str | None, on_reset: OnReset
     ) -> None:
-        """Go on with a session on a host, in a folder there; one that is idle on another is put
+        """Continue a session on a host, in a folder there; one that is idle on another is put
         down first.
 
         Raises SessionOwned while something happens in it, and what opening it raises.

@@ -77,7 +77,7 @@ class Live:
         self._stopping: asyncio.Task[None] | None = None
         self._last_before = last_before
         self._opened_on: Dialect | None = running.client.dialect
-        # It goes on with a new process when it is used next: nothing is lost.
+        # It continues in a new process when it is next used: nothing is lost.
         session.loss_is_told = False
         self.record.agent_session_id = session.id
         recording.describe = self.describe
@@ -164,7 +164,7 @@ class Live:
 
     async def execute(self, command: c.Command, *, patiently: bool = False) -> c.Reply:
         """Do it. Raises CommandRefused. While the store is away the reply has a sentence on what is
-        `delayed`; whoever asks `patiently` waits until it is on record, or never will be."""
+        `delayed`; a caller that asks `patiently` waits until it is on record, or never will be."""
         self.used_at = time.monotonic()
         try:
             reply = await self._execute(command)
@@ -282,7 +282,7 @@ class Live:
         return turn
 
     def _check_queue(self, waiting: Iterable[Turn]) -> None:
-        """Whether one more has room beside these. Raises CommandRefused."""
+        """Whether there is room for one more. Raises CommandRefused."""
         sizes = [len(msgspec.json.encode(turn.content)) for turn in waiting]
         if len(sizes) < MAX_QUEUED and sum(sizes) < MAX_QUEUED_BYTES:
             return
@@ -317,7 +317,7 @@ class Live:
         return self.session.at_work or not (agent.load or agent.resume)
 
     async def stop_alone(self) -> bool:
-        """Have the agent close this session, whatever it does, and go on with the others. It is
+        """Have the agent close this session, whatever it does, and continue the others. It is
         continued when it is used next. False where the agent cannot, or does not."""
         if self.running.client.capabilities.close:
             self._opened_on = None  # it may be closed there although its turn goes on

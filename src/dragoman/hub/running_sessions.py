@@ -1,7 +1,7 @@
 """The sessions that run in this process, from being opened to being let go.
 
-Each way in and out is a task of its own: whoever asked may be cancelled, and what was begun is
-ended in order all the same. Whoever wants a session that is on its way out waits for it.
+Each way in and out is a task of its own: its caller may be cancelled, and what was begun is
+ended in order anyway. A caller that wants a session that is on its way out waits for it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Lives:
     def __init__(self, opener: Opener, agents: Agents, tell: Callable[[str], None]) -> None:
         self.running: dict[str, Live] = {}
         self.failures: dict[str, DragomanError] = {}
-        """Why a session that ran here does not any more, when the store did not take it."""
+        """Why a session that ran here no longer does, when the store did not take it."""
         self._opener = opener
         self._agents = agents
         self._tell = tell
@@ -62,11 +62,11 @@ class Lives:
         return live or await self._opener.reopen(session_id, way)
 
     def opening(self, session_id: str) -> asyncio.Lock:
-        """Held by whoever takes a session, so that we do not get in our own way."""
+        """Held while a session is taken, so that we do not get in our own way."""
         return self._opening.setdefault(session_id, asyncio.Lock())
 
     async def begin(self, session_id: str, opened: Callable[[], Awaitable[Live]]) -> Live:
-        """Have what is being opened run here; it is cancelled with whoever waits."""
+        """Have what is being opened run here; it is cancelled with its caller."""
         if self._is_closed:
             raise ConnectionClosed("the hub is closed")
         task = asyncio.create_task(self._begun(session_id, opened))
@@ -88,7 +88,7 @@ class Lives:
         return live
 
     def _failed(self, live: Live, error: DragomanError) -> None:
-        """The store does not take the session's events any more: it must not go on unseen."""
+        """The store no longer takes the session's events: it must not continue unseen."""
         logger.error("session %s is no longer recorded: %s", live.id, error)
         self.failures[live.id] = error
         self._tell(live.id)
@@ -170,8 +170,8 @@ async def _settle(live: Live) -> None:
 
 
 async def _cut_off(live: Live, error: DragomanError) -> None:
-    """The agent is cancelled, and ended if it goes on: it would work unseen, and maybe beside the
-    one that has the session now. Other sessions of the same process start it again."""
+    """The agent is cancelled, and ended if it goes on: it would work unseen, and maybe alongside
+    the one that has the session now. Other sessions of the same process start it again."""
     await live.detach(error)
     if not await _has_stopped(live):
         logger.warning("the agent of session %s does not stop, and is killed", live.id)
@@ -180,7 +180,7 @@ async def _cut_off(live: Live, error: DragomanError) -> None:
 
 async def _has_stopped(live: Live) -> bool:
     """Whether the agent does nothing more for a session whose turn was cancelled; one that goes on
-    is told to close it, where it can."""
+    is asked to close it, if it can."""
     if await live.session.has_stopped(_CANCEL_SECONDS):
         return True
     return await live.session.stop_by_closing(_CANCEL_SECONDS)

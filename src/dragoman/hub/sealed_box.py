@@ -1,10 +1,10 @@
 """What only one process may read, although it goes through a store.
 
 A box is sealed to a key whose secret half never leaves the memory of the process that made it: when
-that process ends, nobody can open the box any more, whatever is left of it on a disk. The scheme is
+that process ends, nobody can open the box, whatever is left of it on a disk. The scheme is
 DHIES: a fresh Diffie-Hellman exchange for each box in the group ffdhe3072 of RFC 7919, SHAKE-256 of
 the shared number as a one-time pad, and HMAC-SHA-256 over the result. It protects what rests
-against readers; whoever can write to the store is trusted, as with every other command there.
+against readers; anyone who can write to the store is trusted, as with every other command there.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Key:
 
 
 def sealed(plain: bytes, public: str) -> bytes:
-    """A box that only the process with this key opens. Raises ValueError for what is no key."""
+    """A box that only the process with this key opens. Raises ValueError for an invalid key."""
     theirs = bytes.fromhex(public)
     secret = secrets.randbits(_SECRET_BITS)
     ours, shared = (pow(base, secret, PRIME) for base in (_GENERATOR, _checked(theirs)))

@@ -84,8 +84,8 @@ async def state_to_go_on(store: Store, lease: Lease) -> SessionState:
 
 
 def written_snapshot(session_id: str, state: SessionState) -> Snapshot | None:
-    """None for a state that cannot be written: it is folded from its events each time, which is no
-    reason to fail."""
+    """None for a state that cannot be written: it is folded from its events each time, which does
+    not make it fail."""
     try:
         return snapshot_of(state)
     except Exception:

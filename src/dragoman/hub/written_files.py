@@ -1,5 +1,7 @@
-"""What a session had us write, as its events tell it: also what another process wrote for it, and
-without what was undone since."""
+"""The files written for a session, according to its events.
+
+They include what another process wrote for it, and leave out what was reverted since.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,7 @@ class Written:
             self._set(changes, oldest, changes[oldest].without_contents())
 
     def _undo(self, event: FileReverted) -> None:
-        """Nothing that came behind it is a change any more either."""
+        """Nothing that came after it counts as a change either."""
         for is_imported in (False, True):
             changes = self._files.get((is_imported, event.path), [])
             turns = (at for at, each in enumerate(changes) if event.turn_id in (None, each.turn))
@@ -181,7 +183,7 @@ def _absolute(cwd: str, path: str) -> str:
 
 
 def as_change(path: str, before: str | None, after: str, *, imported: bool) -> Change:
-    """A change as it was told, in text."""
+    """A change as reported, in text."""
     old = None if before is None else before.encode("utf-8", "replace")
     new = after.encode("utf-8", "replace")
     return Change(path, old, new, before is not None, is_imported=imported)

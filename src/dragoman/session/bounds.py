@@ -20,13 +20,13 @@ KIB = 1024
 MIB = 1024 * KIB
 
 NODE = 64
-"""What a value weighs beside its characters; a key of an object weighs as much."""
+"""What a value weighs in addition to its characters; a key of an object weighs as much."""
 ROW = 256
-"""What an entry weighs beside what is in it."""
+"""What an entry weighs in addition to what is in it."""
 PIECE = 1024
 """Characters of one piece of a message, except for its last."""
 ID = 1024
-"""Characters of an id by which entries are told apart."""
+"""Characters of an id that distinguish entries."""
 WORD = 64
 """Characters of a word such as a status."""
 _DOUBLE_BITS = 1024

@@ -1,5 +1,4 @@
-"""What is known of a session beside its messages: what its agent is offered, and what that tells of
-modes, options, commands and usage.
+"""Facts about a session other than its messages: offers, modes, options, commands, usage.
 
 The names are kept where ACP's own are good; the shapes are neutral between its versions.
 """

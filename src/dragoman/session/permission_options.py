@@ -228,7 +228,7 @@ def _read(label: str) -> tuple[Sequence[str], ...]:
 
 
 def _words(text: str) -> Sequence[str]:
-    # What is left beside letters is a mark on one, or nothing that can be seen.
+    # What is left apart from letters is a mark on one, or nothing that can be seen.
     return re.sub("[^a-z ]", "", SEPARATORS.sub(" ", text.lower())).split()
 
 

@@ -130,7 +130,7 @@ _SAYINGS: dict[type[Any], type[Saying]] = {
 def _spoken_now(
     state: SessionState,
 ) -> tuple[type[Saying] | None, str | None, AgentEntry | ThoughtEntry | None]:
-    """What the agent is in the middle of saying: the kind of event that goes on with it, the id of
+    """What the agent is in the middle of saying: the kind of event that continues it, the id of
     the message, and its entry."""
     entries, turns = state.entries, state.turns
     if not entries or not turns:
@@ -195,7 +195,7 @@ def _turn_ended(state: SessionState, event: e.TurnEnded, limits: Limits) -> None
         entry = ErrorEntry(message="")
         append(state, event, entry, limits)
         put(state, entry, "message", event.error, limits)
-    # Some agents answer a cancel with another reason; what was open is over all the same.
+    # Some agents answer a cancel with another reason; what was open is over anyway.
     cancelled = turn.status == "cancelling" or event.stop_reason == "cancelled"
     if cancelled or event.error is not None:
         _cancel_tool_calls(state, turn.id)

@@ -38,7 +38,7 @@ from dragoman.session.state import (
 
 LAST_USER = "last user entry"
 STEPS_PLAN = "steps"
-"""Keys of `places` that are no entry's own."""
+"""Keys of `places` that do not belong to one entry."""
 
 Spoken = UserEntry | AgentEntry | ThoughtEntry
 Indexed = TypeVar("Indexed", ToolCall, PlanEntry, CompactionEntry, PeerMessageEntry)
@@ -85,7 +85,7 @@ def grow(state: SessionState, entry: AnyEntry, by: int) -> None:
 
 
 def put(state: SessionState, entry: AnyEntry, field: str, value: Any, limits: Limits) -> None:
-    """Set a field to as much of a value as has room beside the others."""
+    """Set a field to as much of a value as has room among the others."""
     room = limits.entry - entry.size
     if old := getattr(entry, field):
         weight = weigh(old)
@@ -237,7 +237,7 @@ def _member(key: str, value: Any) -> int:
 def forget(state: SessionState, limits: Limits) -> None:
     """Let the oldest entries go when there is too much, a quarter at once, so that it is paid for
     by what was added. The newest stays, and so does a tool call under way until there is twice too
-    much: what is told of it later would begin another row."""
+    much: later updates about it would begin another row."""
     entries, size = state.entries, state.size
     count = len(entries)
     if count <= limits.entries and size <= limits.thread:

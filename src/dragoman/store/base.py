@@ -213,7 +213,7 @@ class Store(Protocol):
         ...
 
     async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[Command]:
-        """The commands that wait for these sessions, each given out once and then forgotten but
+        """The commands that wait for these sessions, each given out once and then forgotten except
         for its outcome; one that has waited for very long is only forgotten. With `hinted` there
         probably are some."""
         ...
@@ -261,7 +261,7 @@ _PAGE = 2_000
 async def events_of_types(
     store: Store, session_id: str, types: Iterable[str], *, after: int = 0, until: int | None = None
 ) -> AsyncGenerator[StoredEvent]:
-    """Those behind the event numbered `after`, up to `until` or to the last."""
+    """Those after the event numbered `after`, up to `until` or to the last."""
     beginnings = tuple(b'{"type":"%b"' % each.encode() for each in types)
     while until is None or after < until:
         limit = _PAGE if until is None else min(_PAGE, until - after)

@@ -25,7 +25,7 @@ class Texts:
 
     def __init__(self) -> None:
         self._kind: type[_Message] | None = None
-        """Of the events that go on with the message so far."""
+        """Of the events that continue the message so far."""
         self._id: str | None = None
         self._seq = 0
         self._pieces: list[str] = []

@@ -79,7 +79,7 @@ async def _listed(store: Store) -> list[str]:
 
 
 async def _behind(store: Store, found: Sequence[str]) -> list[SessionRecord]:
-    """The next page: behind the last one of those that is still there."""
+    """The next page: after the last of those that is still there."""
     for session_id in reversed(found):
         with suppress(UnknownSession):
             return await store.sessions(SessionFilter(limit=_PAGE, before=session_id))

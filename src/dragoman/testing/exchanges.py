@@ -1,6 +1,6 @@
 """A recording split into exchanges: each client request, and what the agent did for it.
 
-Frames of the agent stand where they stood: before or behind the reply of the request they belong
+Frames of the agent keep their place: before or after the reply of the request they belong
 to. That is the one open in their session, else the last one there.
 
 A recorded workspace rarely still exists, and terminals get their ids from the live client.

@@ -57,8 +57,8 @@ def messages(
 ) -> list[UIMessage]:
     """The messages of a session, made from all its events.
 
-    `without_active` leaves the answer of a running turn out: a page that resumes the stream is
-    told all of it from its start.
+    `without_active` leaves the answer of a running turn out: a page that resumes the stream gets
+    all of it from its start.
     """
     recorded = list(events)
     history = History(sdk, _pending(recorded))

@@ -1,7 +1,7 @@
 """What sessions have cost since a moment, from what their agents told.
 
 An agent tells what its session has cost so far. What counts is by how much that grew; a sum smaller
-than the one before was begun anew. What an agent told again while it was loaded counts as known.
+than the one before was restarted. What an agent replayed while it was loaded counts as known.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Costs:
         return low
 
     async def _told_before(self, session_id: str, seq: int) -> dict[str, float]:
-        """The sums that were told last, up to an event."""
+        """The last reported sums, up to an event."""
         window = _WINDOW
         end = seq
         while end > max(0, seq - _LOOK_BACK):

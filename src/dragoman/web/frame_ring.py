@@ -68,7 +68,7 @@ class Frames:
                 yield frame
 
     def lost(self, after: int) -> bool:
-        """Whether something behind `after` is not kept any more."""
+        """Whether something after `after` is no longer kept."""
         return bool(self._kept) and self._kept[0].seq > after + 1
 
     @property

@@ -14,7 +14,7 @@ from dragoman.store.base import Store, events_of_types
 from dragoman.store.records import SessionRecord, StoredEvent
 
 _WINDOW = 32
-"""A turn's end stands at the end of a session at rest, but for a few facts."""
+"""A turn's end stands at the end of a session at rest, except for a few facts."""
 _LOOK_BACK = 20_000
 _TYPES = ("turn_cancelling", "turn_ended")
 

@@ -1,6 +1,6 @@
 """Where a new session begins: on the host that is named, else on the least busy one that can.
 
-On a store of this machine alone other processes are no other machines: there it begins here.
+On a store of this machine alone other processes are not other machines: there it starts here.
 """
 
 from __future__ import annotations

@@ -13,14 +13,14 @@ export class PastSession extends LiveSession {
 
   /** Show the session after its first `count` events. Going forward changes rows; going back starts over. */
   show(events: Event[], count: number): void {
-    const anew = !this.loaded || count < this.folded
-    if (anew) this.state = newState()
+    const fresh = !this.loaded || count < this.folded
+    if (fresh) this.state = newState()
     const changes = new Changes()
-    for (const event of events.slice(anew ? 0 : this.folded, count)) reduce(this.state, event, changes)
+    for (const event of events.slice(fresh ? 0 : this.folded, count)) reduce(this.state, event, changes)
     this.folded = count
     this.loaded = true
     this.tell(changes)
-    if (!anew) return
+    if (!fresh) return
     this.thread.emit()
     this.facts.emit()
   }

@@ -42,7 +42,7 @@ export class LiveSession {
   readonly filled = new Map<string, Values>()
   /** Prompts on their way to the server: it may start the agent first. */
   sending = 0
-  /** Why the agent cannot go on with what was said; until the next prompt. */
+  /** Why the agent cannot continue the conversation; until the next prompt. */
   forgotten = ''
   /** Changes of queued prompts that were not saved. */
   readonly edits = new Map<string, QueueEdit>()
@@ -226,9 +226,9 @@ export class LiveSession {
     else if (this.error !== null) await this.reload()
   }
 
-  /** Request the events after the last one, one request at a time; `anew` abandons an earlier one. */
-  private async fillGap(anew = false): Promise<void> {
-    if (this.filling !== null && !anew) return
+  /** Request the events after the last one, one request at a time; `restart` abandons an earlier one. */
+  private async fillGap(restart = false): Promise<void> {
+    if (this.filling !== null && !restart) return
     const { state } = this
     const question = this.filling = {}
     const told = await sessions.events(this.id, state.last_seq, PAGE).catch(failureOf)

@@ -49,7 +49,7 @@ class Tty:
             data = data[os.write(self._descriptor, data) :]
 
     def forget_typed(self) -> None:
-        """What was typed before a question was there to read is no answer to it."""
+        """Discard what was typed before the question was shown: it does not answer it."""
         import termios
 
         with contextlib.suppress(termios.error):
@@ -160,7 +160,7 @@ class TerminalAsker:
             try:
                 yield
             except asyncio.CancelledError:
-                self.leave_line()  # nobody needs the answer any more
+                self.leave_line()  # nobody needs the answer
                 raise
 
     def leave_line(self) -> None:
@@ -245,7 +245,7 @@ def asked(request: PermissionRequest, style: Style, *, whole: bool) -> list[str]
             case UnknownItem():
                 lines.append(style(f"  {single_line(item_text(item), 100)}", YELLOW))
             case _:
-                pass  # a terminal: what it printed is no part of what is asked
+                pass  # a terminal: its output is not part of the question
     return lines
 
 
@@ -299,7 +299,7 @@ def _change_words(diff: Diff) -> str:
 
 
 def _prose(text: str, style: Style, whole: bool) -> Iterator[str]:
-    """What the agent shows beside: its words, marked at the edge as such."""
+    """What else the agent shows: its words, marked at the edge as such."""
 
     def line(text: str) -> str:
         return style(f"  | {reveal(both_ends(text, whole=whole), newlines=True)}", DIM)

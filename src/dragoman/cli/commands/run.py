@@ -255,7 +255,7 @@ class Run:
         await follower.follow(lambda: live.idle and shown.turn is None and not shown.queue)
 
     async def _elsewhere(self, hub: Hub, meant: Meant, interrupts: Interrupts) -> int:
-        """As long as another process runs the session, and here when it does not any more."""
+        """In the process that runs the session, and here once none does."""
         turn = self._turn_elsewhere(hub, meant)
         self._status.doing(WAITING)
         await turn.send(self._prompt)
@@ -377,7 +377,7 @@ def _hint(options: argparse.Namespace, tally: Tally) -> str:
     not always say that something is a write or a command."""
     unoffered = tally.unoffered and not (options.write or options.no_files)
     if not (tally.unruled or unoffered):
-        return ""  # refused for a reason of its own, which is told
+        return ""  # refused for a reason of its own, which is shown
     given = [f"--{name}" for name in ("write", "exec") if getattr(options, name)]
     if options.yolo:
         return ""  # it covers what can be allowed

@@ -40,7 +40,7 @@ class Console(Stage):
                 return NoView()
 
     def show(self, event: e.Event, state: SessionState) -> None:
-        """The event, and what there is to know about it beside the answer."""
+        """Show the event, and what is known about it apart from the answer."""
         self.view.show(event, state)
         if isinstance(self.view, TerminalView):
             return  # which tells that itself, in its place
@@ -65,7 +65,7 @@ class Console(Stage):
 
 
 class _Flushed:
-    """Standard output where it is no terminal: a reader of a pipe sees each piece at once."""
+    """Standard output that is not a terminal: a reader of a pipe sees each piece at once."""
 
     def write(self, text: str) -> None:
         sys.stdout.write(text)

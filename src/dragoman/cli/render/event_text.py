@@ -32,7 +32,7 @@ from dragoman.session.state import ToolCall
 
 
 def shown(content: Content) -> str:
-    """Content as text; what is no text is named, so that it does not go unseen."""
+    """Content as text; other content is named, so that it does not go unseen."""
     match content:
         case ResourceLink():
             return f"<{content.uri}>"
@@ -66,7 +66,7 @@ def _told_change(diff: Diff, operation: str) -> str:
     new = "/dev/null" if operation == "delete" else diff.path
     _, mark, hunks = f"\n{diff.patch or ''}".partition("\n@@")
     what = ", ".join(word for word in (operation, diff.file_type) if word)
-    # What is no patch is shown as it came: it is all there is to judge.
+    # What is not a patch is shown as it came: it is all there is to judge.
     rest = diff.patch or f" ({what})\n"
     # Nor may the name of a second file be left out.
     is_one = mark and f"\n{diff.patch}".count("\ndiff --git ") <= 1
@@ -200,7 +200,7 @@ _SEEN = (
 
 
 class Asides:
-    """What should be known about a turn but is no part of the answer, a sentence each.
+    """What should be known about a turn but is not part of the answer, a sentence each.
 
     `of_silence`: also that nothing came at all, which looks like a fault of ours otherwise.
     """
@@ -260,7 +260,7 @@ class Asides:
 
 
 class Permissions:
-    """What needed permission and how it was decided, a line each; the same thing is told once when
+    """What needed permission and how it was decided, a line each; the same thing is shown once when
     an agent first asks and then has us do it."""
 
     def __init__(self) -> None:
@@ -312,7 +312,7 @@ def _what(operation: str, paths: list[str], argv: list[str] | None, title: str) 
 
 
 class Tally:
-    """Counts decisions; an answer to a question that is no permission is none."""
+    """Counts decisions; an answer to a question other than a permission does not count."""
 
     def __init__(self) -> None:
         self._allowed = 0

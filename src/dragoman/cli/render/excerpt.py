@@ -1,6 +1,6 @@
 """What is too long to be read at a glance, both ends first. Pure; nothing here is sanitised yet.
 
-Whoever decides about a text must see how it ends, so never its beginning alone: the lines left out
+To decide about a text, a person must see how it ends, not only its beginning: the lines left out
 are in the middle, and are counted. `web/src/core/excerpt.ts` does the same for the page; a test
 holds the two together.
 """
@@ -39,7 +39,7 @@ def excerpt(
 ) -> list[Row]:
     """The first and the last lines, runs of empty ones as one row.
 
-    `mark` is what a line begins with that is no part of the text, as in a diff.
+    `mark` starts a line but is not part of the text, as in a diff.
     """
     rows = list(_without_runs(lines, mark))
     if len(rows) <= first + last + 1:

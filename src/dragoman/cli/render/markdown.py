@@ -70,7 +70,7 @@ class MarkdownStream:
         return out
 
     def sentence(self, text: str, indent: int) -> str:
-        """A text that is no block of its own, beginning so far in."""
+        """A text that is not a block of its own, indented so far."""
         self._line_start = False
         self._wrap.begin("", " " * indent, indent)
         return self.feed(text) + self.flush()
@@ -154,7 +154,7 @@ class MarkdownStream:
         return ""
 
     def _fence_line(self, marks_end: int) -> str:
-        """The line above code or below it: where code is painted only what stands behind the marks
+        """The line above code or below it: where code is painted only what follows the marks
         is shown, and no line where nothing does."""
         if self._style.colour:
             self._at = marks_end

@@ -82,7 +82,7 @@ class PlainView:
 
     def show(self, event: e.Event, state: SessionState) -> None:
         if isinstance(event, e.AgentMessage | e.AgentThought) and event.replaces:
-            self._end_flow()  # what stands there cannot be taken back: it is said anew
+            self._end_flow()  # printed text cannot be withdrawn: it is printed again
         match event:
             case e.AgentMessage():
                 self._stream("", event.message_id, shown(event.content))

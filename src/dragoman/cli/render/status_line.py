@@ -32,7 +32,7 @@ class Status:
 
     def __init__(self, out: TextIO, *, visible: bool, style: Style | None = None) -> None:
         self.floor = asyncio.Lock()
-        """Held by whoever must not be written over: a question waits for its answer."""
+        """Held while nothing may be written over: a question waits for its answer."""
         self.on_quiet: Callable[[], None] = _nothing
         """Called when nothing was written for a while."""
         self._out = out
@@ -65,7 +65,7 @@ class Status:
             self.wipe()
 
     def follow(self, event: e.Event) -> None:
-        """While a turn goes on, it is its time that is told, whatever is done in it."""
+        """While a turn runs, its time is shown, whatever is done in it."""
         match event:
             case e.TurnStarted():
                 self._in_turn = True

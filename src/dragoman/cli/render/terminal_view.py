@@ -1,6 +1,6 @@
 """A turn on a terminal, for people: colour, marks, diffs, a checklist; nothing is drawn twice.
 
-What goes on is told by the status below; a line stays behind when it is over.
+The status below shows what is going on; a line remains when it is over.
 """
 
 from __future__ import annotations

@@ -230,7 +230,7 @@ def client_for(
 
 
 def _timeouts(seconds: float | None) -> Timeouts:
-    """No progress is no progress, when the agent starts too."""
+    """The same limit applies while the agent starts."""
     if seconds is None:
         return Timeouts()
     return Timeouts(initialize=seconds, control=seconds, progress=seconds)

@@ -59,7 +59,7 @@ def _settings(path: str | None, agent_command: str | None) -> Settings:
 
 @asynccontextmanager
 async def opened_store() -> AsyncGenerator[Store]:
-    """Where sessions are recorded, for whoever needs no agent. Raises StoreError."""
+    """Where sessions are recorded, for commands that need no agent. Raises StoreError."""
     async with opened_hub() as hub:
         yield hub.store
 

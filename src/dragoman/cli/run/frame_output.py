@@ -76,7 +76,7 @@ def _reason(error: OSError) -> str:
 class FrameTap:
     """Writes frames as they pass, behind one line that says which agent was chosen.
 
-    `on_failure` is told when nobody takes them any more: what a tap raises is heard by no one.
+    `on_failure` is called when they can no longer be written: nobody sees what a tap raises.
     """
 
     def __init__(

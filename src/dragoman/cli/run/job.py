@@ -127,7 +127,7 @@ def prepare_turn(options: argparse.Namespace) -> Job:
 
 
 def _asks(options: argparse.Namespace) -> bool:
-    """On a terminal someone can be asked, unless we are told not to; also while the answer goes
+    """On a terminal someone can be asked, unless the options forbid it; also while the answer goes
     into a file."""
     if options.on_ask is not None:
         return options.on_ask == "prompt"
@@ -137,7 +137,7 @@ def _asks(options: argparse.Namespace) -> bool:
 def for_session(job: Job, record: SessionRecord) -> Job:
     """The job with the agent and in the folder of the session it continues.
 
-    Raises UsageError if another agent or folder was named, if that agent is not there any more,
+    Raises UsageError if another agent or folder was named, if that agent no longer exists,
     or if one was imported and is given no folder, SessionNotContinued if the folder is not there.
     """
     record = _placed(job, record)

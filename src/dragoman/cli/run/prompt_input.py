@@ -49,7 +49,7 @@ def _joined(text: str, piped: str) -> str:
 
 
 def _piped(*, patient: bool) -> str:
-    """What is piped in beside a prompt, as in `git diff | dragoman "review this"`.
+    """What is piped in with a prompt, as in `git diff | dragoman "review this"`.
 
     A program that starts us may leave us a pipe that nobody ever writes to, so unless it was asked
     for, it is not waited for longer than a moment.

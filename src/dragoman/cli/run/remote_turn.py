@@ -134,7 +134,7 @@ class TurnElsewhere:
                 self._questions.close()
 
     async def _until_left(self) -> None:
-        """Until the session has no owner any more; another one may have come meanwhile."""
+        """Until the session has no owner; another one may have come meanwhile."""
         while True:
             owner = await self._hub.store.owner(self._id)
             if owner is None or is_gone(owner):
@@ -142,8 +142,8 @@ class TurnElsewhere:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _until_silent(self) -> None:
-        """Until nothing was heard for as long as the run may wait: for ever, if it may. A question
-        that nobody here answers is no progress either."""
+        """Until nothing was heard for as long as the run may wait: forever, if it may. A question
+        that nobody here answers does not count as progress either."""
         seconds: float | None = self._job.options.timeout
         self._heard = time.monotonic()
         while seconds is None or time.monotonic() < self._heard + seconds:

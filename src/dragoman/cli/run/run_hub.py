@@ -107,7 +107,7 @@ async def _forgotten(live: Live) -> None:
 
 
 def is_unused(live: Live) -> bool:
-    """A new session in which nothing was asked: nobody will want to go on with it."""
+    """A new session in which nothing was asked: nobody will want to continue it."""
     asked = live.state.turns or live.state.queue or live.record.name is not None
     return live.session.continuity == "new" and not asked
 
@@ -171,7 +171,7 @@ async def open_live(
         try:
             live = await _open(hub, job, meant)
         except AuthRequired as error:
-            # Which may be another process than before: one way to sign in starts it anew.
+            # Which may be another process than before: one sign-in method restarts it.
             async with hub.using(job.agent.name, job.cwd, meant.offer(job)) as client:
                 await sign_in(client, job, error, asker())
         else:

@@ -184,7 +184,7 @@ class V1:
         place: Place,
         on_opened: Callable[[Opened], None],
     ) -> None:
-        """`on_opened` runs in wire order: before any update that stands behind the reply."""
+        """`on_opened` runs in wire order: before any update that follows the reply."""
 
         def on_reply(raw: msgspec.Raw) -> None:
             # Some agents answer load and resume with null, meaning nothing to tell.

@@ -1,8 +1,8 @@
-"""Updates that say how a thing is now, as events that say what happened to it. Pure.
+"""Turns updates that describe a state into events that describe a change. Pure.
 
 Version 2 tells messages and terminals as a whole or by what changed, by their ids. Compared with
-what is known, most of that is nothing new, or something more: only what really takes words back is
-told as a replacement.
+what is known, most of that is nothing new, or something more: only what really takes words back
+becomes a replacement.
 """
 
 from __future__ import annotations

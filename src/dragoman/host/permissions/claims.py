@@ -79,13 +79,13 @@ def read_claim(
     """What the host would be asked to do if the agent did as it claims, with the tool of that name.
 
     `roots` are the real ones. `look` says what an absolute path is on the disk, None where that
-    cannot be told; without it links are taken at their word. `verbs` are no commands where files
+    is unknown; without it links are taken at their word. `verbs` are not commands where files
     are read or changed.
     """
     found = RawInput(raw_input, verbs=_verbs(kind, verbs))
     names = _Names(cwd, home, look)
     writes = bool(diff_paths) or kind in _WRITING
-    # What is told beside a patch does not make up for the files that the patch names.
+    # Other names next to a patch do not replace the files that the patch names.
     patched = found.patched if writes else []
     texts = [*diff_paths, *locations, *_named(found, kind, writes), *patched]
     paths, aliases = names.with_aliases(texts)
@@ -217,13 +217,13 @@ def _all(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
 def claimed_path(
     text: str, *, cwd: str, home: str, look: Callable[[str], Sighting | None]
 ) -> str | None:
-    """The one path that this way to write it means; None for what is no path on this disk."""
+    """The one path that this way to write it means; None for what is not a path on this disk."""
     paths = _Names(cwd, home, look).of([text])
     return paths[0] if paths else None
 
 
 def _verbs(kind: str | None, verbs: Collection[str]) -> Collection[str]:
-    """What is no command: any other stays one, as does a change by a call that says it reads."""
+    """The kinds that are not commands; a change by a call that says it reads remains one."""
     if kind in _READING:
         return _VIEWING.intersection(verbs)
     return verbs if kind in _WRITING else ()

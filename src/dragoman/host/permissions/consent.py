@@ -167,7 +167,7 @@ class Consent:
         """Return if it may be done: True where somebody has looked at just this, now or before,
         which `granted` tells; False where a rule allows it.
 
-        `content` is shown to whoever is asked.
+        `content` is shown to the person who is asked.
 
         Raises InvalidParams for a path outside the workspace, InternalError with the reason for
         anything else that is refused.
@@ -264,7 +264,7 @@ class Consent:
     def _at_once(
         self, request: PermissionRequest, option_id: str | None, decision: facts.Decision
     ) -> PermissionAnswer:
-        """On the record, and not as a question: whoever reads it could not answer."""
+        """Record it, but not as a question: its reader could not answer."""
         self._record(answered(request, option_id, decision))
         return PermissionAnswer(option_id, decision)
 
@@ -485,7 +485,7 @@ class Consent:
                 self._elicitations.settle(pending.id, ElicitationAnswer("accept"))
 
     def refuse_unattended(self, request_id: str | None = None) -> None:
-        """Whoever reads the turn went on without answering this, or will not read at all."""
+        """The reader of the turn moved on without answering this, or will not read at all."""
         if self._asker is None and not self.attended:
             _settle(self._permissions, request_id, _NOBODY)
         if self._elicitation is None and not self.attended:

@@ -1,7 +1,7 @@
 """What a change would replace and its diff does not show: an agent may call a file new that is not.
 
-Whoever is asked sees the text that is there, or reads that it cannot be shown. Knows nothing of
-rules and answers.
+The person who is asked sees the text that is there, or reads that it cannot be shown. Knows nothing
+of rules and answers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The files that a patch names, wherever git or `patch` would take a name from. Pure.
 
-Finding too many only makes a decision stricter: whoever applies the patch may be less exact than
-these two. Names are as they stand there, quotes and the letters of git before them included.
+Finding too many only makes a decision stricter: the program that applies the patch may be less
+exact than these two. Names are as they stand there, quotes and the letters of git before them
+included.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _NOTHING = "/dev/null"
 
 
 class PatchNames:
-    """What is found in a text; `is_clear` is off where a name cannot be told from the others."""
+    """What is found in a text; `is_clear` is off where a name cannot be distinguished from the
+    others."""
 
     def __init__(self, text: str) -> None:
         self.is_clear = True

@@ -1,4 +1,4 @@
-"""What waits for an answer: every question is settled exactly once, whoever is first.
+"""What waits for an answer: every question is settled exactly once, by the first answer.
 
 An answer by id, a provider that asked someone, a cancel, the end of the connection: each tries, the
 first one counts, the rest find nothing to settle. What an answer leads to happens at once, not when
@@ -109,7 +109,7 @@ class Questions(Generic[Answer, Outcome]):
         try:
             outcome = question.settled(answer)
         except Exception as error:
-            # Nobody can settle it any more: whoever asked must not wait for ever.
+            # Nobody can settle it: the asker must not wait forever.
             if question.future.done():
                 raise
             question.future.set_exception(error)

@@ -270,7 +270,7 @@ def _words(value: Any) -> list[str]:
 
 
 def _arguments(given: list[Any]) -> list[str]:
-    """The arguments beside a command; what is not a word becomes one that no rule can match."""
+    """The arguments of a command; what is not a word becomes one that no rule can match."""
     listed = [value[:_MOST_VALUES] if _is_list(value) else [value] for value in given]
     items = [item for values in listed for item in values]
     return [item if isinstance(item, str) else f"({item})" for item in items]

@@ -1,7 +1,7 @@
 """What a session's writes replaced, so that they can be shown as diffs and undone.
 
-Pure memory, within a bound: what does not fit is listed but cannot be undone. Whoever writes a
-file records it here; `revert` has the way back. Safe to use from several threads.
+Pure memory, within a bound: what does not fit is listed but cannot be undone. The code that writes
+a file records it here; `revert` has the way back. Safe to use from several threads.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Changes:
         return tuple(sorted(made, key=len))
 
     def forget(self, changes: Iterable[Change], directories: Collection[str] = ()) -> None:
-        """What was undone is no change any more, nor is anything that came after it."""
+        """Forget changes that were undone, and everything that came after them."""
         undone = {change.path: change.sequence for change in changes}
         with self._lock:
             for directory in directories:

@@ -1,7 +1,7 @@
 """The hosts that take sessions from each other, in SQL, by the database's clock.
 
-A host is alive as long as its owner is: so that a machine that died has died everywhere at once,
-whoever asks, there is one row that says so.
+A host is alive as long as its owner is: a single row says so, so that a machine that
+died is dead for everybody at once.
 """
 
 from __future__ import annotations

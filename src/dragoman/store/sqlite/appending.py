@@ -1,8 +1,7 @@
-"""Writes batches of events, all that wait in a few statements: each one gives up the interpreter's
-lock, and a busy event loop gives it back late.
+"""Writes all waiting batches of events in a few statements.
 
-Runs inside the writer's transaction. A batch that does not fit is refused alone.
-"""
+Each statement gives up the interpreter's lock, and a busy event loop gives it back late. Runs
+inside the writer's transaction. A batch that does not fit is refused alone."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def last_position(db: Database) -> int:
 
 
 def add_events(db: Database, key: int, before: int, bodies: Sequence[bytes]) -> int:
-    """Behind the event numbered `before`; the position of the last one."""
+    """Append after the event numbered `before`; returns the position of the last one."""
     if not bodies:
         return last_position(db)
     db.run(_ADD_EVENTS, (key, before, blobs(bodies)))

@@ -1,5 +1,4 @@
-"""Agents: which there are, what they know, how they are signed in to, and how well they are; and
-the rules that people made about them."""
+"""Endpoints for agents: list, sessions, sign-in and doctor; and for permission rules."""
 
 from __future__ import annotations
 

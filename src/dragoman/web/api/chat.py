@@ -180,7 +180,7 @@ async def _settled(server: Server, request: ChatRequest, query: ChatQuery) -> di
     async for event in active_settlements(server, request.chat_id):
         match event:
             case e.PermissionSettled(request_id=key) if key in request.answers:
-                # Only release 7 can be told that it was not as the page says.
+                # Only release 7 can learn that it was not as the page says.
                 agrees = request.answers[key].approved == allows(event)
                 settled[key] = agrees or query.sdk == 7
             case e.ElicitationSettled(request_id=key) if form and key == form.request_id:

@@ -41,7 +41,7 @@ from dragoman.web.streams.sse import (
 from dragoman.web.streams.stream_response import Pace, Stream, merged, with_beats
 
 GATHER_SECONDS = 0.03
-"""The first event is told at once; what follows it within this time goes out together."""
+"""The first event is sent at once; what follows it within this time goes out together."""
 
 
 # ── one session ───────────────────────────────────────────────────────────────────────────────
@@ -111,7 +111,7 @@ async def all_events(server: Server, query: AllEventsQuery, request: Request) ->
 
 
 async def _outages(server: Server) -> AsyncGenerator[bytes]:
-    """For whoever looks at a page on which nothing happens any more."""
+    """For a person who looks at a page on which nothing happens."""
     async for away in outages(server.hub.store):
         yield store_frame(away)
 

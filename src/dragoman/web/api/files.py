@@ -35,7 +35,7 @@ _LARGEST_TEXT = 1024 * 1024
 _LARGEST_ANSWER = 8 * 1024 * 1024
 """Characters of all changes in one answer."""
 _ROW = 256
-"""What a file counts for in it, beside what is told of it."""
+"""What a file counts for in it, in addition to what is reported of it."""
 _TOO_MUCH = "Not shown: too large for one response\n"
 _OF_ALL_TURNS = "Not shown: too large for one response; request a single turn\n"
 _MOST_WORK = 20_000_000

@@ -58,7 +58,7 @@ class Whereabouts:
         )
 
     def offered(self, record: SessionRecord, at: SessionHost | None) -> list[str]:
-        """The hosts that could go on with a session whose own is not there."""
+        """The hosts that could continue a session whose own is not live."""
         if at is None or at.alive:
             return []
         return [host.name for host in self._known if host.alive and record.agent in host.agents]

@@ -212,7 +212,7 @@ async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
 def _shown(
     state: SessionState, older: Sequence[AnyEntry], query: DetailQuery
 ) -> tuple[int, list[AnyEntry]]:
-    """The number of the first entry that is told, and those that are: as many of the last as were
+    """The number of the first entry that is sent, and those that are: as many of the last as were
     asked for, and fit."""
     if older:
         last, entries = query.before or 0, older

@@ -1,4 +1,4 @@
-"""What is asked of a session: passed on to whoever runs it."""
+"""Commands for a session, passed on to the process that runs it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def _answered(
     command: c.Answer | c.AnswerElicitation,
     kind: Literal["permission", "elicitation"],
 ) -> Nothing:
-    """What was settled is told from what was never asked, or not as one of this kind."""
+    """Distinguish what was settled from what was never asked, or not as one of this kind."""
     try:
         return await _done(server, session_id, command)
     except CommandRefused as error:

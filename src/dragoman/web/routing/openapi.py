@@ -18,7 +18,7 @@ _ID = "^[A-Za-z0-9_-]{1,128}$"
 _NAME: Json = {"type": "string", "minLength": 1}
 _CHAT: Json = {
     "type": "object",
-    "description": "What `useChat` sends, with `acp` beside it for what only an agent needs.",
+    "description": "What `useChat` sends, with `acp` added for what only an agent needs.",
     "required": ["id", "messages"],
     "properties": {
         "id": {"type": "string", "pattern": _ID},

@@ -1,7 +1,7 @@
 """Who is connected to a server, and who has to go when there are too many.
 
-Whoever has shown the token is served. Anybody else can open connections too: those are strangers,
-and where there is no room one of them is cut off, so that whoever has the token gets in however
+A client that has shown the token is served. Others can open connections too: those are strangers,
+and where there is no room one of them is cut off, so that a client with the token gets in however
 many others hold the door. Those who have asked wait for their answer; of the others, neither the
 silent nor those with half a request crowd out the rest.
 """
@@ -92,7 +92,7 @@ class Connections:
         return first is not None and asyncio.get_running_loop().time() - first > _ANSWER_SECONDS
 
     def no_descriptors(self) -> None:
-        """Not even for whoever comes next, who may have the token: strangers make room."""
+        """Not even for the next client, which may have the token: strangers make room."""
         self._tell("no free file descriptor for a new connection: closing those without a token")
         for transport in (*self._silent, *self._half):
             self._cut_off(transport)

@@ -1,5 +1,4 @@
-"""The end of a server in bounded time, whatever hangs: a thread that waits for a disk, an agent, or
-the event loop itself.
+"""Ends a server in bounded time, whatever hangs: a thread, an agent, or the event loop itself.
 
 In order, sessions are recorded and agents are ended first. What is not done when the time is over
 is left to the next start, which recovers the sessions; no agent outlives this process.
@@ -78,7 +77,7 @@ class Deadline:
         os._exit(1)
 
     def _say_why(self) -> None:
-        """From a thread of its own: whoever should read it may be what hangs."""
+        """From a thread of its own: the reader may be what hangs."""
         words = f"the server did not stop within {self._seconds:g} s and is killed now"
         with suppress(RuntimeError):  # no thread can be started
             threading.Thread(target=self._log, args=(words,), daemon=True).start()

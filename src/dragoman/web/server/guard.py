@@ -11,8 +11,8 @@ ends, or a path that one layer reads differently than the next.
 So: a route is denied unless the table has it; one that is not marked public needs the token, in
 the Authorization header alone, which no page of another origin can send without a preflight. The
 Host must be ours, an Origin must be ours or one that was allowed by name, and what the browser
-calls cross-site is refused, the public routes too, but for somebody who follows a link to the page
-itself. The layers behind see the route that was found here and never look for one themselves.
+calls cross-site is refused, the public routes too, except for somebody who follows a link to the
+page itself. The layers behind see the route that was found here and never look for one themselves.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class Guard:
         challenge = {"www-authenticate": "Bearer"}
         failure = Failure(401, "unauthorized", "a bearer token is required", headers=challenge)
         if told is None:
-            raise failure  # that is no guess
+            raise failure  # that is not a guess
         now = time.monotonic()
         first = self._failures[0] if len(self._failures) == MAX_FAILURES else None
         self._failures.append(now)
@@ -191,7 +191,7 @@ def _take_place(scope: Scope) -> None:
 
 def _is_visit(request: _Request) -> bool:
     """Whether a person is taken to the page, in a window of its own: from a file, or a terminal in
-    a browser. Nothing is told there but the page's own words."""
+    a browser. Nothing is sent there but the page's own words."""
     return (
         (request.method, request.path) == ("GET", "/")
         and request.header(b"sec-fetch-mode") == "navigate"

@@ -1,5 +1,4 @@
-"""uvicorn's HTTP, with what it lacks here: an end for connections that nobody reads or that never
-say what they want, and our headers on the answers that it gives by itself."""
+"""uvicorn's HTTP protocol, with timeouts for stalled connections and our headers on its errors."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ def open_now(state: ServerState) -> Connections:
 
 def told_of(app: Any, transport: asyncio.Transport, state: ServerState) -> ASGIApp:
     """The app; each request finds in its scope how to end its connection at once, and how to say
-    that whoever sent it has the token."""
+    that its sender has the token."""
 
     async def told(scope: Any, receive: Any, send: Any) -> None:
         scope[ABORT] = transport.abort
@@ -102,7 +101,7 @@ class Protocol(H11Protocol):
             self._reader_timer = None
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Anybody may ask for one: the guard refuses it, and that is no news."""
+        """Anybody may ask for one: the guard refuses it, and that is not worth a log line."""
 
     def send_400_response(self, msg: str) -> None:
         """For what is not HTTP: the guard never sees it."""

@@ -59,7 +59,7 @@ class FramesQuery(Shape):
 
 
 class FrameShape(Shape):
-    """A frame as it travelled, but for secrets; of a large one only the beginning."""
+    """A frame as it travelled, without secrets; of a large one only the beginning."""
 
     seq: int
     at: datetime

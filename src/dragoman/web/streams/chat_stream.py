@@ -83,7 +83,7 @@ class ChatStream:
     async def _pieces(
         self, turn_id: str, after: int, before: AsyncGenerator[list[Chunk]]
     ) -> AsyncGenerator[bytes]:
-        """What was told `before`, and then what comes."""
+        """What was sent `before`, and then what comes."""
         async with aclosing(before):
             async for chunks in before:
                 for piece in _pieces_of(chunks):
@@ -132,7 +132,7 @@ class ChatStream:
         return ()
 
     def _cut(self, turn_id: str) -> list[Chunk]:
-        """Nothing more is told here: the server ends, or the session was deleted."""
+        """Nothing more is sent here: the server ends, or the session was deleted."""
         begun = [] if self._encoder.message_id is not None else self._encoder.begin(turn_id)
         is_ending = self._server.closing.is_set()
         ending = Error(error_text="the server was stopped") if is_ending else Abort()

@@ -1,6 +1,6 @@
-"""What people did to the list of sessions, for the readers of all events: renaming, archiving and
-deleting are no events of a session, and other processes do them too.
+"""Changes to the list of sessions, for the readers of all events.
 
+Renaming, archiving and deleting are not events of a session, and other processes do them too.
 The list is compared with what it was when something may be new in the store. A reader has a cursor
 into the newest of what was found, and no queue.
 """
@@ -30,7 +30,7 @@ _SHARE = 20
 
 
 class Listed(Shape):
-    """What is told when it changes; a title that nobody gave follows from the events."""
+    """What is reported when it changes; a title that nobody gave follows from the events."""
 
     session_id: str
     title: str | None
@@ -68,14 +68,14 @@ class Roster:
     # ── readers ───────────────────────────────────────────────────────────────────────────────
 
     async def begin(self) -> int:
-        """The cursor of a reader that begins now: all that changes from here on is told."""
+        """The cursor of a reader that begins now: all changes from here on are reported."""
         if self._looking is None:
             self._looking = asyncio.create_task(self._keep_looking())
         await self._look()
         return self._count
 
     async def frames(self, after: int) -> AsyncGenerator[bytes]:
-        """What changes behind the cursor; of what is not kept any more, the newest alone."""
+        """What changes after the cursor; of what is no longer kept, only the newest."""
         self._readers += 1
         try:
             while True:
@@ -121,7 +121,7 @@ class Roster:
             self._compare(known, found)
 
     def _compare(self, before: dict[str, Listed], now: dict[str, Listed]) -> None:
-        """A session that is new is told by its own events."""
+        """A new session is reported by its own events."""
         for session_id, listed in before.items():
             if session_id not in now:
                 self._tell("deleted", Deleted(session_id))

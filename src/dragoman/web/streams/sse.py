@@ -53,7 +53,7 @@ def store_frame(away: str | None) -> bytes:
 
 
 def named_frame(name: str, data: bytes) -> bytes:
-    """Without an id: it is no event that a reader could resume behind."""
+    """Without an id: a reader cannot resume after it."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 

@@ -87,7 +87,7 @@ async def _left(receive: Receive) -> None:
 
 
 async def _ended(*tasks: asyncio.Task[Any]) -> None:
-    """Nobody looks at how they ended any more."""
+    """Nobody looks at how they ended."""
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)

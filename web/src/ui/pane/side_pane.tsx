@@ -1,4 +1,4 @@
-// Beside the thread: the plan, what was changed, terminals, raw frames, and what is known.
+// Next to the thread: the plan, what was changed, terminals, raw frames, and what is known.
 
 import type { KeyboardEvent } from 'react'
 import { currentPlan, isOver, type Entry } from '../../core/state'

@@ -82,7 +82,7 @@ function toneOf({ words }: Shown): string {
   return /reject/i.test(words) ? 'reject' : 'allow'
 }
 
-/** Beside the button and no part of it: what the agent calls the answer, and what an "always" leads to. */
+/** Next to the button and not part of it: what the agent calls the answer, and what an "always" leads to. */
 function Remarks({ option, id }: { option: Shown; id: string }) {
   return (
     <div className="remarks" id={id}>

@@ -96,7 +96,7 @@ function Place({ session: { host, owner } }: { session: Summary }) {
   return <span className="tag" title={`Process ${owner.pid}`}>run by <Plain text={owner.label} /></span>
 }
 
-/** Its host is not there: others that have the agent can go on with it. */
+/** Its host is not there: others that have the agent can continue it. */
 function Stranded({ session, host }: { session: LiveSession; host: string }) {
   const hosts = useRefetch(session.id, 0, () => sessions.state(session.id, 0)).value?.resumeOn ?? []
   const move = async (to: string) => {

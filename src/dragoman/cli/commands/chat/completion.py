@@ -56,7 +56,7 @@ class Completions(Completer):
                 )
 
     def _values(self, command: str) -> dict[str, str]:
-        """What may stand behind a command of ours."""
+        """The completions for the argument of one of our commands."""
         options = self.state.config_options
         if command == "set":
             return {f"{o.id}={v}": o.name for o in options for v in choices_of(o)}

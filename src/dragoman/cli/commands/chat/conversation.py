@@ -183,7 +183,7 @@ class Conversation:
             self._questions.close()
 
     def _knows(self, event: e.Event) -> bool:
-        """What stands above the prompt already, as it was typed there."""
+        """Whether the event is already above the prompt, as it was typed there."""
         match event:
             case e.PromptQueued():
                 return event.queue_id in self._typed

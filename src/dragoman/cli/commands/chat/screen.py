@@ -62,7 +62,7 @@ class Screen:
         self.tail = ""
 
     async def run(self) -> None:
-        """Bring what was written to the terminal, for ever."""
+        """Bring what was written to the terminal, until cancelled."""
         rested = True
         while True:
             try:
@@ -86,7 +86,7 @@ class Screen:
 
 
 class ScreenStatus(Status):
-    """The status of a turn, for a screen: what goes on is told in the toolbar."""
+    """The status of a turn, for a screen: the toolbar shows what is going on."""
 
     def __init__(self, screen: Screen, style: Style) -> None:
         super().__init__(sys.stdout, visible=False, style=style)
@@ -108,7 +108,7 @@ class ScreenStatus(Status):
 
 
 def _open_paint(text: str) -> str:
-    """The paint that is still on at the end of the text: each sequence says all of it anew."""
+    """The paint that is still on at the end of the text: each sequence sets all of it."""
     last = next(reversed(_paint.findall(text)), RESET)
     return "" if last in (RESET, "\x1b[m") else last
 

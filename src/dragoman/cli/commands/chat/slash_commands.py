@@ -106,10 +106,10 @@ def _rows(talk: Conversation, title: str, rows: Mapping[str, str]) -> None:
     longest = max(11, *(columns(name) for name in rows))
     width = longest if longest <= terminal_width() // 3 else 11
     for name, about in rows.items():
-        beside = name if columns(name) <= width else ""
-        if not beside:
+        first = name if columns(name) <= width else ""
+        if not first:
             talk.say(name, indent="  ")
-        talk.say(about, indent=f"  {beside}{' ' * (width - columns(beside))} ")
+        talk.say(about, indent=f"  {first}{' ' * (width - columns(first))} ")
 
 
 async def _mode(talk: Conversation, text: str) -> None:
@@ -222,7 +222,7 @@ async def _revert(talk: Conversation, text: str) -> None:
     if text not in ("", "force"):
         raise ValueError("expected nothing, or force")
     await talk.live.recall()
-    # What was put back is told by events of the session.
+    # The session's events report what was reverted.
     if not await talk.session.revert(force=text == "force"):
         talk.say("nothing to revert")
 

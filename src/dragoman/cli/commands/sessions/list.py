@@ -190,7 +190,7 @@ async def _search(options: argparse.Namespace) -> None:
 
 def _found_in(record: SessionRecord, hits: list[Hit]) -> list[str]:
     lines = [f"  {h.kind}: {_snippet(h)}" for h in hits if h.session_id == record.id]
-    return list(dict.fromkeys(lines))  # a title may have been told more than once
+    return list(dict.fromkeys(lines))  # a title may have been reported more than once
 
 
 def _hit_fields(hit: Hit, record: SessionRecord | None) -> dict[str, Any]:
@@ -238,7 +238,7 @@ _ANY = 100_000
 
 
 def room() -> int:
-    """The columns there are for a line; what is no terminal has room for all of it."""
+    """The columns of a line; anything but a terminal has room for all of it."""
     return max(terminal_width(), 40) if sys.stdout.isatty() else _ANY
 
 
