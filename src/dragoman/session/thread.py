@@ -1,5 +1,6 @@
-"""The entries of a thread within the limits: each is weighed and found again by its key, and the
-oldest go when there is too much.
+"""The entries of a thread, kept within limits.
+
+Each entry is weighed and found by its key; the oldest are dropped when there are too many.
 
 `reduce` says what an event means, and changes what is kept through this module alone.
 """

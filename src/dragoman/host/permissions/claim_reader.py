@@ -187,7 +187,7 @@ def _all_shown(calls: Sequence[ToolCall]) -> tuple[ToolContent, ...]:
 
 def _shown(call: ToolCall) -> tuple[ToolContent, ...]:
     """What the call shows. Some agents tell a whole file in their raw input alone: as a diff it can
-    be read by whoever is asked, and a yes covers it."""
+    be read by the person who is asked, and a yes covers it."""
     told = None if call.diffs or call.cut else whole_file(call.raw_input)
     shown = tuple(call.content) if told is None else (*call.content, Diff(*told))
     if not call.cut:
