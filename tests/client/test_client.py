@@ -311,7 +311,8 @@ async def test_signing_in_goes_through_authenticate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "why"), [("term", "in a terminal"), ("magic", "unknown sign-in method 'magic'.*oauth")]
+    ("method", "why"),
+    [("term", "in a terminal"), ("magic", "unknown sign-in method 'magic'.*oauth")],
 )
 async def test_other_methods_are_never_passed_to_authenticate(method: str, why: str) -> None:
     agent = RawAgent(welcome={"authMethods": AUTH_METHODS})

@@ -1,9 +1,8 @@
 """What versions 1 and 2 of ACP say alike, in our words and back.
 
-Their structs differ in little but the module of the schema they come from. So structs are told
-apart by their tags, and where one has to be made, that module comes in as a parameter: only the
-version that is spoken is imported.
-"""
+Their structs differ in little but the module of the schema they come from. So structs are
+identified by their tags, and where one has to be made, that module comes in as a parameter: only
+the version that is spoken is imported."""
 
 from __future__ import annotations
 

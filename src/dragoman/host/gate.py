@@ -346,7 +346,7 @@ class Gate:
         self._terminal_event(terminal_id, event)
 
     def _terminal_event(self, terminal_id: str, event: e.Event) -> None:
-        """A fast command prints before we have its id from `create`: it started all the same."""
+        """A fast command prints before we have its id from `create`: it started anyway."""
         if terminal_id in self._state.terminals or not self._starting:
             self._record(event)
         else:

@@ -72,7 +72,7 @@ class Foreground:
         self.opening = False
         """A call that opens the session is under way: until its answer, states are of before."""
         self.background: list[BackgroundWork] = []
-        """What the agent says runs beside it all."""
+        """What the agent reports as running in the background."""
         self._says_when_it_works = False
         self._shown = IDLE
         self._shown_background: list[BackgroundWork] = []

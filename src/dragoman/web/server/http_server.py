@@ -118,7 +118,7 @@ class AsgiServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Left to whoever runs it."""
+        """Left to the caller."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
