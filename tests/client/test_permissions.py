@@ -15,7 +15,7 @@ from support.peers import settled, soon
 from support.raw_agent import Json, RawAgent
 from support.scene import CANCELLED, ENDED, OPTIONS, Scene, question, scene, selected
 
-from dragoman import Policy, Rule
+from dragoman import Policy, Rule, Timeouts
 from dragoman.client.session import Session
 from dragoman.host.permissions import consent, wording
 from dragoman.host.permissions.always_rules import describe
@@ -609,6 +609,15 @@ async def test_a_turn_that_is_read_on_does_not_refuse_what_waits_for_the_program
         await s.session.answer(asked.request_id, "once")
         assert (await soon(reading)).option_id == "once"
         assert (await soon(asking))["result"] == selected("once")
+
+
+async def test_a_question_waits_no_longer_than_the_limit(tmp_path: Path) -> None:
+    limit = Timeouts(question=0.01)
+    async with scene(tmp_path, attended=False, questions="wait", timeouts=limit) as s:
+        told = await s.result("session/request_permission", question())
+        assert told["result"] == selected("no")
+        assert s.settlements[-1].decision.by == "nobody"
+        assert s.effect == ("deny", "nobody answered within 0.01 seconds")
 
 
 # ── providers ─────────────────────────────────────────────────────────────────────────────────

@@ -288,6 +288,7 @@ class Openings:
             record=log.record_work,
             habits=quirks,
             attended=self._client.attended,
+            limit=self._client.timeouts.question,
         )
         return Gate(
             workspace,

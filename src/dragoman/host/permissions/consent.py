@@ -126,6 +126,7 @@ class Consent:
         record: Callable[[e.Event], None],
         habits: Habits = NO_HABITS,
         attended: bool | None = None,
+        limit: float | None = None,
     ) -> None:
         self.turn: Audience | None = None
         self.grants = Grants()
@@ -144,15 +145,13 @@ class Consent:
         self._judging = asyncio.Lock()
         """One request at a time, so that many at once leave the others of this process a turn."""
         self._room = Room()
-        self._permissions: Questions[Settlement, PermissionAnswer] = Questions(
-            "permission-",
-            withdrawn=Settlement(CANCELLED, "cancel", "the request was withdrawn"),
-            failed=lambda error: Settlement(REFUSED, "host", blame("permissions", error)),
-        )
+        self._permissions = _permission_questions(limit)
         self._elicitations: Questions[ElicitationAnswer, ElicitationAnswer] = Questions(
             "elicitation-",
             withdrawn=ElicitationAnswer("cancel"),
             failed=self._elicitation_failed,
+            late=ElicitationAnswer("decline"),
+            limit=limit,
         )
 
     # ── what we are about to do ourselves ─────────────────────────────────────────────────────
@@ -496,6 +495,16 @@ class Consent:
         self.grants.clear()
         self._permissions.settle_all(Settlement(CANCELLED, "cancel", reason))
         self._elicitations.settle_all(ElicitationAnswer("cancel"))
+
+
+def _permission_questions(limit: float | None) -> Questions[Settlement, PermissionAnswer]:
+    return Questions(
+        "permission-",
+        withdrawn=Settlement(CANCELLED, "cancel", "the request was withdrawn"),
+        failed=lambda error: Settlement(REFUSED, "host", blame("permissions", error)),
+        late=Settlement(REFUSED, "nobody", f"nobody answered within {limit} seconds"),
+        limit=limit,
+    )
 
 
 _NOBODY_TO_ASK = "there is nobody to ask"

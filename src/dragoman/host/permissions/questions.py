@@ -61,13 +61,21 @@ class Questions(Generic[Answer, Outcome]):
     """Open questions by id.
 
     `withdrawn` is the answer when the one who asked goes away; `failed` gives one when the provider
-    fails.
+    fails. With a `limit` in seconds, `late` (else `withdrawn`) is the answer once it is over.
     """
 
     def __init__(
-        self, prefix: str, *, withdrawn: Answer, failed: Callable[[BaseException], Answer]
+        self,
+        prefix: str,
+        *,
+        withdrawn: Answer,
+        failed: Callable[[BaseException], Answer],
+        late: Answer | None = None,
+        limit: float | None = None,
     ) -> None:
         self._prefix = prefix
+        self._late = withdrawn if late is None else late
+        self._limit = limit
         self._withdrawn = withdrawn
         self._failed = failed
         self._open: dict[str, _Question[Answer, Outcome]] = {}
@@ -89,8 +97,13 @@ class Questions(Generic[Answer, Outcome]):
 
         `settled` is called with it, once; what it returns is the outcome.
         """
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Outcome] = loop.create_future()
         self._open[question_id] = _Question(settled, future)
+        limit = self._limit
+        timer = (
+            None if limit is None else loop.call_later(limit, self.settle, question_id, self._late)
+        )
         asker = None if asking is None else asyncio.ensure_future(asking)
         if asker is not None:
             asker.add_done_callback(lambda task: self._asked(question_id, task))
@@ -98,6 +111,8 @@ class Questions(Generic[Answer, Outcome]):
             return await future
         finally:
             self.settle(question_id, self._withdrawn)
+            if timer is not None:
+                timer.cancel()
             if asker is not None:
                 asker.cancel()
 
