@@ -109,7 +109,7 @@ def _rule_fields(each: Considered) -> dict[str, Any]:
 
 
 def _asked(options: argparse.Namespace) -> Explained:
-    workspace = _workspace(options, options.cwd or ".", options.add_dir)
+    workspace = _workspace(options.cwd or ".", options.add_dir)
     access = _access(options, workspace)
     return Explained(access, _policy(options).explain(access, workspace))
 
@@ -146,7 +146,7 @@ def _access(options: argparse.Namespace, workspace: Workspace) -> Access:
     )
 
 
-def _workspace(options: argparse.Namespace, cwd: str, more: list[str]) -> Workspace:
+def _workspace(cwd: str, more: list[str]) -> Workspace:
     return Workspace("", os.path.abspath(cwd), tuple(os.path.abspath(path) for path in more))
 
 
@@ -289,5 +289,5 @@ def _roots(workspace: Workspace) -> list[str]:
 def _recorded_workspace(options: argparse.Namespace, state: SessionState | None) -> Workspace:
     """Where the session worked then, unless another place is named now."""
     if options.cwd is not None or state is None or not state.cwd:
-        return _workspace(options, options.cwd or ".", options.add_dir)
-    return _workspace(options, state.cwd, [*state.additional_directories, *options.add_dir])
+        return _workspace(options.cwd or ".", options.add_dir)
+    return _workspace(state.cwd, [*state.additional_directories, *options.add_dir])
