@@ -16,7 +16,6 @@ from support.raw_agent import Json
 from support.scene import ENDED, Scene, question, scene, selected
 
 from dragoman import Policy, Rule
-from dragoman.host.rules.rule import Moment, out_of_force
 from dragoman.host.workspace.reach import Reach
 from dragoman.session import events as e
 from dragoman.session.content import Diff
@@ -500,12 +499,14 @@ async def test_a_yes_for_the_session_is_stored_nowhere(label: str, tmp_path: Pat
         assert (await soon(asking))["result"] == selected(label)
         assert "result" in await s.write("two")
         assert len(s.requests) == 1
-    (rule,) = policy.rules
-    assert (rule.scope, rule.session, rule.project) == ("session", "s1", str(tmp_path))
+        (rule,) = policy.rules
+        assert (rule.scope, rule.session, rule.project) == ("session", "s1", str(tmp_path))
+        # Another session, to which its agent gave the same id.
+        async with scene(tmp_path, policy=policy) as other:
+            assert other.session.id == s.session.id
+            await refused(other, other.write("three"))
     assert store.rules == []
-    # An agent may use an id again.
-    moment = Moment(now=0, session_id="s1", project=str(tmp_path / "other"))
-    assert out_of_force(rule, s.client.name, moment) == "it is for another project"
+    assert policy.rules == ()
 
 
 async def test_never_is_remembered_as_a_rule(tmp_path: Path) -> None:

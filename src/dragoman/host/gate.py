@@ -391,7 +391,7 @@ class Gate:
 
     async def close(self) -> None:
         """Everything of this session that still runs ends here."""
-        self.consent.cancel_all("the session ended")
+        self.consent.close("the session ended")
         await self._providers.terminals.release_all(self.workspace)
 
 

@@ -399,7 +399,7 @@ class Consent:
         if isinstance(rule, NoRule):
             return rule.reason
         try:
-            self._policy.remember(rule)
+            self._policy.remember(rule, self._workspace)
         except (OSError, DragomanError) as error:
             return f"it could not be stored: {error}"
         return None
@@ -495,6 +495,11 @@ class Consent:
         self.grants.clear()
         self._permissions.settle_all(Settlement(CANCELLED, "cancel", reason))
         self._elicitations.settle_all(ElicitationAnswer("cancel"))
+
+    def close(self, reason: str) -> None:
+        """The session ends, and what was allowed for it."""
+        self.cancel_all(reason)
+        self._policy.forget(self._workspace)
 
 
 def _permission_questions(limit: float | None) -> Questions[Settlement, PermissionAnswer]:

@@ -73,19 +73,26 @@ class Policy:
             if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"expected a Rule, got {rule!r}")
         self._given = (*rules, *flag_rules(write=write, execute=execute, yolo=yolo))
-        self._remembered: list[Rule] = []
+        self._remembered: list[tuple[Workspace | None, Rule]] = []
+        """With the session that a rule is for: not its id, since an agent may give one twice."""
         self._stored = stored
         self._used: dict[str, float] = {}
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        stored = () if self._stored is None else tuple(self._stored.list())
-        return (*self._given, *self._remembered, *stored)
+        return (*self._given, *(rule for _, rule in self._remembered), *self._kept())
+
+    def _kept(self) -> Sequence[Rule]:
+        return () if self._stored is None else self._stored.list()
+
+    def _rules_for(self, workspace: Workspace) -> tuple[Rule, ...]:
+        ours = (rule for of, rule in self._remembered if of is None or of is workspace)
+        return (*self._given, *ours, *self._kept())
 
     def decide(self, access: Access, workspace: Workspace) -> Decision:
         decision = decide(
             access,
-            self.rules,
+            self._rules_for(workspace),
             now=time.time(),
             session_id=workspace.session_id,
             project=workspace.cwd,
@@ -110,7 +117,7 @@ class Policy:
         """The decision, and every rule that was considered."""
         return explain(
             access,
-            self.rules,
+            self._rules_for(workspace),
             now=time.time(),
             session_id=workspace.session_id,
             project=workspace.cwd,
@@ -134,9 +141,16 @@ class Policy:
             for project in projects
         )
 
-    def remember(self, rule: Rule) -> None:
-        """Keep a rule for this process, and store it if there is a store."""
-        if self._stored is None or rule.scope in ("once", "session"):
-            self._remembered.append(rule)
+    def remember(self, rule: Rule, workspace: Workspace | None = None) -> None:
+        """Keep a rule for this process, and store it if there is a store. A rule for a session
+        counts in this `workspace` alone, until that is forgotten."""
+        if rule.scope in ("once", "session"):
+            self._remembered.append((workspace, rule))
+        elif self._stored is None:
+            self._remembered.append((None, rule))
         else:
             self._stored.add(rule)
+
+    def forget(self, workspace: Workspace) -> None:
+        """Drop the rules of a session that has ended."""
+        self._remembered = [each for each in self._remembered if each[0] is not workspace]
