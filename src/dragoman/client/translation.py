@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman.client.config_options import is_told, unknown_option
+from dragoman.host.forms.elicitation import ElicitationRequest
 from dragoman.schema.base import Unknown
 from dragoman.session import events as e
 from dragoman.session.content import (
@@ -377,6 +378,21 @@ def token_usage(wire: v1.Usage | v2.Usage | None) -> TokenUsage | None:
         thought=wire.thought_tokens,
         cached_read=wire.cached_read_tokens,
         cached_write=wire.cached_write_tokens,
+        meta=wire.meta,
+    )
+
+
+def elicitation_request(
+    wire: v1.CreateElicitationRequest | v2.CreateElicitationRequest,
+) -> ElicitationRequest:
+    return ElicitationRequest(
+        request_id="",
+        message=wire.message,
+        mode=wire.mode,
+        schema=None if wire.requested_schema is None else plain(wire.requested_schema),
+        url=wire.url,
+        elicitation_id=wire.elicitation_id,
+        tool_call_id=wire.tool_call_id,
         meta=wire.meta,
     )
 

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from dragoman.errors import LeaseLost
 from dragoman.session.events import Event
 from dragoman.session.facts import EVERYTHING, Offer
 
@@ -203,6 +204,22 @@ class Lease(msgspec.Struct, frozen=True):
     session_id: str
     owner_id: str
     epoch: int
+
+
+class SessionTip(msgspec.Struct, array_like=True):
+    """What must be known of a session before it is written to: its key in the database, its last
+    event, and its owner."""
+
+    id: str
+    key: int
+    last_seq: int
+    epoch: int | None
+    owner_id: str | None
+
+    def check(self, lease: Lease) -> None:
+        """Raises LeaseLost when the lease no longer owns the session."""
+        if (self.epoch, self.owner_id) != (lease.epoch, lease.owner_id):
+            raise LeaseLost(self.id)
 
 
 class Command(msgspec.Struct, frozen=True):

@@ -26,7 +26,6 @@ from dragoman.client.inbound import (
 from dragoman.client.mcp import telling
 from dragoman.client.v1 import from_wire
 from dragoman.errors import InvalidMessage, MethodNotFound
-from dragoman.host.forms.elicitation import ElicitationRequest
 from dragoman.host.permissions.request import NO_SUBJECT, Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit
 from dragoman.schema import codec, v1
@@ -176,16 +175,7 @@ class Serving:
     async def create_elicitation(
         self, p: v1.CreateElicitationRequest
     ) -> v1.CreateElicitationResponse:
-        request = ElicitationRequest(
-            request_id="",
-            message=p.message,
-            mode=p.mode,
-            schema=None if p.requested_schema is None else msgspec.to_builtins(p.requested_schema),
-            url=p.url,
-            elicitation_id=p.elicitation_id,
-            tool_call_id=p.tool_call_id,
-            meta=p.meta,
-        )
+        request = translation.elicitation_request(p)
         tied_to = None if p.request_id is UNSET else msgspec.json.encode(p.request_id)
         answer = await self._host.create_elicitation(p.session_id, request, tied_to)
         return v1.CreateElicitationResponse(action=answer.action, content=answer.content)

@@ -30,7 +30,6 @@ from dragoman.errors import (
     MethodNotFound,
     remote_error,
 )
-from dragoman.host.forms.elicitation import ElicitationRequest
 from dragoman.host.permissions.request import Subject
 from dragoman.schema import codec, v2
 from dragoman.schema.decoders import decoder
@@ -239,16 +238,7 @@ class Serving:
     async def create_elicitation(
         self, p: v2.CreateElicitationRequest
     ) -> v2.CreateElicitationResponse:
-        request = ElicitationRequest(
-            request_id="",
-            message=p.message,
-            mode=p.mode,
-            schema=None if p.requested_schema is None else translation.plain(p.requested_schema),
-            url=p.url,
-            elicitation_id=p.elicitation_id,
-            tool_call_id=p.tool_call_id,
-            meta=p.meta,
-        )
+        request = translation.elicitation_request(p)
         tied_to = None if p.request_id is None else msgspec.json.encode(p.request_id)
         answer = await self._host.create_elicitation(p.session_id, request, tied_to)
         return v2.CreateElicitationResponse(action=answer.action, content=answer.content)

@@ -17,7 +17,6 @@ from psycopg.adapt import Dumper
 
 from dragoman.errors import (
     DragomanError,
-    LeaseLost,
     NameTaken,
     RowDuplicate,
     RowRefused,
@@ -27,7 +26,7 @@ from dragoman.errors import (
 from dragoman.store.postgres.database import CHANNEL, Database
 from dragoman.store.postgres.search_words import storable, vector
 from dragoman.store.postgres.sessions import change_records
-from dragoman.store.records import Batch, Lease, Said
+from dragoman.store.records import Batch, Lease, Said, SessionTip
 
 # In one order for everybody, so that nobody waits for one who waits for him.
 LOCKED = """
@@ -69,24 +68,9 @@ TELL = f"SELECT pg_notify('{CHANNEL}', '')"
 TELL_OF = f"SELECT pg_notify('{CHANNEL}', %s)"
 
 
-class Standing(msgspec.Struct):
-    """What must be known of a session before it is written to."""
-
-    id: str
-    key: int
-    last_seq: int
-    epoch: int | None
-    owner_id: str | None
-
-    def check(self, lease: Lease) -> None:
-        """Raises LeaseLost when the lease no longer owns the session."""
-        if (self.epoch, self.owner_id) != (lease.epoch, lease.owner_id):
-            raise LeaseLost(self.id)
-
-
 async def standings(
     db: Database, session_ids: Sequence[str], *, begins: bool = False
-) -> dict[str, Standing]:
+) -> dict[str, SessionTip]:
     """By id, and locked until the commit; sessions that are not there are left out. One round trip,
     also where a transaction `begins` with it."""
     ids = [storable(each) for each in session_ids]
@@ -97,10 +81,10 @@ async def standings(
     # Outside: what is read inside of it costs a round trip of its own.
     sessions = await locked.fetchall()
     owners = {key: owner for key, *owner in await owned.fetchall()}
-    return {row[0]: Standing(*row, *owners.get(row[1], (None, None))) for row in sessions}
+    return {row[0]: SessionTip(*row, *owners.get(row[1], (None, None))) for row in sessions}
 
 
-async def fenced(db: Database, lease: Lease) -> Standing:
+async def fenced(db: Database, lease: Lease) -> SessionTip:
     """The session of a lease that still counts. Raises UnknownSession, LeaseLost."""
     found = await standings(db, [lease.session_id])
     if (standing := found.get(lease.session_id)) is None:
@@ -138,7 +122,7 @@ class Accepted(msgspec.Struct):
 class Appending:
     """All that one transaction appends: what is accepted gathers."""
 
-    def __init__(self, place: str, found: dict[str, Standing]) -> None:
+    def __init__(self, place: str, found: dict[str, SessionTip]) -> None:
         self.bodies: list[bytes] = []
         self.keys: list[int] = []
         self.numbers: list[int] = []
@@ -161,7 +145,7 @@ class Appending:
         self._add(standing, events, sent.batch)
         return Accepted(standing.key, standing.last_seq, len(self.bodies) if events else 0)
 
-    def _add(self, standing: Standing, events: Sequence[bytes], batch: Batch) -> None:
+    def _add(self, standing: SessionTip, events: Sequence[bytes], batch: Batch) -> None:
         first = standing.last_seq + 1
         self.bodies += events
         self.keys += [standing.key] * len(events)

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import DragomanError, LeaseLost, SequenceGap, UnknownSession
-from dragoman.store.records import Batch, Lease
+from dragoman.errors import DragomanError, SequenceGap, UnknownSession
+from dragoman.store.records import Batch, Lease, SessionTip
 from dragoman.store.sqlite.database import Database, blobs, texts
 from dragoman.store.sqlite.sessions import change_records
 
@@ -53,31 +53,16 @@ def add_said(db: Database, said: Sequence[tuple[int, int, str, str]]) -> None:
     db.run(_ADD_SAID, (msgspec.json.encode(said).decode(),))
 
 
-class Standing(msgspec.Struct, array_like=True):
-    """What must be known of a session before it is written to."""
-
-    id: str
-    key: int
-    last_seq: int
-    epoch: int | None
-    owner_id: str | None
-
-    def check(self, lease: Lease) -> None:
-        """Raises LeaseLost when the lease no longer owns the session."""
-        if (self.epoch, self.owner_id) != (lease.epoch, lease.owner_id):
-            raise LeaseLost(self.id)
+_standings = msgspec.json.Decoder(list[SessionTip])
 
 
-_standings = msgspec.json.Decoder(list[Standing])
-
-
-def standings(db: Database, session_ids: Sequence[str]) -> dict[str, Standing]:
+def standings(db: Database, session_ids: Sequence[str]) -> dict[str, SessionTip]:
     """By id; sessions that are not there are left out."""
     found = db.rows(_STANDING, (texts(session_ids),))
     return {each.id: each for each in _standings.decode(found[0][0])}
 
 
-def fenced(db: Database, lease: Lease) -> Standing:
+def fenced(db: Database, lease: Lease) -> SessionTip:
     """The session of a lease that still counts. Raises UnknownSession, LeaseLost."""
     standing = standings(db, [lease.session_id]).get(lease.session_id)
     if standing is None:
