@@ -156,3 +156,42 @@ def test_a_module_that_knows_too_much_is_reported(
 )
 def test_a_module_that_knows_what_it_may_is_not_reported(module: str, source: str) -> None:
     assert faults(module, source) == []
+
+
+MIRRORED = (
+    frozenset({"client/v1", "client/v2"}),
+    frozenset({"store/sqlite", "store/postgres"}),
+)
+"""Folders whose modules answer each other one by one, and so use the same names."""
+SHARED_NAMES = {
+    "AgentSession",
+    "Answer",
+    "Command",
+    "Connection",
+    "Decision",
+    "Limits",
+    "Option",
+    "Prompt",
+    "Route",
+}
+"""Class names that two modules still share. Take names out; do not add any."""
+
+
+def _classes() -> dict[str, set[str]]:
+    """The folders and modules with a public class of each name; mirrored folders count once."""
+    found: dict[str, set[str]] = {}
+    for path in SOURCES.rglob("*.py"):
+        module = path.relative_to(SOURCES).as_posix()
+        folder = module.rpartition("/")[0]
+        place = next((str(sorted(pair)) for pair in MIRRORED if folder in pair), module)
+        if folder == "schema":  # the names are the protocol's
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, set()).add(place)
+    return found
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    shared = {name for name, places in _classes().items() if len(places) > 1}
+    assert shared == SHARED_NAMES

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from bench.clients.ours import Counting, converse
-from dragoman.transport.reconnection import Route
+from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.remote_address import RemoteAgent
 
 _AGENT = Path(__file__).parent.parent / "websocket_agent.py"
@@ -19,7 +19,7 @@ async def main(*scene: str) -> None:
     )
     assert agent.stdout is not None
     port = int(await agent.stdout.readline())
-    transport = await Route(RemoteAgent(f"ws://127.0.0.1:{port}/")).connect()
+    transport = await ReconnectingRoute(RemoteAgent(f"ws://127.0.0.1:{port}/")).connect()
     await converse(transport, Counting())
     await agent.wait()
 

@@ -31,7 +31,7 @@ from dragoman.testing.steps import say
 from dragoman.transport.base import Transport
 from dragoman.transport.http_routing import Outline
 from dragoman.transport.remote_address import RemoteAgent
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 from dragoman.web.server.http_server import AsgiServer
 
 
@@ -144,7 +144,7 @@ async def test_a_session_that_the_http_server_itself_refuses_is_no_fault(
         connection: HttpConnection, frame: bytes, message: Outline, session: str | None
     ) -> None:
         if session == "no-such-session":
-            raise Failure(404, "unknown_session", "there is no such session")
+            raise RequestFailed(404, "unknown_session", "there is no such session")
         await take(connection, frame, message, session)
 
     monkeypatch.setattr(HttpConnection, "take", strict)

@@ -22,14 +22,14 @@ from support.raw_http import raw, request
 from dragoman.bridge import app, http_connections
 from dragoman.errors import CommandNotFound, ConnectionLost, RemoteLost, StartError, Unreachable
 from dragoman.transport.base import Transport
-from dragoman.transport.reconnection import Route
+from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 from dragoman.transport.target import way_to
 from dragoman.web.routing.route import Route as WebRoute
 from dragoman.web.routing.route import Table
 from dragoman.web.server.guard import Guard
-from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.host_header import AllowedHosts
 from dragoman.web.server.http_server import AsgiServer
 
 FRIEND = "https://front.example"
@@ -101,7 +101,7 @@ async def test_a_path_that_is_no_socket_is_not_opened_as_one() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     routes = [WebRoute(method="GET", path="/plain", handler=never, summary="", public=True)]
-    guard = Guard(behind, Table(routes), token=TOKEN, hosts=Hosts("127.0.0.1", port))
+    guard = Guard(behind, Table(routes), token=TOKEN, hosts=AllowedHosts("127.0.0.1", port))
     server = AsgiServer(guard, asyncio.Event(), sockets=True)
     serving = asyncio.create_task(server.serve([listener]))
     headers = {"host": f"127.0.0.1:{port}"} | UPGRADE
@@ -166,7 +166,7 @@ async def test_a_body_that_comes_slowly_but_steadily_is_taken(
 async def test_a_stream_has_one_reader_and_a_session_is_named_twice() -> None:
     memory = InMemory()
     async with tidy_loop(), bridged(memory.start) as web:
-        ours = await Route(web.agent("http")).connect()
+        ours = await ReconnectingRoute(web.agent("http")).connect()
         ours.send(HELLO + b"\n")
         agent = await memory.agent()
         agent.send(WELCOME + b"\n")
@@ -196,7 +196,7 @@ async def test_each_connection_has_a_process_that_ends_with_it() -> None:
         return transport
 
     async with tidy_loop(), bridged(start) as web:
-        ends = [await Route(web.agent("ws")).connect() for _ in range(3)]
+        ends = [await ReconnectingRoute(web.agent("ws")).connect() for _ in range(3)]
         for number, end in enumerate(ends):
             end.send(b'{"n":%d}\n' % number)
         assert [await soon(end.receive()) for end in ends] == [b'{"n":%d}\n' % n for n in range(3)]
@@ -214,7 +214,7 @@ async def test_beyond_the_limit_nobody_is_let_in_until_somebody_leaves(scheme: s
     memory = InMemory()
 
     async def connect(agent: RemoteAgent) -> tuple[Transport, Transport]:
-        transport = await Route(agent).connect()
+        transport = await ReconnectingRoute(agent).connect()
         transport.send(HELLO + b"\n")
         theirs = await memory.agent()
         theirs.send(WELCOME + b"\n")
@@ -270,7 +270,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 async def refusal(agent: RemoteAgent) -> ConnectionLost | StartError:
     try:
-        transport = await Route(agent).connect()
+        transport = await ReconnectingRoute(agent).connect()
     except Unreachable as error:
         return error
     transport.send(HELLO + b"\n")
@@ -286,7 +286,7 @@ async def test_an_agent_that_exits_says_how_but_not_what_it_printed(
     code = "import os, sys; os.write(2, b'CANARY'); os.read(0, 1); sys.exit(3)"
     start = partial(StdioTransport.start, python(code))
     async with tidy_loop(), bridged(start) as web:
-        transport = await Route(web.agent("ws")).connect()
+        transport = await ReconnectingRoute(web.agent("ws")).connect()
         transport.send(HELLO + b"\n")
         error = await lost(transport)
         await transport.aclose()
@@ -315,7 +315,7 @@ async def test_a_client_that_leaves_is_no_warning(
     answering = f"import os; os.read(0, 65536); print({WELCOME.decode()!r}, flush=True)"
     start = partial(StdioTransport.start, python(f"{answering}; os.read(0, 1)"))
     async with tidy_loop(), bridged(start) as web:
-        transport = await Route(web.agent(scheme)).connect()
+        transport = await ReconnectingRoute(web.agent(scheme)).connect()
         transport.send(HELLO + b"\n")
         assert await soon(transport.receive())
         await transport.aclose()
@@ -337,7 +337,7 @@ async def test_who_of_a_chain_ended_is_said_but_not_its_name(
     hello = 'import sys; print(\'{"jsonrpc":"2.0","method":"x"}\', flush=True);'
     ends = [python(code if code == ECHO else hello + code) for code in (agent, proxy)]
     async with tidy_loop(), bridged(way_to(ends[0], ends[1:])) as web:
-        transport = await Route(web.agent("ws")).connect()
+        transport = await ReconnectingRoute(web.agent("ws")).connect()
         error = await lost(transport)
         await transport.aclose()
     assert isinstance(error, RemoteLost)
@@ -347,7 +347,7 @@ async def test_who_of_a_chain_ended_is_said_but_not_its_name(
 async def test_banners_and_broken_lines_of_an_agent_stay_here() -> None:
     memory = InMemory()
     async with tidy_loop(), bridged(memory.start) as web:
-        transport = await Route(web.agent("ws")).connect()
+        transport = await ReconnectingRoute(web.agent("ws")).connect()
         agent = await memory.agent()
         agent.send(b'Welcome!\n\n  {"a":1}\r\nwarning: x\n{"b":2}\n')
         received = b""
@@ -379,7 +379,7 @@ async def test_the_end_of_the_bridge_is_the_end_of_its_agents(scheme: str) -> No
     memory = InMemory()
     async with tidy_loop():
         async with bridged(memory.start) as web:
-            transport = await Route(web.agent(scheme)).connect()
+            transport = await ReconnectingRoute(web.agent(scheme)).connect()
             transport.send(HELLO + b"\n")
             agent = await memory.agent()
             agent.send(WELCOME + b"\n")

@@ -59,7 +59,7 @@ async def test_sessions_that_were_read_and_left_make_room(monkeypatch: pytest.Mo
     await events.aclose()
     connection.mailbox("new").is_read = True
     assert connection.mailbox("s0").is_idle is False
-    with pytest.raises(http_connections.Failure, match="too many sessions"):
+    with pytest.raises(http_connections.RequestFailed, match="too many sessions"):
         connection.mailbox("one more")
 
 

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 from support.peers import soon
 
-from dragoman.bridge.http_connections import Mailbox, Tally
+from dragoman.bridge.http_connections import ConnectionTally, Mailbox
 
 
 async def test_many_small_frames_count_for_more_than_their_bytes() -> None:
-    tally = Tally(1000)
+    tally = ConnectionTally(1000)
     mailbox = Mailbox(tally)
     for _ in range(20):
         mailbox.put(b"{}")
@@ -24,7 +24,7 @@ async def test_many_small_frames_count_for_more_than_their_bytes() -> None:
 
 
 async def test_a_large_frame_goes_in_pieces_that_each_make_room() -> None:
-    tally = Tally(0)
+    tally = ConnectionTally(0)
     mailbox = Mailbox(tally)
     frame = b'"' + b"x" * (1 << 20) + b'"'
     mailbox.put(frame)
@@ -40,7 +40,7 @@ async def test_a_large_frame_goes_in_pieces_that_each_make_room() -> None:
 
 
 async def test_a_reader_that_leaves_in_the_middle_of_a_frame_leaves_nothing_counted() -> None:
-    tally = Tally(0)
+    tally = ConnectionTally(0)
     mailbox = Mailbox(tally)
     mailbox.put(b"x" * (1 << 20))
     events = mailbox.events()

@@ -14,7 +14,7 @@ from support.command import COMMAND
 from support.peers import soon
 
 from dragoman.errors import Unreachable
-from dragoman.transport.reconnection import Route
+from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.remote_address import RemoteAgent
 
 SECONDS = 60
@@ -49,4 +49,4 @@ def test_why_no_agent_was_started_stands_beside_the_requests(tmp_path: Path) -> 
 
 
 async def _connect(agent: RemoteAgent) -> None:
-    await soon(Route(agent).connect())
+    await soon(ReconnectingRoute(agent).connect())

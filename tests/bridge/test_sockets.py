@@ -14,7 +14,7 @@ from support.peers import soon, tidy_loop
 from dragoman.bridge import websocket_agent
 from dragoman.errors import RemoteLost
 from dragoman.transport.base import Transport
-from dragoman.transport.reconnection import Route
+from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 
@@ -25,7 +25,7 @@ async def test_neither_the_token_nor_a_query_is_logged(caplog: pytest.LogCapture
     caplog.set_level(logging.DEBUG)
     async with tidy_loop(), bridged(InMemory().start) as web:
         address = web.agent("ws").url.replace("#", "?key=CANARY#")
-        await (await Route(RemoteAgent(address)).connect()).aclose()
+        await (await ReconnectingRoute(RemoteAgent(address)).connect()).aclose()
     assert TOKEN not in caplog.text
     assert "CANARY" not in caplog.text
 
@@ -41,7 +41,7 @@ async def test_an_agent_that_takes_nothing_is_ended_though_its_client_is_not_see
         return started[-1]
 
     async with tidy_loop(), bridged(start, limit=1) as web:
-        ours = await Route(web.agent("ws")).connect()
+        ours = await ReconnectingRoute(web.agent("ws")).connect()
         ours.send(b'{"x":"' + b"y" * (1 << 20) + b'"}\n')
         assert await soon(ours.receive()) == b""
         error = await ours.failure(spoke=True, printed="")

@@ -25,7 +25,7 @@ from dragoman.session import events as e
 from dragoman.transport import http, reconnection
 from dragoman.transport.base import Transport
 from dragoman.transport.remote_address import RemoteAgent
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 
 FILES = ("readTextFile", "writeTextFile")
 
@@ -246,7 +246,7 @@ class Forgetful(Faulty):
     """Does not know the session any more."""
 
     def fail(self, connection: HttpConnection, session: str) -> Mailbox:
-        raise Failure(404, "unknown_session", "there is no such session")
+        raise RequestFailed(404, "unknown_session", "there is no such session")
 
 
 class Ending(Faulty):

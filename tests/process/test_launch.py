@@ -25,7 +25,7 @@ from support.shortage import limited
 from dragoman.errors import StartError
 from dragoman.process import contained, helper_watch, inherited, zygote_client
 from dragoman.process.portable import PortableProcess
-from dragoman.process.zygote_client import Zygote, warm_up
+from dragoman.process.zygote_client import ZygoteClient, warm_up
 
 
 async def test_a_zygote_that_died_is_replaced_and_its_programs_stay_contained() -> None:
@@ -39,7 +39,7 @@ async def test_a_zygote_that_died_is_replaced_and_its_programs_stay_contained() 
         assert not exists(survivor.pid)
 
 
-async def dismissed(zygote: Zygote) -> None:
+async def dismissed(zygote: ZygoteClient) -> None:
     """The thread that has seen its end need not be the first to run."""
     async with asyncio.timeout(5):
         while zygote_client.zygote() is zygote:  # noqa: ASYNC110
@@ -88,11 +88,13 @@ async def test_who_keeps_stopping_the_zygote_gets_a_sentence_and_others_go_on_af
 
 
 @contextmanager
-def held(zygote: Zygote, monkeypatch: pytest.MonkeyPatch, *, for_good: bool) -> Generator[None]:
+def held(
+    zygote: ZygoteClient, monkeypatch: pytest.MonkeyPatch, *, for_good: bool
+) -> Generator[None]:
     """Nobody lets this zygote go on, nor any that comes after it."""
-    sleepers: list[Zygote] = []
+    sleepers: list[ZygoteClient] = []
 
-    def stop(each: Zygote) -> None:
+    def stop(each: ZygoteClient) -> None:
         for pid in superiors(each.session):
             os.kill(pid, signal.SIGSTOP)
         sleepers.append(each)
@@ -113,7 +115,9 @@ def _no_use(_helper: int, _session: int) -> None:
     """In place of what lets a helper go on."""
 
 
-def _stopped(zygote: Zygote, sleepers: list[Zygote], stop: Callable[[Zygote], None]) -> Zygote:
+def _stopped(
+    zygote: ZygoteClient, sleepers: list[ZygoteClient], stop: Callable[[ZygoteClient], None]
+) -> ZygoteClient:
     if zygote not in sleepers:
         stop(zygote)
     return zygote
@@ -243,7 +247,7 @@ async def test_what_was_changed_of_a_zygote_reaches_no_program(name: str) -> Non
     assert zygote_client.zygote() is not zygote
 
 
-def traits_of(zygote: Zygote) -> list[object]:
+def traits_of(zygote: ZygoteClient) -> list[object]:
     pid = superiors(zygote.session)[1]
     limits = [resource.prlimit(pid, getattr(resource, f"RLIMIT_{name}")) for name in LIMITS]
     nice, policy = os.getpriority(os.PRIO_PROCESS, pid), os.sched_getscheduler(pid)
@@ -286,9 +290,9 @@ async def test_who_keeps_killing_the_zygote_gets_no_program_out_of_its_containme
     monkeypatch: pytest.MonkeyPatch, worked: bool
 ) -> None:
     zygote_client.dismiss(zygote_client.zygote())
-    usual, killed = zygote_client.zygote, list[Zygote]()
+    usual, killed = zygote_client.zygote, list[ZygoteClient]()
 
-    def zygote_to_be_killed() -> Zygote:
+    def zygote_to_be_killed() -> ZygoteClient:
         killed.append(usual())
         for pid in sorted(helper_watch.helpers(killed[-1].session)):  # the warden first
             os.kill(pid, signal.SIGKILL)

@@ -22,7 +22,7 @@ from dragoman.store import integrity
 from dragoman.store.open import is_there, open_rules, open_store
 from dragoman.store.records import Batch, Said, SessionChange, SessionFilter, encode_event
 from dragoman.store.sqlite.database import Database, prepare
-from dragoman.store.sqlite.recovery import Report, check, recover
+from dragoman.store.sqlite.recovery import RecoveryReport, check, recover
 
 SEED = 20_240_617
 RULE = Rule(effect="deny", operation="write", id="r1", source="your answer")
@@ -298,7 +298,7 @@ async def test_a_store_that_is_in_use_is_not_recovered(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="another process has the store open"):
         recover(tmp_path)
     await other.communicate(b"")
-    assert isinstance(recover(tmp_path), Report)
+    assert isinstance(recover(tmp_path), RecoveryReport)
 
 
 async def test_a_damaged_index_of_words_is_noticed(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ async def test_a_damaged_index_of_words_is_noticed(tmp_path: Path) -> None:
 
 
 def test_there_may_be_nothing_at_all(tmp_path: Path) -> None:
-    assert recover(tmp_path) == Report()
+    assert recover(tmp_path) == RecoveryReport()
 
 
 async def test_what_is_only_in_the_log_of_a_killed_writer_is_taken_too(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from support.peers import SECONDS
 from dragoman.bridge.app import PATH, Bridge, make_app
 from dragoman.transport.base import Transport
 from dragoman.transport.memory import MemoryTransport, memory_pair
-from dragoman.transport.reconnection import Route
+from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.remote_address import RemoteAgent
-from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.host_header import AllowedHosts
 from dragoman.web.server.http_server import AsgiServer
 
 TOKEN = "a-token-for-tests-of-256-bits-or-thereabouts"
@@ -47,7 +47,7 @@ async def bridged(
     app = make_app(
         bridge,
         token=TOKEN,
-        hosts=Hosts("127.0.0.1", port),
+        hosts=AllowedHosts("127.0.0.1", port),
         origins=origins,
         log=lambda method, path, status, seconds: log.append((method, path, status)),
     )
@@ -87,7 +87,7 @@ async def by_http() -> AsyncGenerator[tuple[Transport, MemoryTransport]]:
     """A transport over HTTP, the bridge, and the agent behind it; hands are shaken already."""
     memory = InMemory()
     async with bridged(memory.start) as web:
-        ours = await Route(web.agent("http")).connect()
+        ours = await ReconnectingRoute(web.agent("http")).connect()
         try:
             ours.send(HELLO + b"\n")
             theirs = await memory.agent()

@@ -27,7 +27,7 @@ from dragoman.transport.base import Transport
 from dragoman.web.app import make_app
 from dragoman.web.context import Server
 from dragoman.web.frame_ring import Frames
-from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.host_header import AllowedHosts
 from dragoman.web.server.http_server import AsgiServer
 from dragoman.web.uploads import Uploads
 
@@ -177,7 +177,7 @@ async def also_served(
         app = make_app(
             server,
             token=TOKEN,
-            hosts=Hosts("127.0.0.1", port),
+            hosts=AllowedHosts("127.0.0.1", port),
             origins=origins,
             page=page or folder / "no page",
             log=lambda method, path, status, seconds: log.append((method, path, status)),

@@ -17,7 +17,7 @@ from websockets.server import ServerProtocol
 
 from dragoman.transport import websocket
 from dragoman.transport.base import Transport
-from dragoman.transport.reconnection import Route
+from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.remote_address import RemoteAgent
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
@@ -149,7 +149,7 @@ async def socket_server(
 @asynccontextmanager
 async def by_websocket() -> AsyncGenerator[tuple[Transport, SocketSide]]:
     async with socket_server() as server:
-        ours = await Route(RemoteAgent(server.url)).connect()
+        ours = await ReconnectingRoute(RemoteAgent(server.url)).connect()
         with pytest.MonkeyPatch.context() as patch:
             # Few who test with it read on until they are told goodbye.
             patch.setattr(websocket, "_CLOSE_SECONDS", 0.05)

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from dragoman.testing.exchanges import (
-    Answer,
     Ask,
     Exchange,
     Go,
     Hear,
     HearCancel,
     Say,
+    ScriptedAnswer,
     conversations,
 )
 from dragoman.testing.recording import Line, Recording
@@ -64,8 +64,8 @@ def test_updates_belong_to_the_open_request_of_their_session() -> None:
         update("a", "a2"),
         result(1),
     )
-    assert shape(one) == ["a1", "a2", "Answer"]
-    assert shape(two) == ["b1", "Answer"]
+    assert shape(one) == ["a1", "a2", "ScriptedAnswer"]
+    assert shape(two) == ["b1", "ScriptedAnswer"]
 
 
 def test_updates_between_requests_belong_to_the_last_one_of_their_session() -> None:
@@ -77,8 +77,8 @@ def test_updates_between_requests_belong_to_the_last_one_of_their_session() -> N
         update("a", "late"),
         update("b", "later"),
     )
-    assert shape(one) == ["Answer", "late"]
-    assert shape(two) == ["Answer", "later"]
+    assert shape(one) == ["ScriptedAnswer", "late"]
+    assert shape(two) == ["ScriptedAnswer", "later"]
 
 
 def test_updates_before_the_reply_that_names_their_session_belong_to_it() -> None:
@@ -91,8 +91,8 @@ def test_updates_before_the_reply_that_names_their_session_belong_to_it() -> Non
         update("b", "copied"),
         result(2, sessionId="b"),
     )
-    assert shape(new) == ["early", "Answer", "behind"]
-    assert shape(fork) == ["copied", "Answer"]
+    assert shape(new) == ["early", "ScriptedAnswer", "behind"]
+    assert shape(fork) == ["copied", "ScriptedAnswer"]
 
 
 def test_a_request_of_the_agent_stands_with_its_reply() -> None:
@@ -105,7 +105,7 @@ def test_a_request_of_the_agent_stands_with_its_reply() -> None:
         result(1),
     )
     kinds = [type(act) for act in exchange.acts]
-    assert kinds == [Ask, Say, Hear, HearCancel, Answer]
+    assert kinds == [Ask, Say, Hear, HearCancel, ScriptedAnswer]
 
 
 def test_a_second_handshake_begins_another_conversation() -> None:

@@ -22,12 +22,12 @@ from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.testing import AgentTurn, Recorder, ReplayAgent, ScriptedAgent, faults
 from dragoman.testing.exchanges import (
-    Answer,
     Ask,
-    Conversation,
     Exchange,
     HearCancel,
     Say,
+    ScriptedAnswer,
+    ScriptedConversation,
     conversations,
 )
 from dragoman.testing.recording import load_recording
@@ -241,11 +241,11 @@ class Driver:
     def listen(self, session: Session, event: e.Event) -> None:
         self.events.setdefault(session, []).append(msgspec.json.encode(event))
 
-    async def drive(self, conversation: Conversation) -> None:
+    async def drive(self, conversation: ScriptedConversation) -> None:
         async with self.client:
             for exchange in conversation.exchanges:
                 with suppress(DragomanError):
-                    if any(isinstance(act, Answer) for act in exchange.acts):
+                    if any(isinstance(act, ScriptedAnswer) for act in exchange.acts):
                         await soon(self.repeat(exchange))
                     else:
                         await self.begin(exchange)
@@ -303,7 +303,7 @@ class Driver:
                 await session.cancel()
 
 
-def recorded_updates(conversation: Conversation) -> Iterator[str]:
+def recorded_updates(conversation: ScriptedConversation) -> Iterator[str]:
     for exchange in conversation.exchanges:
         for act in exchange.acts:
             if isinstance(act, Say):
@@ -330,7 +330,7 @@ def assert_no_method_is_unknown(driver: Driver) -> None:
     assert [r for r in replies if r["error"]["code"] == MethodNotFound.code] == []
 
 
-def assert_every_update_arrived(driver: Driver, conversation: Conversation) -> None:
+def assert_every_update_arrived(driver: Driver, conversation: ScriptedConversation) -> None:
     """On the wire as they were recorded, and each as the event of its kind."""
     frames = [f["params"] for f in driver.received if f.get("method") == "session/update"]
     arrived = Counter(params["update"]["sessionUpdate"] for params in frames)

@@ -32,7 +32,7 @@ from dragoman.errors import (
 )
 from dragoman.transport import http_client
 from dragoman.transport.base import Transport
-from dragoman.transport.reconnection import Route
+from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.remote_address import RemoteAgent
 from dragoman.web.server.http_server import AsgiServer
 
@@ -107,7 +107,7 @@ async def played(play: Play, *, say_hello: bool = True) -> AsyncGenerator[Transp
     server = AsgiServer(play, asyncio.Event())
     serving = asyncio.create_task(server.serve([listener]))
     await server.ready.wait()
-    transport = await Route(RemoteAgent(play.url, {"X-Key": "CANARY"})).connect()
+    transport = await ReconnectingRoute(RemoteAgent(play.url, {"X-Key": "CANARY"})).connect()
     try:
         if say_hello:
             transport.send(HELLO)
@@ -162,7 +162,7 @@ async def test_cookies_are_kept_for_the_connection_and_the_next_one() -> None:
 
     play = Play({"POST": with_cookie})
     async with tidy_loop(), played(play, say_hello=False):
-        route = Route(RemoteAgent(play.url))
+        route = ReconnectingRoute(RemoteAgent(play.url))
         for _ in range(2):
             transport = await route.connect()
             transport.send(HELLO)
@@ -364,7 +364,7 @@ async def test_a_reason_that_does_not_come_is_done_without(
 
 
 async def test_nobody_at_the_address_may_come_back() -> None:
-    transport = await Route(RemoteAgent("http://127.0.0.1:1/acp")).connect()
+    transport = await ReconnectingRoute(RemoteAgent("http://127.0.0.1:1/acp")).connect()
     transport.send(HELLO)
     error = await lost(transport)
     await transport.aclose()
@@ -375,7 +375,7 @@ async def test_nobody_at_the_address_may_come_back() -> None:
 
 async def test_a_wrong_certificate_is_not_trusted_and_nothing_is_sent(tmp_path: Path) -> None:
     with serving_https(make_certificate(tmp_path)) as server:
-        transport = await Route(RemoteAgent(f"{server.url}/acp")).connect()
+        transport = await ReconnectingRoute(RemoteAgent(f"{server.url}/acp")).connect()
         transport.send(HELLO)
         error = await lost(transport)
         await transport.aclose()
@@ -396,7 +396,7 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
         port = server.sockets[0].getsockname()[1]
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
         monkeypatch.setenv("no_proxy", "")
-        transport = await Route(RemoteAgent("http://agent.example/acp")).connect()
+        transport = await ReconnectingRoute(RemoteAgent("http://agent.example/acp")).connect()
         transport.send(HELLO)
         error = await lost(transport)
         await transport.aclose()
@@ -407,7 +407,7 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
 async def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("all_proxy", "socks5://me:CANARY@127.0.0.1:1")
     with pytest.raises(Unreachable, match="SOCKS is not supported") as caught:
-        await Route(RemoteAgent("http://host.example/acp")).connect()
+        await ReconnectingRoute(RemoteAgent("http://host.example/acp")).connect()
     assert "CANARY" not in str(caught.value)
 
 

@@ -24,7 +24,7 @@ from dragoman.errors import ConnectionLost, FrameTooLarge, RemoteLost, StartErro
 from dragoman.rpc import Peer
 from dragoman.transport import websocket
 from dragoman.transport.base import Transport
-from dragoman.transport.reconnection import Route
+from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.remote_address import RemoteAgent
 
 
@@ -36,7 +36,7 @@ async def lost(transport: Transport) -> ConnectionLost | StartError:
 
 async def refused(agent: RemoteAgent) -> Unreachable:
     with pytest.raises(Unreachable) as caught:
-        await soon(Route(agent).connect())
+        await soon(ReconnectingRoute(agent).connect())
     return caught.value
 
 
@@ -46,7 +46,7 @@ async def refused(agent: RemoteAgent) -> Unreachable:
 async def test_headers_and_the_token_behind_the_address_are_sent() -> None:
     async with tidy_loop(), socket_server() as server:
         agent = RemoteAgent(f"{server.url}?a=b#token=t0ken", {"X-Team": "blue"})
-        transport = await Route(agent).connect()
+        transport = await ReconnectingRoute(agent).connect()
         await transport.aclose()
     sent = server.requests[0]
     assert sent.path == "/acp?a=b"
@@ -62,7 +62,7 @@ async def test_cookies_come_back_on_the_next_connection() -> None:
         return response
 
     async with tidy_loop(), socket_server(with_cookie) as server:
-        route = Route(RemoteAgent(server.url, {"Cookie": "mine=1"}))
+        route = ReconnectingRoute(RemoteAgent(server.url, {"Cookie": "mine=1"}))
         for _ in range(2):
             await (await route.connect()).aclose()
     cookies = [request.headers.get("Cookie") for request in server.requests]
@@ -188,7 +188,7 @@ async def test_a_certificate_of_a_named_authority_is_trusted(
     certificate = make_certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     async with tidy_loop(), socket_server(certificate=certificate) as server:
-        transport = await soon(Route(RemoteAgent(server.url)).connect())
+        transport = await soon(ReconnectingRoute(RemoteAgent(server.url)).connect())
         side = await server.connection()
         side.send(b"{}\n")
         assert await soon(transport.receive()) == b"{}\n"
@@ -240,7 +240,7 @@ async def test_no_header_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with socket_server() as server:
         agent = RemoteAgent(f"{server.url}#token=CANARY", {"X-Key": "CANARY"})
-        await (await Route(agent).connect()).aclose()
+        await (await ReconnectingRoute(agent).connect()).aclose()
     ours = [record for record in caplog.records if record.name != "websockets.server"]
     assert "CANARY" not in "".join(record.getMessage() for record in ours)
     assert "CANARY" not in repr(agent)
@@ -275,7 +275,7 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
     async with socket_server() as server, proxy(b"200") as (port, asked):
         monkeypatch.setenv("http_proxy", f"http://me:secret@127.0.0.1:{port}")
         monkeypatch.setenv("no_proxy", "")
-        transport = await soon(Route(RemoteAgent(server.url)).connect())
+        transport = await soon(ReconnectingRoute(RemoteAgent(server.url)).connect())
         (await server.connection()).send(b"{}\n")
         assert await soon(transport.receive()) == b"{}\n"
         await transport.aclose()

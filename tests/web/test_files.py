@@ -21,7 +21,7 @@ from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import SessionRecord
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 from dragoman.web.path_completion import Search, rank_of
 from dragoman.web.uploads import (
     KEPT_SECONDS,
@@ -161,7 +161,7 @@ def test_nothing_but_uploads_is_read(uri: str, tmp_path: Path) -> None:
         place.mkdir(exist_ok=True)
         for name in ("secret", ".secret.type", "z", ".z.type"):
             (place / name).write_text("text/plain")
-    with pytest.raises(Failure):
+    with pytest.raises(RequestFailed):
         Uploads(folder).content(uri.format(folder=folder.as_uri()))
 
 

@@ -16,7 +16,7 @@ from dragoman.web.page import page_routes
 from dragoman.web.routing.route import ANY_TYPE, JSON, Route, Table
 from dragoman.web.routing.table import ROUTES
 from dragoman.web.server.guard import FAILURE_SECONDS, MAX_FAILURES, ROUTE, SECURITY_HEADERS, Guard
-from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.host_header import AllowedHosts
 from dragoman.web.server.http_server import AsgiServer
 
 TOKEN = "the-right-token-of-thirty-two-characters-and-more"
@@ -67,7 +67,7 @@ async def fort(table: Table) -> AsyncGenerator[Fort]:
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     behind = Behind()
-    hosts = Hosts("127.0.0.1", port)
+    hosts = AllowedHosts("127.0.0.1", port)
     guard = Guard(behind, table, token=TOKEN, hosts=hosts, origins=[FRIEND])
     server = AsgiServer(guard, asyncio.Event())
     serving = asyncio.create_task(server.serve([listener]))

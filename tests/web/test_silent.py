@@ -23,7 +23,7 @@ from support.shortage import no_descriptors
 from dragoman.web.routing.route import Route, Table
 from dragoman.web.server.connections import Connections
 from dragoman.web.server.guard import ROUTE, Guard
-from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.host_header import AllowedHosts
 from dragoman.web.server.http_server import AsgiServer
 
 HALF_A_HEAD = b"GET / HTTP/1.1\r\n"
@@ -152,7 +152,7 @@ async def house(connections: Connections) -> AsyncGenerator[House]:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await found(scope, receive, send)
 
-    guard = Guard(app, Table(ROUTES), token=TOKEN, hosts=Hosts("127.0.0.1", port))
+    guard = Guard(app, Table(ROUTES), token=TOKEN, hosts=AllowedHosts("127.0.0.1", port))
     running = AsgiServer(guard, asyncio.Event(), connections=connections)
     found = House(port, running)
     serving = asyncio.create_task(running.serve([listener]))

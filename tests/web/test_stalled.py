@@ -20,7 +20,7 @@ from dragoman.ui_stream import encode
 from dragoman.ui_stream.chunks import Chunk, TextDelta
 from dragoman.web.streams import chat_stream, stream_response
 from dragoman.web.streams.sse import PIECE_BYTES
-from dragoman.web.streams.stream_response import Pace, Stream
+from dragoman.web.streams.stream_response import Pace, StreamedResponse
 
 MIB = 1024 * 1024
 COUNT = 3_000
@@ -117,7 +117,7 @@ async def _streamed(seconds: list[float]) -> list[bool]:
         if message.get("body"):
             await asyncio.sleep(seconds[len(seen)])
 
-    await Stream(pieces(), {}, pace)({}, receive, send)
+    await StreamedResponse(pieces(), {}, pace)({}, receive, send)
     return seen
 
 

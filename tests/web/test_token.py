@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.web.server.host_header import Hosts, is_loopback
+from dragoman.web.server.host_header import AllowedHosts, is_loopback
 from dragoman.web.server.token import kept_token, new_token
 
 
@@ -69,11 +69,11 @@ def test_a_place_that_is_not_there_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_which_names_are_ours(bound: str, header: str, expected: bool) -> None:
-    assert Hosts(bound, 8080).has(header) is expected
+    assert AllowedHosts(bound, 8080).has(header) is expected
 
 
 def test_the_port_of_http_needs_not_be_named() -> None:
-    assert Hosts("127.0.0.1", 80).has("localhost")
+    assert AllowedHosts("127.0.0.1", 80).has("localhost")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dragoman.errors import AgentExited, ChainBroken, DragomanError
 from dragoman.safe_text import single_line
 from dragoman.transport.base import Start, Transport
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 from dragoman.wire.framing import Framer
 
 logger = logging.getLogger("dragoman.bridge")
@@ -57,7 +57,7 @@ class BridgedAgent:
         await self._transport.aclose()
 
 
-class Agents:
+class AgentProcesses:
     """Starts at most `limit` of them at once."""
 
     def __init__(self, start: Start, limit: int) -> None:
@@ -73,7 +73,7 @@ class Agents:
         """
         if self._running >= self._limit:
             message = f"the limit of {self._limit} connections is reached"
-            raise Failure(503, "too_many", message, headers={"retry-after": "5"})
+            raise RequestFailed(503, "too_many", message, headers={"retry-after": "5"})
         self._running += 1
         try:
             agent = BridgedAgent(await self._started())

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dragoman.bridge.agent_processes import Agents
-from dragoman.bridge.http_connections import Connections, HttpConnection, Mailbox
+from dragoman.bridge.agent_processes import AgentProcesses
+from dragoman.bridge.http_connections import HttpConnection, HttpConnections, Mailbox
 from dragoman.bridge.websocket_agent import Sockets
 from dragoman.transport.base import Start
 from dragoman.transport.http_routing import (
@@ -24,12 +24,12 @@ from dragoman.transport.http_routing import (
     Outline,
     outline,
 )
-from dragoman.web.failures import Failure, failure_of, response_for
+from dragoman.web.failures import RequestFailed, failure_of, response_for
 from dragoman.web.routing.route import Route, Table
 from dragoman.web.server.guard import ROUTE, Guard, Log
-from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.host_header import AllowedHosts
 from dragoman.web.streams.sse import HEADERS, HEARTBEAT
-from dragoman.web.streams.stream_response import Stream, with_beats
+from dragoman.web.streams.stream_response import StreamedResponse, with_beats
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
 logger = logging.getLogger("dragoman.bridge")
@@ -44,10 +44,10 @@ class Bridge:
     """Everything behind the guard."""
 
     def __init__(self, start: Start, *, limit: int, closing: asyncio.Event) -> None:
-        agents = Agents(start, limit)
+        agents = AgentProcesses(start, limit)
         self._closing = closing
         self._sockets = Sockets(agents, closing)
-        self.connections = Connections(agents, closing)
+        self.connections = HttpConnections(agents, closing)
         self.table = Table(
             [
                 Route(
@@ -97,27 +97,31 @@ class Bridge:
         connection = self._connection(request)
         session = _header(request, SESSION_ID)
         if message.session is not None and message.session != session:
-            raise Failure(400, "invalid", f"{SESSION_ID} is missing, or names another session")
+            raise RequestFailed(
+                400, "invalid", f"{SESSION_ID} is missing, or names another session"
+            )
         await connection.take(frame, message, session)
         return Response(status_code=202)
 
     async def _begin(self, frame: bytes, message: Outline) -> Response:
         if message.id is None:
-            raise Failure(400, "invalid", "a connection must start with an initialize request")
+            raise RequestFailed(
+                400, "invalid", "a connection must start with an initialize request"
+            )
         connection, welcome = await self.connections.begin(frame, message)
         return Response(welcome, headers={CONNECTION_ID: connection.id}, media_type=JSON)
 
-    async def _get(self, request: Request) -> Stream:
+    async def _get(self, request: Request) -> StreamedResponse:
         if EVENT_STREAM not in request.headers.get("accept", ""):
-            raise Failure(406, "not_acceptable", f"this is a stream of type {EVENT_STREAM}")
+            raise RequestFailed(406, "not_acceptable", f"this is a stream of type {EVENT_STREAM}")
         connection = self._connection(request)
         mailbox = connection.mailbox(_header(request, SESSION_ID))
         if mailbox.is_read:
-            raise Failure(409, "taken", "this stream already has a reader")
+            raise RequestFailed(409, "taken", "this stream already has a reader")
         mailbox.is_read = True
         connection.reader_came()
         headers = HEADERS | {"content-type": EVENT_STREAM}
-        return Stream(self._events(connection, mailbox), headers)
+        return StreamedResponse(self._events(connection, mailbox), headers)
 
     async def _events(self, connection: HttpConnection, mailbox: Mailbox) -> AsyncGenerator[bytes]:
         try:
@@ -135,12 +139,12 @@ class Bridge:
     def _connection(self, request: Request) -> HttpConnection:
         connection_id = _header(request, CONNECTION_ID)
         if connection_id is None:
-            raise Failure(400, "invalid", f"{CONNECTION_ID} is missing")
+            raise RequestFailed(400, "invalid", f"{CONNECTION_ID} is missing")
         return self.connections.get(connection_id)
 
 
 def make_app(
-    bridge: Bridge, *, token: str, hosts: Hosts, origins: Collection[str] = (), log: Log
+    bridge: Bridge, *, token: str, hosts: AllowedHosts, origins: Collection[str] = (), log: Log
 ) -> Guard:
     """An ASGI application; nothing of it can be reached but through the guard."""
     return Guard(bridge, bridge.table, token=token, hosts=hosts, origins=origins, log=log)
@@ -149,7 +153,7 @@ def make_app(
 def _header(request: Request, name: str) -> str | None:
     value = request.headers.get(name)
     if value is not None and not 0 < len(value) <= _LONGEST_ID:
-        raise Failure(400, "invalid", f"{name} has an invalid value")
+        raise RequestFailed(400, "invalid", f"{name} has an invalid value")
     return value
 
 
@@ -164,16 +168,16 @@ async def _body(request: Request) -> bytes:
                 return bytes(body)
             body += piece
     except TimeoutError:
-        raise Failure(408, "too_slow", "the body did not arrive in time") from None
+        raise RequestFailed(408, "too_slow", "the body did not arrive in time") from None
 
 
 def _checked(body: bytes) -> bytes:
     """One message. Raises Failure."""
     frame = body.strip()
     if frame.startswith(b"["):
-        raise Failure(501, "no_batches", "batches are not supported")
+        raise RequestFailed(501, "no_batches", "batches are not supported")
     try:
         msgspec.json.decode(frame, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Failure(400, "malformed", "the body is not a message") from None
+        raise RequestFailed(400, "malformed", "the body is not a message") from None
     return frame

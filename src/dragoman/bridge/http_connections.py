@@ -14,10 +14,10 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
-from dragoman.bridge.agent_processes import Agents, BridgedAgent
+from dragoman.bridge.agent_processes import AgentProcesses, BridgedAgent
 from dragoman.errors import FrameTooLarge
 from dragoman.transport.http_routing import Outline, outline
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 
 logger = logging.getLogger("dragoman.bridge")
 
@@ -37,7 +37,7 @@ class HttpConnection:
         self.id = str(uuid.uuid4())
         self.ended = asyncio.Event()
         self._agent = agent
-        self._tally = Tally(_MAX_WAITING)
+        self._tally = ConnectionTally(_MAX_WAITING)
         self._main = Mailbox(self._tally)
         self._sessions: dict[str, Mailbox] = {}
         self._expected: dict[bytes, str | None] = {}
@@ -57,11 +57,11 @@ class HttpConnection:
                 await self._agent.send(frame)
                 await asyncio.wait({self._welcome, ending}, return_when=asyncio.FIRST_COMPLETED)
         except TimeoutError:
-            raise Failure(504, "agent_silent", "the agent does not respond") from None
+            raise RequestFailed(504, "agent_silent", "the agent does not respond") from None
         finally:
             ending.cancel()
         if not self._welcome.done():
-            raise Failure(502, "agent_failed", self._why)
+            raise RequestFailed(502, "agent_failed", self._why)
         self._watch()
         return self._welcome.result()
 
@@ -79,7 +79,9 @@ class HttpConnection:
         if session not in self._sessions and len(self._sessions) >= _MAX_SESSIONS:
             self._forget_idle()
             if len(self._sessions) >= _MAX_SESSIONS:
-                raise Failure(429, "too_many", "there are too many sessions on this connection")
+                raise RequestFailed(
+                    429, "too_many", "there are too many sessions on this connection"
+                )
         return self._sessions.setdefault(session, Mailbox(self._tally))
 
     def _forget_idle(self) -> None:
@@ -131,7 +133,7 @@ class HttpConnection:
             session = self._expected.pop(message.id, None)
         try:
             self.mailbox(session).put(frame)
-        except Failure as error:
+        except RequestFailed as error:
             logger.warning("a message without a reader was dropped: %s", error.message)
 
     def close(self) -> None:
@@ -143,10 +145,10 @@ class HttpConnection:
             mailbox.end()
 
 
-class Connections:
+class HttpConnections:
     """All of them, by their ids. `closing` ends them."""
 
-    def __init__(self, agents: Agents, closing: asyncio.Event) -> None:
+    def __init__(self, agents: AgentProcesses, closing: asyncio.Event) -> None:
         self._agents = agents
         self._closing = closing
         self._open: dict[str, HttpConnection] = {}
@@ -188,7 +190,7 @@ class Connections:
         """Raises Failure for one that no longer exists."""
         found = self._open.get(connection_id)
         if found is None:
-            raise Failure(404, "unknown_connection", "unknown connection")
+            raise RequestFailed(404, "unknown_connection", "unknown connection")
         return found
 
     async def all_ended(self) -> None:
@@ -201,7 +203,7 @@ _OVERHEAD_BYTES = 64
 """The overhead of holding a frame: many small ones add up."""
 
 
-class Tally:
+class ConnectionTally:
     """How much waits in all the mailboxes of a connection. Senders wait for room."""
 
     def __init__(self, limit: int) -> None:
@@ -227,7 +229,7 @@ class Tally:
 class Mailbox:
     """Frames for one stream, kept until someone reads them."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: ConnectionTally) -> None:
         self.is_read = False
         self._tally = tally
         self._frames: deque[bytes] = deque()

@@ -10,7 +10,7 @@ from dragoman.bridge.app import PATH, Bridge, make_app
 from dragoman.process import descriptors
 from dragoman.transport.base import Start
 from dragoman.web.server.deadline import Deadline
-from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.host_header import AllowedHosts
 from dragoman.web.server.http_server import AsgiServer, Door, log_line, noted, serving
 
 
@@ -49,7 +49,7 @@ async def _serve(
     app = make_app(
         bridge,
         token=token,
-        hosts=Hosts(settings.host, port),
+        hosts=AllowedHosts(settings.host, port),
         origins=settings.origins,
         log=lambda method, path, status, seconds: log(log_line(method, path, status, seconds)),
     )

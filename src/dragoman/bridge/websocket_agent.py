@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from starlette.types import Receive, Scope, Send
 
-from dragoman.bridge.agent_processes import Agents, BridgedAgent
+from dragoman.bridge.agent_processes import AgentProcesses, BridgedAgent
 from dragoman.errors import FrameTooLarge
 from dragoman.transport.http_routing import CONNECTION_ID
 
@@ -25,7 +25,7 @@ _LONGEST_REASON = 120
 class Sockets:
     """`closing` ends all of them."""
 
-    def __init__(self, agents: Agents, closing: asyncio.Event) -> None:
+    def __init__(self, agents: AgentProcesses, closing: asyncio.Event) -> None:
         self._agents = agents
         self._closing = closing
 

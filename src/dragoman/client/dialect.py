@@ -151,7 +151,7 @@ OnOpened = Callable[[Opened], None]
 """Runs in wire order: before any update that follows the reply."""
 
 
-class Serving(Protocol):
+class InboundHandler(Protocol):
     """What the agent sends, as the peer hands it on."""
 
     def on_notification(self, method: str, params: msgspec.Raw) -> None: ...

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman._version import __version__
 from dragoman.client.config import HostCapabilities, Timeouts
-from dragoman.client.dialect import Dialect, Host, Serving, Welcome
+from dragoman.client.dialect import Dialect, Host, InboundHandler, Welcome
 from dragoman.client.v1.dialect import V1
 from dragoman.errors import (
     AuthRequired,
@@ -35,13 +35,13 @@ class Agreed(msgspec.Struct, frozen=True):
 
     dialect: Dialect
     welcome: Welcome
-    serving: Serving | None = None
+    serving: InboundHandler | None = None
 
 
 class Undecided:
     """Serves in one version until another is agreed on."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: InboundHandler) -> None:
         self.serving = serving
 
     def on_notification(self, method: str, params: msgspec.Raw) -> None:

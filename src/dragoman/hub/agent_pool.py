@@ -55,7 +55,7 @@ class Running:
             await next(iter(self.behind)).caught_up()
 
 
-class Agents:
+class AgentPool:
     """Starts agents when a session needs one and ends those that none has used for a while.
 
     `on_change` gets the clients that run whenever there is one more or less. With `attended`, what

@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError, LeaseLost, SessionError, StoreAway
-from dragoman.hub.agent_pool import Agents
+from dragoman.hub.agent_pool import AgentPool
 from dragoman.hub.opener import LEASE_SECONDS, Opener
 from dragoman.process import descriptors
 from dragoman.store.records import Owner
@@ -35,7 +35,7 @@ _AT_HAND_SECONDS = 30.0
 class Chores:
     """Run in the background of a hub; one that fails is tried again, and hurts no other."""
 
-    def __init__(self, hub: Hub, opener: Opener, agents: Agents) -> None:
+    def __init__(self, hub: Hub, opener: Opener, agents: AgentPool) -> None:
         self._hub = hub
         self._opener = opener
         self._agents = agents

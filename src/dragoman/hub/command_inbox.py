@@ -24,7 +24,7 @@ from dragoman.hub.event_readers import News
 from dragoman.hub.host_directory import is_there
 from dragoman.hub.owner import is_gone
 from dragoman.store.base import Store
-from dragoman.store.records import Command, Lease
+from dragoman.store.records import Lease, StoredCommand
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -120,12 +120,12 @@ class Inbox:
             self._serving.add(task)
             task.add_done_callback(self._serving.discard)
 
-    async def _taken(self) -> list[Command]:
+    async def _taken(self) -> list[StoredCommand]:
         hints, self._hints = self._hints, set[str]()
         leases = [each for each in self._leases() if hints is None or each.session_id in hints]
         return await self._store.take(leases, hinted=hints is not None) if leases else []
 
-    async def _carry_out(self, command: Command) -> None:
+    async def _carry_out(self, command: StoredCommand) -> None:
         result: c.Reply | c.Refusal
         try:
             asked = c.decode_command(command.body)
@@ -144,7 +144,7 @@ class Inbox:
             result = c.Refusal("failed", str(error))
         await self._settle(command, result)
 
-    async def _settle(self, command: Command, result: c.Reply | c.Refusal) -> None:
+    async def _settle(self, command: StoredCommand, result: c.Reply | c.Refusal) -> None:
         try:
             await self._store.settle(command.id, c.encode_result(result))
         except DragomanError as error:

@@ -65,7 +65,7 @@ def name_of(home: str | None, hosts: Sequence[HostRecord]) -> str:
     return next((host.name for host in hosts if host.home == home), f"with the id {home}")
 
 
-class Hosts:
+class HostDirectory:
     """As they are seen from a process with a home, or with None from one that needs none."""
 
     def __init__(self, store: Store, owner: Owner, home: str | None) -> None:

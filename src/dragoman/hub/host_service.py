@@ -33,7 +33,7 @@ from dragoman.errors import (
 )
 from dragoman.hub import commands as c
 from dragoman.hub.opener import LEASE_SECONDS, Opener
-from dragoman.store.records import Command, HostRecord
+from dragoman.store.records import HostRecord, StoredCommand
 
 if TYPE_CHECKING:
     from dragoman.hub.hub import Hub
@@ -165,7 +165,7 @@ class Hosting:
         del self._answering[session_id]
         self.look()  # more may have come for it
 
-    async def _answer(self, call: Command) -> None:
+    async def _answer(self, call: StoredCommand) -> None:
         """Once, whatever comes of it: a call that stays would be answered again and again."""
         try:
             await self._obey(call.session_id, c.decode_command(call.body))

@@ -35,11 +35,11 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.hub import commands as c
-from dragoman.hub.agent_pool import Agents, Launcher
+from dragoman.hub.agent_pool import AgentPool, Launcher
 from dragoman.hub.background_work import Chores
 from dragoman.hub.command_inbox import Inbox
 from dragoman.hub.event_readers import News, Tail, watch_all, watch_session
-from dragoman.hub.host_directory import Hosts
+from dragoman.hub.host_directory import HostDirectory
 from dragoman.hub.host_service import Hosting, Presence
 from dragoman.hub.opener import Move, OnReset, Opener, Way, new_record, with_more, workspace_of
 from dragoman.hub.orphaned_agents import Orphans
@@ -84,10 +84,10 @@ class Hub:
     ) -> None:
         self.store = store
         self.owner = this_process(label, alone=store.is_local, home=home)
-        self.hosts = Hosts(store, self.owner, home)
+        self.hosts = HostDirectory(store, self.owner, home)
         self.news = News()
         self._orphans = None if notes is None else Orphans(notes, self.owner)
-        self._agents = Agents(launcher, self._agents_changed, attended=attended)
+        self._agents = AgentPool(launcher, self._agents_changed, attended=attended)
         self._opener = Opener(
             store,
             self._agents,

@@ -27,9 +27,9 @@ from dragoman.errors import (
     UnknownSession,
 )
 from dragoman.hub import commands as c
-from dragoman.hub.agent_pool import Agents, Running
+from dragoman.hub.agent_pool import AgentPool, Running
 from dragoman.hub.event_recorder import EventRecorder
-from dragoman.hub.host_directory import Hosts
+from dragoman.hub.host_directory import HostDirectory
 from dragoman.hub.running_session import Live
 from dragoman.hub.session_state import state_to_go_on, status_of
 from dragoman.session import events as e
@@ -40,12 +40,12 @@ from dragoman.session.terminal_quota import OutputLimits, OutputQuota
 from dragoman.store.base import Store
 from dragoman.store.records import (
     Batch,
-    Command,
     Lease,
     Owner,
     SessionChange,
     SessionFilter,
     SessionRecord,
+    StoredCommand,
     encode_events,
 )
 
@@ -80,9 +80,9 @@ class Opener:
     def __init__(
         self,
         store: Store,
-        agents: Agents,
+        agents: AgentPool,
         owner: Owner,
-        hosts: Hosts,
+        hosts: HostDirectory,
         *,
         on_stored: Callable[[str], None],
         output_limits: OutputLimits,
@@ -295,7 +295,7 @@ class Opener:
         # Released before that: the caller may at once try something else.
         await self._say(refusal, commands)
 
-    async def _say(self, refusal: c.Refusal, commands: Sequence[Command]) -> None:
+    async def _say(self, refusal: c.Refusal, commands: Sequence[StoredCommand]) -> None:
         for command in commands:
             await self._store.settle(command.id, c.encode_result(refusal))
 

@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from dragoman.errors import ConnectionClosed, DragomanError, LeaseLost, StoreError
-from dragoman.hub.agent_pool import Agents
+from dragoman.hub.agent_pool import AgentPool
 from dragoman.hub.opener import NOT_RECORDED, Opener, Way
 from dragoman.hub.running_session import Live
 from dragoman.process.freed_memory import give_back
@@ -31,7 +31,7 @@ _CANCEL_SECONDS = 5.0
 class Lives:
     """`tell` is called with the id of a session that begins to run here, or fails to go on."""
 
-    def __init__(self, opener: Opener, agents: Agents, tell: Callable[[str], None]) -> None:
+    def __init__(self, opener: Opener, agents: AgentPool, tell: Callable[[str], None]) -> None:
         self.running: dict[str, Live] = {}
         self.failures: dict[str, DragomanError] = {}
         """Why a session that ran here no longer does, when the store did not take it."""

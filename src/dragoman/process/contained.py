@@ -55,7 +55,7 @@ class Patience(NamedTuple):
 class ZygoteFailed(Exception):
     """The zygote did not take the request."""
 
-    zygote: zygote_client.Zygote | None = None
+    zygote: zygote_client.ZygoteClient | None = None
     """The one that failed; None when not even that could be started."""
     is_impossible = False
     """Whether this system can have none: nothing that another program could bring about."""
@@ -135,7 +135,7 @@ async def _spawn(order: Order, stdio: Sequence[int], patience: Patience) -> Cont
 
 
 async def _request(
-    order: Order, handed: list[int], zygote: zygote_client.Zygote, watch: _Watch
+    order: Order, handed: list[int], zygote: zygote_client.ZygoteClient, watch: _Watch
 ) -> None:
     written = _write(order)
     handed.insert(1, written)
@@ -150,7 +150,7 @@ async def _request(
         os.close(written)
 
 
-def _is_taken(zygote: zygote_client.Zygote, descriptors: list[int]) -> bool:
+def _is_taken(zygote: zygote_client.ZygoteClient, descriptors: list[int]) -> bool:
     try:
         zygote.request(descriptors)
     except BlockingIOError:
@@ -160,7 +160,7 @@ def _is_taken(zygote: zygote_client.Zygote, descriptors: list[int]) -> bool:
     return True
 
 
-def _zygote() -> zygote_client.Zygote:
+def _zygote() -> zygote_client.ZygoteClient:
     try:
         return zygote_client.zygote()
     except OSError as error:
@@ -238,7 +238,7 @@ def _settle(future: asyncio.Future[bool], result: bool) -> None:
 class _Watch:
     """Looks whether the one whose turn it is gets on: the zygote, then the keeper it forked."""
 
-    def __init__(self, zygote: zygote_client.Zygote, patience: Patience) -> None:
+    def __init__(self, zygote: zygote_client.ZygoteClient, patience: Patience) -> None:
         self.patience = patience
         self.session = zygote.session
         self.keeper = 0

@@ -37,7 +37,7 @@ Progress = tuple[bool, bool, list[bytes]]
 _HELD_SECONDS = 0.05
 
 
-class Zygote:
+class ZygoteClient:
     """A running zygote with the warden above it: a socket that takes requests."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ def _await_change(child: int) -> os.waitid_result | None:
 
 
 _lock = threading.Lock()
-_current: Zygote | None = None
+_current: ZygoteClient | None = None
 _worked = False
 
 
@@ -163,7 +163,7 @@ def available() -> bool:
     return name.startswith(("python", "pypy"))
 
 
-def zygote() -> Zygote:
+def zygote() -> ZygoteClient:
     """The zygote in service, started now if there is none.
 
     Raises NotImplementedError where this system cannot have one, and OSError.
@@ -173,11 +173,11 @@ def zygote() -> Zygote:
         if _current is not None and _current.origin != _origin():
             _dismiss(_current)
         if _current is None:
-            _current = Zygote()
+            _current = ZygoteClient()
         return _current
 
 
-def dismiss(zygote: Zygote) -> None:
+def dismiss(zygote: ZygoteClient) -> None:
     """Stop using a zygote; the next request starts another."""
     with _lock:
         _dismiss(zygote)
@@ -192,7 +192,7 @@ def warm_up() -> None:
             return  # the first program will meet the same problem and say so
 
 
-def _dismiss(zygote: Zygote) -> None:
+def _dismiss(zygote: ZygoteClient) -> None:
     global _current
     if zygote is _current:
         _current = None

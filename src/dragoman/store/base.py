@@ -15,7 +15,6 @@ from typing import Protocol
 from dragoman.host.rules.policy import RuleStore, StoredRule
 from dragoman.store.records import (
     Batch,
-    Command,
     Hit,
     HostRecord,
     Kin,
@@ -28,6 +27,7 @@ from dragoman.store.records import (
     SessionRecord,
     Snapshot,
     Standing,
+    StoredCommand,
     StoredEvent,
 )
 
@@ -207,12 +207,12 @@ class Store(Protocol):
         case nobody owns the session. Raises UnknownSession."""
         ...
 
-    async def calls(self, host_id: str) -> list[Command]:
+    async def calls(self, host_id: str) -> list[StoredCommand]:
         """The commands sent to a host that wait for sessions which nobody owns who is alive, oldest
         first; they are not taken by this."""
         ...
 
-    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[Command]:
+    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[StoredCommand]:
         """The commands that wait for these sessions, each given out once and then forgotten except
         for its outcome; one that has waited for very long is only forgotten. With `hinted` there
         probably are some."""

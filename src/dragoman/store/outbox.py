@@ -69,11 +69,11 @@ class Outbox:
             self._file.close()
             self._file = None
 
-    def left_behind(self) -> Iterator[Left]:
+    def left_behind(self) -> Iterator[LeftEvents]:
         """By processes that are gone, one after the other."""
         for path in sorted(self._folder.glob("*.db")) if self._folder.exists() else ():
             with suppress(BlockingIOError):
-                yield Left(_Locked(self._folder, path.name))
+                yield LeftEvents(_Locked(self._folder, path.name))
 
     def set_aside(self, lease: Lease, events: Sequence[bytes]) -> None:
         """Nobody may own these: another host has taken the session, or deleted it. They
@@ -117,7 +117,7 @@ async def deliver_left(
         left.remove()
 
 
-class Left:
+class LeftEvents:
     """What one process left behind."""
 
     def __init__(self, file: _Locked) -> None:

@@ -222,7 +222,7 @@ class SessionTip(msgspec.Struct, array_like=True):
             raise LeaseLost(self.id)
 
 
-class Command(msgspec.Struct, frozen=True):
+class StoredCommand(msgspec.Struct, frozen=True):
     """Something another process asks of a session's owner."""
 
     id: int

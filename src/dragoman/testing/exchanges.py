@@ -43,7 +43,7 @@ class HearCancel(msgspec.Struct, frozen=True):
     """Wait for the client to cancel."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ScriptedAnswer(msgspec.Struct, frozen=True):
     """Reply to the request."""
 
     frame: bytes
@@ -53,7 +53,7 @@ class Go(msgspec.Struct, frozen=True):
     """End the connection."""
 
 
-Act: TypeAlias = Say | Ask | Hear | HearCancel | Answer | Go
+Act: TypeAlias = Say | Ask | Hear | HearCancel | ScriptedAnswer | Go
 
 
 class Exchange(msgspec.Struct):
@@ -65,7 +65,7 @@ class Exchange(msgspec.Struct):
     acts: list[Act] = []
 
 
-class Conversation(msgspec.Struct):
+class ScriptedConversation(msgspec.Struct):
     """One connection: what the agent said unasked, and the exchanges in order."""
 
     unasked: list[Act] = []
@@ -84,9 +84,9 @@ def session_of(json: msgspec.Raw) -> str | None:
         return None
 
 
-def conversations(recording: Recording) -> list[Conversation]:
+def conversations(recording: Recording) -> list[ScriptedConversation]:
     """Each connection of a recording; the client begins one by `initialize`."""
-    taken_apart: list[Conversation] = []
+    taken_apart: list[ScriptedConversation] = []
     apart = _Apart()
     for line in recording.lines:
         message = messages.decode(line.frame) if line.frame else None
@@ -110,7 +110,7 @@ class _Apart:
     """Takes one connection apart, frame by frame."""
 
     def __init__(self) -> None:
-        self.conversation = Conversation()
+        self.conversation = ScriptedConversation()
         self._open: dict[Id, Exchange] = {}
         self._asked: dict[Id, list[Act]] = {}
         self._last: dict[str | None, Exchange] = {}
@@ -136,7 +136,7 @@ class _Apart:
         match message:
             case Reply() | Failure() if message.id in self._open:
                 exchange = self._open.pop(message.id)
-                exchange.acts.append(Answer(frame))
+                exchange.acts.append(ScriptedAnswer(frame))
                 if isinstance(message, Reply) and (made := session_of(message.result)) is not None:
                     self._last.setdefault(made, exchange)
             case Request():

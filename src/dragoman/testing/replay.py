@@ -18,14 +18,14 @@ from dragoman.errors import DragomanError, InternalError, InvalidParams, MethodN
 from dragoman.testing.agent_address import Served
 from dragoman.testing.exchanges import (
     Act,
-    Answer,
     Ask,
-    Conversation,
     Exchange,
     Go,
     Hear,
     HearCancel,
     Say,
+    ScriptedAnswer,
+    ScriptedConversation,
     Substitutes,
     conversations,
     session_of,
@@ -78,7 +78,7 @@ class _Replay:
     """One connection, live."""
 
     def __init__(
-        self, agent: ReplayAgent, conversation: Conversation, transport: Transport
+        self, agent: ReplayAgent, conversation: ScriptedConversation, transport: Transport
     ) -> None:
         self._agent = agent
         self._conversation = conversation
@@ -172,7 +172,7 @@ class _Replay:
                     await self._hear(asked, frame)
                 case HearCancel():
                     await self._cancel_of(session_id).wait()
-                case Answer(frame):
+                case ScriptedAnswer(frame):
                     self._send(_with_id(self._substitutes.apply(frame), key))
                 case Go():
                     await self._transport.aclose()

@@ -39,7 +39,7 @@ from dragoman.transport.http_routing import (
     Outline,
     outline,
 )
-from dragoman.transport.reconnection import CONNECT_SECONDS, Route, refusal, unreachable
+from dragoman.transport.reconnection import CONNECT_SECONDS, ReconnectingRoute, refusal, unreachable
 from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
 
 _LITTLE_QUEUED = 64 * 1024
@@ -56,7 +56,7 @@ _CUT = "it was cut"
 logger = logging.getLogger("dragoman.http")
 
 
-def connect(route: Route) -> HttpTransport:
+def connect(route: ReconnectingRoute) -> HttpTransport:
     """Raises Unreachable for a proxy that cannot be used; anything else is found out later."""
     try:
         return HttpTransport(route)
@@ -68,7 +68,7 @@ def connect(route: Route) -> HttpTransport:
 class HttpTransport:
     """The connection; the first message, which must be `initialize`, makes it."""
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: ReconnectingRoute) -> None:
         self._agent = route.agent
         self._place = route.agent.place
         self._url = route.agent.endpoint

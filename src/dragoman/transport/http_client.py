@@ -14,7 +14,12 @@ from contextlib import suppress
 import httpx
 
 from dragoman.errors import FrameTooLarge
-from dragoman.transport.reconnection import CONNECT_SECONDS, REASON_BYTES, REASON_SECONDS, Route
+from dragoman.transport.reconnection import (
+    CONNECT_SECONDS,
+    REASON_BYTES,
+    REASON_SECONDS,
+    ReconnectingRoute,
+)
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
 ENDLESS = httpx.Timeout(None, connect=CONNECT_SECONDS)
@@ -29,7 +34,7 @@ for _name in ("httpx", "httpcore", "hpack", "h2"):
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 
-def new_client(route: Route, context: ssl.SSLContext) -> httpx.AsyncClient:
+def new_client(route: ReconnectingRoute, context: ssl.SSLContext) -> httpx.AsyncClient:
     """Raises ImportError and ValueError for a proxy that cannot be used."""
     return httpx.AsyncClient(
         http2=True,

@@ -32,7 +32,7 @@ PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 Result = TypeVar("Result")
 
 
-class Route:
+class ReconnectingRoute:
     """The way to one remote agent. Cookies are kept from one connection to the next, so that a
     balancer can send us where we were before.
 

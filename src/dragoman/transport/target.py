@@ -97,7 +97,7 @@ class _Reached:
 
     async def __call__(self) -> Transport:
         if self._connect is None:
-            from dragoman.transport.reconnection import Route  # brings networks along
+            from dragoman.transport.reconnection import ReconnectingRoute  # brings networks along
 
-            self._connect = Route(self._agent, self._at_work).connect
+            self._connect = ReconnectingRoute(self._agent, self._at_work).connect
         return await self._connect()

@@ -29,7 +29,7 @@ from dragoman.transport.reconnection import (
     CONNECT_SECONDS,
     REASON_BYTES,
     REASON_SECONDS,
-    Route,
+    ReconnectingRoute,
     refusal,
     unreachable,
 )
@@ -62,7 +62,7 @@ _quiet = logging.getLogger("dragoman.websocket.handshake")
 _quiet.setLevel(logging.CRITICAL + 1)
 
 
-async def connect(route: Route) -> WebSocketTransport:
+async def connect(route: ReconnectingRoute) -> WebSocketTransport:
     """Open a WebSocket. Raises Unreachable."""
     place = route.agent.place
     try:
@@ -78,7 +78,7 @@ async def connect(route: Route) -> WebSocketTransport:
         raise unreachable(place, error) from error
 
 
-async def _connect(route: Route, uri: WebSocketURI) -> WebSocketTransport:
+async def _connect(route: ReconnectingRoute, uri: WebSocketURI) -> WebSocketTransport:
     handshake = ClientProtocol(uri, logger=_quiet)
     transport = WebSocketTransport(route.agent.place, handshake)
     await _dial(uri, await tunnel(uri, route.agent.place), transport)
@@ -108,7 +108,7 @@ async def _dial(
         await create(lambda: protocol, sock=sock, ssl=context, server_hostname=name)
 
 
-def _request_headers(route: Route) -> dict[str, str]:
+def _request_headers(route: ReconnectingRoute) -> dict[str, str]:
     """The headers to send, with the cookies that were set there."""
     request = _as_http(route)
     route.cookies.add_cookie_header(request)
@@ -122,12 +122,12 @@ def _request_headers(route: Route) -> dict[str, str]:
     return headers | {own: f"{headers[own]}; {cookies}"}
 
 
-def _keep_cookies(route: Route, response: Response) -> None:
+def _keep_cookies(route: ReconnectingRoute, response: Response) -> None:
     answer: Any = _Answer(response)
     route.cookies.extract_cookies(answer, _as_http(route))
 
 
-def _as_http(route: Route) -> Request:
+def _as_http(route: ReconnectingRoute) -> Request:
     return Request(route.agent.endpoint.replace("ws", "http", 1))
 
 

@@ -12,7 +12,7 @@ from dragoman.web.routing.openapi import document
 from dragoman.web.routing.route import Table
 from dragoman.web.routing.table import ROUTES
 from dragoman.web.server.guard import Guard, Log
-from dragoman.web.server.host_header import Hosts
+from dragoman.web.server.host_header import AllowedHosts
 
 
 def _quiet(method: str, path: str, status: int, seconds: float) -> None:
@@ -23,7 +23,7 @@ def make_app(
     server: Server,
     *,
     token: str,
-    hosts: Hosts,
+    hosts: AllowedHosts,
     origins: Collection[str] = (),
     log: Log = _quiet,
     page: Path = FOLDER,

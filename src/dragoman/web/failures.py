@@ -16,7 +16,7 @@ from dragoman.ui_stream import UnusableRequest
 from dragoman.web.routing.route import JSON
 
 
-class Failure(Exception):
+class RequestFailed(Exception):
     """A request that is answered with an error."""
 
     def __init__(
@@ -51,7 +51,7 @@ class ErrorBody(msgspec.Struct):
     error: Problem
 
 
-def response_for(failure: Failure) -> Response:
+def response_for(failure: RequestFailed) -> Response:
     body = ErrorBody(Problem(failure.code, failure.message, failure.detail))
     return Response(
         msgspec.json.encode(body), failure.status, headers=failure.headers, media_type=JSON
@@ -115,16 +115,18 @@ _REFUSALS = {
 }
 
 
-def failure_of(error: Exception) -> Failure | None:
+def failure_of(error: Exception) -> RequestFailed | None:
     """What to answer when a handler raises this; None for what nobody expected."""
-    if isinstance(error, Failure):
+    if isinstance(error, RequestFailed):
         return error
     if isinstance(error, errors.CommandRefused):
         status = _REFUSALS.get(error.code, 502)
-        return Failure(status, error.code, str(error), error.detail or _detail(error.__cause__))
+        return RequestFailed(
+            status, error.code, str(error), error.detail or _detail(error.__cause__)
+        )
     for kind, status, code in _STATUSES:
         if isinstance(error, kind):
-            return Failure(status, code, str(error), _detail(error))
+            return RequestFailed(status, code, str(error), _detail(error))
     return None
 
 

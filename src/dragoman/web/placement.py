@@ -14,13 +14,13 @@ from dragoman.errors import CommandRefused
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.records import HostRecord
 from dragoman.web.context import Server
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 
 _TRY_THE_NEXT = ("no_workspace", "owner_gone", "host_gone")
 """Refusals after which nothing has been done, and that another host may not have."""
 
 
-class Wanted(msgspec.Struct, kw_only=True, frozen=True):
+class WantedPlace(msgspec.Struct, kw_only=True, frozen=True):
     """A new session; without an agent that of this server, without a folder that of its host."""
 
     agent: str | None = None
@@ -32,7 +32,7 @@ class Wanted(msgspec.Struct, kw_only=True, frozen=True):
     offer: Offer = EVERYTHING
 
 
-async def begin(server: Server, wanted: Wanted) -> str:
+async def begin(server: Server, wanted: WantedPlace) -> str:
     """Start it; its id. Raises UnknownHost, Failure, and what starting a session raises."""
     agent = server.default_agent if wanted.agent is None else wanted.agent
     failure: CommandRefused | None = None
@@ -48,7 +48,7 @@ async def begin(server: Server, wanted: Wanted) -> str:
     return await _begin_here(server, agent, wanted)
 
 
-async def _candidates(server: Server, agent: str, wanted: Wanted) -> list[HostRecord]:
+async def _candidates(server: Server, agent: str, wanted: WantedPlace) -> list[HostRecord]:
     """None where only this server comes into question."""
     hosts = server.hub.hosts
     if wanted.host is not None:
@@ -61,7 +61,7 @@ async def _candidates(server: Server, agent: str, wanted: Wanted) -> list[HostRe
     return [host for host in able if has_folder or host.id != server.hub.owner.id]
 
 
-async def _begin_on(server: Server, host: HostRecord, agent: str, wanted: Wanted) -> str:
+async def _begin_on(server: Server, host: HostRecord, agent: str, wanted: WantedPlace) -> str:
     if host.id == server.hub.owner.id:
         return await _begin_here(server, agent, wanted)
     return await server.hub.create_on(
@@ -75,7 +75,7 @@ async def _begin_on(server: Server, host: HostRecord, agent: str, wanted: Wanted
     )
 
 
-async def _begin_here(server: Server, agent: str, wanted: Wanted) -> str:
+async def _begin_here(server: Server, agent: str, wanted: WantedPlace) -> str:
     live = await server.hub.create(
         agent,
         folder(server.cwd if wanted.cwd is None else wanted.cwd),
@@ -104,6 +104,6 @@ def plain(path: str) -> str:
     return os.path.normpath(path)
 
 
-def _no_folder(path: str, sentence: str) -> Failure:
+def _no_folder(path: str, sentence: str) -> RequestFailed:
     """With the path, so that a form can say it at the field where it was typed."""
-    return Failure(400, "invalid", sentence, {"path": path})
+    return RequestFailed(400, "invalid", sentence, {"path": path})

@@ -11,7 +11,7 @@ from dragoman.hub import commands as c
 from dragoman.hub.opener import OnReset
 from dragoman.session.content import Content, Text
 from dragoman.web.context import Server
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 from dragoman.web.shapes.steering import PromptBody
 
 
@@ -19,7 +19,7 @@ async def prompt_content(server: Server, session_id: str, body: PromptBody) -> s
     """What to send. Raises Failure for a block that cannot be sent, PromptTooLarge,
     UnknownSession."""
     if body.text is None and not body.content:
-        raise Failure(400, "invalid", "a prompt needs `text` or `content`")
+        raise RequestFailed(400, "invalid", "a prompt needs `text` or `content`")
     if not body.content:
         return body.text or ""
     parts: list[Content] = []
@@ -77,4 +77,4 @@ def _converted(number: int, block: dict[str, Any]) -> Content:
     try:
         return content_of(block)
     except ValueError as error:
-        raise Failure(400, "invalid", f"content[{number}]: {error}") from None
+        raise RequestFailed(400, "invalid", f"content[{number}]: {error}") from None

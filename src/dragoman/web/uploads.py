@@ -27,7 +27,7 @@ from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink
 from dragoman.store.base import Store
 from dragoman.store.records import Kin
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 
 logger = logging.getLogger("dragoman.web")
 
@@ -80,7 +80,7 @@ class Uploads:
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             status, code = (507, "store_full") if is_full else (503, "store_failed")
             reason = (error.strerror or str(error)).lower()
-            raise Failure(status, code, f"the file could not be saved: {reason}") from error
+            raise RequestFailed(status, code, f"the file could not be saved: {reason}") from error
 
     def _write(self, path: Path, data: bytes, mime_type: str) -> None:
         make_private(self.folder)
@@ -103,7 +103,7 @@ class Uploads:
             data = read_regular(path, MAX_BYTES)
             mime_type = read_regular(_type_of(path), _LONGEST_TYPE).decode()
         except OSError:
-            raise Failure(400, "unknown_upload", "no such upload") from None
+            raise RequestFailed(400, "unknown_upload", "no such upload") from None
         if mime_type.startswith("audio/") and not audio:
             return ResourceLink(uri, path.name, mime_type, size=len(data))
         return _content(data, mime_type, uri, path.name)
@@ -113,7 +113,7 @@ class Uploads:
         path = Path(unquote(address.path))
         is_ours = path.parent.parent == self.folder and ".." not in path.parts
         if address.scheme != "file" or not is_ours or path.name.startswith("."):
-            raise Failure(400, "unknown_upload", "not the address of an upload")
+            raise RequestFailed(400, "unknown_upload", "not the address of an upload")
         return path
 
     def note_sent(self, uri: str, store_id: str, session_id: str) -> None:

@@ -121,7 +121,7 @@ async def test_a_page_of_a_long_session_costs_a_page(tmp_path: Path) -> None:
     db = Noting(await Database.connect(Address(address)), Address(address))
     for statement in (MANY_SESSIONS, ONE_OF_THEM_LONG, "ANALYZE"):
         await db.run(statement)
-    [page] = await events.events(db, [events.Wanted("s1", 7, 1000)])
+    [page] = await events.events(db, [events.WantedEvents("s1", 7, 1000)])
     assert [(each.session_id, each.seq) for each in page] == [("s1", n) for n in range(8, 1008)]
     [(statement, values)] = db.asked
     [([explained],)] = await db.rows(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", values)

@@ -8,7 +8,7 @@ from store.stores import batch
 
 from dragoman.store.postgres.appending import Sent
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.writer import Append, Job, is_much
+from dragoman.store.postgres.writer import Append, WriteJob, is_much
 from dragoman.store.records import Batch, Lease
 
 
@@ -23,8 +23,8 @@ def append(given: Batch) -> Append:
 
 async def test_only_what_is_long_and_what_is_large_may_take_a_while() -> None:
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    assert not is_much([Job(nothing, future)])
-    assert is_much([Job(nothing, future, is_long=True)])
+    assert not is_much([WriteJob(nothing, future)])
+    assert is_much([WriteJob(nothing, future, is_long=True)])
     assert not is_much([append(batch(1))])
     large = Batch(first_seq=1, events=[bytes(600_000)])
     assert not is_much([append(large)])

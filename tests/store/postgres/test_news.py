@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.store.postgres import news
 from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.news import News
+from dragoman.store.postgres.news import StoreNews
 
 
 async def test_everybody_is_woken_without_a_connection_to_listen_on(
@@ -16,7 +16,7 @@ async def test_everybody_is_woken_without_a_connection_to_listen_on(
 ) -> None:
     monkeypatch.setattr(news, "POLL_SECONDS", 0.05)
     nowhere = Address("postgresql://nobody@127.0.0.1:1/nothing")
-    deaf = News(nowhere, is_own=lambda pid: False, heard_of_rules=lambda: None)
+    deaf = StoreNews(nowhere, is_own=lambda pid: False, heard_of_rules=lambda: None)
     for _ in range(2):
         woken = asyncio.Event()
         end = deaf.subscribe(woken.set)

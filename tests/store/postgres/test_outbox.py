@@ -12,7 +12,7 @@ from store.stores import batch, begin, body, whole
 from support.postgres import empty_database
 
 from dragoman.errors import StoreError
-from dragoman.store.outbox import Left, Outbox
+from dragoman.store.outbox import LeftEvents, Outbox
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import Batch, Lease, Said, SessionChange
 
@@ -72,13 +72,13 @@ async def test_what_a_damaged_outbox_has_in_its_log_is_set_aside_with_it(tmp_pat
 async def test_an_outbox_that_cannot_be_read_now_stays_for_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fails(_: Left) -> None:
+    def fails(_: LeftEvents) -> None:
         raise StoreError("outbox", "the disk failed")
 
     address = empty_database()
     path = await left_by_a_killed_process(address, tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(Left, "entries", fails)
+        patch.setattr(LeftEvents, "entries", fails)
         async with opened(address, tmp_path) as store:
             assert await whole(store) == []
     assert "the disk failed" in caplog.text

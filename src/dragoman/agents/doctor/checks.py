@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dragoman.agents.doctor.examined_agent import Patient, WatchedTransport
-from dragoman.agents.doctor.report import Outcome, failed, passed, skipped, warned
+from dragoman.agents.doctor.report import CheckOutcome, failed, passed, skipped, warned
 from dragoman.errors import (
     AuthRequired,
     ConnectionLost,
@@ -50,7 +50,7 @@ _STOP_REASONS = {"end_turn", "max_tokens", "max_turn_requests", "refusal", "canc
 _WORDS = 160
 
 
-async def handshake(patient: Patient) -> Outcome:
+async def handshake(patient: Patient) -> CheckOutcome:
     raw = await patient.introduce()
     patient.welcome = codec.decode(raw, v1.InitializeResponse)
     patient.raw_welcome = msgspec.json.decode(raw)
@@ -60,14 +60,14 @@ async def handshake(patient: Patient) -> Outcome:
     return passed(single_line(f"{info.title or info.name} {info.version}", _WORDS))
 
 
-async def version(patient: Patient) -> Outcome:
+async def version(patient: Patient) -> CheckOutcome:
     answered = patient.welcome.protocol_version
     if answered != 1:
         return failed(f"requested protocol version 1, got {answered}")
     return passed("protocol version 1")
 
 
-async def capabilities(patient: Patient) -> Outcome:
+async def capabilities(patient: Patient) -> CheckOutcome:
     if "agentCapabilities" not in patient.raw_welcome:
         return warned("agentCapabilities is missing: clients must assume it supports nothing")
     offered = patient.welcome.agent_capabilities
@@ -103,7 +103,7 @@ def offers(patient: Patient, capability: str) -> bool:
 # ── a session and its turns ───────────────────────────────────────────────────────────────────
 
 
-async def new_session(patient: Patient) -> Outcome:
+async def new_session(patient: Patient) -> CheckOutcome:
     request = v1.NewSessionRequest(cwd=patient.cwd, mcp_servers=[])
     try:
         patient.session = await patient.call("session/new", request, v1.NewSessionResponse)
@@ -126,7 +126,7 @@ def _offers_in_session(session: v1.NewSessionResponse) -> str:
     return f"{_count(modes, 'mode')}, {_count(len(session.config_options or []), 'option')}"
 
 
-async def prompt(patient: Patient) -> Outcome:
+async def prompt(patient: Patient) -> CheckOutcome:
     session_id = _session_id(patient)
     patient.said = ""
     reply = await patient.prompt(session_id, TINY_PROMPT)
@@ -148,7 +148,7 @@ async def _late(patient: Patient, session_id: str, before: int) -> int:
     return sum(kind in ("agent_message_chunk", "tool_call", "tool_call_update") for kind in late)
 
 
-async def cancel(patient: Patient) -> Outcome:
+async def cancel(patient: Patient) -> CheckOutcome:
     session_id = _session_id(patient)
     before = len(patient.seen(session_id))
     turn = asyncio.ensure_future(patient.prompt(session_id, LONG_PROMPT))
@@ -184,7 +184,7 @@ async def _first_sign(
         sign.cancel()
 
 
-async def modes(patient: Patient) -> Outcome:
+async def modes(patient: Patient) -> CheckOutcome:
     session = patient.session
     if session is not None and session.modes is not None:
         ids = [mode.id for mode in session.modes.available_modes]
@@ -197,7 +197,7 @@ async def modes(patient: Patient) -> Outcome:
     return skipped("no modes")
 
 
-async def _switched(patient: Patient, switch: Switch, current: str, ids: list[str]) -> Outcome:
+async def _switched(patient: Patient, switch: Switch, current: str, ids: list[str]) -> CheckOutcome:
     others = [each for each in ids if each != current]
     if not others:
         return skipped("only one mode")
@@ -221,7 +221,7 @@ async def _set_option(patient: Patient, value: str, *, option_id: str) -> None:
 # ── what it advertises ────────────────────────────────────────────────────────────────────────
 
 
-async def list_sessions(patient: Patient) -> Outcome:
+async def list_sessions(patient: Patient) -> CheckOutcome:
     found: list[str] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
@@ -236,7 +236,7 @@ async def list_sessions(patient: Patient) -> Outcome:
     return passed(f"{len(found)} listed, this one among them")
 
 
-async def load(patient: Patient) -> Outcome:
+async def load(patient: Patient) -> CheckOutcome:
     session_id = _session_id(patient)
     before = len(patient.seen(session_id))
     request = v1.LoadSessionRequest(session_id=session_id, cwd=patient.cwd, mcp_servers=[])
@@ -249,7 +249,7 @@ async def load(patient: Patient) -> Outcome:
     return passed(f"{_count(told, 'update')} replayed the history")
 
 
-async def resume(patient: Patient) -> Outcome:
+async def resume(patient: Patient) -> CheckOutcome:
     session_id = _session_id(patient)
     before = len(patient.seen(session_id))
     request = v1.ResumeSessionRequest(session_id=session_id, cwd=patient.cwd, mcp_servers=[])
@@ -259,7 +259,7 @@ async def resume(patient: Patient) -> Outcome:
     return passed("resumed without replaying the history")
 
 
-async def fork(patient: Patient) -> Outcome:
+async def fork(patient: Patient) -> CheckOutcome:
     request = v1.ForkSessionRequest(
         session_id=_session_id(patient), cwd=patient.cwd, mcp_servers=[]
     )
@@ -270,13 +270,13 @@ async def fork(patient: Patient) -> Outcome:
     return passed("a separate session")
 
 
-async def close(patient: Patient) -> Outcome:
+async def close(patient: Patient) -> CheckOutcome:
     request = v1.CloseSessionRequest(session_id=_session_id(patient))
     await patient.call("session/close", request, v1.CloseSessionResponse)
     return passed("closed")
 
 
-async def delete(patient: Patient) -> Outcome:
+async def delete(patient: Patient) -> CheckOutcome:
     await _delete(patient, _session_id(patient))
     if patient.forked is not None:
         with suppress(RemoteError):  # one that was never prompted may be gone
@@ -292,7 +292,7 @@ async def _delete(patient: Patient, session_id: str) -> None:
 # ── manners ───────────────────────────────────────────────────────────────────────────────────
 
 
-async def unknown_method(patient: Patient) -> Outcome:
+async def unknown_method(patient: Patient) -> CheckOutcome:
     try:
         await patient.peer.call("doctor/no_such_method", b"{}")
     except MethodNotFound:
@@ -302,7 +302,7 @@ async def unknown_method(patient: Patient) -> Outcome:
     return warned("replied with a result: clients cannot detect what it supports")
 
 
-async def unknown_session(patient: Patient) -> Outcome:
+async def unknown_session(patient: Patient) -> CheckOutcome:
     try:
         await patient.prompt("no-such-session", TINY_PROMPT)
     except ConnectionLost:
@@ -317,7 +317,7 @@ async def unknown_session(patient: Patient) -> Outcome:
     return warned("it accepted a prompt for a session that does not exist")
 
 
-async def broken_line(patient: Patient) -> Outcome:
+async def broken_line(patient: Patient) -> CheckOutcome:
     if not patient.by_line:
         return skipped("each HTTP message is separate")
     patient.transport.send(b"this is not JSON\n")
@@ -330,7 +330,7 @@ async def broken_line(patient: Patient) -> Outcome:
     return passed("it survives a non-JSON line")
 
 
-async def clean_output(patient: Patient) -> Outcome:
+async def clean_output(patient: Patient) -> CheckOutcome:
     noise = patient.peer.noise
     where = "from it" if patient.process is None else "on standard output"
     if noise.lines:
@@ -340,7 +340,7 @@ async def clean_output(patient: Patient) -> Outcome:
     return passed(f"only messages {where}")
 
 
-async def complaints(patient: Patient) -> Outcome:
+async def complaints(patient: Patient) -> CheckOutcome:
     lines = _process(patient).stderr.strip().split("\n")
     if lines == [""]:
         return passed("nothing on standard error")
@@ -350,7 +350,7 @@ async def complaints(patient: Patient) -> Outcome:
     return passed(f"{_count(len(lines), 'line')} on standard error, ending with: {said}")
 
 
-async def requests(patient: Patient) -> Outcome:
+async def requests(patient: Patient) -> CheckOutcome:
     """We offered nothing, so the agent should only have requested permissions."""
     uncalled = [m for m in patient.asked if m.startswith(("fs/", "terminal/", "elicitation/"))]
     if uncalled:
@@ -359,7 +359,7 @@ async def requests(patient: Patient) -> Outcome:
     return passed("called only methods that were offered")
 
 
-async def leaving(patient: Patient) -> Outcome:
+async def leaving(patient: Patient) -> CheckOutcome:
     ended = await _process(patient).end_input(EXIT_SECONDS)
     if ended is None:
         return warned(f"it did not exit within {EXIT_SECONDS:g} s of the end of its input")
@@ -368,7 +368,7 @@ async def leaving(patient: Patient) -> Outcome:
     return passed(f"exited with code {ended.code} when its input closed")
 
 
-async def nothing_left(patient: Patient) -> Outcome:
+async def nothing_left(patient: Patient) -> CheckOutcome:
     await patient.linger(_LATE_SECONDS)
     names = patient.left_behind()
     if names:
@@ -390,7 +390,7 @@ def _session_id(patient: Patient) -> str:
     return patient.session.session_id
 
 
-def encryption(agent: RemoteAgent) -> Outcome:
+def encryption(agent: RemoteAgent) -> CheckOutcome:
     parts = urlsplit(agent.url)
     if parts.scheme in ("wss", "https"):
         return passed("TLS with a trusted certificate")
@@ -399,7 +399,7 @@ def encryption(agent: RemoteAgent) -> Outcome:
     return warned("none: anyone on the network can read and change the traffic, headers included")
 
 
-async def strangers(agent: RemoteAgent, cwd: str) -> Outcome:
+async def strangers(agent: RemoteAgent, cwd: str) -> CheckOutcome:
     """Check whether the agent accepts connections without our credentials."""
     if agent.place == agent.endpoint and not agent.sent_headers:
         return warned("anyone who can reach it gets in: it requires no credentials")

@@ -14,14 +14,14 @@ from typing import TypeAlias
 
 from dragoman.agents.doctor import checks
 from dragoman.agents.doctor.examined_agent import Patient
-from dragoman.agents.doctor.report import Finding, Outcome, Report, failed, passed, skipped
+from dragoman.agents.doctor.report import CheckOutcome, Finding, Report, failed, passed, skipped
 from dragoman.errors import DragomanError, MethodNotFound
 from dragoman.schema.base import Unknown
 from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import name_of
 
-Check: TypeAlias = Callable[[Patient], Awaitable[Outcome]]
+Check: TypeAlias = Callable[[Patient], Awaitable[CheckOutcome]]
 
 _BASICS: tuple[tuple[str, Check], ...] = (
     ("handshake", checks.handshake),
@@ -183,7 +183,7 @@ class _Doctor:
             outcome = await self._graded(check, patient)
             self._note(name, outcome, start + patient.lingered - lingered)
 
-    async def _graded(self, check: Check, patient: Patient) -> Outcome:
+    async def _graded(self, check: Check, patient: Patient) -> CheckOutcome:
         try:
             async with asyncio.timeout(self._seconds):
                 return await check(patient)
@@ -194,7 +194,7 @@ class _Doctor:
         except DragomanError as error:
             return failed(str(error))
 
-    def _note(self, name: str, outcome: Outcome, start: float) -> None:
+    def _note(self, name: str, outcome: CheckOutcome, start: float) -> None:
         seconds = max(0.0, round(time.monotonic() - start, 3))
         finding = Finding(check=name, grade=outcome.grade, text=outcome.text, seconds=seconds)
         self._report.findings.append(finding)
@@ -211,5 +211,5 @@ class _Doctor:
         ]
 
 
-async def _strangers(agent: RemoteAgent, patient: Patient) -> Outcome:
+async def _strangers(agent: RemoteAgent, patient: Patient) -> CheckOutcome:
     return await checks.strangers(agent, patient.cwd)

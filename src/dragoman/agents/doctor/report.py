@@ -9,7 +9,7 @@ import msgspec
 Grade: TypeAlias = Literal["pass", "warn", "fail", "skip"]
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class CheckOutcome(msgspec.Struct, frozen=True):
     """How one check went, in a grade and a sentence."""
 
     grade: Grade
@@ -47,17 +47,17 @@ class Report(msgspec.Struct, kw_only=True, rename="camel"):
         return sum(finding.grade == grade for finding in self.findings)
 
 
-def passed(text: str) -> Outcome:
-    return Outcome("pass", text)
+def passed(text: str) -> CheckOutcome:
+    return CheckOutcome("pass", text)
 
 
-def warned(text: str) -> Outcome:
-    return Outcome("warn", text)
+def warned(text: str) -> CheckOutcome:
+    return CheckOutcome("warn", text)
 
 
-def failed(text: str) -> Outcome:
-    return Outcome("fail", text)
+def failed(text: str) -> CheckOutcome:
+    return CheckOutcome("fail", text)
 
 
-def skipped(text: str) -> Outcome:
-    return Outcome("skip", text)
+def skipped(text: str) -> CheckOutcome:
+    return CheckOutcome("skip", text)

@@ -20,7 +20,7 @@ import msgspec
 
 from dragoman.agents.install.download import download
 from dragoman.agents.install.extraction import unpack
-from dragoman.agents.install.registry import Archive, Package, RegistryAgent, platform_key
+from dragoman.agents.install.registry import InstallArchive, Package, RegistryAgent, platform_key
 from dragoman.data_directory import data_directory, make_private
 from dragoman.errors import InstallFailed, UnsafeArchive
 
@@ -110,7 +110,7 @@ def _place(agent: RegistryAgent) -> Generator[Path]:
 # ── archives ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _from_archive(archive: Archive, folder: Path, tell: Tell) -> Installed:
+def _from_archive(archive: InstallArchive, folder: Path, tell: Tell) -> Installed:
     tell(f"fetching {archive.archive}")
     with tempfile.TemporaryDirectory(prefix="dragoman-", dir=folder.parent) as scratch:
         fetched = Path(scratch, "archive")

@@ -29,7 +29,7 @@ class Package(msgspec.Struct, frozen=True):
     env: dict[str, str] = {}
 
 
-class Archive(msgspec.Struct, frozen=True):
+class InstallArchive(msgspec.Struct, frozen=True):
     """An archive for one platform, or a bare program."""
 
     archive: str
@@ -40,7 +40,7 @@ class Archive(msgspec.Struct, frozen=True):
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    binary: dict[str, Archive] = {}
+    binary: dict[str, InstallArchive] = {}
     npx: Package | None = None
     uvx: Package | None = None
 

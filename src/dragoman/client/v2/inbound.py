@@ -55,7 +55,7 @@ class _PeekPermission(msgspec.Struct):
     subject: _PeekSubject
 
 
-class Conversation(msgspec.Struct):
+class ConversationState(msgspec.Struct):
     """What has to be kept of one session to understand what the agent says next."""
 
     foreground: Foreground
@@ -67,11 +67,11 @@ class Conversations:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._sessions: dict[str, Conversation] = {}
-        self._strangers: dict[str, Conversation] = {}
+        self._sessions: dict[str, ConversationState] = {}
+        self._strangers: dict[str, ConversationState] = {}
         """Of sessions that only the agent speaks of: it may name some without end."""
 
-    def of(self, session_id: str) -> Conversation:
+    def of(self, session_id: str) -> ConversationState:
         """Of a session that we open or have opened."""
         found = self._sessions.get(session_id)
         if found is None:
@@ -79,7 +79,7 @@ class Conversations:
             self._sessions[session_id] = found
         return found
 
-    def heard(self, session_id: str) -> Conversation:
+    def heard(self, session_id: str) -> ConversationState:
         """Of one that the agent speaks of: what it tells may come before we know that it opened."""
         found = self._sessions.get(session_id) or self._strangers.get(session_id)
         if found is None:
@@ -98,8 +98,8 @@ class Conversations:
             self._host.on_events(session_id, [e.ActivityChanged(**news)], 0)
 
 
-def _conversation() -> Conversation:
-    return Conversation(Foreground(), upserts.Terminals())
+def _conversation() -> ConversationState:
+    return ConversationState(Foreground(), upserts.Terminals())
 
 
 class Serving:
@@ -195,7 +195,7 @@ class Serving:
         return events
 
     def _translated(
-        self, session_id: str, wire: v2.SessionUpdate, conversation: Conversation
+        self, session_id: str, wire: v2.SessionUpdate, conversation: ConversationState
     ) -> list[e.Event]:
         match wire:
             case v2.UserMessage() | v2.UserMessageChunk() if _echoes(conversation, wire):
@@ -322,7 +322,7 @@ def subject_of(wire: v2.RequestPermissionRequest) -> Subject:
             return Subject(title=wire.title, explanation=wire.description, meta=wire.meta)
 
 
-def _echoes(conversation: Conversation, wire: v2.UserMessage | v2.UserMessageChunk) -> bool:
+def _echoes(conversation: ConversationState, wire: v2.UserMessage | v2.UserMessageChunk) -> bool:
     foreground = conversation.foreground
     whole = isinstance(wire, v2.UserMessage)
     blocks = wire.content or [] if isinstance(wire, v2.UserMessage) else [wire.content]

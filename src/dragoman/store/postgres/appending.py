@@ -110,7 +110,7 @@ class Sent(msgspec.Struct):
         return self.lease.session_id == session_id and 0 <= index < len(self.batch.events)
 
 
-class Accepted(msgspec.Struct):
+class AcceptedBatch(msgspec.Struct):
     """A batch that will be written: the number of its last event, and the place that has among all
     the new ones, from 1 on; 0 when it brings none."""
 
@@ -131,7 +131,7 @@ class Appending:
         self._place = place
         self._standings = found
 
-    def accept(self, sent: Sent) -> Accepted:
+    def accept(self, sent: Sent) -> AcceptedBatch:
         standing = self._standings.get(sent.lease.session_id)
         if standing is None:
             raise UnknownSession(sent.lease.session_id)
@@ -143,7 +143,7 @@ class Appending:
         if first != standing.last_seq + 1:
             raise SequenceGap(self._place, standing.last_seq + 1, first)
         self._add(standing, events, sent.batch)
-        return Accepted(standing.key, standing.last_seq, len(self.bodies) if events else 0)
+        return AcceptedBatch(standing.key, standing.last_seq, len(self.bodies) if events else 0)
 
     def _add(self, standing: SessionTip, events: Sequence[bytes], batch: Batch) -> None:
         first = standing.last_seq + 1
@@ -208,7 +208,7 @@ def _refused(sent: Sent, error: RowRefused) -> DragomanError:
     return error
 
 
-def _tried(appending: Appending, sent: Sent) -> Accepted | DragomanError:
+def _tried(appending: Appending, sent: Sent) -> AcceptedBatch | DragomanError:
     try:
         return appending.accept(sent)
     except DragomanError as error:
@@ -216,7 +216,7 @@ def _tried(appending: Appending, sent: Sent) -> Accepted | DragomanError:
 
 
 async def _position(
-    db: Database, before: int, accepted: Accepted | DragomanError
+    db: Database, before: int, accepted: AcceptedBatch | DragomanError
 ) -> int | DragomanError:
     if isinstance(accepted, DragomanError):
         return accepted

@@ -33,7 +33,7 @@ from dragoman.store.postgres.rules import (
     USED,
     stored_rule,
 )
-from dragoman.store.postgres.writer import Job, Writer
+from dragoman.store.postgres.writer import StoreWriter, WriteJob
 from dragoman.store.sqlite.rules import must_last
 
 logger = logging.getLogger("dragoman.store")
@@ -47,7 +47,7 @@ class KeptRules:
     """For any thread. In the loop nothing waits: a change counts here at once and is written behind
     whatever waits already, before what is recorded after it. Other threads wait until it is."""
 
-    def __init__(self, reading: Link, writer: Writer, outage: Outage) -> None:
+    def __init__(self, reading: Link, writer: StoreWriter, outage: Outage) -> None:
         self._reading = reading
         self._writer = writer
         self._outage = outage
@@ -190,7 +190,7 @@ class KeptRules:
         if self._outage.is_on:
             raise self._outage.error()
         future: asyncio.Future[bool] = self._loop.create_future()
-        self._writer.submit(Job(change, future, lasting=lasting))
+        self._writer.submit(WriteJob(change, future, lasting=lasting))
         return future
 
 

@@ -79,7 +79,7 @@ _TOGETHER = 10
 """Sessions whose events are asked for in one round trip."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedEvents(msgspec.Struct, frozen=True):
     """The events of one session that a reader wants."""
 
     session_id: str
@@ -87,7 +87,7 @@ class Wanted(msgspec.Struct, frozen=True):
     limit: int
 
 
-async def events(db: Database, all_wanted: Sequence[Wanted]) -> list[list[StoredEvent]]:
+async def events(db: Database, all_wanted: Sequence[WantedEvents]) -> list[list[StoredEvent]]:
     """For each; in one round trip, or in as many as keep what is in memory at once bounded."""
     found: list[list[StoredEvent]] = []
     for first in range(0, len(all_wanted), _TOGETHER):
@@ -100,7 +100,7 @@ async def events(db: Database, all_wanted: Sequence[Wanted]) -> list[list[Stored
     return found
 
 
-def _range(wanted: Wanted) -> tuple[str, str, int, int, int]:
+def _range(wanted: WantedEvents) -> tuple[str, str, int, int, int]:
     # The driver has these as numbers of 64 bits.
     after = max(wanted.after, 0)
     last = after + min(wanted.limit, 2**31)
@@ -108,7 +108,7 @@ def _range(wanted: Wanted) -> tuple[str, str, int, int, int]:
     return session_id, session_id, after, last, limits.MAX_BYTES
 
 
-async def further(db: Database, all_wanted: Sequence[Wanted]) -> set[int]:
+async def further(db: Database, all_wanted: Sequence[WantedEvents]) -> set[int]:
     """Which of these have something to read, by their places in the list."""
     ids = [storable(wanted.session_id) for wanted in all_wanted]
     rows = await db.rows(_FURTHER, (ids, [wanted.after for wanted in all_wanted]))

@@ -12,7 +12,7 @@ from dragoman.store.postgres.appending import LOCKED
 from dragoman.store.postgres.database import Database, Plan, Rows
 from dragoman.store.postgres.owners import RUN_OUT
 from dragoman.store.postgres.search_words import storable
-from dragoman.store.records import Command, Lease, Outcome
+from dragoman.store.records import Lease, Outcome, StoredCommand
 from dragoman.store.sqlite import inbox as limits
 
 _SEND = """
@@ -74,8 +74,8 @@ def send(session_id: str, body: bytes, host_id: str | None) -> Plan[int]:
     return Plan([(_SEND, (body, host_id, storable(session_id)))], sent)
 
 
-async def calls(db: Database, host_id: str) -> list[Command]:
-    return [Command(*row) for row in await db.rows(_CALLS, (host_id,))]
+async def calls(db: Database, host_id: str) -> list[StoredCommand]:
+    return [StoredCommand(*row) for row in await db.rows(_CALLS, (host_id,))]
 
 
 async def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
@@ -84,7 +84,7 @@ async def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
     return [lease for lease in leases if lease.session_id in waiting] if waiting else []
 
 
-def take(leases: Sequence[Lease]) -> Plan[list[Command]]:
+def take(leases: Sequence[Lease]) -> Plan[list[StoredCommand]]:
     """An expired lease gets nothing: that is for the later owner. Sessions are
     locked first, so that none of them changes hands meanwhile."""
     ids = [storable(lease.session_id) for lease in leases]
@@ -94,7 +94,7 @@ def take(leases: Sequence[Lease]) -> Plan[list[Command]]:
         (LOCKED, (ids,)),
         (_TAKE, held),
     ]
-    return Plan(first, lambda answers: ([Command(*row) for row in answers[2]], ()))
+    return Plan(first, lambda answers: ([StoredCommand(*row) for row in answers[2]], ()))
 
 
 def withdraw(command_id: int) -> Plan[bool]:

@@ -39,7 +39,7 @@ def freed_news(session_id: str) -> str:
     return f"{_FREED}{session_id}"
 
 
-class News:
+class StoreNews:
     """`is_own` tells by the server's process whether we wrote it ourselves. `heard_of_rules` is
     called when rules may have changed."""
 

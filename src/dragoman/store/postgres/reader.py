@@ -12,13 +12,13 @@ from copy import copy
 from functools import partial
 
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.events import Wanted, events, further
+from dragoman.store.postgres.events import WantedEvents, events, further
 from dragoman.store.postgres.link import Link
 from dragoman.store.records import StoredEvent
 
 _AT_ONCE = 500
 
-_Asked = tuple[Wanted, asyncio.Future[list[StoredEvent]]]
+_Asked = tuple[WantedEvents, asyncio.Future[list[StoredEvent]]]
 
 
 class Reader:
@@ -29,7 +29,7 @@ class Reader:
         self._waiting: list[_Asked] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def read(self, wanted: Wanted) -> list[StoredEvent]:
+    async def read(self, wanted: WantedEvents) -> list[StoredEvent]:
         future: asyncio.Future[list[StoredEvent]] = asyncio.get_running_loop().create_future()
         self._waiting.append((wanted, future))
         if self._task is None:

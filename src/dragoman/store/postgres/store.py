@@ -21,16 +21,15 @@ from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.cached_rules import KeptRules
 from dragoman.store.postgres.connections import limits, must_be_ours_alone
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.events import Wanted
+from dragoman.store.postgres.events import WantedEvents
 from dragoman.store.postgres.link import READ_SECONDS, Link
-from dragoman.store.postgres.news import News, command_news, freed_news
+from dragoman.store.postgres.news import StoreNews, command_news, freed_news
 from dragoman.store.postgres.reader import Reader
 from dragoman.store.postgres.search import search
 from dragoman.store.postgres.tables import migrate
-from dragoman.store.postgres.writer import Writer
+from dragoman.store.postgres.writer import StoreWriter
 from dragoman.store.records import (
     Batch,
-    Command,
     Hit,
     HostRecord,
     Kin,
@@ -43,6 +42,7 @@ from dragoman.store.records import (
     SessionRecord,
     Snapshot,
     Standing,
+    StoredCommand,
     StoredEvent,
 )
 
@@ -68,10 +68,10 @@ class PostgresStore:
         self._following = Link(address, self.outage, reads_within=READ_SECONDS)
         self._searching = Link(address, self.outage, reads_within=SEARCH_SECONDS)
         self._links = (self._writing, self._reading, self._following, self._searching)
-        self._writer = Writer(self._writing, self.outage, outbox)
+        self._writer = StoreWriter(self._writing, self.outage, outbox)
         self._reader = Reader(self._following)
         self._rules = KeptRules(self._reading, self._writer, self.outage)
-        self._news = News(address, lambda pid: pid == self._writing.pid, self._rules.heard)
+        self._news = StoreNews(address, lambda pid: pid == self._writing.pid, self._rules.heard)
         self._writer.on_news = self._news.hear_own
         self._writer.on_back = self._renew_first
         self._clock = db.time, time.monotonic()
@@ -193,7 +193,7 @@ class PostgresStore:
     async def events(
         self, session_id: str, *, after: int = 0, limit: int = 1000
     ) -> list[StoredEvent]:
-        return await self._reader.read(Wanted(session_id, min(after, _NEVER), limit))
+        return await self._reader.read(WantedEvents(session_id, min(after, _NEVER), limit))
 
     async def all_events(self, *, after: int = 0, limit: int = 1000) -> list[StoredEvent]:
         return await self._read(partial(events.all_events, after=min(after, _NEVER), limit=limit))
@@ -262,10 +262,10 @@ class PostgresStore:
         plan = inbox.send(session_id, body, to)
         return await self._writer.write(plan, tells=command_news(session_id))
 
-    async def calls(self, host_id: str) -> list[Command]:
+    async def calls(self, host_id: str) -> list[StoredCommand]:
         return await self._read(partial(inbox.calls, host_id=host_id))
 
-    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[Command]:
+    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[StoredCommand]:
         if not hinted:
             leases = await self._read(partial(inbox.waiting_for, leases=leases))
         return await self._writer.write(inbox.take(leases), tells=None) if leases else []

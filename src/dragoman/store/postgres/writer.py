@@ -68,7 +68,7 @@ WHERE a.datname = current_database() AND a.usename = current_user AND a.pid <> p
 """
 
 
-class Writer:
+class StoreWriter:
     """`on_news` is called after a commit, once what was waited for is settled, with what to report
     to other hosts."""
 
@@ -103,7 +103,7 @@ class Writer:
         is_long: bool = False,
     ) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.submit(Job(work, future, tells=tells, lasting=lasting, is_long=is_long))
+        self.submit(WriteJob(work, future, tells=tells, lasting=lasting, is_long=is_long))
         return await future
 
     async def append(self, lease: Lease, batch: Batch) -> int:
@@ -176,7 +176,7 @@ class Writer:
         unit, self._unit = self._unit, []
         for job in unit:
             in_doubt = self._doubt is not None and self._doubt.job is job
-            if isinstance(job, Job) and job.lost >= _LOSSES and not in_doubt:
+            if isinstance(job, WriteJob) and job.lost >= _LOSSES and not in_doubt:
                 settle(job, error)
         self._waiting.extendleft(reversed([job for job in unit if not job.is_settled]))
 
@@ -201,7 +201,7 @@ class Writer:
         if appends:
             await self._append(appends, db)
         for job in unit:
-            if isinstance(job, Job) and not job.is_settled:
+            if isinstance(job, WriteJob) and not job.is_settled:
                 await self._perform(job, db)
         told = {job.tells for job in unit if job.tells is not None and has_succeeded(job)}
         if told:
@@ -217,7 +217,7 @@ class Writer:
         except StoreError as error:
             logger.warning("%s", error)
 
-    async def _perform(self, job: Job[Any], db: Database) -> None:
+    async def _perform(self, job: WriteJob[Any], db: Database) -> None:
         for tried in range(1, _TRIES + 1):
             try:
                 result = await self._committed(job, db)
@@ -235,7 +235,7 @@ class Writer:
                 settle(job, error)
                 return
 
-    async def _committed(self, job: Job[T], db: Database) -> T:
+    async def _committed(self, job: WriteJob[T], db: Database) -> T:
         try:
             last: Sequence[Statement] = ()
             if callable(job.work):
@@ -384,7 +384,7 @@ class Writer:
     def _refuse(self) -> None:
         """What cannot wait; but not what may have been done, before that is known."""
         in_doubt = None if self._doubt is None else self._doubt.job
-        impatient = (job for job in self._waiting if isinstance(job, Job) and not job.lasting)
+        impatient = (job for job in self._waiting if isinstance(job, WriteJob) and not job.lasting)
         given_up = [
             job for job in impatient if job is not in_doubt and self._outage.is_too_long(job.since)
         ]
@@ -446,7 +446,7 @@ def _unfit(place: str, error: Exception) -> RowRefused:
 _MUCH_BYTES = 1024 * 1024
 
 
-class Job(Generic[T]):
+class WriteJob(Generic[T]):
     """`work` is called, or carried out, in a transaction of its own, and other hosts are notified
     of what it `tells`, unless that is None. One that is `lasting` waits for a database that is away
     for as long as it takes; one that `is_long` has it do much at once."""
@@ -488,13 +488,13 @@ class Append:
         """Whether it can neither be delivered nor be set aside."""
 
 
-AnyJob: TypeAlias = Job[Any] | Append
+AnyJob: TypeAlias = WriteJob[Any] | Append
 
 
 class Doubt(Generic[T]):
     """A transaction whose commit was sent, and perhaps carried out."""
 
-    def __init__(self, xid: str, job: Job[T], result: T) -> None:
+    def __init__(self, xid: str, job: WriteJob[T], result: T) -> None:
         self.xid = xid
         self.job = job
         self.result = result
@@ -502,7 +502,7 @@ class Doubt(Generic[T]):
 
 def is_much(unit: Sequence[AnyJob]) -> bool:
     """Whether it may take a while, on a slow line too."""
-    if any(isinstance(job, Job) and job.is_long for job in unit):
+    if any(isinstance(job, WriteJob) and job.is_long for job in unit):
         return True
     return sum(job.size for job in unit if isinstance(job, Append)) > _MUCH_BYTES
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from dragoman.store.records import Command, Lease, Outcome
+from dragoman.store.records import Lease, Outcome, StoredCommand
 from dragoman.store.sqlite.appending import standings
 from dragoman.store.sqlite.database import Database, integers
 from dragoman.store.sqlite.sessions import key_of
@@ -59,8 +59,8 @@ def send(db: Database, session_id: str, body: bytes, host_id: str | None) -> int
     return db.last_rowid
 
 
-def calls(db: Database, host_id: str) -> list[Command]:
-    return [Command(*row) for row in db.rows(_CALLS, (host_id, time.time()))]
+def calls(db: Database, host_id: str) -> list[StoredCommand]:
+    return [StoredCommand(*row) for row in db.rows(_CALLS, (host_id, time.time()))]
 
 
 def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
@@ -69,7 +69,7 @@ def waiting_for(db: Database, leases: Sequence[Lease]) -> list[Lease]:
     return [lease for lease in leases if lease.session_id in waiting] if waiting else []
 
 
-def take(db: Database, leases: Sequence[Lease]) -> list[Command]:
+def take(db: Database, leases: Sequence[Lease]) -> list[StoredCommand]:
     """An expired lease gets nothing: that is for the later owner."""
     db.run(_FORGET_WAITING, (time.time() - KEEP_WAITING_SECONDS,))
     found = standings(db, [lease.session_id for lease in leases])
@@ -78,7 +78,7 @@ def take(db: Database, leases: Sequence[Lease]) -> list[Command]:
     keys = [key for each in asked if (key := held.get(each)) is not None]
     if not keys:
         return []
-    commands = [Command(*row) for row in db.rows(_WAITING, (integers(keys),))]
+    commands = [StoredCommand(*row) for row in db.rows(_WAITING, (integers(keys),))]
     if commands:
         db.run(_TAKEN, (integers(command.id for command in commands),))
     return commands

@@ -41,7 +41,7 @@ _BESIDE = ("", "-wal", "-shm")
 _IN_USE_BYTE = 128
 
 
-class Report(msgspec.Struct):
+class RecoveryReport(msgspec.Struct):
     """What was rebuilt; `remarks` says what could not be."""
 
     sessions: int = 0
@@ -69,10 +69,10 @@ def check(directory: Path) -> list[str]:
     return [] if found == ["ok"] else found
 
 
-def recover(directory: Path) -> Report:
+def recover(directory: Path) -> RecoveryReport:
     """Raises StoreError while another process has the store open, and when there is no room."""
     home = Path(os.path.realpath(directory))
-    old, new, report = home / FILE_NAME, home / _NEW, Report()
+    old, new, report = home / FILE_NAME, home / _NEW, RecoveryReport()
     _must_not_be_in_use(old)
     _unlink(new)
     try:
@@ -104,7 +104,7 @@ def _is_empty(path: Path) -> bool:
         return False  # damaged
 
 
-def _rebuild(db: Database, home: Path, old: Path | None, report: Report) -> None:
+def _rebuild(db: Database, home: Path, old: Path | None, report: RecoveryReport) -> None:
     for file in all_mirrors(home):
         _note(report, from_mirror(db, file))
     if old is not None:
@@ -116,7 +116,7 @@ def _rebuild(db: Database, home: Path, old: Path | None, report: Report) -> None
     report.sessions, report.events = row[0], row[1]
 
 
-def _from_old(db: Database, old: Path, report: Report) -> Iterator[Remains]:
+def _from_old(db: Database, old: Path, report: RecoveryReport) -> Iterator[Remains]:
     try:
         damaged = Database(str(old), only_read=True)
     except StoreError as error:
@@ -127,7 +127,7 @@ def _from_old(db: Database, old: Path, report: Report) -> Iterator[Remains]:
         yield from from_database(damaged, db, report.remarks)
 
 
-def _note(report: Report, remains: Remains) -> None:
+def _note(report: RecoveryReport, remains: Remains) -> None:
     report.remarks += [f"session {remains.session_id}: {remark}" for remark in remains.remarks]
 
 

@@ -17,7 +17,6 @@ from dragoman.errors import StoreError
 from dragoman.store.outbox import Outbox, deliver_left
 from dragoman.store.records import (
     Batch,
-    Command,
     Hit,
     HostRecord,
     Kin,
@@ -30,6 +29,7 @@ from dragoman.store.records import (
     SessionRecord,
     Snapshot,
     Standing,
+    StoredCommand,
     StoredEvent,
 )
 from dragoman.store.sqlite import events, hosts, inbox, owners, sessions
@@ -38,7 +38,7 @@ from dragoman.store.sqlite.database import Database
 from dragoman.store.sqlite.mirror import Mirror
 from dragoman.store.sqlite.rules import SqliteRules
 from dragoman.store.sqlite.search import forget_words, search
-from dragoman.store.sqlite.writer import Append, Job, Writer
+from dragoman.store.sqlite.writer import Append, StoreWriter, WriteJob
 
 T = TypeVar("T")
 
@@ -63,8 +63,8 @@ class SqliteStore:
         self._rules = rules
         self._mirror = mirror
         self._outbox = outbox
-        self._writer = Writer(db, outbox)
-        self._news = News(self._writer)
+        self._writer = StoreWriter(db, outbox)
+        self._news = StoreNews(self._writer)
         self._reading = _Reading(path) if path is not None else None
 
     @property
@@ -246,10 +246,10 @@ class SqliteStore:
     async def send(self, session_id: str, body: bytes, *, to: str | None = None) -> int:
         return await self._write(lambda db: inbox.send(db, session_id, body, to))
 
-    async def calls(self, host_id: str) -> list[Command]:
+    async def calls(self, host_id: str) -> list[StoredCommand]:
         return await self._read(lambda db: inbox.calls(db, host_id))
 
-    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[Command]:
+    async def take(self, leases: Sequence[Lease], *, hinted: bool = False) -> list[StoredCommand]:
         wanted = await self._read(lambda db: inbox.waiting_for(db, leases))
         return await self._write(lambda db: inbox.take(db, wanted), wipes=True) if wanted else []
 
@@ -297,14 +297,14 @@ class SqliteStore:
         after: Callable[[], None] | None = None,
     ) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._writer.submit(Job(job, future, wipes=wipes, lasting=lasting, after=after))
+        self._writer.submit(WriteJob(job, future, wipes=wipes, lasting=lasting, after=after))
         return await future
 
     async def _read(self, job: Callable[[Database], T]) -> T:
         if self._reading is not None:
             return await self._reading.run(job)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._writer.submit(Job(job, future, writes=False))
+        self._writer.submit(WriteJob(job, future, writes=False))
         return await future
 
     def _mirrored(
@@ -342,10 +342,10 @@ class _Reading:
             self._db = None
 
 
-class News:
+class StoreNews:
     """Has the writer look for what other processes wrote while somebody is subscribed."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: StoreWriter) -> None:
         self._writer = writer
         writer.on_news = self._tell
         self._wakes: dict[object, Callable[[], None]] = {}

@@ -64,7 +64,7 @@ CLOSE_SECONDS = 5.0
 _WIPE_SECONDS = 1.0
 
 
-class Job(Generic[T]):
+class WriteJob(Generic[T]):
     """`run` is called in a transaction, `after` once it is committed. One that is `lasting` waits
     for a database that cannot be written for as long as it takes."""
 
@@ -111,12 +111,12 @@ class Append:
         self.size = sum(map(len, batch.events))
 
 
-AnyJob: TypeAlias = Job[Any] | Append
+AnyJob: TypeAlias = WriteJob[Any] | Append
 Settled: TypeAlias = tuple[AnyJob, Any]
 """A job, and its result or the exception for the caller."""
 
 
-class Writer:
+class StoreWriter:
     """`on_news` is called in the loop after a commit that wrote something, once what was waited for
     is settled; also when another process wrote something, while `watch` is on. Without an `outbox`
     what cannot be written is in memory alone."""
@@ -157,7 +157,7 @@ class Writer:
         self._watched = on
         if on and not self._is_closing:
             # It may be waiting without an end.
-            self._queue.put(Job(lambda db: None, self._loop.create_future(), writes=False))
+            self._queue.put(WriteJob(lambda db: None, self._loop.create_future(), writes=False))
 
     def has_kept(self, session_id: str, seq: int) -> bool:
         """Whether an event that is not written yet is on the disk meanwhile."""
@@ -469,7 +469,7 @@ def _run(db: Database, unit: Sequence[AnyJob]) -> Sequence[Any]:
     appends = [(job.lease, job.batch, job.again) for job in unit if isinstance(job, Append)]
     if appends:
         return append_all(db, appends)
-    return [job.run(db) for job in unit if isinstance(job, Job)]
+    return [job.run(db) for job in unit if isinstance(job, WriteJob)]
 
 
 _REFUSALS: tuple[type[DragomanError], ...] = (LeaseLost, UnknownSession, SequenceGap, RowRefused)

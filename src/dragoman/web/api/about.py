@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman._version import __version__
 from dragoman.web.context import Server
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 from dragoman.web.shapes.chats import Health, Readiness
 
 
@@ -25,7 +25,7 @@ async def readiness(server: Server) -> Readiness:
     failing = [name for name, fails in checks.items() if fails]
     if failing:
         sentence = f"failing: {', '.join(failing)} (see the log)"
-        raise Failure(503, "not_ready", sentence, {"failing": failing})
+        raise RequestFailed(503, "not_ready", sentence, {"failing": failing})
     return Readiness()
 
 

@@ -15,7 +15,7 @@ from dragoman.store.records import SessionFilter
 from dragoman.transport.stdio import AgentCommand
 from dragoman.web.api.sessions import summary, summary_of
 from dragoman.web.context import Server
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 from dragoman.web.placement import folder
 from dragoman.web.shapes.agents import (
     AgentList,
@@ -75,7 +75,7 @@ async def import_session(server: Server, name: str, body: ImportBody) -> Summary
     cwd = await _cwd(server, name, body.session_id) if body.cwd is None else body.cwd
     if body.cwd is None and not await _is_known(server, cwd):
         sentence = f"the agent ran it in {cwd}; name the directory to continue in as `cwd`"
-        raise Failure(409, "no_workspace", sentence, {"cwd": cwd})
+        raise RequestFailed(409, "no_workspace", sentence, {"cwd": cwd})
     live = await server.hub.adopt(name, body.session_id, folder(cwd))
     await live.take_title()
     return await summary_of(server, live)
@@ -93,7 +93,7 @@ async def _cwd(server: Server, name: str, session_id: str) -> str:
         async for info in client.list_sessions():
             if info.id == session_id:
                 return info.cwd
-    raise Failure(404, "unknown_session", f"the agent has no session {session_id}")
+    raise RequestFailed(404, "unknown_session", f"the agent has no session {session_id}")
 
 
 # ── signing in, and health ────────────────────────────────────────────────────────────────────
@@ -154,7 +154,7 @@ async def answer(server: Server, name: str, request_id: str, body: ElicitationBo
         if any(each.request_id == request_id for each in client.pending):
             answered = ElicitationAnswer(body.action, body.content)
             return await client.answer_elicitation(request_id, answered)
-    raise Failure(404, "unknown_request", f"the agent has no pending question {request_id}")
+    raise RequestFailed(404, "unknown_request", f"the agent has no pending question {request_id}")
 
 
 async def doctor(server: Server, name: str) -> DoctorReport:
@@ -189,4 +189,4 @@ async def policies(server: Server) -> RuleList:
 
 async def revoke(server: Server, query: IdQuery) -> None:
     if not await asyncio.to_thread(server.hub.store.rules.revoke, query.id):
-        raise Failure(404, "unknown_rule", f"no such rule: {query.id}")
+        raise RequestFailed(404, "unknown_rule", f"no such rule: {query.id}")

@@ -28,18 +28,18 @@ from dragoman.ui_stream.decoder import Answer, ElicitationReply
 from dragoman.ui_stream.encoder import allows
 from dragoman.ui_stream.message_history import History
 from dragoman.web.context import Server
-from dragoman.web.failures import Failure
-from dragoman.web.placement import Wanted, begin
+from dragoman.web.failures import RequestFailed
+from dragoman.web.placement import WantedPlace, begin
 from dragoman.web.prompt_body import start_again
 from dragoman.web.shapes.chats import ChatQuery, Messages, MessagesQuery
 from dragoman.web.shapes.steering import Cancelled
 from dragoman.web.streams.chat_stream import ChatStream, active_settlements
-from dragoman.web.streams.stream_response import Stream
+from dragoman.web.streams.stream_response import StreamedResponse
 
 _PAGE = 2_000
 
 
-async def chat(server: Server, query: ChatQuery, body: bytes) -> Stream:
+async def chat(server: Server, query: ChatQuery, body: bytes) -> StreamedResponse:
     request = decode(body)
     async with server.making_chats:
         await _ensure_session(server, request)
@@ -54,7 +54,7 @@ async def _ensure_session(server: Server, request: ChatRequest) -> None:
     if not request.parts or request.acp.answers:
         raise UnknownSession(request.chat_id)
     _check(request)
-    wanted = Wanted(agent=request.acp.agent, cwd=request.acp.cwd, session_id=request.chat_id)
+    wanted = WantedPlace(agent=request.acp.agent, cwd=request.acp.cwd, session_id=request.chat_id)
     await begin(server, wanted)
 
 
@@ -67,13 +67,13 @@ def _check(request: ChatRequest) -> None:
     except PromptTooLarge:
         raise
     except ValueError as error:
-        raise Failure(400, "invalid", str(error)) from None
+        raise RequestFailed(400, "invalid", str(error)) from None
 
 
 # ── a prompt ──────────────────────────────────────────────────────────────────────────────────
 
 
-async def _prompted(server: Server, request: ChatRequest, query: ChatQuery) -> Stream:
+async def _prompted(server: Server, request: ChatRequest, query: ChatQuery) -> StreamedResponse:
     try:
         turn, after = await _sent(server, request)
     except (SessionNotContinued, CommandRefused) as error:
@@ -116,7 +116,7 @@ async def _capabilities(server: Server, chat_id: str) -> AgentCapabilities:
 # ── answers ───────────────────────────────────────────────────────────────────────────────────
 
 
-async def _answered(server: Server, request: ChatRequest, query: ChatQuery) -> Stream:
+async def _answered(server: Server, request: ChatRequest, query: ChatQuery) -> StreamedResponse:
     approvals = request.approvals
     if (reply := request.acp.elicitation) is not None:
         approvals[reply.request_id] = reply.action == "accept"
@@ -125,7 +125,7 @@ async def _answered(server: Server, request: ChatRequest, query: ChatQuery) -> S
     stream = ChatStream(server, request.chat_id, query.sdk)
     response = await stream.of_answers(approvals)
     if response is None:
-        raise Failure(409, "settled", "no pending question for this answer")
+        raise RequestFailed(409, "settled", "no pending question for this answer")
     await _answer_all(server, request, query)
     return response
 
@@ -136,7 +136,7 @@ async def _answer_all(server: Server, request: ChatRequest, query: ChatQuery) ->
     given = {*request.answers} if form is None else {*request.answers, form.request_id}
     chosen = request.acp.permission
     if chosen is not None and chosen.request_id not in commands:
-        raise Failure(409, "settled", f"{chosen.request_id} is already answered")
+        raise RequestFailed(409, "settled", f"{chosen.request_id} is already answered")
     if given - commands.keys():
         settled = await _settled(server, request, query)
         if form is not None and form.request_id not in commands:
@@ -144,7 +144,7 @@ async def _answer_all(server: Server, request: ChatRequest, query: ChatQuery) ->
         for request_id, agrees in settled.items():
             if not agrees:
                 sentence = f"{request_id} already has a different answer"
-                raise Failure(409, "settled", sentence)
+                raise RequestFailed(409, "settled", sentence)
     for request_id, command in commands.items():
         try:
             await server.hub.send(request.chat_id, command)
@@ -202,13 +202,15 @@ def _elicitation(reply: ElicitationReply) -> c.Command:
         case "accept" | "decline" | "cancel":
             return c.AnswerElicitation(reply.request_id, reply.action, reply.content)
         case _:
-            raise Failure(400, "invalid", "answer an elicitation with accept, decline or cancel")
+            raise RequestFailed(
+                400, "invalid", "answer an elicitation with accept, decline or cancel"
+            )
 
 
 # ── coming back, stopping, looking ────────────────────────────────────────────────────────────
 
 
-async def resume(server: Server, chat_id: str, query: ChatQuery) -> Stream | Response:
+async def resume(server: Server, chat_id: str, query: ChatQuery) -> StreamedResponse | Response:
     """From the start of the active message; there is none when nothing runs."""
     if await server.hub.store.session(chat_id) is None:
         return Response(status_code=204)

@@ -14,7 +14,7 @@ from dragoman.store.base import events_of_types
 from dragoman.store.records import StoredEvent
 from dragoman.store.sqlite.events import MAX_BYTES
 from dragoman.web.context import Server
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 from dragoman.web.routing.route import EVENT_STREAM, JSON, JSON_LINES
 from dragoman.web.shapes.base import LARGEST_CURSOR
 from dragoman.web.shapes.reading import (
@@ -38,7 +38,7 @@ from dragoman.web.streams.sse import (
     reset_frame,
     store_frame,
 )
-from dragoman.web.streams.stream_response import Pace, Stream, merged, with_beats
+from dragoman.web.streams.stream_response import Pace, StreamedResponse, merged, with_beats
 
 GATHER_SECONDS = 0.03
 """The first event is sent at once; what follows it within this time goes out together."""
@@ -49,7 +49,7 @@ GATHER_SECONDS = 0.03
 
 async def session_events(
     server: Server, session_id: str, query: EventsQuery, request: Request
-) -> Response | Stream:
+) -> Response | StreamedResponse:
     record = await server.hub.record(session_id)
     if EVENT_STREAM not in request.headers.get("accept", ""):
         return await _page(server, session_id, query, record.last_seq)
@@ -96,7 +96,7 @@ def _told_from(after: int, last: int, *, start: int) -> bytes:
 # ── all of them ───────────────────────────────────────────────────────────────────────────────
 
 
-async def all_events(server: Server, query: AllEventsQuery, request: Request) -> Stream:
+async def all_events(server: Server, query: AllEventsQuery, request: Request) -> StreamedResponse:
     last = await server.hub.store.last_position()
     after = _cursor(request, query.after)
     if after is None:
@@ -125,12 +125,12 @@ def _cursor(request: Request, after: int | None) -> int | None:
     if told is None:
         return after
     if not (told.isascii() and told.isdigit()) or int(told) > LARGEST_CURSOR:
-        raise Failure(400, "invalid", "Last-Event-ID must be the id of an event")
+        raise RequestFailed(400, "invalid", "Last-Event-ID must be the id of an event")
     return int(told)
 
 
-def _stream(live: AsyncGenerator[bytes], pace: Pace) -> Stream:
-    return Stream(live, {"content-type": EVENT_STREAM, **HEADERS}, pace)
+def _stream(live: AsyncGenerator[bytes], pace: Pace) -> StreamedResponse:
+    return StreamedResponse(live, {"content-type": EVENT_STREAM, **HEADERS}, pace)
 
 
 async def _told_first(told: bytes, live: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
@@ -172,11 +172,11 @@ async def _live(
 # ── archives and words ────────────────────────────────────────────────────────────────────────
 
 
-async def export(server: Server, session_id: str) -> Stream:
+async def export(server: Server, session_id: str) -> StreamedResponse:
     record = await server.hub.record(session_id)
     name = f'attachment; filename="{record.id}.jsonl"'
     headers = {"content-type": JSON_LINES, "content-disposition": name}
-    return Stream(_lines(server, session_id), headers)
+    return StreamedResponse(_lines(server, session_id), headers)
 
 
 async def _lines(server: Server, session_id: str) -> AsyncGenerator[bytes]:

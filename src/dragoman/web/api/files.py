@@ -13,7 +13,7 @@ from dragoman.host.workspace.changes import MAX_CHANGES, Change
 from dragoman.host.workspace.diffs import MAX_WORK
 from dragoman.hub.written_files import read_written, told_changes
 from dragoman.web.context import Server
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 from dragoman.web.frame_ring import Frames
 from dragoman.web.path_completion import Search
 from dragoman.web.shapes.base import utc
@@ -144,7 +144,7 @@ def _text(data: bytes | None) -> str | None:
 
 async def upload(server: Server, query: UploadQuery, body: bytes, request: Request) -> Upload:
     if not body:
-        raise Failure(400, "invalid", "the file is empty")
+        raise RequestFailed(400, "invalid", "the file is empty")
     kind = request.headers.get("content-type", _OCTETS).partition(";")[0].strip().lower()
     kept = await asyncio.to_thread(server.uploads.keep, body, query.name, kind)
     return Upload(

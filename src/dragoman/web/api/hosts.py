@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.errors import UnknownHost
-from dragoman.hub.host_directory import Hosts, judged
+from dragoman.hub.host_directory import HostDirectory, judged
 from dragoman.hub.owner import is_gone
 from dragoman.store.records import HostRecord, Owner, SessionRecord
 from dragoman.web.context import Server
@@ -73,7 +73,7 @@ async def move_session(server: Server, session_id: str, body: MoveBody) -> None:
     await hub.elsewhere.move(record, host, cwd, "new" if body.reset else "fail")
 
 
-async def _destination(hosts: Hosts, record: SessionRecord, word: str | None) -> HostRecord:
+async def _destination(hosts: HostDirectory, record: SessionRecord, word: str | None) -> HostRecord:
     if word is not None:
         return await hosts.named(word)
     able = await hosts.able(record.agent)

@@ -27,9 +27,9 @@ from dragoman.session.state import (
 from dragoman.store.records import Owner, SessionChange, SessionFilter, SessionRecord, Standing
 from dragoman.web.api.hosts import Whereabouts, move_session
 from dragoman.web.context import Server
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 from dragoman.web.last_turn import Ended
-from dragoman.web.placement import Wanted, begin, folder
+from dragoman.web.placement import WantedPlace, begin, folder
 from dragoman.web.shapes.hosts import MoveBody
 from dragoman.web.shapes.sessions import (
     DeleteQuery,
@@ -65,7 +65,7 @@ async def list_sessions(server: Server, query: ListQuery) -> SessionPage:
         seen = await server.hub.store.overview(_filter(query, query.before))
         records, cursor = await _page(server, query, seen.sessions)
     except UnknownSession:
-        raise Failure(400, "unknown_cursor", "`before` does not name a session") from None
+        raise RequestFailed(400, "unknown_cursor", "`before` does not name a session") from None
     where = Whereabouts(server, seen.hosts)
     summaries = (_summary(server, each, seen.owners.get(each.id), where) for each in records)
     sessions = list(await asyncio.gather(*summaries))
@@ -140,7 +140,7 @@ async def summary_of(server: Server, live: Live) -> Summary:
 
 
 async def create(server: Server, body: NewSession) -> Summary:
-    wanted = Wanted(
+    wanted = WantedPlace(
         agent=body.agent,
         cwd=body.cwd,
         host=body.host,

@@ -11,7 +11,7 @@ from dragoman.errors import CommandRefused, SessionNotContinued
 from dragoman.hub import commands as c
 from dragoman.store.base import events_of_types
 from dragoman.web.context import Server
-from dragoman.web.failures import Failure
+from dragoman.web.failures import RequestFailed
 from dragoman.web.prompt_body import note_uploads, prompt_content, start_again
 from dragoman.web.shapes.base import IdQuery
 from dragoman.web.shapes.steering import (
@@ -57,7 +57,7 @@ def _what_to_stop(body: CancelBody) -> c.Command:
         case None, str(terminal_id):
             return c.CancelTerminal(terminal_id)
         case _:
-            raise Failure(400, "invalid", "expected a tool call or a terminal, not both")
+            raise RequestFailed(400, "invalid", "expected a tool call or a terminal, not both")
 
 
 async def set_mode(server: Server, session_id: str, body: ModeBody) -> Nothing:
@@ -77,7 +77,7 @@ async def kill(server: Server, session_id: str, body: KillBody) -> Nothing:
     if others := reply.get("others"):
         names = ", ".join(each["title"] or each["name"] or each["id"] for each in others)
         sentence = f"the agent's process also serves other sessions, which would end: {names}"
-        raise Failure(409, "agent_shared", sentence, {"sessions": others})
+        raise RequestFailed(409, "agent_shared", sentence, {"sessions": others})
     return Nothing(delayed=reply.get("delayed"))
 
 
@@ -112,7 +112,7 @@ async def _answered(
     except CommandRefused as error:
         key = command.request_id
         if error.code == "settled" and not await _was_asked(server, session_id, key, kind):
-            raise Failure(404, "unknown_request", f"there is no {kind} {key}") from None
+            raise RequestFailed(404, "unknown_request", f"there is no {kind} {key}") from None
         raise
 
 
@@ -127,7 +127,9 @@ async def _was_asked(server: Server, session_id: str, request_id: str, kind: str
 async def revert(server: Server, session_id: str, body: RevertBody) -> Reverted:
     for path in body.paths or ():
         if not os.path.isabs(path):
-            raise Failure(400, "invalid", f"expected the absolute path of a file, not {path!r}")
+            raise RequestFailed(
+                400, "invalid", f"expected the absolute path of a file, not {path!r}"
+            )
     reply = await server.hub.send(session_id, c.Revert(body.turn_id, body.force, body.paths))
     return Reverted(paths=reply["paths"], delayed=reply.get("delayed"))
 

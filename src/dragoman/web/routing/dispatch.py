@@ -15,10 +15,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.web.context import Server
-from dragoman.web.failures import Failure, failure_of, response_for
+from dragoman.web.failures import RequestFailed, failure_of, response_for
 from dragoman.web.routing.route import JSON, Route
 from dragoman.web.server.guard import PARAMETERS, ROUTE
-from dragoman.web.streams.stream_response import Stream
+from dragoman.web.streams.stream_response import StreamedResponse
 
 logger = logging.getLogger("dragoman.web")
 
@@ -44,12 +44,14 @@ class Dispatch:
             return _response(route, await route.handler(self._server, **given))
         except ClientDisconnect:
             # Only for the log: the client does not read it.
-            return response_for(Failure(499, "left", "the client left before sending its body"))
+            return response_for(
+                RequestFailed(499, "left", "the client left before sending its body")
+            )
         except Exception as error:
             failure = failure_of(error)
             if failure is None:
                 logger.exception("%s %s failed", route.method, route.path)
-                failure = Failure(500, "internal", "internal error")
+                failure = RequestFailed(500, "internal", "internal error")
             return response_for(failure)
 
 
@@ -70,7 +72,7 @@ async def _body(request: Request) -> bytes:
         async with asyncio.timeout(BODY_SECONDS):
             return await request.body()
     except TimeoutError:
-        raise Failure(408, "too_slow", "the body did not arrive in time") from None
+        raise RequestFailed(408, "too_slow", "the body did not arrive in time") from None
 
 
 def _decoded(route: Route, body: bytes) -> Any:
@@ -81,11 +83,11 @@ def _decoded(route: Route, body: bytes) -> Any:
     try:
         return msgspec.json.decode(body, type=route.body)
     except (UnicodeDecodeError, RecursionError) as error:
-        raise Failure(400, "malformed", f"the body is not JSON: {error}") from None
+        raise RequestFailed(400, "malformed", f"the body is not JSON: {error}") from None
 
 
 def _response(route: Route, answer: Any) -> ASGIApp:
-    if isinstance(answer, (Response, Stream)):
+    if isinstance(answer, (Response, StreamedResponse)):
         return answer
     if answer is None:
         return Response(status_code=204)

@@ -56,7 +56,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRoute:
     """What there is at a path: a route for each method, and the path's parameters."""
 
     routes: Mapping[str, Route]
@@ -72,12 +72,12 @@ class Table:
         for route in sorted(self.routes, key=lambda route: len(route.parameters)):
             self._by_shape.setdefault(route.segments, {})[route.method] = route
 
-    def find(self, path: str) -> Found | None:
+    def find(self, path: str) -> FoundRoute | None:
         words = tuple(path.split("/")[1:])
         for shape, routes in self._by_shape.items():
             if len(shape) == len(words) and all(map(_fits, shape, words)):
                 pairs = zip(shape, words, strict=True)
-                return Found(routes, {s[1:-1]: word for s, word in pairs if s.startswith("{")})
+                return FoundRoute(routes, {s[1:-1]: word for s, word in pairs if s.startswith("{")})
         return None
 
 

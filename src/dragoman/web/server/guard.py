@@ -28,9 +28,9 @@ from typing import TypeAlias
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.web.failures import Failure, response_for
-from dragoman.web.routing.route import ANY_TYPE, JSON, Found, Route, Table
-from dragoman.web.server.host_header import Hosts
+from dragoman.web.failures import RequestFailed, response_for
+from dragoman.web.routing.route import ANY_TYPE, JSON, FoundRoute, Route, Table
+from dragoman.web.server.host_header import AllowedHosts
 
 logger = logging.getLogger("dragoman.web")
 
@@ -68,7 +68,7 @@ class Guard:
         table: Table,
         *,
         token: str,
-        hosts: Hosts,
+        hosts: AllowedHosts,
         origins: Collection[str] = (),
         log: Log = lambda method, path, status, seconds: None,
     ) -> None:
@@ -97,11 +97,11 @@ class Guard:
             request = _Request(exchange.scope)
             exchange.cors = self._cors(request)
             await self._admit(request, exchange)
-        except Failure as failure:
+        except RequestFailed as failure:
             await exchange.fail(failure)
         except Exception:
             logger.exception("a request failed")
-            await exchange.fail(Failure(500, "internal", "internal error"))
+            await exchange.fail(RequestFailed(500, "internal", "internal error"))
 
     async def _admit(self, request: _Request, exchange: _Exchange) -> None:
         self._check_where_from(request)
@@ -115,7 +115,7 @@ class Guard:
             _take_place(exchange.scope)
         route = public or _route(found, request.method)
         if exchange.scope["type"] == "websocket" and not route.socket:
-            raise Failure(404, "not_found", "no WebSocket at this path")
+            raise RequestFailed(404, "not_found", "no WebSocket at this path")
         exchange.limit = _body_limit(route, request)
         exchange.scope[ROUTE] = route
         exchange.scope[PARAMETERS] = {} if found is None else dict(found.parameters)
@@ -126,14 +126,14 @@ class Guard:
     def _check_where_from(self, request: _Request) -> None:
         host = request.header(b"host")
         if host is None or not self._hosts.has(host):
-            raise Failure(421, "wrong_host", "this server does not accept that host name")
+            raise RequestFailed(421, "wrong_host", "this server does not accept that host name")
         is_allowed = request.origin in self._origins
         if request.origin not in (None, f"http://{host.lower()}") and not is_allowed:
-            raise Failure(403, "wrong_origin", "requests from other origins are refused")
+            raise RequestFailed(403, "wrong_origin", "requests from other origins are refused")
         site = request.header(b"sec-fetch-site")
         is_ours = site in (None, "same-origin", "none")
         if not is_ours and not is_allowed and not _is_visit(request):
-            raise Failure(403, "cross_site", "requests from other origins are refused")
+            raise RequestFailed(403, "cross_site", "requests from other origins are refused")
 
     def _cors(self, request: _Request) -> list[tuple[bytes, bytes]]:
         if request.origin is None or request.origin not in self._origins:
@@ -150,7 +150,7 @@ class Guard:
         wanted = request.header(b"access-control-request-method")
         found = self.table.find(request.path)
         if not exchange.cors or found is None or wanted not in found.routes:
-            raise Failure(403, "no_preflight", "not available to other origins")
+            raise RequestFailed(403, "no_preflight", "not available to other origins")
         exchange.cors += [
             (b"access-control-allow-methods", ", ".join(found.routes).encode()),
             (b"access-control-allow-headers", _TAKEN),
@@ -169,7 +169,9 @@ class Guard:
         if scheme.lower() == "bearer" and compare_digest(given.encode("latin-1"), self._token):
             return
         challenge = {"www-authenticate": "Bearer"}
-        failure = Failure(401, "unauthorized", "a bearer token is required", headers=challenge)
+        failure = RequestFailed(
+            401, "unauthorized", "a bearer token is required", headers=challenge
+        )
         if told is None:
             raise failure  # that is not a guess
         now = time.monotonic()
@@ -177,7 +179,7 @@ class Guard:
         self._failures.append(now)
         if first is not None and now - first < FAILURE_SECONDS:
             wait = {"retry-after": str(int(FAILURE_SECONDS))}
-            raise Failure(429, "too_many_failures", "too many wrong tokens", headers=wait)
+            raise RequestFailed(429, "too_many_failures", "too many wrong tokens", headers=wait)
         raise failure
 
 
@@ -186,7 +188,7 @@ def _take_place(scope: Scope) -> None:
     if (admit := scope.get(ADMIT)) is not None and not admit():
         wait = {"retry-after": "1", "connection": "close"}
         message = "too many concurrent requests"
-        raise Failure(503, "too_many_connections", message, headers=wait)
+        raise RequestFailed(503, "too_many_connections", message, headers=wait)
 
 
 def _is_visit(request: _Request) -> bool:
@@ -199,18 +201,18 @@ def _is_visit(request: _Request) -> bool:
     )
 
 
-def _public(found: Found | None, method: str) -> Route | None:
+def _public(found: FoundRoute | None, method: str) -> Route | None:
     route = None if found is None else found.routes.get("GET" if method == "HEAD" else method)
     return route if route is not None and route.public else None
 
 
-def _route(found: Found | None, method: str) -> Route:
+def _route(found: FoundRoute | None, method: str) -> Route:
     if found is None:
-        raise Failure(404, "not_found", "not found")
+        raise RequestFailed(404, "not_found", "not found")
     if method not in found.routes:
         allowed = ", ".join(found.routes)
         message = f"this path accepts {allowed}"
-        raise Failure(405, "method_not_allowed", message, headers={"allow": allowed})
+        raise RequestFailed(405, "method_not_allowed", message, headers={"allow": allowed})
     return found.routes[method]
 
 
@@ -233,11 +235,11 @@ def _check_type(route: Route, kind: str) -> None:
     fits = kind == JSON if route.takes != ANY_TYPE else kind not in (*_FORMS, "")
     if not fits:
         wanted = f"of type {route.takes}" if route.takes != ANY_TYPE else "the raw file, not a form"
-        raise Failure(415, "wrong_content_type", f"the body must be {wanted}")
+        raise RequestFailed(415, "wrong_content_type", f"the body must be {wanted}")
 
 
-def _too_large(limit: int) -> Failure:
-    return Failure(413, "too_large", f"the body may have at most {limit} bytes")
+def _too_large(limit: int) -> RequestFailed:
+    return RequestFailed(413, "too_large", f"the body may have at most {limit} bytes")
 
 
 class _Request:
@@ -252,7 +254,7 @@ class _Request:
     def header(self, name: bytes) -> str | None:
         found = [value for key, value in self._headers if key == name]
         if len(found) > 1:
-            raise Failure(400, "ambiguous", f"{name.decode()} is given more than once")
+            raise RequestFailed(400, "ambiguous", f"{name.decode()} is given more than once")
         return found[0].decode("latin-1") if found else None
 
 
@@ -262,7 +264,7 @@ def _plain_path(scope: Scope) -> str:
     words = path.split("/")[1:]
     is_plain = path.startswith("/") and path.isprintable() and not odd
     if not is_plain or "" in words[:-1] or any(word in (".", "..") for word in words):
-        raise Failure(400, "odd_path", "the path is not normalized")
+        raise RequestFailed(400, "odd_path", "the path is not normalized")
     return path
 
 
@@ -300,7 +302,7 @@ class _Exchange:
             message = {**message, "headers": headers}
         await self._send(message)
 
-    async def fail(self, failure: Failure) -> None:
+    async def fail(self, failure: RequestFailed) -> None:
         if self.status:
             return  # the response has begun: all that is left is to end the connection
         await self._drain()

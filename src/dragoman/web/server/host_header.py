@@ -15,7 +15,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _EVERYWHERE = ("0.0.0.0", "::")
 
 
-class Hosts:
+class AllowedHosts:
     def __init__(self, bound: str, port: int) -> None:
         self._port = port
         self._everywhere = bound in _EVERYWHERE

@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError
 from dragoman.web.server.connections import IDLE_SECONDS, Connections
 from dragoman.web.server.deadline import Deadline
 from dragoman.web.server.host_header import in_brackets
-from dragoman.web.server.protocol import Protocol, State
+from dragoman.web.server.protocol import Protocol, SharedState
 from dragoman.web.server.token import kept_token, new_token
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
@@ -110,7 +110,7 @@ class AsgiServer(uvicorn.Server):
         )
         super().__init__(config)
         self._connections = connections or Connections()
-        self.server_state = State(self._connections)
+        self.server_state = SharedState(self._connections)
         # At its lower levels it logs headers, paths and queries, and so would show the token.
         logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
         self.ready = asyncio.Event()

@@ -18,7 +18,7 @@ from dragoman.web.server.guard import ADMIT, secured
 from dragoman.web.streams.stream_response import ABORT
 
 
-class State(ServerState):
+class SharedState(ServerState):
     """What the connections of a server share."""
 
     def __init__(self, open_now: Connections) -> None:
@@ -27,7 +27,7 @@ class State(ServerState):
 
 
 def open_now(state: ServerState) -> Connections:
-    return cast("State", state).open_now
+    return cast("SharedState", state).open_now
 
 
 def told_of(app: Any, transport: asyncio.Transport, state: ServerState) -> ASGIApp:

@@ -31,7 +31,7 @@ from dragoman.web.app import make_app
 from dragoman.web.context import Server
 from dragoman.web.frame_ring import Frames
 from dragoman.web.server.deadline import GRACE_SECONDS, Deadline
-from dragoman.web.server.host_header import Hosts, in_brackets, is_loopback
+from dragoman.web.server.host_header import AllowedHosts, in_brackets, is_loopback
 from dragoman.web.server.http_server import (
     ANYWHERE,
     AsgiServer,
@@ -128,7 +128,7 @@ async def _serve(
         app = make_app(
             server,
             token=token,
-            hosts=Hosts(settings.host, port),
+            hosts=AllowedHosts(settings.host, port),
             origins=settings.origins,
             log=logged,
         )

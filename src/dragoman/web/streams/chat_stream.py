@@ -18,7 +18,7 @@ from dragoman.ui_stream import DONE, HEADERS, KEEP_ALIVE, Chunk, Encoder, encode
 from dragoman.ui_stream.chunks import Abort, Error, Sdk
 from dragoman.web.context import Server
 from dragoman.web.streams.sse import PIECE_BYTES
-from dragoman.web.streams.stream_response import BEAT_SECONDS, Stream, with_beats
+from dragoman.web.streams.stream_response import BEAT_SECONDS, StreamedResponse, with_beats
 
 _SOONEST_BEAT = 0.02
 _PAGE = 2_000
@@ -32,11 +32,11 @@ class ChatStream:
         self._chat_id = chat_id
         self._encoder = Encoder(chat_id, sdk=sdk)
 
-    def of_turn(self, turn_id: str, after: int) -> Stream:
+    def of_turn(self, turn_id: str, after: int) -> StreamedResponse:
         """A turn that begins behind this event, now or when those before it are done."""
         return self._response(turn_id, after, _nothing())
 
-    async def of_active_turn(self) -> Stream | None:
+    async def of_active_turn(self) -> StreamedResponse | None:
         """The turn that runs, from its start; None when none does."""
         begun = await _active_turn(self._server, self._chat_id)
         if begun is None:
@@ -49,7 +49,7 @@ class ChatStream:
             yield self._encoder.feed(*events, pending=begun.pending, more=True)
         yield self._encoder.feed(pending=begun.pending)
 
-    async def of_answers(self, answers: Mapping[str, bool]) -> Stream | None:
+    async def of_answers(self, answers: Mapping[str, bool]) -> StreamedResponse | None:
         """What comes behind the question that these are answers to; None when it was not asked."""
         begun = await _active_turn(self._server, self._chat_id)
         if begun is None:
@@ -77,8 +77,10 @@ class ChatStream:
 
     # ── the response ──────────────────────────────────────────────────────────────────────────
 
-    def _response(self, turn_id: str, after: int, before: AsyncGenerator[list[Chunk]]) -> Stream:
-        return Stream(self._pieces(turn_id, after, before), HEADERS)
+    def _response(
+        self, turn_id: str, after: int, before: AsyncGenerator[list[Chunk]]
+    ) -> StreamedResponse:
+        return StreamedResponse(self._pieces(turn_id, after, before), HEADERS)
 
     async def _pieces(
         self, turn_id: str, after: int, before: AsyncGenerator[list[Chunk]]

@@ -34,7 +34,7 @@ class Pace:
     slow: bool = False
 
 
-class Stream:
+class StreamedResponse:
     """Sends what the generator yields; `pace` tells the generator how that goes."""
 
     def __init__(
