@@ -325,6 +325,20 @@ async def test_a_fork_is_another_session_that_remembers(tmp_path: Path) -> None:
     assert agent.sent("session/fork")[0]["sessionId"] == "s1"
 
 
+async def test_an_agent_cannot_give_a_new_session_the_id_of_one_that_is_open(
+    tmp_path: Path,
+) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (client, session):
+        with pytest.raises(InvalidMessage, match="the id of one that is open"):
+            await client.new_session(tmp_path)
+        turn = session.prompt("go")
+        request = await agent.expect("session/prompt")
+        agent.update("agent_message_chunk", content=text_block("still here"))
+        agent.reply(request["id"], {"stopReason": "end_turn"})
+        assert (await soon(turn)).text == "still here"
+
+
 async def test_an_id_that_is_empty_is_said_before_anything_is_sent(tmp_path: Path) -> None:
     agent = RawAgent()
     async with started(agent) as client:

@@ -244,6 +244,8 @@ class Openings:
     ) -> Session:
         if len(answer.session_id) > ID:
             raise InvalidMessage(f"the agent's session id has more than {ID} characters")
+        if self._router.get(answer.session_id) is not None:
+            raise InvalidMessage("the agent gave a new session the id of one that is open")
         session = self._make(answer.session_id, place, continuity, replaying=replaying)
         self._router.deliver_held(session)
         _tell(session, answer)
