@@ -117,6 +117,7 @@ def test_an_upload_is_private_and_keeps_a_harmless_name(tmp_path: Path) -> None:
         ("C:\\dir\\x.txt", "x.txt"),
         ("", "attachment"),
         ("n" * 500, "n" * 100),
+        ("字" * 100 + ".txt", "字" * 65 + ".txt"),
     ]:
         path = uploads.keep(b"data", name, "text/plain").path
         assert path.name == kept

@@ -43,6 +43,8 @@ _CLOCKS_DIFFER = 24 * 3600.0
 """By how much those of hosts may, which share a store."""
 _UNSAFE = re.compile(r"[^\w.\- ]+")
 _LONGEST_NAME = 100
+_MOST_BYTES = 200
+"""Of a name, to which some more are added: file systems count 255 of them."""
 _LONGEST_TYPE = 64 * 1024
 _TEXT_TYPES = ("application/json", "application/xml", "application/javascript")
 
@@ -211,7 +213,8 @@ def _changed_at(path: Path) -> float:
 
 def _safe(name: str) -> str:
     plain = _UNSAFE.sub("-", os.path.basename(name.replace("\\", "/"))).strip(". -")
-    return plain[-_LONGEST_NAME:].lstrip(". -") or "attachment"
+    end = plain[-_LONGEST_NAME:].encode()[-_MOST_BYTES:].decode(errors="ignore")
+    return end.lstrip(". -") or "attachment"
 
 
 def _content(data: bytes, mime_type: str, uri: str, name: str) -> Content:
