@@ -87,7 +87,7 @@ def test_settings_that_are_wrong_are_one_line_and_code_2(dragoman: Dragoman) -> 
     dragoman.write_settings({"agent_servers": {"x": {"command": 7}}})
     done = dragoman("agents", "list")
     assert (done.code, done.out) == (2, "")
-    assert "agent_servers.x.command: expected a string" in done.err
+    assert "agent_servers.x.command: expected a non-empty string" in done.err
     assert done.err.count("\n") == 1
 
 

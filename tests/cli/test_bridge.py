@@ -94,7 +94,7 @@ def test_an_agent_that_dies_behind_the_pipes_is_told(dragoman: Dragoman) -> None
     ("words", "complaint"),
     [
         (("nobody",), "there is no agent 'nobody'"),
-        (("--agent-command", "wss://example.com"), "example.com runs elsewhere"),
+        (("--agent-command", "wss://example.com"), "example.com is remote"),
         (("demo", "--host", "0.0.0.0"), "add --allow-remote to listen there anyway"),
         (("demo", "--max-connections", "0"), "expected a whole number of at least 1"),
     ],

@@ -79,7 +79,7 @@ def test_another_process_stops_one_tool_call_and_the_turn_goes_on(dragoman: Drag
     with in_a_turn(dragoman, "stoppable", *words) as process:
         unknown = dragoman("cancel", "s", "--tool-call", "x")
         assert (unknown.code, unknown.out) == (1, "")
-        assert unknown.err == "dragoman: there is no tool call x in this session\n"
+        assert unknown.err == "dragoman: no tool call x in this session\n"
         stopped = dragoman("cancel", "s", "--tool-call", "c")
         assert (stopped.code, stopped.out) == (0, "cancelled\n")
         out, _ = process.communicate(timeout=SECONDS)

@@ -95,7 +95,7 @@ def test_a_rule_that_decided_is_listed_as_used(dragoman: Dragoman) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "code", "words"),
     [
-        ("p.toml", '[[rules]]\neffect = "ask"\npath = "src/**"\n', 0, "p.toml: 1 rule, all under"),
+        ("p.toml", '[[rules]]\neffect = "ask"\npath = "src/**"\n', 0, "p.toml: 1 rule, all valid"),
         ("p.json", '{"rules": []}', 0, "0 rules, all valid"),
         ("p.json", '{"rules": [{"effect": "maybe"}]}', 2, "p.json: rules[0].effect: expected"),
         ("p.json", "{", 2, "p.json: line 1, column 2: expected strict JSON"),
@@ -166,7 +166,7 @@ def test_a_decision_is_explained_rule_by_rule(dragoman: Dragoman, rules: str) ->
         ),
         (("--exec", "--", "make"), "allow: execute make", "--exec allows it"),
         (("--exec", "--", "make && ./run"), "allow: execute make && ./run", "--exec allows it"),
-        (("--operation", "fetch", "--host", "x.com"), "ask: fetch x.com (as the", "no rule"),
+        (("--operation", "fetch", "--host", "x.com"), "ask: fetch x.com (as reported", "no rule"),
         (("--operation", "mcp", "--tool", "t", "--yolo"), "allow: mcp t", "--yolo allows it"),
     ],
 )
