@@ -199,7 +199,7 @@ def test_a_session_of_a_command_is_forked_and_deleted_with_it(dragoman: Dragoman
     for words in (("fork", "fix"), ("delete", "fix")):
         refused(dragoman("sessions", *words), "not in the settings", "give --agent-command")
     other = dragoman.agent("remembering", "memory.py").replace(sys.executable, "/bin/other")
-    refused(dragoman("sessions", "fork", "fix", "--agent-command", other), "not of other")
+    refused(dragoman("sessions", "fork", "fix", "--agent-command", other), "not to other")
     forked = dragoman("sessions", "fork", "fix", "--agent-command", command)
     assert (forked.code, forked.err) == (0, "")
     answer = dragoman("--agent-command", command, "--resume", forked.out.strip(), "again")

@@ -253,7 +253,7 @@ def test_a_name_that_fits_several_says_which(user: Dragoman) -> None:
         said(user, "--cwd", str(folder), "--session", "fix", "one")
     newest, oldest = (each["id"] for each in sessions(user))
     unclear = user("sessions", "show", "fix", cwd=Path("/"))
-    one_line(unclear, 4, f"fix may mean 2 sessions: {newest}, {oldest}")
+    one_line(unclear, 4, f"fix matches 2 sessions: {newest}, {oldest}")
     assert oldest in user("sessions", "show", "fix").out
 
 

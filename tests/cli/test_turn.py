@@ -64,7 +64,7 @@ def test_a_pipe_that_nobody_writes_to_does_not_hold_up_a_prompt(dragoman: Dragom
     os.close(reader)
     os.close(writer)
     assert b"text='go'" in out
-    assert err.startswith(b"dragoman: standard input is not part of the prompt: nothing came")
+    assert err.startswith(b"dragoman: standard input is not part of the prompt: nothing arrived")
 
 
 def test_the_prompt_can_come_from_a_file(dragoman: Dragoman, tmp_path: Path) -> None:

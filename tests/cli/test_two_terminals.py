@@ -96,7 +96,7 @@ def test_a_question_is_listed_and_answered_by_a_command(user: Dragoman) -> None:
         )
         refused = user("sessions", "answer", "s", "nonsense")
         assert (refused.code, refused.out) == (2, "")
-        assert "there are: allow_once, allow_always, reject_once" in refused.err
+        assert "available: allow_once, allow_always, reject_once" in refused.err
         assert user("sessions", "answer", "s", "reject_once", "--request", request).code == 0
         assert "answered in another window: Reject\n\nchosen=reject" in one.wait_for("exit code 5")
     late = user("sessions", "answer", "s", "allow")
