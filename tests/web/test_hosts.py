@@ -204,7 +204,7 @@ def headless(home: Path, *words: str) -> Generator[subprocess.Popen[bytes]]:
 def test_a_runner_without_a_page_runs_what_a_server_sends_it(tmp_path: Path) -> None:
     with headless(tmp_path, "--name", "runner") as runner:
         assert runner.stdout is not None
-        assert runner.stdout.readline() == b"host runner, without a page\n"
+        assert runner.stdout.readline() == b"host runner, headless\n"
         with server_process(tmp_path, "--name", "front") as front, front.http as http:
             body = {"agent": "demo", "host": "runner", "cwd": str(tmp_path)}
             made = http.post("/api/sessions", json=body).json()
