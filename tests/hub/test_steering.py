@@ -142,7 +142,7 @@ async def test_what_cannot_be_stopped_alone_is_refused_with_a_sentence(tmp_path:
         await seen_until(other.watch(live.id), e.ToolCallUpdated)
         refusals: list[tuple[c.Command, str, str]] = [
             (c.CancelToolCall("c"), "unsupported", "does not support stopping the tool call c"),
-            (c.CancelToolCall("d"), "unknown_tool_call", "there is no tool call d"),
+            (c.CancelToolCall("d"), "unknown_tool_call", "no tool call d"),
             (c.CancelTerminal("t"), "unknown_terminal", "there is no terminal t"),
         ]
         for window in (owner, other):
