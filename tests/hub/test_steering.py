@@ -143,7 +143,7 @@ async def test_what_cannot_be_stopped_alone_is_refused_with_a_sentence(tmp_path:
         refusals: list[tuple[c.Command, str, str]] = [
             (c.CancelToolCall("c"), "unsupported", "does not support stopping the tool call c"),
             (c.CancelToolCall("d"), "unknown_tool_call", "no tool call d"),
-            (c.CancelTerminal("t"), "unknown_terminal", "there is no terminal t"),
+            (c.CancelTerminal("t"), "unknown_terminal", "no terminal t"),
         ]
         for window in (owner, other):
             for command, code, sentence in refusals:
