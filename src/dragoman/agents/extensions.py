@@ -33,7 +33,7 @@ TOOL_OUTPUT: Final = Extension(
 PARENT_CALL: Final = Extension(
     path=("claudeCode", "parentToolUseId"),
     said_by="Claude Code",
-    meaning="the tool call whose sub-agent made this one; the page indents it",
+    meaning="the tool call whose subagent made this one; the page indents it",
 )
 TERMINAL_INFO: Final = Extension(
     path=("terminal_info",),

@@ -60,12 +60,13 @@ _KNOWN = (
         needs="Node 22",
         homepage="https://github.com/agentclientprotocol/claude-agent-acp",
         sign_in=(
-            "set `ANTHROPIC_API_KEY`, or log in with `dragoman agents login claude "
+            "set `ANTHROPIC_API_KEY`, or sign in with `dragoman agents login claude "
             "claude-ai-login` (or `console-login`), or with `claude` itself"
         ),
         tried="0.99.0",
         notes=(
-            "After asking, it writes files and runs commands itself: Dragoman cannot revert them.",
+            "After asking, it writes files and runs commands itself, so Dragoman cannot undo its "
+            "changes.",
             "As root it refuses to start a session unless `IS_SANDBOX=1` is set.",
         ),
     ),
@@ -212,7 +213,7 @@ _KNOWN = (
         seen="3.0.65",
         notes=(
             "It offers load; not list, resume, fork, close or delete.",
-            "It edits files and runs commands itself, so Dragoman cannot revert them. In one "
+            "It edits files and runs commands itself, so Dragoman cannot undo its changes. In one "
             "trial it wrote a file although the request had been refused.",
             "It starts a daemon outside its process group; Dragoman ends that too.",
         ),
@@ -228,8 +229,8 @@ _KNOWN = (
         sign_in="set `MISTRAL_API_KEY`, or run `vibe --setup`",
         seen="3.0.3",
         notes=(
-            "It edits files and runs commands itself, so Dragoman cannot revert them. `--exec` and "
-            "`--yolo` choose the narrowest of its options to allow a command.",
+            "It edits files and runs commands itself, so Dragoman cannot undo its changes. To "
+            "allow a command, `--exec` and `--yolo` choose the narrowest option that Vibe offers.",
         ),
     ),
     KnownAgent(
@@ -272,8 +273,8 @@ _KNOWN = (
         homepage="https://github.com/svkozak/pi-acp",
         sign_in="run `pi` and type `/login`, or set the key variable of a provider",
         notes=(
-            "An adapter for Pi, which reads, writes and runs commands without asking: no flag "
-            "and no rule stops it.",
+            "This is an adapter for Pi. Pi reads and writes files and runs commands without "
+            "asking: no flag and no rule stops it.",
             "It uses its own terminals; their output is shown.",
         ),
     ),
@@ -322,7 +323,7 @@ _KNOWN = (
         variable="FACTORY_API_KEY",
         homepage="https://factory.ai/product/cli",
         sign_in=(
-            "set `FACTORY_API_KEY`, or log in with `dragoman agents login droid device-pairing`"
+            "set `FACTORY_API_KEY`, or sign in with `dragoman agents login droid device-pairing`"
         ),
         seen="0.215.0",
         notes=("It offers load, list and resume; not fork, close or delete.",),

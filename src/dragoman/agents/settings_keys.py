@@ -35,8 +35,9 @@ _REACH: Keys = {
     "headers": ("object of strings", "HTTP headers to send to `url`"),
     "files": (
         '`"here"` or `"there"`',
-        'where the folders of its sessions are. For a command the default is `"here"`; for a `url` '
-        "there is none, and files and terminals are not served",
+        "which machine the workspaces of its sessions are on: this one, or the agent's. The "
+        'default for a `command` is `"here"`. A `url` has no default: if this is not set, files '
+        "and terminals are not served",
     ),
     "type": ("string", "ignored; for files shared with other clients"),
 }
@@ -56,19 +57,30 @@ AGENT: Keys = {
     "quirks": ("object", "workarounds for agents that deviate from the protocol"),
 }
 
-PROXY: Keys = _REACH
-"""A proxy is started or reached like an agent; a `url` must be `ws://` or `wss://`."""
+PROXY: Keys = {
+    **_REACH,
+    "url": (
+        "string",
+        "the address of a remote proxy (`ws://` or `wss://`), instead of `command`",
+    ),
+    "files": (
+        '`"here"` or `"there"`',
+        'for a `url`: `"here"` lets the chain use files and terminals of this machine; without it, '
+        "neither is served",
+    ),
+}
+"""A proxy is started or reached like an agent."""
 
 OFFER: Keys = {
-    "files": ("boolean", "whether the agent may have files read and written; default `true`"),
-    "terminals": ("boolean", "whether the agent may have commands run; default `true`"),
+    "files": ("boolean", "whether the agent may ask Dragoman for files; default `true`"),
+    "terminals": ("boolean", "whether the agent may ask Dragoman to run commands; default `true`"),
 }
 
 QUIRKS: Keys = {
     "missing_file": (
         '`"error"` or `"empty"`',
-        "what reading a missing file returns; `empty` is for agents that cannot create a file "
-        "after an error",
+        "what reading a missing file returns; `empty` is for agents that can create a file only "
+        "if reading it first does not fail",
     ),
     "permission_titles": (
         "list of strings",
@@ -101,6 +113,6 @@ RETENTION: Keys = {
     ),
     "projects": (
         "object",
-        "days by absolute folder, for that folder and everything beneath it",
+        "days per folder (absolute path), for that folder and everything beneath it",
     ),
 }

@@ -69,7 +69,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
         "--files",
         choices=("here", "there"),
         help="where a remote agent's workspace is: on this machine (its files are served to the "
-        "agent) or on the agent's (default: files are not served)",
+        "agent) or on the agent's machine (default: files are not served)",
     )
     agent.add_argument(
         "--protocol",
@@ -137,13 +137,14 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         "--resume",
         type=name,
         metavar="ID",
-        help="continue a session in its own directory, by its id or the agent's id for it",
+        help="continue a session in its own directory, by its id or the beginning of it, its "
+        "name, or the agent's id for it",
     )
     which.add_argument(
         "--fork",
         type=name,
         metavar="ID",
-        help="start a new session that has this one's history",
+        help="start a new session with the history of session ID",
     )
     session.add_argument(
         "--on-reset",
@@ -180,11 +181,11 @@ def add_store_option(parser: argparse.ArgumentParser, what: str) -> None:
 def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> ArgumentGroup:
     """Add what the agent may do in `scope`, and return the group."""
     allowed = parser.add_argument_group("permissions")
-    for what in ("files", "terminals"):
+    for what, alone in (("files", "access files"), ("terminals", "run commands")):
         allowed.add_argument(
             f"--no-{what}",
             action="store_true",
-            help=f"do not offer {what} to the agent; it may use its own",
+            help=f"do not serve {what} to the agent; it can still {alone} by itself",
         )
     allowed.add_argument("--write", action="store_true", help="allow writes inside the workspace")
     allowed.add_argument(

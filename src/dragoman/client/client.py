@@ -134,7 +134,7 @@ class Client:
         proxies: Sequence[ProxyTarget] = (),
         questions: Attendance | None = None,
     ) -> Client:
-        """A client for `agent`: a built-in agent by name, an address, a command, or a transport.
+        """A client for `agent`: a known agent by name, an address, a command, or a transport.
 
         `name` is what rules and records call the agent; by default, the name it was started by or
         gives itself. `policy` decides what the agent may do through us. What it leaves open goes to

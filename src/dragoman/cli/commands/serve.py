@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--headless",
         action="store_true",
-        help="no HTTP: only run sessions for other servers on the same store",
+        help="do not listen on HTTP; only run sessions for other servers that use the same store",
     )
     where.add_argument(
         "--name",

@@ -12,7 +12,8 @@ _EXAMPLES = """\
   dragoman store copy postgresql://me@db.example/team    from here to PostgreSQL
   dragoman store copy ~/backup --store postgresql://…    back to a directory
 
-Sessions that are partly copied are continued; running sessions are skipped."""
+If a session was only partly copied, the rest is copied now. Running sessions
+are skipped."""
 
 
 _PRUNING = """\
@@ -44,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     pruning.add_argument("-a", "--agent", metavar="NAME", help="only sessions of this agent")
     pruning.add_argument(
-        "--dry-run", action="store_true", help="only print which sessions, and their size"
+        "--dry-run",
+        action="store_true",
+        help="only print which sessions would be deleted, and their size",
     )
     copying.add_argument(
         "to", metavar="TO", help="PostgreSQL address, or directory for an SQLite store"

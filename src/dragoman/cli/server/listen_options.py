@@ -31,7 +31,7 @@ def add_address_options(parser: argparse.ArgumentParser) -> ArgumentGroup:
     where.add_argument(
         "--allow-remote",
         action="store_true",
-        help="permit an address that other machines can reach",
+        help="allow --host to be an address that other machines can reach",
     )
     where.add_argument(
         "--allow-origin",

@@ -22,7 +22,7 @@ _EXAMPLES = """\
   dragoman policy explain -- 'make && ./run'     one argument: a shell command
   dragoman policy explain --recording recording.jsonl --policy rules.json
 
-It does not read, write or run anything."""
+This command does not access the paths or run the command."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,12 +49,16 @@ def _add_explain(actions: Actions) -> None:
         "command",
         metavar="CMD ARGS",
         nargs="*",
-        help="after --: a command that the agent asks to run",
+        help="command to explain, after --",
     )
     what = parser.add_argument_group("request")
     what.add_argument("--operation", choices=_OPERATIONS, help="the operation to explain")
     what.add_argument(
-        "--path", metavar="P", action="append", default=[], help="path it affects; repeatable"
+        "--path",
+        metavar="P",
+        action="append",
+        default=[],
+        help="path that the operation affects; repeatable",
     )
     what.add_argument(
         "--host", metavar="HOST", action="append", default=[], help="host to fetch from; repeatable"

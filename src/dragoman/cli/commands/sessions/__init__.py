@@ -49,7 +49,7 @@ def _add_list(actions: Actions) -> None:
     parser.add_argument(
         "--known",
         action="store_true",
-        help="list the sessions the agent itself knows instead; `sessions import` records one",
+        help="list the agent's own sessions instead; `sessions import` records one",
     )
     parser.add_argument("--names", action="store_true", help="print only names and ids")
     _add_limit(parser, 50)
@@ -58,10 +58,12 @@ def _add_list(actions: Actions) -> None:
 
 
 def _add_looking(actions: Actions) -> None:
-    show = actions.add("show", "print a whole session, as it looked live")
+    show = actions.add("show", "print a whole session as it appeared when it ran")
     _add_session(show)
     show.add_argument(
-        "--full", action="store_true", help="print all output of commands and tools, not its end"
+        "--full",
+        action="store_true",
+        help="print all output of commands and tools, not just the end",
     )
     _add_json(show, "print the session's state as one JSON object")
     search = actions.add(
@@ -106,7 +108,7 @@ def _add_files(actions: Actions) -> None:
     )
     importing = actions.add(
         "import",
-        "record a session from an exported file, or one that an agent knows",
+        "import a session from an exported file or from an agent",
         "  dragoman sessions import session.jsonl\n"
         "  dragoman sessions import -a goose 20260801_1\n\n"
         "`dragoman sessions list --known -a goose` lists the sessions to import.",
@@ -149,7 +151,9 @@ def _add_acts(actions: Actions) -> None:
     close = actions.add("close", "close a session, here and in the agent, but keep its record")
     _add_session(close)
     _add_settings(close)
-    delete = actions.add("delete", "delete sessions here and, if the agent supports it, there")
+    delete = actions.add(
+        "delete", "delete recorded sessions, and the agent's copies if it supports that"
+    )
     delete.add_argument("session", metavar="SESSION", nargs="*", help=SESSION_HELP)
     delete.add_argument("--local", action="store_true", help="do not delete them in the agent")
     delete.add_argument(
