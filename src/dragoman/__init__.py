@@ -135,6 +135,7 @@ if TYPE_CHECKING:
     )
     from dragoman.session.events import Event
     from dragoman.session.facts import (
+        BackgroundWork,
         Command,
         ConfigChoice,
         ConfigOption,
@@ -146,6 +147,7 @@ if TYPE_CHECKING:
         Offer,
         PermissionOption,
         PlanStep,
+        SubagentState,
         TokenUsage,
     )
     from dragoman.session.state import (
@@ -187,6 +189,7 @@ __all__ = [
     "AmbiguousSession",
     "AnyEntry",
     "Audio",
+    "BackgroundWork",
     "AuthMethod",
     "AuthRequired",
     "CallTimeout",
@@ -298,6 +301,7 @@ __all__ = [
     "StoredRule",
     "Stream",
     "Subagent",
+    "SubagentState",
     "Tap",
     "Terminal",
     "TerminalCommand",
@@ -380,8 +384,8 @@ _NAMES = {
     ),
     "session.events": "Event",
     "session.facts": (
-        "Command ConfigChoice ConfigOption ContextUsage Cost Decision Mode Modes Offer "
-        "PermissionOption PlanStep TokenUsage"
+        "BackgroundWork Command ConfigChoice ConfigOption ContextUsage Cost Decision Mode Modes "
+        "Offer PermissionOption PlanStep SubagentState TokenUsage"
     ),
     "session.state": (
         "AgentEntry AnyEntry CompactionEntry Entry ErrorEntry NoticeEntry PeerMessageEntry "

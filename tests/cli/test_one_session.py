@@ -165,7 +165,7 @@ def test_a_question_elsewhere_is_told_of_and_can_be_refused_unasked(user: Dragom
         refused = user("--session", "s", "--on-ask", "reject", "-o", "simple", "ask")
         assert (refused.code, refused.out) == (5, "I have a question.\nchosen=reject\n")
         with running(user, "--session", "s", "-o", "simple", "ask") as asking:
-            told = heard(asking, b"waits for an answer").decode()
+            told = heard(asking, b"is waiting for an answer").decode()
             assert "dragoman sessions answer s-" in told
             assert user("sessions", "answer", "s", "allow_once").code == 0
             code, out, _ = ended(asking)
