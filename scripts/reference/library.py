@@ -37,7 +37,8 @@ GROUPS = {
         "SessionState TurnState AnyEntry Entry UserEntry AgentEntry ThoughtEntry ToolCall "
         "PlanEntry NoticeEntry CompactionEntry PeerMessageEntry ResetEntry ErrorEntry UnknownEntry "
         "Terminal Subagent QueuedPrompt Pending PendingPermission PendingElicitation Mode Modes "
-        "ConfigOption ConfigChoice Command PlanStep Cost ContextUsage TokenUsage PermissionOption "
+        "BackgroundWork SubagentState ConfigOption ConfigChoice Command PlanStep "
+        "Cost ContextUsage TokenUsage PermissionOption "
         "Decision"
     ),
     "Permissions": (
