@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on-ask",
         choices=("ignore", "prompt"),
-        help="whether to ask the session's questions here too (default: prompt on a terminal)",
+        help="whether to ask the session's questions here too (default: prompt on a terminal, "
+        "else ignore)",
     )
     parser.add_argument(
         "--json", action="store_true", help="print the stored events as JSON, one per line"

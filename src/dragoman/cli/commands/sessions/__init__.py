@@ -83,7 +83,7 @@ def _add_changes(actions: Actions) -> None:
     _add_json(changes)
     revert = actions.add(
         "revert",
-        "undo what Dragoman wrote for a session, and print the paths",
+        "undo the files that Dragoman wrote for a session, and print their paths",
         "  dragoman sessions revert fix                     all files\n"
         "  dragoman sessions revert fix src/app.py          one file\n\n"
         "If any of the files has changed since, nothing is reverted, unless you add\n--force.",
