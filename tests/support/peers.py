@@ -135,6 +135,9 @@ async def tidy_loop() -> AsyncGenerator[None]:
     try:
         yield
         await settled()
+        if ending := asyncio.all_tasks() - before:
+            await asyncio.wait(ending, timeout=10)  # only a task that is left over takes that long
+            del ending
         gc.collect()
     finally:
         gc.unfreeze()
