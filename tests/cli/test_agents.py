@@ -13,7 +13,7 @@ from support.command import Dragoman
 def test_known_agents_are_listed_with_how_to_get_them(dragoman: Dragoman) -> None:
     done = dragoman("agents", "list", env={"PATH": "/nowhere"})
     assert (done.code, done.err) == (0, "")
-    assert done.lines[0] == "other known agents:"
+    assert done.lines[0] == "known agents:"
     demo, claude = done.lines[1:3]
     assert demo.split()[:4] == ["*", "demo", "built", "in"]
     assert claude.split()[:2] == ["claude", "missing"]
@@ -30,7 +30,7 @@ def test_agents_of_the_settings_come_first_and_the_first_is_the_default(
     assert done.lines[0] == "in your settings:"
     assert done.lines[1].split()[:3] == ["*", "mine", "installed"]
     assert done.lines[2].split()[:2] == ["far", "remote"]
-    assert done.lines[4] == "other known agents:"
+    assert done.lines[4] == "known agents:"
     assert "* demo" not in done.out
 
 

@@ -8,10 +8,11 @@ import signal
 import subprocess
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from threading import Timer
 from typing import Any
 
 import pytest
-from support.command import COMMAND, Dragoman
+from support.command import COMMAND, SECONDS, Dragoman
 from support.screen import needs_tmux, on_screen
 
 from dragoman.hub.commands import Refusal, encode_result
@@ -52,13 +53,18 @@ def owning(user: Dragoman) -> Generator[subprocess.Popen[bytes]]:
 
 
 def heard(process: subprocess.Popen[bytes], words: bytes) -> bytes:
-    """Its standard error up to a line with these words."""
+    """Its standard error up to a line with these words; it is killed if it never says them."""
     assert process.stderr is not None
     lines = b""
-    for line in process.stderr:
-        lines += line
-        if words in line:
-            return lines
+    hanging = Timer(SECONDS, process.kill)
+    hanging.start()
+    try:
+        for line in process.stderr:
+            lines += line
+            if words in line:
+                return lines
+    finally:
+        hanging.cancel()
     raise AssertionError(lines)
 
 

@@ -141,7 +141,7 @@ async def tidy_loop() -> AsyncGenerator[None]:
         gc.collect()
     finally:
         gc.unfreeze()
-    assert asyncio.all_tasks() <= before
+    assert asyncio.all_tasks() - before == set()
     assert complaints == []
 
 

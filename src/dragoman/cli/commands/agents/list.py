@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
 def _table(agents: list[ListedAgent]) -> str:
     width = max(len(agent.name) for agent in agents)
     lines: list[str] = []
-    for source, heading in (("settings", "in your settings:"), ("known", "other known agents:")):
+    for source, heading in (("settings", "in your settings:"), ("known", "known agents:")):
         rows = [_row(agent, width) for agent in agents if agent.source == source]
         if rows:
             lines += ["", heading, *rows]
