@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from dragoman.cli.commands.command_tree import Command, Option, commands
+from dragoman.cli.commands.completion_scripts import Command, Option, commands
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
 HEAD = """\

@@ -26,12 +26,11 @@ from msgspec import NODEFAULT, UnsetType
 from dragoman import safe_text
 from dragoman.agents.doctor.report import Finding, Grade
 from dragoman.agents.listing import ListedAgent
-from dragoman.cli.render import excerpt, terminal_view
+from dragoman.cli.render import event_text, terminal_view
 from dragoman.host.rules.rule import Rule
 from dragoman.session import bounds, content, events, facts, permission_options, state
 from dragoman.store.records import Status
-from dragoman.web.shapes import agents, hosts, reading, sessions, steering
-from dragoman.web.shapes import files as files_of
+from dragoman.web.shapes import server_shapes, session_shapes
 
 FOLDER = Path(__file__).parent.parent / "web" / "src" / "core" / "generated"
 WIDTH = 100
@@ -43,11 +42,29 @@ FILES = (*MODULES, "answers")
 
 # What the HTTP API answers and the page reads, and the words in it.
 ANSWERS: tuple[Struct, ...] = (
-    *(sessions.OwnerShape, hosts.SessionHost, sessions.Summary, hosts.HostShape),
-    *(Rule, agents.RuleShape, agents.RuleList, ListedAgent, agents.AgentSession),
-    *(agents.SignIn, agents.SignIns, agents.Question, Finding, agents.DoctorReport),
-    *(steering.Accepted, files_of.FoundFile, files_of.FileChange, files_of.FileChanges),
-    *(files_of.FrameShape, files_of.Upload, reading.HitShape, reading.CostAmount),
+    *(
+        session_shapes.OwnerShape,
+        server_shapes.SessionHost,
+        session_shapes.Summary,
+        server_shapes.HostShape,
+    ),
+    *(
+        Rule,
+        server_shapes.RuleShape,
+        server_shapes.RuleList,
+        ListedAgent,
+        server_shapes.AgentSession,
+    ),
+    *(
+        server_shapes.SignIn,
+        server_shapes.SignIns,
+        server_shapes.Question,
+        Finding,
+        server_shapes.DoctorReport,
+    ),
+    *(session_shapes.Accepted, session_shapes.FoundFile, session_shapes.FileChange),
+    *(session_shapes.FileChanges, session_shapes.FrameShape, session_shapes.Upload),
+    *(session_shapes.HitShape, session_shapes.CostAmount),
 )
 ANSWER_WORDS = {"Status": Status, "Grade": Grade}
 
@@ -281,7 +298,7 @@ def _limits() -> Iterator[str]:
     values = [f"{name}: {_value(value)}" for name, value in _fields(bounds.LIMITS).items()]
     yield "\n".join(["export const LIMITS: Limits = {", *_filled(values, "  "), "}"])
     yield _constants(bounds, "NODE", "ROW", "ID", "WORD")
-    yield _constants(excerpt, "EMPTY_RUN", "LONG_LINE", "LINE_START", "LINE_END")
+    yield _constants(event_text, "EMPTY_RUN", "LONG_LINE", "LINE_START", "LINE_END")
     yield _constants(terminal_view, "OUTPUT_LINES")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.clients.ours import Counting, converse
 from dragoman.transport.reconnection import ReconnectingRoute
-from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.target import RemoteAgent
 
 _AGENT = Path(__file__).parent.parent / "websocket_agent.py"
 

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman.agents.quirks import Quirks
+    from dragoman.agents.extensions import Quirks
     from dragoman.agents.settings import AgentSettings, Retention, Settings, load_settings
     from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
     from dragoman.client.client import Client
@@ -97,14 +97,13 @@ if TYPE_CHECKING:
         ElicitationProvider,
         ElicitationRequest,
     )
-    from dragoman.host.permissions.request import (
+    from dragoman.host.permissions.questions import (
         PermissionAnswer,
         PermissionRequest,
         PermissionsProvider,
     )
     from dragoman.host.rules.access import Access
-    from dragoman.host.rules.decision import Considered, Explanation
-    from dragoman.host.rules.policy import Policy, RuleStore, StoredRule
+    from dragoman.host.rules.policy import Considered, Explanation, Policy, RuleStore, StoredRule
     from dragoman.host.rules.policy_file import load_policy
     from dragoman.host.rules.rule import Rule
     from dragoman.host.terminals.provider import (
@@ -175,8 +174,8 @@ if TYPE_CHECKING:
     )
     from dragoman.stream import Stream
     from dragoman.transport.base import Transport
-    from dragoman.transport.remote_address import RemoteAgent
     from dragoman.transport.stdio import AgentCommand
+    from dragoman.transport.target import RemoteAgent
 
 __all__ = [
     "Access",
@@ -341,7 +340,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "agents.quirks": "Quirks",
+    "agents.extensions": "Quirks",
     "agents.settings": "AgentSettings Retention Settings load_settings",
     "client.capabilities": "AgentCapabilities AgentInfo AuthMethod SessionInfo",
     "client.client": "Client",
@@ -365,10 +364,9 @@ _NAMES = {
         "VersionMismatch WouldDeadlock"
     ),
     "host.forms.elicitation": "ElicitationAnswer ElicitationProvider ElicitationRequest",
-    "host.permissions.request": "PermissionAnswer PermissionRequest PermissionsProvider",
+    "host.permissions.questions": "PermissionAnswer PermissionRequest PermissionsProvider",
     "host.rules.access": "Access",
-    "host.rules.decision": "Considered Explanation",
-    "host.rules.policy": "Policy RuleStore StoredRule",
+    "host.rules.policy": "Considered Explanation Policy RuleStore StoredRule",
     "host.rules.policy_file": "load_policy",
     "host.rules.rule": "Rule",
     "host.terminals.provider": (
@@ -395,7 +393,7 @@ _NAMES = {
     ),
     "stream": "Stream",
     "transport.base": "Transport",
-    "transport.remote_address": "RemoteAgent",
+    "transport.target": "RemoteAgent",
     "transport.stdio": "AgentCommand",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

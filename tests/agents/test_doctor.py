@@ -30,7 +30,7 @@ from dragoman.testing.demo.demo_agent import DemoAgent
 from dragoman.testing.steps import say
 from dragoman.transport.base import Transport
 from dragoman.transport.http_routing import Outline
-from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.target import RemoteAgent
 from dragoman.web.failures import RequestFailed
 from dragoman.web.server.http_server import AsgiServer
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.agents.extensions import Quirks, quirks_for
 from dragoman.agents.known import KnownAgent, known_agents, known_as, known_command, known_names
 from dragoman.agents.listing import list_agents
-from dragoman.agents.quirks import Quirks, quirks_for
 from dragoman.agents.settings import AgentSettings, Settings
 from dragoman.transport.stdio import AgentCommand
 

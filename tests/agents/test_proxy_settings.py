@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.agents.settings import AgentSettings, parse_settings
 from dragoman.errors import ConfigError
-from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
+from dragoman.transport.target import RemoteAgent
 
 
 def read(proxies: Any) -> AgentSettings:

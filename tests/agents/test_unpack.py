@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.agents.install.extraction import unpack
+from dragoman.agents.install.installer import unpack
 from dragoman.errors import UnsafeArchive
 
 

@@ -23,13 +23,11 @@ from dragoman.bridge import app, http_connections
 from dragoman.errors import CommandNotFound, ConnectionLost, RemoteLost, StartError, Unreachable
 from dragoman.transport.base import Transport
 from dragoman.transport.reconnection import ReconnectingRoute
-from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand, StdioTransport
-from dragoman.transport.target import way_to
+from dragoman.transport.target import RemoteAgent, way_to
 from dragoman.web.routing.route import Route as WebRoute
 from dragoman.web.routing.route import Table
-from dragoman.web.server.guard import Guard
-from dragoman.web.server.host_header import AllowedHosts
+from dragoman.web.server.guard import AllowedHosts, Guard
 from dragoman.web.server.http_server import AsgiServer
 
 FRIEND = "https://front.example"

@@ -15,7 +15,7 @@ from support.peers import soon
 
 from dragoman.errors import Unreachable
 from dragoman.transport.reconnection import ReconnectingRoute
-from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.target import RemoteAgent
 
 SECONDS = 60
 

@@ -14,8 +14,8 @@ from support.peers import tidy_loop
 from support.typescript import node, printed
 
 from dragoman import Client, Policy
-from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand, StdioTransport
+from dragoman.transport.target import RemoteAgent
 
 DEMO = AgentCommand(sys.executable, ("-P", "-m", "dragoman.testing.demo"))
 

@@ -9,7 +9,7 @@ from dragoman.cli.ask.asker import TerminalAsker, Tty
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import Style
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.permissions.request import PermissionRequest
+from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.session.content import Diff
 from dragoman.session.facts import PermissionOption
 

@@ -12,7 +12,7 @@ import pytest
 from support.command import COMMAND, Dragoman
 from support.screen import Screen, needs_tmux, on_screen
 
-from dragoman.cli.commands.chat.prompt_tty import READING_SECONDS
+from dragoman.cli.commands.chat.prompt import READING_SECONDS
 from dragoman.cli.commands.chat.slash_commands import OWN
 
 

@@ -15,10 +15,9 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import DummyOutput
 
-from dragoman.cli.commands.chat import prompt_tty
+from dragoman.cli.commands.chat import prompt as chat_prompt
 from dragoman.cli.commands.chat.completion import Completions
-from dragoman.cli.commands.chat.drawing import breaks_lines
-from dragoman.cli.commands.chat.prompt import Prompt
+from dragoman.cli.commands.chat.prompt import Prompt, breaks_lines
 from dragoman.cli.commands.chat.screen import Screen
 from dragoman.cli.commands.chat.slash_commands import OWN, Route, route
 from dragoman.cli.render.style import Style
@@ -219,7 +218,7 @@ async def test_what_was_typed_for_something_else_is_no_answer(
     printed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dragoman.cli.commands.chat.prompt.READING_SECONDS", 3600.0)
-    assert prompt_tty.READING_SECONDS > 0
+    assert chat_prompt.READING_SECONDS > 0
     async with typing() as typist:
         prompt = typist.prompt
         reading = asyncio.create_task(prompt.read())

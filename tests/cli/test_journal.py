@@ -16,7 +16,7 @@ import pytest
 from support.server_process import ServerProcess, server_process
 from support.unread import fill, unread_fifo
 
-from dragoman.cli.server.server_log import Journal, Lines
+from dragoman.cli.server_log import Journal, Lines
 from dragoman.errors import InternalError, StoreFull
 
 Written: TypeAlias = Callable[..., list[str]]

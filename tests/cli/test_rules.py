@@ -9,8 +9,8 @@ from support.postgres import empty_database
 
 from dragoman import data_directory
 from dragoman.cli.parsers import parser_for
+from dragoman.cli.run.hub_access import hub_of
 from dragoman.cli.run.job import for_session, prepare
-from dragoman.cli.run.run_hub import hub_of
 from dragoman.client.client import Client
 from dragoman.host.rules.rule import Rule
 from dragoman.session.facts import Offer

@@ -17,7 +17,7 @@ from dragoman.cli.render.plain import PlainView, SimpleView
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import Style
 from dragoman.cli.render.terminal_view import TerminalView
-from dragoman.host.permissions.request import PermissionRequest
+from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.session import events as e
 from dragoman.session import facts as f
 from dragoman.session.content import (

@@ -13,7 +13,7 @@ from support.peers import settled, soon
 from support.raw_agent import Json, RawAgent, Refusal, notification, text_block
 
 from dragoman import Policy, Session, Timeouts
-from dragoman.agents.quirks import Quirks
+from dragoman.agents.extensions import Quirks
 from dragoman.errors import CancelIgnored, MethodNotFound, RemoteError
 from dragoman.session import events as e
 from dragoman.session.content import TerminalItem

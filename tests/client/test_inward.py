@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from dragoman.client.v1 import from_wire
+from dragoman.client.v1 import wire_format
 from dragoman.schema import codec, v1
 from dragoman.session import content as c
 from dragoman.session import events as e
@@ -22,7 +22,7 @@ NOTES = {"audience": ["user"], "priority": 1.0}
 def heard(kind: str, /, **fields: Any) -> e.Event:
     update = {"sessionUpdate": kind, **fields}
     params = msgspec.json.encode({"sessionId": "s", "update": update})
-    return from_wire.update(codec.decode(params, v1.SessionNotification).update)
+    return wire_format.update(codec.decode(params, v1.SessionNotification).update)
 
 
 def content(**block: Any) -> c.Content:

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from support.clients import opened, started
 from support.raw_agent import EVERYTHING, RawAgent
 
-from dragoman.client.v2 import from_wire
+from dragoman.client.v2 import wire_format
 from dragoman.errors import InvalidMessage
 from dragoman.schema import v2
 from dragoman.session import events as e
@@ -71,5 +71,5 @@ async def test_sessions_of_which_much_is_said_are_not_listed() -> None:
 def test_in_version_2_too_a_cost_is_a_sum_of_money(
     told: v2.Cost | UnsetType | None, kept: Cost | None
 ) -> None:
-    update = from_wire.update(v2.UsageUpdate(used=1, size=2, cost=told))
+    update = wire_format.update(v2.UsageUpdate(used=1, size=2, cost=told))
     assert update == e.UsageChanged(1, 2, kept)

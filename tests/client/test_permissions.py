@@ -19,11 +19,9 @@ from dragoman import Policy, Rule, Timeouts
 from dragoman.client.session import Session
 from dragoman.host.permissions import consent, wording
 from dragoman.host.permissions.always_rules import describe
-from dragoman.host.permissions.claim_reader import ClaimReader
-from dragoman.host.permissions.claims import MOST_CALLS
+from dragoman.host.permissions.claims import MOST_CALLS, ClaimReader
 from dragoman.host.permissions.losses import with_losses
-from dragoman.host.permissions.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM
-from dragoman.host.permissions.request import PermissionRequest
+from dragoman.host.permissions.questions import MOST_OPEN, MOST_WEIGHT, NO_ROOM, PermissionRequest
 from dragoman.session import bounds
 from dragoman.session import events as e
 from dragoman.session.bounds import weigh_struct

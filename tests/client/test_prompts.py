@@ -25,7 +25,7 @@ from dragoman.session.content import Content, UnknownContent
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
 from dragoman.transport.base import Transport
-from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.target import RemoteAgent
 
 ALL = AgentCapabilities(image=True, audio=True, embedded_context=True)
 NONE = AgentCapabilities()

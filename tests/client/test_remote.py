@@ -24,7 +24,7 @@ from dragoman.errors import RemoteLost, Unreachable
 from dragoman.session import events as e
 from dragoman.transport import http, reconnection
 from dragoman.transport.base import Transport
-from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.target import RemoteAgent
 from dragoman.web.failures import RequestFailed
 
 FILES = ("readTextFile", "writeTextFile")

@@ -21,9 +21,9 @@ from support.samples import updates
 from support.second_version import second_agent
 from support.second_version import updates as second_updates
 
-from dragoman.client.v1 import from_wire as inward1
+from dragoman.client.v1 import wire_format as format1
 from dragoman.client.v1.inbound import Serving as First
-from dragoman.client.v2 import from_wire as inward2
+from dragoman.client.v2 import wire_format as format2
 from dragoman.client.v2.inbound import Serving as Second
 from dragoman.schema import codec, v1, v2
 from dragoman.session import events as e
@@ -211,8 +211,8 @@ def test_one_that_fails_takes_no_other_along(
             raise ValueError("one")
         return e.AgentMessage(Text(wire.content.text))
 
-    monkeypatch.setitem(inward1.UPDATES, v1.AgentMessageChunk, fails)
-    monkeypatch.setattr(inward2, "update", fails)
+    monkeypatch.setitem(format1.UPDATES, v1.AgentMessageChunk, fails)
+    monkeypatch.setattr(format2, "update", fails)
     host: Any = Told()
     usual = dialect(host).usual()
     usual.expect()

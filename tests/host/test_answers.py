@@ -16,7 +16,7 @@ from dragoman.host.permissions.always_rules import (
     is_question,
 )
 from dragoman.host.rules.access import OPERATIONS, Access, file_access, terminal_access
-from dragoman.host.rules.decision import Decision, decide
+from dragoman.host.rules.policy import Decision, decide
 from dragoman.host.rules.rule import Rule
 
 ROOTS = ("/ws",)

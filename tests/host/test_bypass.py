@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.host.permissions.claims import read_claim
 from dragoman.host.rules.access import Access, file_access, terminal_access
-from dragoman.host.rules.decision import decide
+from dragoman.host.rules.policy import decide
 from dragoman.host.rules.rule import Rule
 
 RULES = (

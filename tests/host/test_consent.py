@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.errors import ConfigError, InternalError, InvalidParams
 from dragoman.host.permissions.consent import Consent
-from dragoman.host.permissions.request import PermissionRequest
+from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.host.rules.access import Access, file_access, terminal_access
 from dragoman.host.rules.policy import Policy, RuleStore
 from dragoman.host.rules.rule import Rule

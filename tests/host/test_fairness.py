@@ -20,7 +20,7 @@ from support.raw_agent import Json, RawAgent
 from support.scene import ENDED, question
 
 from dragoman import Client, Policy, Rule, Session
-from dragoman.host.permissions.request import PermissionRequest
+from dragoman.host.permissions.questions import PermissionRequest
 
 LONGEST = 0.25
 """Seconds of CPU in one step. The worst that is left is a large frame, read at once."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cost import peak_bytes
 
-from dragoman.host.terminals.terminal_process import Kept, OutputTail
+from dragoman.host.terminals.pty import Kept, OutputTail
 
 MIB = 1024 * 1024
 

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from dragoman.host.permissions.claims import read_claim
 from dragoman.host.rules.access import Access, file_access, terminal_access
-from dragoman.host.rules.decision import (
+from dragoman.host.rules.policy import (
     OPERATIONS,
     Decision,
     Operation,
+    Policy,
     could_allow,
     decide,
     explain,
     flag_rules,
 )
-from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Effect, Rule
 from dragoman.host.rules.shell import plain_words
 

@@ -11,8 +11,8 @@ from support.scene import question, scene, selected
 from dragoman import Policy, Rule
 from dragoman.host.permissions.claims import read_claim
 from dragoman.host.rules.access import Sighting, file_access
-from dragoman.host.rules.decision import decide, flag_rules
 from dragoman.host.rules.globs import escape
+from dragoman.host.rules.policy import decide, flag_rules
 from dragoman.host.workspace.reach import Reach, being_written
 from dragoman.host.workspace.roots import Workspace
 

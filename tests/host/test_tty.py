@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from host.watching import KINDS, until
 
-from dragoman.host.terminals.terminal_process import Output
+from dragoman.host.terminals.pty import Output
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals need Linux or macOS")
 

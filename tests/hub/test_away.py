@@ -18,11 +18,11 @@ from support.postgres import empty_database
 from dragoman.errors import StoreAway
 from dragoman.hub import commands as c
 from dragoman.hub import event_recorder
+from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.hub import Hub
-from dragoman.hub.outage_notices import told_of_outages
 from dragoman.hub.running_session import Live
 from dragoman.session import events as e
-from dragoman.store.outbox import Outbox
+from dragoman.store.outage import Outbox
 from dragoman.store.postgres import writer
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import Batch, Lease

@@ -16,7 +16,7 @@ from dragoman.errors import ConnectionClosed, UnknownSession
 from dragoman.hub.hub import Hub
 from dragoman.store.records import SessionFilter
 from dragoman.testing import ScriptedAgent
-from dragoman.testing.scripted_methods import NEVER
+from dragoman.testing.scripted_connection import NEVER
 from dragoman.testing.steps import say
 
 MOMENTS = 25

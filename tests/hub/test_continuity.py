@@ -15,14 +15,14 @@ from dragoman.errors import ConnectionLost, SessionNotContinued, Unsupported
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.running_session import Live
-from dragoman.hub.session_state import stored_state
+from dragoman.hub.stored_sessions import stored_state
 from dragoman.schema import v1
 from dragoman.session import events as e
 from dragoman.session.state import AgentEntry, ResetEntry, UserEntry
 from dragoman.store.records import SessionChange, SessionFilter
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.scripted_agent import EVERYTHING
-from dragoman.testing.scripted_methods import NEVER
+from dragoman.testing.scripted_connection import NEVER
 from dragoman.testing.steps import say
 
 FORGETFUL = v1.AgentCapabilities()

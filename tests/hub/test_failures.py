@@ -18,7 +18,7 @@ from dragoman.hub.command_inbox import ask_owner
 from dragoman.hub.event_readers import News
 from dragoman.hub.hub import Hub
 from dragoman.hub.owner import this_process
-from dragoman.hub.session_state import stored_state
+from dragoman.hub.stored_sessions import stored_state
 from dragoman.session import events as e
 from dragoman.store.base import Store
 from dragoman.store.records import Batch, Lease, Outcome, encode_event

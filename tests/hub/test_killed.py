@@ -17,7 +17,7 @@ from support.hubs import TestLauncher, seen_until, stored
 from dragoman import Policy
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.session_state import stored_state
+from dragoman.hub.stored_sessions import stored_state
 from dragoman.session import events as e
 from dragoman.store.base import Store
 from dragoman.testing import ScriptedAgent

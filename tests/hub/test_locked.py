@@ -17,12 +17,12 @@ from support.peers import soon
 
 from dragoman.hub import commands as c
 from dragoman.hub import event_recorder
+from dragoman.hub.background_work import BACK, told_of_outages
 from dragoman.hub.hub import Hub
-from dragoman.hub.outage_notices import BACK, told_of_outages
 from dragoman.hub.running_session import Live
 from dragoman.session import events as e
 from dragoman.session.content import Text
-from dragoman.store import outbox
+from dragoman.store import outage
 from dragoman.store.records import Batch, Lease
 from dragoman.store.sqlite import database, writer
 from dragoman.testing import AgentTurn, ScriptedAgent
@@ -126,7 +126,7 @@ async def test_on_a_full_disk_a_running_session_is_read_and_a_hub_ends(
     monkeypatch.setattr(event_recorder, "SEAL_SECONDS", 10.0**6)
     monkeypatch.setattr(event_recorder, "SEAL_AWAY_SECONDS", 0.1)
     monkeypatch.setattr(writer, "CLOSE_SECONDS", 0.1)
-    monkeypatch.setattr(outbox.Outbox, "keep", _no_room)
+    monkeypatch.setattr(outage.Outbox, "keep", _no_room)
     save, saving = Live.save_snapshot, asyncio.Event()
 
     async def save_snapshot(live: Live) -> None:
@@ -152,7 +152,7 @@ async def test_on_a_full_disk_a_running_session_is_read_and_a_hub_ends(
             await soon(hub.aclose())
 
 
-def _no_room(_outbox: outbox.Outbox, _entries: object) -> None:
+def _no_room(_outbox: outage.Outbox, _entries: object) -> None:
     raise OSError(errno.ENOSPC, "no space left on device")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.hub.orphaned_agents import Orphans
+from dragoman.hub.agent_pool import Orphans
 from dragoman.hub.owner import started, this_process
 from dragoman.store.records import Owner
 

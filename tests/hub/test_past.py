@@ -8,7 +8,7 @@ import pytest
 from store.stores import begin
 from support.hubs import stored
 
-from dragoman.hub.past_entries import Past, whole_thread
+from dragoman.hub.stored_sessions import Past, whole_thread
 from dragoman.session import events as e
 from dragoman.session.bounds import Limits
 from dragoman.session.content import Text

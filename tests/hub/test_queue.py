@@ -16,7 +16,7 @@ from dragoman.errors import CommandRefused, SessionBusy
 from dragoman.hub import commands as c
 from dragoman.hub import running_session as live_sessions
 from dragoman.hub.hub import Hub
-from dragoman.hub.session_state import stored_state
+from dragoman.hub.stored_sessions import stored_state
 from dragoman.session.state import SessionState, UserEntry
 from dragoman.store.base import Store
 from dragoman.testing import AgentTurn, ScriptedAgent

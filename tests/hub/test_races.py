@@ -20,7 +20,7 @@ from dragoman.hub.owner import has_ended, started, this_process
 from dragoman.session import events as e
 from dragoman.store.records import Owner
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.scripted_methods import NEVER
+from dragoman.testing.scripted_connection import NEVER
 from dragoman.testing.steps import say
 
 

@@ -22,7 +22,7 @@ from dragoman.hub.background_work import Chores
 from dragoman.hub.hub import Hub
 from dragoman.hub.opener import ENDED, Opener, loose_ends
 from dragoman.hub.owner import has_ended, is_gone, this_process
-from dragoman.hub.session_state import stored_state
+from dragoman.hub.stored_sessions import stored_state
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.facts import PermissionOption
@@ -30,7 +30,7 @@ from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.store.archive import Archive, import_session
 from dragoman.store.base import Store
-from dragoman.store.outbox import Outbox
+from dragoman.store.outage import Outbox
 from dragoman.store.records import (
     Batch,
     Lease,

@@ -10,9 +10,9 @@ import pytest
 from store.stores import begin
 from support.hubs import TestLauncher, stored
 
-from dragoman.hub import session_state
+from dragoman.hub import stored_sessions
 from dragoman.hub.hub import Hub
-from dragoman.hub.session_state import snapshot_of, state_to_go_on, stored_state
+from dragoman.hub.stored_sessions import snapshot_of, state_to_go_on, stored_state
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.reduce import reduce
@@ -21,7 +21,7 @@ from dragoman.store.base import Store
 from dragoman.store.records import Batch, Lease, Snapshot, StoredEvent, encode_event
 from dragoman.testing import ScriptedAgent
 
-MANY = session_state.WORTH_A_SNAPSHOT
+MANY = stored_sessions.WORTH_A_SNAPSHOT
 
 
 async def talk(store: Store, lease: Lease, after: int, count: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from dragoman.process import zygote_client
 from dragoman.process.child import Process
 from dragoman.process.contained import ContainedProcess
-from dragoman.process.portable import PortableProcess
+from dragoman.process.spawn import PortableProcess
 
 
 @pytest.fixture(params=["contained", "portable"])

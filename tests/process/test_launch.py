@@ -24,7 +24,7 @@ from support.shortage import limited
 
 from dragoman.errors import StartError
 from dragoman.process import contained, helper_watch, inherited, zygote_client
-from dragoman.process.portable import PortableProcess
+from dragoman.process.spawn import PortableProcess
 from dragoman.process.zygote_client import ZygoteClient, warm_up
 
 

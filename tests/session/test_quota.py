@@ -7,7 +7,7 @@ from support.cost import Memory
 from dragoman.session import events as e
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
-from dragoman.session.terminal_quota import OutputLimits, OutputQuota
+from dragoman.session.terminals import OutputLimits, OutputQuota
 
 MIB = 1024 * 1024
 LIMITS = OutputLimits(terminal=2 * MIB, session=3 * MIB)

@@ -12,7 +12,7 @@ from support.cost import Memory, cpu_seconds
 from support.examples import EXAMPLES
 from support.folding import KINDS, a_speech, any_event, any_events, copied, fold
 
-from dragoman.client.v1 import from_wire
+from dragoman.client.v1 import wire_format
 from dragoman.schema import codec, v1
 from dragoman.session import events as e
 from dragoman.session.content import Image, Text
@@ -250,7 +250,7 @@ def test_valid_updates_in_any_order_are_all_kept(updates: list[dict[str, object]
     state = fold(e.TurnStarted("t", [Text("go")]))
     for wire in updates:
         params = msgspec.json.encode({"sessionId": "s", "update": wire})
-        event = from_wire.update(codec.decode(params, v1.SessionNotification).update)
+        event = wire_format.update(codec.decode(params, v1.SessionNotification).update)
         is_unknown = isinstance(event, e.UnknownUpdate)
         odd_plan = wire.get("plan") == ODD_PLAN
         assert is_unknown == (wire["sessionUpdate"] == "from_the_future" or odd_plan)

@@ -17,7 +17,7 @@ from dragoman.session.content import Text
 from dragoman.session.events import AgentMessage, TurnStarted
 from dragoman.store import transfer
 from dragoman.store.base import Store
-from dragoman.store.integrity import check
+from dragoman.store.open import check_store
 from dragoman.store.records import (
     Batch,
     Lease,
@@ -163,7 +163,7 @@ async def test_a_store_in_order_has_no_faults(kind: str, tmp_path: Path) -> None
     async with KINDS[kind](tmp_path) as store:
         await filled(store)
     address = None if kind == "sqlite" else postgres().address()
-    checked = await check(address, tmp_path)
+    checked = await check_store(address, tmp_path)
     assert (checked.sessions, checked.events, checked.faults) == (2, 2501, [])
 
 
@@ -174,7 +174,7 @@ async def test_an_event_that_is_missing_is_a_fault(tmp_path: Path) -> None:
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("DELETE FROM dragoman.events WHERE seq = 77")
         connection.execute("UPDATE dragoman.head SET position = 5")
-    checked = await check(address, tmp_path)
+    checked = await check_store(address, tmp_path)
     assert checked.faults == [
         "session s should have 2501 events, has 2500, the last is 2501",
         "there are events after the newest one",
@@ -184,7 +184,7 @@ async def test_an_event_that_is_missing_is_a_fault(tmp_path: Path) -> None:
 async def test_a_database_without_a_store_is_said_to_have_none_and_stays_so(tmp_path: Path) -> None:
     address = bare_database()
     with pytest.raises(StoreError, match="this database contains no store"):
-        await check(address, tmp_path)
+        await check_store(address, tmp_path)
     with psycopg.connect(address) as connection:
         found = connection.execute("SELECT to_regnamespace('dragoman')").fetchone()
     assert found == (None,)

@@ -15,7 +15,7 @@ from dragoman.errors import StoreError
 from dragoman.store.mirror_lines import is_header, read_header
 from dragoman.store.records import Batch, SessionChange
 from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.mirror_file import MirrorFile, mirror_path
+from dragoman.store.sqlite.mirror import MirrorFile, mirror_path
 
 
 def mirror(home: Path, session_id: str = "s") -> Path:

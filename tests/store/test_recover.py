@@ -18,8 +18,7 @@ from dragoman.errors import StoreCorrupt, StoreError
 from dragoman.host.rules.rule import Rule
 from dragoman.session.content import Text
 from dragoman.session.events import TurnStarted
-from dragoman.store import integrity
-from dragoman.store.open import is_there, open_rules, open_store
+from dragoman.store.open import check_store, is_there, open_rules, open_store
 from dragoman.store.records import Batch, Said, SessionChange, SessionFilter, encode_event
 from dragoman.store.sqlite.database import Database, prepare
 from dragoman.store.sqlite.recovery import RecoveryReport, check, recover
@@ -151,7 +150,7 @@ async def test_a_database_that_is_lost_is_noticed_and_rebuilt(tmp_path: Path, ho
     sentence = "missing or empty, and there are mirrors of 3 sessions; `dragoman sessions recover`"
     [fault] = check(tmp_path)
     assert sentence in fault
-    assert sentence in (await integrity.check(None, tmp_path)).faults[0]
+    assert sentence in (await check_store(None, tmp_path)).faults[0]
     for _ in range(2):
         # Also the second time: the first has not begun a store.
         with pytest.raises(StoreCorrupt, match=sentence):
@@ -176,7 +175,7 @@ async def test_control_a_database_that_is_lost_with_its_mirrors_is_a_new_one(
     lose_database(tmp_path, how)
     (tmp_path / "sessions" / "not an id.jsonl").write_bytes(b"")
     assert check(tmp_path) == []
-    assert (await integrity.check(None, tmp_path)).faults == []
+    assert (await check_store(None, tmp_path)).faults == []
     assert await content(tmp_path) == {}
 
 

@@ -14,8 +14,8 @@ from dragoman.bridge.app import PATH, Bridge, make_app
 from dragoman.transport.base import Transport
 from dragoman.transport.memory import MemoryTransport, memory_pair
 from dragoman.transport.reconnection import ReconnectingRoute
-from dragoman.transport.remote_address import RemoteAgent
-from dragoman.web.server.host_header import AllowedHosts
+from dragoman.transport.target import RemoteAgent
+from dragoman.web.server.guard import AllowedHosts
 from dragoman.web.server.http_server import AsgiServer
 
 TOKEN = "a-token-for-tests-of-256-bits-or-thereabouts"

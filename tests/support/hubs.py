@@ -21,7 +21,7 @@ from dragoman.session.facts import Offer
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.records import Owner, StoredEvent
-from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.target import RemoteAgent
 
 Agent: TypeAlias = Connectable | AgentCommand | RemoteAgent
 

@@ -27,7 +27,7 @@ from dragoman.transport.base import Transport
 from dragoman.web.app import make_app
 from dragoman.web.context import Server
 from dragoman.web.frame_ring import Frames
-from dragoman.web.server.host_header import AllowedHosts
+from dragoman.web.server.guard import AllowedHosts
 from dragoman.web.server.http_server import AsgiServer
 from dragoman.web.uploads import Uploads
 

@@ -18,7 +18,7 @@ from websockets.server import ServerProtocol
 from dragoman.transport import websocket
 from dragoman.transport.base import Transport
 from dragoman.transport.reconnection import ReconnectingRoute
-from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.target import RemoteAgent
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
 Answer = Callable[[ServerProtocol, Request], Response]

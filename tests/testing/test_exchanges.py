@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.testing.exchanges import (
+from dragoman.testing.recording import Line, Recording
+from dragoman.testing.replay import (
     Ask,
     Exchange,
     Go,
@@ -16,7 +17,6 @@ from dragoman.testing.exchanges import (
     ScriptedAnswer,
     conversations,
 )
-from dragoman.testing.recording import Line, Recording
 
 
 def to_agent(method: str, key: object = None, **params: object) -> Line:

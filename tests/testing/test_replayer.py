@@ -21,7 +21,8 @@ from dragoman.session import events as e
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState
 from dragoman.testing import AgentTurn, Recorder, ReplayAgent, ScriptedAgent, faults
-from dragoman.testing.exchanges import (
+from dragoman.testing.recording import load_recording
+from dragoman.testing.replay import (
     Ask,
     Exchange,
     HearCancel,
@@ -30,7 +31,6 @@ from dragoman.testing.exchanges import (
     ScriptedConversation,
     conversations,
 )
-from dragoman.testing.recording import load_recording
 from dragoman.testing.steps import ask, run, say, wait_for_cancel, write_file
 from dragoman.wire import messages
 

@@ -30,10 +30,10 @@ from dragoman.errors import (
     StartError,
     Unreachable,
 )
-from dragoman.transport import http_client
+from dragoman.transport import http
 from dragoman.transport.base import Transport
 from dragoman.transport.reconnection import ReconnectingRoute
-from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.target import RemoteAgent
 from dragoman.web.server.http_server import AsgiServer
 
 HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n'
@@ -352,7 +352,7 @@ async def test_a_large_reason_is_not_read() -> None:
 async def test_a_reason_that_does_not_come_is_done_without(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_client, "REASON_SECONDS", 0.05)
+    monkeypatch.setattr(http, "REASON_SECONDS", 0.05)
     play = Play()
     endless = play.pieces(play.stream("reason"))
     play.answers["POST"] = lambda request, sent: StreamingResponse(endless, 409)

@@ -8,7 +8,7 @@ from base64 import b64encode
 import pytest
 
 from dragoman.transport.reconnection import refusal
-from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.target import RemoteAgent
 
 HERE = RemoteAgent("ws://host/acp")
 

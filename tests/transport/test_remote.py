@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.transport.remote_address import RemoteAgent, is_remote
+from dragoman.transport.target import RemoteAgent, is_remote
 
 
 def test_nothing_that_could_be_a_secret_is_shown() -> None:

@@ -25,7 +25,7 @@ from dragoman.rpc import Peer
 from dragoman.transport import websocket
 from dragoman.transport.base import Transport
 from dragoman.transport.reconnection import ReconnectingRoute
-from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.target import RemoteAgent
 
 
 async def lost(transport: Transport) -> ConnectionLost | StartError:

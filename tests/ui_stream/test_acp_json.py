@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.client.v1 import from_wire
+from dragoman.client.v1 import wire_format
 from dragoman.schema import codec, v1
 from dragoman.session import content as c
 from dragoman.session import events as e
@@ -40,7 +40,7 @@ def read_as(told: Any, kind: Any) -> Any:
 def test_content_is_read_back_as_it_was(part: c.Content) -> None:
     chunk = {"sessionUpdate": "agent_message_chunk", "content": acp_json.content(part)}
     notification = read_as({"sessionId": "s", "update": chunk}, v1.SessionNotification)
-    event = from_wire.update(notification.update)
+    event = wire_format.update(notification.update)
     assert isinstance(event, e.AgentMessage)
     assert event.content == part
 
@@ -54,7 +54,7 @@ def test_tool_content_is_read_back_as_it_was(item: c.ToolContent) -> None:
         "locations": acp_json.locations([c.Location("/a", 3), c.Location("/b")]),
     }
     wire = read_as({"sessionId": "s", "update": update}, v1.SessionNotification).update
-    event = from_wire.tool_call_update(wire)
+    event = wire_format.tool_call_update(wire)
     assert event.content == [item]
     assert event.locations == [c.Location("/a", 3), c.Location("/b")]
 

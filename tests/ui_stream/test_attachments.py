@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.client.capabilities import AgentCapabilities
 from dragoman.session.content import Audio, Content, Image, Resource, ResourceLink
-from dragoman.ui_stream.attachments import Attachment, FileReader, UnusableFile
+from dragoman.ui_stream.decoder import Attachment, FileReader, UnusableFile
 
 NOTHING = AgentCapabilities()
 EVERYTHING = AgentCapabilities(image=True, audio=True, embedded_context=True)

@@ -21,8 +21,8 @@ from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import SessionRecord
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
+from dragoman.web.api.files import Search, rank_of
 from dragoman.web.failures import RequestFailed
-from dragoman.web.path_completion import Search, rank_of
 from dragoman.web.uploads import (
     KEPT_SECONDS,
     MAX_BYTES,

@@ -12,11 +12,17 @@ from pathlib import Path
 from starlette.types import Receive, Scope, Send
 from support.raw_http import Answer, raw, request
 
-from dragoman.web.page import page_routes
+from dragoman.web.app import page_routes
 from dragoman.web.routing.route import ANY_TYPE, JSON, Route, Table
 from dragoman.web.routing.table import ROUTES
-from dragoman.web.server.guard import FAILURE_SECONDS, MAX_FAILURES, ROUTE, SECURITY_HEADERS, Guard
-from dragoman.web.server.host_header import AllowedHosts
+from dragoman.web.server.guard import (
+    FAILURE_SECONDS,
+    MAX_FAILURES,
+    ROUTE,
+    SECURITY_HEADERS,
+    AllowedHosts,
+    Guard,
+)
 from dragoman.web.server.http_server import AsgiServer
 
 TOKEN = "the-right-token-of-thirty-two-characters-and-more"

@@ -7,7 +7,7 @@ from pathlib import Path
 from support.serving import served
 
 from dragoman.testing import ScriptedAgent
-from dragoman.web.page import page_routes
+from dragoman.web.app import page_routes
 
 
 def build(folder: Path) -> Path:

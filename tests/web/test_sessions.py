@@ -16,7 +16,7 @@ from dragoman.store.records import Batch, Lease, Owner, SessionRecord
 from dragoman.testing import AgentTurn, ScriptedAgent
 from dragoman.testing.steps import plan, say, think, usage
 from dragoman.web.api.sessions import show
-from dragoman.web.shapes.sessions import DetailQuery
+from dragoman.web.shapes.session_shapes import DetailQuery
 
 MODES = [v1.SessionMode(id="ask", name="Ask"), v1.SessionMode(id="code", name="Code")]
 

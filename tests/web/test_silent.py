@@ -22,8 +22,7 @@ from support.shortage import no_descriptors
 
 from dragoman.web.routing.route import Route, Table
 from dragoman.web.server.connections import Connections
-from dragoman.web.server.guard import ROUTE, Guard
-from dragoman.web.server.host_header import AllowedHosts
+from dragoman.web.server.guard import ROUTE, AllowedHosts, Guard
 from dragoman.web.server.http_server import AsgiServer
 
 HALF_A_HEAD = b"GET / HTTP/1.1\r\n"

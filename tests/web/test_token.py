@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import ConfigError
-from dragoman.web.server.host_header import AllowedHosts, is_loopback
-from dragoman.web.server.token import kept_token, new_token
+from dragoman.web.server.guard import AllowedHosts, is_loopback
+from dragoman.web.server.http_server import kept_token, new_token
 
 
 def test_a_token_has_256_bits_and_is_never_the_same() -> None:

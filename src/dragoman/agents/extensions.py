@@ -1,4 +1,4 @@
-"""What agents send in `_meta` in addition to ACP's own fields, in one table.
+"""What is particular to some agents: fields they send in `_meta`, and quirks, in two tables.
 
 The dialects read it and put what they find where ACP's own field would be, so that nothing behind
 them knows of any agent. Where both speak, ACP's own field counts.
@@ -7,9 +7,11 @@ them knows of any agent. Where both speak, ACP's own field counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import msgspec
+
+from dragoman.host.permissions.claims import Habits
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,3 +70,30 @@ def said(meta: Mapping[str, Any] | None, extension: Extension) -> Any:
             return None
         value = cast("Mapping[str, Any]", value).get(key)
     return value
+
+
+class Quirks(Habits, frozen=True, kw_only=True):
+    """Workarounds for an agent that deviates from the protocol."""
+
+    missing_file: Literal["error", "empty"] = "error"
+    """What reading a missing file returns: an error, or empty text."""
+
+
+_BY_AGENT_NAME = {
+    # Reads a file before it creates it and gives up on any error, whatever its code.
+    "gemini-cli": Quirks(missing_file="empty"),
+    "gemini": Quirks(missing_file="empty"),
+    # Calls the tool by which it edits with most models `other`, and says its name in the title.
+    "cline": Quirks(edit_titles=("apply_patch: ",)),
+    # Asks for all pending actions at once and names none of them, with two ways to say yes once;
+    # its editor takes a command as input.
+    "openhands cli acp agent": Quirks(
+        permission_titles=("Confirm Agent Actions",),
+        edit_verbs=("view", "create", "str_replace", "insert", "undo_edit"),
+    ),
+}
+
+
+def quirks_for(agent_name: str) -> Quirks:
+    """By the name an agent gives itself, or the one it is known by here."""
+    return _BY_AGENT_NAME.get(agent_name.lower(), Quirks())

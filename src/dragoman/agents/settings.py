@@ -19,18 +19,42 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from dragoman.agents import settings_keys as keys
+from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command, known_names
-from dragoman.agents.mcp_servers import HttpServer, SseServer, StdioServer
-from dragoman.agents.quirks import Quirks
 from dragoman.data_directory import settings_file
 from dragoman.errors import ConfigError, UnknownAgent
 from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.transport.base import Side
-from dragoman.transport.remote_address import RemoteAgent, is_header_value
 from dragoman.transport.stdio import AgentCommand
-from dragoman.transport.target import ProxyTarget, check_proxy
+from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_header_value
+
+
+class StdioServer(msgspec.Struct, kw_only=True):
+    """An MCP server that the agent starts; nearly every agent supports these."""
+
+    name: str
+    command: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+
+
+class HttpServer(msgspec.Struct, kw_only=True):
+    """An MCP server at an HTTP address."""
+
+    name: str
+    url: str
+    headers: dict[str, str] = {}
+
+
+class SseServer(msgspec.Struct, kw_only=True):
+    """An MCP server at an address that speaks SSE."""
+
+    name: str
+    url: str
+    headers: dict[str, str] = {}
+
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 

@@ -1,14 +1,22 @@
-"""The agents behind a bridge: a process for each connection, and its messages frame by frame."""
+"""The agents behind a bridge: one process per connection, or one on our standard streams.
+
+What the agent is started with, and that nothing of it outlives us, is seen to here; the bytes
+are passed on as they are.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+import os
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from dragoman.errors import AgentExited, ChainBroken, DragomanError
+from dragoman.errors import AgentExited, ChainBroken, ConnectionLost, DragomanError, StartError
 from dragoman.safe_text import single_line
 from dragoman.transport.base import Start, Transport
+from dragoman.transport.pipes import InputPipe, OutputPipe
 from dragoman.web.failures import RequestFailed
 from dragoman.wire.framing import Framer
 
@@ -91,3 +99,40 @@ class AgentProcesses:
             # The operator of the bridge can fix it, not the client that is refused.
             logger.warning("no agent was started: %s", single_line(str(error), _LOG_COLUMNS))
             raise
+
+
+async def relay(start: Start) -> ConnectionLost | StartError | None:
+    """Run the agent until our input ends, a signal comes, or it ends by itself: then why.
+
+    Raises StartError, and ChainBroken for a proxy before it.
+    """
+    agent = await start()
+    ours_in, ours_out = OutputPipe(os.dup(0)), InputPipe(os.dup(1))
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    inward = asyncio.create_task(_pump(ours_in.receive, agent.send, agent.drain))
+    outward = asyncio.create_task(_pump(agent.receive, ours_out.send, ours_out.drain))
+    ending = asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait({inward, outward, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if not outward.done():
+            return None
+        await ours_out.drain()
+        return await agent.failure(spoke=True, printed="")
+    finally:
+        for task in (inward, outward, ending):
+            task.cancel()
+        await agent.aclose()
+        ours_in.close()
+        ours_out.finish()
+
+
+async def _pump(
+    receive: Callable[[], Awaitable[bytes]],
+    send: Callable[[bytes], None],
+    drain: Callable[[], Awaitable[None]],
+) -> None:
+    while data := await receive():
+        send(data)
+        await drain()

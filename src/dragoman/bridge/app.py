@@ -1,19 +1,23 @@
-"""The bridge as an application behind the server's guard: one path, for both ways to reach it."""
+"""The bridge as an application behind the server's guard, and `dragoman bridge` that serves it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Collection
+import socket
+import uuid
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import suppress
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dragoman.bridge.agent_processes import AgentProcesses
+from dragoman.bridge.agent_processes import AgentProcesses, BridgedAgent
 from dragoman.bridge.http_connections import HttpConnection, HttpConnections, Mailbox
-from dragoman.bridge.websocket_agent import Sockets
+from dragoman.errors import FrameTooLarge
+from dragoman.process import descriptors
 from dragoman.transport.base import Start
 from dragoman.transport.http_routing import (
     CONNECTION_ID,
@@ -26,8 +30,9 @@ from dragoman.transport.http_routing import (
 )
 from dragoman.web.failures import RequestFailed, failure_of, response_for
 from dragoman.web.routing.route import Route, Table
-from dragoman.web.server.guard import ROUTE, Guard, Log
-from dragoman.web.server.host_header import AllowedHosts
+from dragoman.web.server.deadline import Deadline
+from dragoman.web.server.guard import ROUTE, AllowedHosts, Guard, Log
+from dragoman.web.server.http_server import AsgiServer, Door, log_line, noted, serving
 from dragoman.web.streams.sse import HEADERS, HEARTBEAT
 from dragoman.web.streams.stream_response import StreamedResponse, with_beats
 from dragoman.wire.framing import MAX_FRAME_BYTES
@@ -181,3 +186,124 @@ def _checked(body: bytes) -> bytes:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise RequestFailed(400, "malformed", "the body is not a message") from None
     return frame
+
+
+_STALL_SECONDS = 60.0
+"""A reader that takes nothing for so long is cut off, and its agent ends; so is a client whose
+agent takes nothing, since meanwhile it could not be seen leaving."""
+_NORMAL, _FAILED, _STALLED = 1000, 1011, 1008
+_LONGEST_REASON = 120
+
+
+class Sockets:
+    """`closing` ends all of them."""
+
+    def __init__(self, agents: AgentProcesses, closing: asyncio.Event) -> None:
+        self._agents = agents
+        self._closing = closing
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection, from its acceptance to its end. Raises as `Agents.one` does before."""
+        await receive()  # that it wants to connect
+        async with self._agents.one() as agent:
+            headers = [(CONNECTION_ID.lower().encode(), str(uuid.uuid4()).encode())]
+            await send({"type": "websocket.accept", "headers": headers})
+            code, reason = await self._relay(agent, receive, send)
+            if code in (_FAILED, _STALLED):
+                logger.warning("a connection was closed: %s", reason)
+            with suppress(Exception):  # the other side may have gone first
+                close = {"type": "websocket.close", "code": code, "reason": reason}
+                await asyncio.wait_for(send(close), 1)
+
+    async def _relay(self, agent: BridgedAgent, receive: Receive, send: Send) -> tuple[int, str]:
+        """Both ways, until either has ended; how to close."""
+        ways = [
+            asyncio.create_task(_inward(agent, receive)),
+            asyncio.create_task(_outward(agent, send)),
+            asyncio.create_task(self._ending()),
+        ]
+        try:
+            done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            return done.pop().result()
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+
+    async def _ending(self) -> tuple[int, str]:
+        await self._closing.wait()
+        return 1001, "the bridge is closing"
+
+
+async def _inward(agent: BridgedAgent, receive: Receive) -> tuple[int, str]:
+    while True:
+        message = await receive()
+        if message["type"] == "websocket.disconnect":
+            return _NORMAL, ""
+        if (text := message.get("text")) is not None:  # binary messages mean nothing here
+            try:
+                async with asyncio.timeout(_STALL_SECONDS):
+                    await agent.send(text.encode())
+            except TimeoutError:
+                return _STALLED, "the agent did not read its input for too long"
+
+
+async def _outward(agent: BridgedAgent, send: Send) -> tuple[int, str]:
+    try:
+        async for frames in agent.frames():
+            for frame in frames:
+                async with asyncio.timeout(_STALL_SECONDS):
+                    text = frame.decode("utf-8", "replace")
+                    await send({"type": "websocket.send", "text": text})
+    except FrameTooLarge as error:
+        return _FAILED, str(error)
+    except TimeoutError:
+        return _STALLED, "nothing was read for too long"
+    except OSError:
+        return _NORMAL, ""  # the other side has gone
+    return _FAILED, (await agent.why_ended())[:_LONGEST_REASON]
+
+
+class BridgeOptions(Door, kw_only=True):
+    """The options of `dragoman bridge`."""
+
+    start: Start
+    """Connects to an agent of its own for each client."""
+    limit: int
+
+
+def serve(
+    settings: BridgeOptions, announce: Callable[[str], None], log: Callable[[str], None]
+) -> None:
+    """Serve until a signal arrives; `announce` receives the address, `log` one line per request.
+
+    Raises ConfigError, and DragomanError when the address cannot be used.
+    """
+    descriptors.raise_limit()
+    token, listener = settings.token(), settings.listen()
+    with Deadline(lambda sentence: log(noted(sentence))) as deadline:
+        asyncio.run(_serve(settings, token, listener, deadline, announce, log))
+
+
+async def _serve(
+    settings: BridgeOptions,
+    token: str,
+    listener: socket.socket,
+    deadline: Deadline,
+    announce: Callable[[str], None],
+    log: Callable[[str], None],
+) -> None:
+    port = listener.getsockname()[1]
+    closing = asyncio.Event()
+    bridge = Bridge(settings.start, limit=settings.limit, closing=closing)
+    app = make_app(
+        bridge,
+        token=token,
+        hosts=AllowedHosts(settings.host, port),
+        origins=settings.origins,
+        log=lambda method, path, status, seconds: log(log_line(method, path, status, seconds)),
+    )
+    async with serving(AsgiServer(app, closing, sockets=True), listener, deadline):
+        announce(f"{settings.address('ws', port)}{PATH}#token={token}")
+    await bridge.connections.all_ended()
+    deadline.all_is_done()

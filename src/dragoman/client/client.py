@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command
-from dragoman.agents.quirks import Quirks
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.config import Attendance, HostCapabilities, Timeouts
 from dragoman.client.connection import Connection
@@ -38,7 +38,7 @@ from dragoman.host.forms.elicitation import (
     ElicitationRequest,
 )
 from dragoman.host.gate import Providers
-from dragoman.host.permissions.request import PermissionsProvider
+from dragoman.host.permissions.questions import PermissionsProvider
 from dragoman.host.rules.policy import Policy
 from dragoman.host.terminals.provider import TerminalsProvider
 from dragoman.host.terminals.pty import LocalTerminals
@@ -46,9 +46,8 @@ from dragoman.host.workspace.files import FilesProvider, LocalFiles
 from dragoman.rpc import Pace, Tap
 from dragoman.session.bounds import ID, LIMITS, weigh_struct
 from dragoman.transport.base import Side, Transport
-from dragoman.transport.remote_address import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
-from dragoman.transport.target import ProxyTarget
+from dragoman.transport.target import ProxyTarget, RemoteAgent, is_remote
 
 logger = logging.getLogger("dragoman.client")
 

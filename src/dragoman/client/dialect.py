@@ -15,13 +15,13 @@ from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMetho
 from dragoman.client.mcp import McpHandler, McpServer
 from dragoman.errors import DragomanError
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.permissions.request import PermissionAnswer, Subject
+from dragoman.host.permissions.questions import PermissionAnswer, Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
 from dragoman.session.content import Content
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import ConfigOption, PermissionOption, TokenUsage
 from dragoman.session.state import SessionState
-from dragoman.session.terminal_quota import OutputQuota
+from dragoman.session.terminals import OutputQuota
 from dragoman.wire.fast_path import Usual
 
 

@@ -16,7 +16,7 @@ from dragoman.client.dialect import Place
 from dragoman.client.mcp import InProcessServer, McpHandler
 from dragoman.errors import InvalidParams, ResourceNotFound
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.permissions.request import NO_SUBJECT, PermissionAnswer, Subject
+from dragoman.host.permissions.questions import NO_SUBJECT, PermissionAnswer, Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
 from dragoman.session.bounds import LIMITS, weigh_struct
 from dragoman.session.events import Event, ToolCallUpdated

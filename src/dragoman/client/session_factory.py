@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from dragoman.agents.quirks import Quirks, quirks_for
+from dragoman.agents.extensions import Quirks, quirks_for
 from dragoman.client.config import HostCapabilities
 from dragoman.client.dialect import Opened, Place
 from dragoman.client.mcp import McpServer, supported

@@ -19,7 +19,7 @@ from dragoman.host.terminals.provider import is_terminal_id
 from dragoman.session import events as e
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
-from dragoman.session.terminal_quota import OutputQuota
+from dragoman.session.terminals import OutputQuota
 from dragoman.stream import Stream
 
 logger = logging.getLogger("dragoman.client")

@@ -8,8 +8,8 @@ import os
 from dragoman.client.client import Client, name_of
 from dragoman.client.config import HostCapabilities
 from dragoman.host.rules.policy import Policy
-from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
+from dragoman.transport.target import RemoteAgent
 
 
 def run_prompt(

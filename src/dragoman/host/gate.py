@@ -31,7 +31,7 @@ from dragoman.host.forms.elicitation import (
 )
 from dragoman.host.permissions.consent import Consent
 from dragoman.host.permissions.grants import HARMLESS
-from dragoman.host.permissions.request import PermissionsProvider
+from dragoman.host.permissions.questions import PermissionsProvider
 from dragoman.host.permissions.wording import blame, shown_names
 from dragoman.host.rules.access import (
     TOO_LONG,

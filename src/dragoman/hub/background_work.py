@@ -1,12 +1,15 @@
-"""What a hub does from time to time: keep its leases, put right what dead owners left, rest."""
+"""Background work: renew leases, recover sessions of dead owners, stop idle ones, report outages.
+
+Without that, a delayed turn would look like one that has stopped.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +17,7 @@ from dragoman.errors import DragomanError, LeaseLost, SessionError, StoreAway
 from dragoman.hub.agent_pool import AgentPool
 from dragoman.hub.opener import LEASE_SECONDS, Opener
 from dragoman.process import descriptors
+from dragoman.store.base import Store
 from dragoman.store.records import Owner
 
 if TYPE_CHECKING:
@@ -165,3 +169,32 @@ class Chores:
             elif unused >= _AT_HAND_SECONDS:
                 live.recording.tail.forget()
         await self._agents.stop_idle(after)
+
+
+_NOTICE_SECONDS = 0.5
+BACK = "the database is back"
+
+
+@asynccontextmanager
+async def told_of_outages(store: Store, tell: Callable[[str], None]) -> AsyncGenerator[None]:
+    """As long as this lasts."""
+    telling = asyncio.create_task(_tell(store, tell))
+    try:
+        yield
+    finally:
+        telling.cancel()
+
+
+async def _tell(store: Store, tell: Callable[[str], None]) -> None:
+    async for away in outages(store):
+        tell(away or BACK)
+
+
+async def outages(store: Store) -> AsyncGenerator[str | None]:
+    """What the store says of being away, whenever that changes; None when it is back."""
+    told: str | None = None
+    while True:
+        if (away := store.away) != told:
+            told = away
+            yield away
+        await asyncio.sleep(_NOTICE_SECONDS)

@@ -35,24 +35,22 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.hub import commands as c
-from dragoman.hub.agent_pool import AgentPool, Launcher
+from dragoman.hub.agent_pool import AgentPool, Launcher, Orphans
 from dragoman.hub.background_work import Chores
 from dragoman.hub.command_inbox import Inbox
 from dragoman.hub.event_readers import News, Tail, watch_all, watch_session
 from dragoman.hub.host_directory import HostDirectory
 from dragoman.hub.host_service import Hosting, Presence
 from dragoman.hub.opener import Move, OnReset, Opener, Way, new_record, with_more, workspace_of
-from dragoman.hub.orphaned_agents import Orphans
 from dragoman.hub.owner import is_gone, this_process
-from dragoman.hub.past_entries import Past, whole_thread
 from dragoman.hub.remote_sessions import Elsewhere
 from dragoman.hub.running_session import Live
 from dragoman.hub.running_sessions import Lives
-from dragoman.hub.session_state import status_of, stored_state
+from dragoman.hub.stored_sessions import Past, status_of, stored_state, whole_thread
 from dragoman.process import descriptors
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.session.state import AnyEntry, SessionState
-from dragoman.session.terminal_quota import OutputLimits
+from dragoman.session.terminals import OutputLimits
 from dragoman.store.base import Store
 from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent
 

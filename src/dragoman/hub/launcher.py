@@ -19,8 +19,8 @@ from dragoman.errors import Unsupported
 from dragoman.host.rules.policy import Policy
 from dragoman.rpc import Tap
 from dragoman.session.facts import EVERYTHING, Offer
-from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
+from dragoman.transport.target import RemoteAgent
 
 
 class SettingsLauncher:

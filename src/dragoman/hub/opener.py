@@ -31,12 +31,12 @@ from dragoman.hub.agent_pool import AgentPool, Running
 from dragoman.hub.event_recorder import EventRecorder
 from dragoman.hub.host_directory import HostDirectory
 from dragoman.hub.running_session import Live
-from dragoman.hub.session_state import state_to_go_on, status_of
+from dragoman.hub.stored_sessions import state_to_go_on, status_of
 from dragoman.session import events as e
 from dragoman.session.facts import EVERYTHING, Decision, Offer
 from dragoman.session.reduce import reduce
 from dragoman.session.state import PendingPermission, SessionState
-from dragoman.session.terminal_quota import OutputLimits, OutputQuota
+from dragoman.session.terminals import OutputLimits, OutputQuota
 from dragoman.store.base import Store
 from dragoman.store.records import (
     Batch,

@@ -34,7 +34,7 @@ from dragoman.host.workspace.changes import Change
 from dragoman.hub import commands as c
 from dragoman.hub.agent_pool import Running
 from dragoman.hub.event_recorder import EventRecorder
-from dragoman.hub.session_state import WORTH_A_SNAPSHOT, status_of, title_of, written_snapshot
+from dragoman.hub.stored_sessions import WORTH_A_SNAPSHOT, status_of, title_of, written_snapshot
 from dragoman.hub.written_files import read_written
 from dragoman.session import events as e
 from dragoman.session.state import SessionState

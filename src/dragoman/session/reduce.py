@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.session import events as e
-from dragoman.session import terminal_tails
+from dragoman.session import terminals
 from dragoman.session.bounds import (
     ID,
     LIMITS,
@@ -582,10 +582,10 @@ _STEPS: dict[type[Any], Callable[[SessionState, Any, Limits], None]] = {
     e.AccessDecided: _ignored,
     e.ElicitationRequested: _elicitation_requested,
     e.ElicitationSettled: _settled,
-    e.TerminalStarted: terminal_tails.terminal_started,
-    e.TerminalOutput: terminal_tails.terminal_output,
-    e.TerminalExited: terminal_tails.terminal_exited,
-    e.TerminalReleased: terminal_tails.terminal_released,
+    e.TerminalStarted: terminals.terminal_started,
+    e.TerminalOutput: terminals.terminal_output,
+    e.TerminalExited: terminals.terminal_exited,
+    e.TerminalReleased: terminals.terminal_released,
     e.FileWritten: _ignored,
     e.FileReverted: _ignored,
     e.PromptQueued: _prompt_queued,

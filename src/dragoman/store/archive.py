@@ -33,9 +33,9 @@ from dragoman.store.records import (
     SessionRecord,
     decode_event,
     encode_event,
+    status_at_rest,
 )
 from dragoman.store.search_texts import Texts
-from dragoman.store.session_status import status_at_rest
 
 MAX_LINE = 64 * 1024 * 1024
 _LEASE_SECONDS = 60.0

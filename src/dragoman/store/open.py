@@ -1,4 +1,4 @@
-"""Opens the store: quickly, since every command pays for it. No mirror is read here."""
+"""Opens the store quickly, since every command pays for it; and checks one that is not open."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+import msgspec
+
 from dragoman.data_directory import data_directory, store_address
 from dragoman.errors import StoreAway, StoreError
 from dragoman.store.base import Rules, Store
-from dragoman.store.outbox import Outbox
+from dragoman.store.outage import Outbox
+from dragoman.store.records import SessionFilter
 from dragoman.store.sqlite import inbox
-from dragoman.store.sqlite.database import BUSY_SECONDS, FILE_NAME, Database, prepare
-from dragoman.store.sqlite.failures import lost
-from dragoman.store.sqlite.mirror import Mirror
-from dragoman.store.sqlite.mirror_file import DIRECTORY, all_mirrors
+from dragoman.store.sqlite.database import BUSY_SECONDS, FILE_NAME, Database, lost, prepare
+from dragoman.store.sqlite.mirror import DIRECTORY, Mirror, all_mirrors
+from dragoman.store.sqlite.recovery import check as faults_of_sqlite
 from dragoman.store.sqlite.rules import SqliteRules
 from dragoman.store.sqlite.sessions import has_deleted
 from dragoman.store.sqlite.store import STORE_ID, SqliteStore
@@ -155,3 +157,34 @@ def _must_be_first(path: str) -> None:
     another one must not begin in its place. Raises StoreCorrupt."""
     if mirrors := all_mirrors(Path(path).parent):
         raise lost(path, len(mirrors))
+
+
+_ALL = 10_000_000
+
+
+class Checked(msgspec.Struct):
+    """Where it is, what it holds, and in words what is wrong with it."""
+
+    place: str
+    sessions: int = 0
+    events: int = 0
+    faults: list[str] = []
+
+
+async def check_store(address: str | None, directory: Path) -> Checked:
+    """The PostgreSQL store at an address, or the one in a directory. Raises StoreError."""
+    if address is not None:
+        must_have_driver()
+        from dragoman.store.postgres.integrity import check as check_postgres
+
+        return Checked(*await check_postgres(address))
+    checked = Checked(str(directory / FILE_NAME), faults=faults_of_sqlite(directory))
+    if checked.faults or not is_there(directory):
+        return checked
+    store = await open_store(directory)
+    try:
+        records = await store.sessions(SessionFilter(limit=_ALL))
+    finally:
+        await store.aclose()
+    checked.sessions, checked.events = len(records), sum(record.last_seq for record in records)
+    return checked

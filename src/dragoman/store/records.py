@@ -13,6 +13,8 @@ from msgspec import UNSET, UnsetType
 from dragoman.errors import LeaseLost
 from dragoman.session.events import Event
 from dragoman.session.facts import EVERYTHING, Offer
+from dragoman.session.reduce import fold
+from dragoman.session.state import SessionState
 
 Status: TypeAlias = Literal["idle", "running", "waiting", "interrupted", "closed"]
 """What a session does now: `waiting` is for a person, `interrupted` was cut by a crash."""
@@ -282,3 +284,13 @@ def readable_events(bodies: Iterable[bytes]) -> Iterator[Event]:
     for body in bodies:
         with suppress(msgspec.DecodeError, RecursionError):
             yield decode_event(body)
+
+
+def status_at_rest(recorded: Status, events: Iterable[Event]) -> Status:
+    """`recorded` counts for one that is closed: that may be done without an event. A turn that has
+    no end is one that was interrupted."""
+    if recorded == "closed":
+        return "closed"
+    state = fold(SessionState(), events)
+    is_cut = state.turn is not None or (state.turns and state.turns[-1].interrupted)
+    return "interrupted" if is_cut else "idle"

@@ -11,7 +11,7 @@ import os
 from typing import Any, Final
 
 from dragoman.errors import DragomanError
-from dragoman.testing.scripted_methods import NEVER
+from dragoman.testing.scripted_connection import NEVER
 from dragoman.testing.scripted_turn import AgentTurn, Step
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.client import translation
-from dragoman.client.v1 import from_wire
+from dragoman.client.v1 import wire_format
 from dragoman.client.v1.inbound import OLD_NAMES, Serving
 from dragoman.errors import InvalidMessage
 from dragoman.schema import codec, v1
@@ -154,7 +154,7 @@ class Transcript:
 
     def _permission(self, request: Request) -> None:
         asked = codec.decode(request.params, v1.RequestPermissionRequest)
-        call = from_wire.tool_call_update(asked.tool_call)
+        call = wire_format.tool_call_update(asked.tool_call)
         self.happen(asked.session_id, call)
         self.happen(
             asked.session_id,
@@ -200,9 +200,9 @@ class Transcript:
         self, session_id: str, reply: v1.NewSessionResponse | v1.LoadSessionResponse
     ) -> None:
         if reply.modes is not None:
-            self.happen(session_id, from_wire.modes(reply.modes))
+            self.happen(session_id, wire_format.modes(reply.modes))
         if reply.config_options:
-            options = from_wire.config_options(reply.config_options)
+            options = wire_format.config_options(reply.config_options)
             self.happen(session_id, e.ConfigChanged(options))
 
     def _turn_ended(self, session_id: str, reply: Reply | Failure) -> None:

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 from dragoman.client import translation
 from dragoman.client.dialect import Finished
-from dragoman.client.v2 import from_wire
+from dragoman.client.v2 import wire_format
 from dragoman.client.v2.foreground import Prompted
 from dragoman.client.v2.inbound import Serving, subject_of, tool_call_of
 from dragoman.errors import DragomanError
-from dragoman.host.permissions.request import Subject
+from dragoman.host.permissions.questions import Subject
 from dragoman.schema import codec, v2
 from dragoman.session import events as e
 from dragoman.session.facts import PermissionOption
@@ -42,7 +42,7 @@ class SecondTranscript:
     def __init__(self, story: Story) -> None:
         self._story = story
         # To translate updates, a host only needs to receive them.
-        host: Any = _Told(story)
+        host: Any = _ToldV2(story)
         self._serving = Serving(host)
         self._prompts: dict[Id, Prompted] = {}
 
@@ -110,9 +110,9 @@ class SecondTranscript:
     def _facts(
         self, session_id: str, reply: v2.NewSessionResponse | v2.ResumeSessionResponse
     ) -> None:
-        if options := from_wire.config_options(reply.config_options):
+        if options := wire_format.config_options(reply.config_options):
             self._story.happen(session_id, e.ConfigChanged(options))
-        if commands := from_wire.commands(reply.available_commands):
+        if commands := wire_format.commands(reply.available_commands):
             self._story.happen(session_id, e.CommandsChanged(commands))
 
     def asked(self, request: Request) -> None:
@@ -144,7 +144,7 @@ def permission(
     return asked.session_id, call, options, subject_of(asked)
 
 
-class _Told:
+class _ToldV2:
     def __init__(self, story: Story) -> None:
         self._story = story
         self.known = story.known

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from dragoman.schema import v1
-from dragoman.testing.agent_address import Served
-from dragoman.testing.scripted_connection import Connection
-from dragoman.testing.scripted_methods import Answer
+from dragoman.testing.agent_stdio import Served
+from dragoman.testing.scripted_connection import Answer, Connection
 from dragoman.testing.scripted_turn import AgentTurn, Script, Step
 from dragoman.transport.base import Transport
 

@@ -10,7 +10,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -26,7 +26,6 @@ from dragoman.rpc import Peer
 from dragoman.schema import codec, v1
 from dragoman.schema.base import Unknown
 from dragoman.testing.agent_stdio import StandardStreams
-from dragoman.testing.scripted_methods import instead, offers
 from dragoman.testing.scripted_turn import AgentTurn
 from dragoman.transport.base import Transport
 from dragoman.wire import messages
@@ -448,3 +447,48 @@ def _values(options: v1.SessionConfigSelectOptions) -> set[str]:
         else:
             values.add(option.value)
     return values
+
+
+Answer: TypeAlias = Callable[[Any], Any] | BaseException | Any
+"""A result, an error to answer with, or a function of the params that returns one of them."""
+
+NEVER: Final = object()
+"""An `Answer`: the method is never answered."""
+
+_ADVERTISED = {
+    "session/list": "list",
+    "session/delete": "delete",
+    "session/fork": "fork",
+    "session/resume": "resume",
+    "session/close": "close",
+    "session/archive": "archive",
+    "session/unarchive": "archive",
+    "session/status": "status",
+    "session/set_title": "title",
+}
+
+
+def offers(capabilities: v1.AgentCapabilities, method: str) -> bool:
+    """Whether an agent with these capabilities has this method."""
+    if method == "session/load":
+        return capabilities.load_session
+    if method == "logout":
+        return capabilities.auth.logout is not None
+    name = _ADVERTISED.get(method)
+    return name is None or getattr(capabilities.session_capabilities, name) is not None
+
+
+def instead(answer: Any, params: msgspec.Raw) -> Coroutine[Any, Any, bytes] | bytes:
+    """What a test wants to be answered."""
+    if answer is NEVER:
+        return _never()
+    if callable(answer):
+        answer = answer(msgspec.json.decode(params))
+    if isinstance(answer, BaseException):
+        raise answer
+    return codec.encode(answer)
+
+
+async def _never() -> bytes:
+    await asyncio.Event().wait()
+    raise AssertionError

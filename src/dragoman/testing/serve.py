@@ -9,7 +9,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from dragoman.testing.agent_address import Served
+from dragoman.testing.agent_stdio import Served
 
 if TYPE_CHECKING:
     from dragoman.transport.stdio import AgentCommand

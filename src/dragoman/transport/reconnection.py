@@ -19,7 +19,7 @@ import msgspec
 
 from dragoman.errors import RemoteLost, Unreachable
 from dragoman.transport.base import Transport
-from dragoman.transport.remote_address import RemoteAgent, host_of
+from dragoman.transport.target import RemoteAgent, host_of
 
 CONNECT_SECONDS = 20.0
 REASON_BYTES = 4 * 1024

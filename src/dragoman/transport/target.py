@@ -1,15 +1,121 @@
-"""The way to an agent: a process to start, an address to reach, and the proxies before it."""
+"""How an agent is reached: a process to start, a remote address, and the proxies before it.
+
+Nothing here shows a header's value, nor the parts of an address that may hold one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
+from urllib.parse import SplitResult, unquote, urlsplit
 
-from dragoman.transport.base import Start, Transport
+import msgspec
+
+from dragoman.transport.base import Side, Start, Transport
 from dragoman.transport.proxy_chain import ChainTransport, Component
-from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand, StdioTransport
+
+SCHEMES = ("ws", "wss", "http", "https")
+_SHORTEST_SECRET = 4
+"""What is shorter keeps nothing, and is found in any sentence."""
+
+
+class RemoteAgent(msgspec.Struct, frozen=True):
+    """The address of a remote agent (`ws`, `wss`, `http` or `https`), and headers to send to it.
+
+    A bearer token may follow the address as `#token=…`; it is sent as a header. `files` says on
+    which side the folders of its sessions are; only files `here` are served.
+    """
+
+    url: str
+    headers: Mapping[str, str] = {}
+    files: Side | None = None
+
+    def __post_init__(self) -> None:
+        problem = _problem(self.url)
+        if problem:
+            raise ValueError(problem)
+        for name, value in self.sent_headers.items():
+            if not is_header_value(value):
+                raise ValueError(f"the header {name} contains characters that are not allowed")
+
+    @property
+    def place(self) -> str:
+        """The address for people, without anything that could be a secret."""
+        parts = urlsplit(self.url)
+        return parts._replace(netloc=host_of(parts), query="", fragment="").geturl()
+
+    @property
+    def name(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def endpoint(self) -> str:
+        """The address to send to."""
+        return urlsplit(self.url)._replace(fragment="").geturl()
+
+    @property
+    def sent_headers(self) -> dict[str, str]:
+        fragment = urlsplit(self.url).fragment
+        if not fragment.startswith("token="):
+            return dict(self.headers)
+        if any(name.lower() == "authorization" for name in self.headers):
+            return dict(self.headers)
+        token = unquote(fragment.removeprefix("token="))
+        return {"Authorization": f"Bearer {token}"} | dict(self.headers)
+
+    def is_secret_in(self, text: str) -> bool:
+        """Whether a text from there repeats something that we told there and never show."""
+        parts = urlsplit(self.url)
+        told = [*self.sent_headers.values(), parts.netloc.rpartition("@")[0], parts.query]
+        told += [unquote(each) for each in told]
+        told += [_decoded(word) for each in told for word in each.split()]
+        words = {word for each in told for word in (*each.split(), *re.split(r"[^\w.~-]+", each))}
+        return any(word in text for word in words if len(word) >= _SHORTEST_SECRET)
+
+    def __repr__(self) -> str:
+        return f"<RemoteAgent {self.place}, headers: {', '.join(sorted(self.headers)) or '-'}>"
+
+
+def _decoded(word: str) -> str:
+    """What Basic authentication hides."""
+    try:
+        return b64decode(word, validate=True).decode()
+    except ValueError:
+        return ""
+
+
+def is_header_value(text: str) -> bool:
+    """One with a newline could say more than it should."""
+    return text.isascii() and text.isprintable()
+
+
+def is_remote(word: str) -> bool:
+    """Whether a word is the address of an agent rather than a command."""
+    scheme, separator, _ = word.partition("://")
+    return bool(separator) and scheme.lower() in SCHEMES
+
+
+def _problem(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        return f"an address that cannot be parsed ({error})"
+    if parts.scheme not in SCHEMES or not host:
+        return "an address must start with ws://, wss://, http:// or https:// and name a host"
+    if any(letter.isspace() or not letter.isprintable() for letter in url):
+        return "an address must not contain spaces or control characters"
+    return ""
+
+
+def host_of(parts: SplitResult) -> str:
+    """The host and its port, without what may stand before them."""
+    return parts.netloc.rpartition("@")[2]
+
 
 ProxyTarget: TypeAlias = AgentCommand | RemoteAgent
 """How a proxy is started, or where it is reached."""

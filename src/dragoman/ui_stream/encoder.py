@@ -34,8 +34,7 @@ from dragoman.ui_stream.chunks import (
     ToolApprovalResponse,
     for_five,
 )
-from dragoman.ui_stream.message_parts import Parts
-from dragoman.ui_stream.text_parts import Kind, part_of
+from dragoman.ui_stream.message_parts import Kind, Parts, part_of
 from dragoman.ui_stream.tool_parts import ToolPart
 
 FINISH_REASONS: Final[dict[str, FinishReason]] = {

@@ -45,7 +45,7 @@ from dragoman.ui_stream.chunks import (
     is_object,
 )
 from dragoman.ui_stream.encoder import Encoder
-from dragoman.ui_stream.text_parts import ANY_TYPE, file_of, is_web
+from dragoman.ui_stream.message_parts import ANY_TYPE, file_of, is_web
 
 _encode = msgspec.json.Encoder().encode
 _CONTENT = (e.AgentMessage, e.AgentThought, e.ToolCallUpdated, e.PlanUpdated, e.Notice)

@@ -1,18 +1,63 @@
-"""Puts the server together: the table, the handlers behind it, and the guard around them."""
+"""Assembles the application: the route table, its handlers, the page's files, and the guard.
+
+They are listed and read once, at the start: what is not among them then is never served.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import mimetypes
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from starlette.responses import Response
+
 from dragoman.web.context import Server
-from dragoman.web.page import FOLDER, page_routes
 from dragoman.web.routing.dispatch import Dispatch
 from dragoman.web.routing.openapi import document
-from dragoman.web.routing.route import Table
+from dragoman.web.routing.route import ANY_TYPE, Route, Table
 from dragoman.web.routing.table import ROUTES
-from dragoman.web.server.guard import Guard, Log
-from dragoman.web.server.host_header import AllowedHosts
+from dragoman.web.server.guard import AllowedHosts, Guard, Log
+
+FOLDER = Path(__file__).parent / "static"
+NOT_BUILT = (
+    "The page was not built: run `npm ci && npm run build` in the folder web of the sources "
+    "and start again; all of the API is there without it.\n"
+)
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+def page_routes(folder: Path = FOLDER) -> Iterator[Route]:
+    """A public route for each file; `/` is the page itself."""
+    index = folder / "index.html"
+    if not index.is_file():
+        yield _route("/", Response(NOT_BUILT, 404, media_type="text/plain"), "the page")
+        return
+    yield _route("/", _file(index, "no-store"), "the page")
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and path != index and not name.startswith("."):
+            # What the build puts there has a hash of its content in its name.
+            is_hashed = name.startswith("assets/")
+            yield _route(f"/{name}", _file(path, _FOREVER if is_hashed else "no-cache"), name)
+
+
+def _file(path: Path, keep: str) -> Response:
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return Response(path.read_bytes(), media_type=kind, headers={"cache-control": keep})
+
+
+def _route(path: str, response: Response, summary: str) -> Route:
+    async def handler(server: Server) -> Response:
+        return response
+
+    return Route(
+        method="GET",
+        path=path,
+        handler=handler,
+        summary=summary,
+        public=True,
+        gives=(ANY_TYPE,),
+    )
 
 
 def _quiet(method: str, path: str, status: int, seconds: float) -> None:

@@ -14,7 +14,7 @@ from dragoman.hub.owner import is_gone
 from dragoman.store.records import Owner
 from dragoman.web.costs import Costs
 from dragoman.web.last_turn import Endings
-from dragoman.web.shapes.sessions import OwnerShape
+from dragoman.web.shapes.session_shapes import OwnerShape
 from dragoman.web.streams.list_changes import Roster
 from dragoman.web.streams.sse import Batches
 from dragoman.web.uploads import Uploads

@@ -9,7 +9,7 @@ import uuid
 
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.demo.stored import StoredSessions
+from dragoman.testing.demo.demo_agent import StoredSessions
 
 
 async def converse(turn: AgentTurn) -> None:

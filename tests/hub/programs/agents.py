@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dragoman.schema import v1
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.demo.stored import StoredSessions
+from dragoman.testing.demo.demo_agent import StoredSessions
 
 
 async def _says_yes(turn: AgentTurn) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.demo.stored import StoredSessions
+from dragoman.testing.demo.demo_agent import StoredSessions
 
 
 def _mark(text: str) -> None:

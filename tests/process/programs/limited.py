@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from dragoman.process import contained, descriptors, portable
+from dragoman.process import contained, descriptors, spawn
 from dragoman.process.child import Process
 from dragoman.process.start_order import Order
 
@@ -16,7 +16,7 @@ async def main() -> None:
     descriptors.raise_limit(700)
     os.write(1, b"%d\n" % descriptors.limit())
     await _ended(await contained.spawn(ORDER, (0, 1, 2)))
-    await _ended(await portable.spawn(ORDER, (0, 1, 2)))
+    await _ended(await spawn.spawn_portable(ORDER, (0, 1, 2)))
 
 
 async def _ended(process: Process) -> None:

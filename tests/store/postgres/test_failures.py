@@ -16,7 +16,7 @@ from store.stores import batch, begin, body, record, whole
 from support.postgres import empty_database
 
 from dragoman.errors import RowDuplicate, RowRefused, StoreAway, StoreCorrupt, StoreError, StoreFull
-from dragoman.store.postgres.failures import MEANINGS, meaning, store_error
+from dragoman.store.postgres.database import MEANINGS, meaning, store_error
 from dragoman.store.records import Batch
 
 BUSY = psycopg.OperationalError("cannot exit pipeline mode while busy")

@@ -6,8 +6,8 @@ import asyncio
 
 from store.stores import batch
 
-from dragoman.store.postgres.appending import Sent
 from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.events import Sent
 from dragoman.store.postgres.writer import Append, WriteJob, is_much
 from dragoman.store.records import Batch, Lease
 

@@ -16,9 +16,10 @@ from support.postgres import empty_database
 from dragoman.errors import StoreAway, StoreCorrupt, StoreError
 from dragoman.host.rules.policy import StoredRule
 from dragoman.host.rules.rule import Rule
-from dragoman.store.postgres import cached_rules, news, writer
-from dragoman.store.postgres.cached_rules import KeptRules
+from dragoman.store.postgres import news, writer
+from dragoman.store.postgres import rules as rules_module
 from dragoman.store.postgres.database import Database
+from dragoman.store.postgres.rules import KeptRules
 from dragoman.store.postgres.store import PostgresStore
 
 
@@ -88,13 +89,13 @@ async def test_news_is_heard_long_before_the_next_look_and_decisions_cost_no_loo
 def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One more for each time that they are read from the database."""
     reads: list[object] = []
-    load = cached_rules.loaded
+    load = rules_module.loaded
 
     async def counted(db: Database) -> tuple[StoredRule, ...]:
         reads.append(db)
         return await load(db)
 
-    monkeypatch.setattr(cached_rules, "loaded", counted)
+    monkeypatch.setattr(rules_module, "loaded", counted)
     return reads
 
 

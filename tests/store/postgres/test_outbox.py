@@ -12,7 +12,7 @@ from store.stores import batch, begin, body, whole
 from support.postgres import empty_database
 
 from dragoman.errors import StoreError
-from dragoman.store.outbox import LeftEvents, Outbox
+from dragoman.store.outage import LeftEvents, Outbox
 from dragoman.store.postgres.store import open_postgres
 from dragoman.store.records import Batch, Lease, Said, SessionChange
 

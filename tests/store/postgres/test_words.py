@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from support.normalising import Normalised
 
-from dragoman.store.postgres.search import snippet
-from dragoman.store.postgres.search_words import query, storable, vector, words
+from dragoman.store.postgres.search import query, snippet, storable, vector, words
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from support.peers import SECONDS
 from support.postgres import empty_database
 
 from dragoman.errors import LeaseLost
-from dragoman.store.outbox import Outbox
+from dragoman.store.outage import Outbox
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.store import PostgresStore

@@ -25,7 +25,7 @@ from store.faults import failing_disk
 from dragoman.store.mirror_lines import is_header
 from dragoman.store.open import open_store
 from dragoman.store.records import Batch, Owner, SessionRecord, Snapshot
-from dragoman.store.sqlite import mirror_file
+from dragoman.store.sqlite import mirror
 from dragoman.store.sqlite.store import SqliteStore
 
 SESSIONS: tuple[str, ...] = ("a", "b", "c")
@@ -106,7 +106,7 @@ def arm_mirror(after: int) -> None:
             die()
         os.write(file, lines)
 
-    mirror_file.write_lines = torn
+    mirror.write_lines = torn
 
 
 def writer(directory: Path, seed: int, point: str, hasty: bool, acks: int) -> None:

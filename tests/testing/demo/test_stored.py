@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from dragoman.testing import AgentSession
-from dragoman.testing.demo import stored
-from dragoman.testing.demo.stored import StoredSessions
+from dragoman.testing.demo import demo_agent
+from dragoman.testing.demo.demo_agent import StoredSessions
 
 
 def update(text: str, kind: str = "agent_message_chunk") -> msgspec.Raw:
@@ -108,7 +108,7 @@ def test_a_broken_file_is_no_session(tmp_path: Path) -> None:
 def test_the_newest_sessions_come_first_and_the_oldest_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored, "MAX_SESSIONS", 3)
+    monkeypatch.setattr(demo_agent, "MAX_SESSIONS", 3)
     sessions = StoredSessions(str(tmp_path))
     for n, name in enumerate("abcd"):
         sessions[name] = session_of(name)
@@ -120,7 +120,7 @@ def test_the_newest_sessions_come_first_and_the_oldest_go(
 def test_of_a_long_conversation_the_oldest_turns_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored, "MAX_HISTORY_BYTES", 1000)
+    monkeypatch.setattr(demo_agent, "MAX_HISTORY_BYTES", 1000)
     history: list[msgspec.Raw] = []
     for n in range(10):
         history += [update(f"q{n}", "user_message_chunk"), update("a" * 100)]

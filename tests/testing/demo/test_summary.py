@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.testing.demo.summary import summarise
+from dragoman.testing.demo.script import summarise
 
 
 def test_a_document_is_its_title_its_opening_and_its_headings() -> None:

@@ -9,7 +9,7 @@ import os
 import sys
 
 from dragoman import Client, Policy, load_settings
-from dragoman.transport.remote_address import RemoteAgent
+from dragoman.transport.target import RemoteAgent
 
 
 async def main(name: str) -> None:

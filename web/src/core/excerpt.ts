@@ -1,5 +1,5 @@
 // Shortens long text to both ends: a person who decides must see how it ends. The omitted lines are in
-// the middle, and are counted. The same as `cli/render/excerpt.py`; golden vectors compare them.
+// the middle, and are counted. The same as `cli/render/event_text.py`; golden vectors compare them.
 
 import { EMPTY_RUN, LINE_END, LINE_START, LONG_LINE } from './generated/limits'
 

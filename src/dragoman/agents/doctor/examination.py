@@ -17,9 +17,8 @@ from dragoman.agents.doctor.examined_agent import Patient
 from dragoman.agents.doctor.report import CheckOutcome, Finding, Report, failed, passed, skipped
 from dragoman.errors import DragomanError, MethodNotFound
 from dragoman.schema.base import Unknown
-from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
-from dragoman.transport.target import name_of
+from dragoman.transport.target import RemoteAgent, name_of
 
 Check: TypeAlias = Callable[[Patient], Awaitable[CheckOutcome]]
 

@@ -18,9 +18,8 @@ from dragoman.process.child import ExitStatus
 from dragoman.rpc import Peer
 from dragoman.schema import codec, v1
 from dragoman.transport.base import Transport
-from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand, StdioTransport
-from dragoman.transport.target import way_to
+from dragoman.transport.target import RemoteAgent, way_to
 
 T = TypeVar("T")
 

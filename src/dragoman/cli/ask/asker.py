@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.ask.form_input import Field, fields_of
 from dragoman.cli.exit_codes import UsageError
-from dragoman.cli.render.event_text import OPERATIONS, command_line, diff_lines, item_text
-from dragoman.cli.render.excerpt import Left, both_ends, excerpt, left_words
+from dragoman.cli.render.event_text import (
+    OPERATIONS,
+    Left,
+    both_ends,
+    command_line,
+    diff_lines,
+    excerpt,
+    item_text,
+    left_words,
+)
 from dragoman.cli.render.style import BOLD, CYAN, DIM, YELLOW, Style
 from dragoman.cli.render.terminal_view import TerminalView, painted_line
 from dragoman.cli.render.wrap import folded
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
-from dragoman.host.permissions.request import PermissionRequest
+from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.safe_text import reveal, sanitise, single_line
 from dragoman.session.content import ContentItem, Diff, UnknownItem
 from dragoman.session.events import PermissionRequested

@@ -8,9 +8,15 @@ import sys
 from typing import TYPE_CHECKING
 
 from dragoman.cli.exit_codes import UsageError
-from dragoman.cli.options import AGENT_HELP, add_proxy_option, add_settings_option, count
-from dragoman.cli.server.listen_options import add_address_options, check_address
-from dragoman.cli.server.server_log import Lines, keep_journal
+from dragoman.cli.options import (
+    AGENT_HELP,
+    add_address_options,
+    add_proxy_option,
+    add_settings_option,
+    check_address,
+    count,
+)
+from dragoman.cli.server_log import Lines, keep_journal
 
 if TYPE_CHECKING:
     from dragoman.transport.base import Start
@@ -58,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _serve(options: argparse.Namespace, start: Start, log: Lines) -> int:
     check_address(options)
-    from dragoman.bridge.runner import BridgeOptions, serve
+    from dragoman.bridge.app import BridgeOptions, serve
 
     settings = BridgeOptions(
         start=start,
@@ -89,7 +95,7 @@ def _relay(start: Start) -> int:
     """Relay until the agent ends; its last output becomes our error message."""
     import asyncio
 
-    from dragoman.bridge.stdio_relay import relay
+    from dragoman.bridge.agent_processes import relay
 
     ended = asyncio.run(relay(start))
     if ended is not None:

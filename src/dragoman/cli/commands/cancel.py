@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _cancel(options: argparse.Namespace) -> None:
-    from dragoman.cli.run.command_hub import meant, opened_hub
+    from dragoman.cli.run.hub_access import meant, opened_hub
 
     async with opened_hub() as hub:
         record = await meant(hub.store, options)

@@ -37,6 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from dragoman.cli.run.recording_player import serve, show
+    from dragoman.cli.run.playback import serve, show
 
     return serve(options.file) if options.serve else show(options.file, options.speed)

@@ -24,9 +24,9 @@ from dragoman.cli.render.terminal_view import TerminalView
 from dragoman.cli.run.agent_setup import client_for, configure
 from dragoman.cli.run.follower import Follower, OwnTurn
 from dragoman.cli.run.frame_output import FrameTap
+from dragoman.cli.run.hub_access import Meant, hub_of, meant_by, open_live, runs_elsewhere
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import Job, for_session
-from dragoman.cli.run.run_hub import Meant, hub_of, meant_by, open_live, runs_elsewhere
 from dragoman.client.client import Client
 from dragoman.client.prompts import find_mentions
 from dragoman.client.turn import Turn
@@ -41,8 +41,8 @@ from dragoman.errors import (
     SessionOwned,
     UnknownSession,
 )
+from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.hub import Hub
-from dragoman.hub.outage_notices import told_of_outages
 from dragoman.hub.running_session import Live
 from dragoman.rpc import Tap
 from dragoman.session import events as e
@@ -51,7 +51,7 @@ from dragoman.session.facts import Offer
 from dragoman.store.records import SessionRecord
 
 if TYPE_CHECKING:
-    from dragoman.cli.run.remote_turn import TurnElsewhere
+    from dragoman.cli.run.remote_session import TurnElsewhere
 
 
 def run(options: argparse.Namespace) -> int:
@@ -271,7 +271,7 @@ class Run:
                     return code
 
     def _turn_elsewhere(self, hub: Hub, meant: Meant) -> TurnElsewhere:
-        from dragoman.cli.run.remote_turn import TurnElsewhere
+        from dragoman.cli.run.remote_session import TurnElsewhere
 
         record = meant.record
         if self._output == "jsonl" or self._job.prompt is None or record is None:

@@ -11,9 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dragoman.cli.exit_codes import UsageError, tell
-from dragoman.cli.options import add_permission_options, add_settings_option
-from dragoman.cli.server.listen_options import add_address_options, check_address
-from dragoman.cli.server.server_log import Lines, keep_journal
+from dragoman.cli.options import (
+    add_address_options,
+    add_permission_options,
+    add_settings_option,
+    check_address,
+)
+from dragoman.cli.server_log import Lines, keep_journal
 from dragoman.data_directory import data_directory, make_private
 
 

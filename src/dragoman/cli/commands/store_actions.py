@@ -7,21 +7,20 @@ import time
 
 from dragoman.agents.settings import Retention
 from dragoman.cli.exit_codes import Exit
-from dragoman.cli.run.command_hub import opened_hub
+from dragoman.cli.run.hub_access import opened_hub
 from dragoman.data_directory import data_directory, store_address
 from dragoman.hub.host_directory import home_of
 from dragoman.hub.owner import this_process
 from dragoman.hub.retention import in_words, unused, weigh
 from dragoman.hub.retention import prune as prune_all
 from dragoman.safe_text import reveal
-from dragoman.store import integrity
-from dragoman.store.open import open_address, open_default
+from dragoman.store.open import check_store, open_address, open_default
 from dragoman.store.transfer import copy_store
 
 
 async def check() -> int:
     """Raises StoreError when it cannot be read."""
-    found = await integrity.check(store_address(), data_directory())
+    found = await check_store(store_address(), data_directory())
     print(found.place)
     print(f"{_count(found.sessions, 'session')}, {_count(found.events, 'event')}")
     for fault in found.faults:

@@ -30,6 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from dragoman.cli.run.session_window import watch
+    from dragoman.cli.run.remote_session import watch
 
     return watch(options)

@@ -26,9 +26,8 @@ from dragoman.errors import Unsupported
 from dragoman.host.rules.policy import Policy
 from dragoman.session.facts import Offer
 from dragoman.transport.base import Side
-from dragoman.transport.remote_address import RemoteAgent, is_remote
 from dragoman.transport.stdio import AgentCommand
-from dragoman.transport.target import ProxyTarget, check_proxy
+from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_remote
 
 if TYPE_CHECKING:
     from dragoman.cli.ask.asker import TerminalAsker

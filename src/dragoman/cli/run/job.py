@@ -22,9 +22,8 @@ from dragoman.hub.launcher import run_in
 from dragoman.hub.opener import workspace_of
 from dragoman.session.content import Content
 from dragoman.store.records import SessionRecord
-from dragoman.transport.remote_address import RemoteAgent
 from dragoman.transport.stdio import AgentCommand
-from dragoman.transport.target import ProxyTarget
+from dragoman.transport.target import ProxyTarget, RemoteAgent
 
 
 class Job(msgspec.Struct, kw_only=True):

@@ -8,15 +8,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.client import translation
-from dragoman.client.capabilities import (
-    AgentCapabilities,
-    AgentInfo,
-    AuthMethod,
-    SessionInfo,
-)
+from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.config import HostCapabilities, Timeouts
 from dragoman.client.dialect import OWN_OPTION, Finished, Meta, Opened, Place, Prompt, Welcome
-from dragoman.client.v1 import from_wire, to_wire
+from dragoman.client.v1 import wire_format
 from dragoman.errors import InvalidMessage, RequestCancelled, Unsupported
 from dragoman.rpc import Peer
 from dragoman.schema import codec, v1
@@ -61,7 +56,7 @@ class V1:
     async def initialize(self, host: HostCapabilities, name: str, version: str) -> Welcome:
         request = v1.InitializeRequest(
             protocol_version=self.version,
-            client_capabilities=to_wire.client_capabilities(host),
+            client_capabilities=wire_format.client_capabilities(host),
             client_info=v1.Implementation(name=name, title="Dragoman", version=version),
         )
         raw = await self._peer.call(
@@ -125,7 +120,7 @@ class V1:
     async def new_session(self, place: Place, on_opened: Callable[[Opened], None]) -> None:
         request = v1.NewSessionRequest(
             cwd=place.cwd,
-            mcp_servers=[to_wire.mcp_server(server) for server in place.mcp_servers],
+            mcp_servers=[wire_format.mcp_server(server) for server in place.mcp_servers],
             additional_directories=_told_directories(place),
             system_prompt=_system_prompt(place),
             meta=place.meta,
@@ -138,7 +133,7 @@ class V1:
         request = v1.LoadSessionRequest(
             session_id=session_id,
             cwd=place.cwd,
-            mcp_servers=[to_wire.mcp_server(server) for server in place.mcp_servers],
+            mcp_servers=[wire_format.mcp_server(server) for server in place.mcp_servers],
             additional_directories=_told_directories(place),
             system_prompt=_system_prompt(place),
             meta=place.meta,
@@ -153,7 +148,7 @@ class V1:
         request = v1.ResumeSessionRequest(
             session_id=session_id,
             cwd=place.cwd,
-            mcp_servers=[to_wire.mcp_server(server) for server in place.mcp_servers],
+            mcp_servers=[wire_format.mcp_server(server) for server in place.mcp_servers],
             additional_directories=_told_directories(place),
             system_prompt=_system_prompt(place),
             meta=place.meta,
@@ -168,7 +163,7 @@ class V1:
         request = v1.ForkSessionRequest(
             session_id=session_id,
             cwd=place.cwd,
-            mcp_servers=[to_wire.mcp_server(server) for server in place.mcp_servers],
+            mcp_servers=[wire_format.mcp_server(server) for server in place.mcp_servers],
             additional_directories=_told_directories(place),
             system_prompt=_system_prompt(place),
             meta=place.meta,
@@ -250,7 +245,7 @@ class V1:
     ) -> None:
         """`on_finished` runs in wire order: behind the turn's last update, before any later one."""
         request = v1.PromptRequest(
-            session_id=session_id, prompt=[to_wire.content(part) for part in prompt], meta=meta
+            session_id=session_id, prompt=[wire_format.content(part) for part in prompt], meta=meta
         )
 
         def on_reply(raw: msgspec.Raw) -> None:
@@ -296,7 +291,7 @@ class V1:
             reply = await self._control(method, request, reply_type)
         except InvalidMessage:
             return None  # it is set anyway
-        return from_wire.config_options(reply.config_options)
+        return wire_format.config_options(reply.config_options)
 
     async def _set_old_model(self, session_id: str, model_id: str) -> None:
         params = msgspec.json.encode({"sessionId": session_id, "modelId": model_id})
@@ -318,14 +313,14 @@ def _told_directories(place: Place) -> list[str]:
 def _system_prompt(place: Place) -> v1.SystemPrompt | None:
     if place.system_prompt is None:
         return None
-    return v1.SystemPrompt(mode="append", content=[to_wire.content(Text(place.system_prompt))])
+    return v1.SystemPrompt(mode="append", content=[wire_format.content(Text(place.system_prompt))])
 
 
 def _facts(reply: Any, raw: bytes | msgspec.Raw) -> list[Event]:
     facts: list[Event] = []
     if reply.modes is not None:
-        facts.append(from_wire.modes(reply.modes))
-    options = from_wire.config_options(reply.config_options or [])
+        facts.append(wire_format.modes(reply.modes))
+    options = wire_format.config_options(reply.config_options or [])
     if not any(option.category == "model" for option in options):
         options += _old_model_options(raw)
     if options:

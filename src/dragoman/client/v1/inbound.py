@@ -24,9 +24,9 @@ from dragoman.client.inbound import (
     unreadable,
 )
 from dragoman.client.mcp import telling
-from dragoman.client.v1 import from_wire
+from dragoman.client.v1 import wire_format
 from dragoman.errors import InvalidMessage, MethodNotFound
-from dragoman.host.permissions.request import NO_SUBJECT, Subject
+from dragoman.host.permissions.questions import NO_SUBJECT, Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit
 from dragoman.schema import codec, v1
 from dragoman.schema.decoders import decoder
@@ -106,7 +106,7 @@ class Serving:
         except InvalidMessage as error:
             self._keep(unreadable(params, error))
             return
-        event = from_wire.update(notification.update)
+        event = wire_format.update(notification.update)
         if notification.meta is not None:
             event.meta = {**notification.meta, **(event.meta or {})}
         if not fits and isinstance(event, e.ToolCallUpdated):
@@ -158,7 +158,7 @@ class Serving:
     async def request_permission(
         self, p: v1.RequestPermissionRequest, unfit: msgspec.Raw | None
     ) -> v1.RequestPermissionResponse:
-        tool_call = from_wire.tool_call_update(p.tool_call)
+        tool_call = wire_format.tool_call_update(p.tool_call)
         if unfit is not None:
             told = msgspec.json.decode(unfit, type=_PeekPermission).tool_call
             tool_call.more = _unread(told, tool_call)
@@ -269,7 +269,9 @@ def _events_of(run: list[v1.SessionNotification]) -> list[e.Event]:
     for notification in run:
         try:
             update = notification.update
-            event = from_wire.UPDATES[type(update)](update)  # without one call more: this is a loop
+            event = wire_format.UPDATES[type(update)](
+                update
+            )  # without one call more: this is a loop
             events.append(event)
             if notification.meta is not None:
                 event.meta = {**notification.meta, **(event.meta or {})}

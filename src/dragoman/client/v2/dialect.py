@@ -8,15 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dragoman.client.capabilities import (
-    AgentCapabilities,
-    AgentInfo,
-    AuthMethod,
-    SessionInfo,
-)
+from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
 from dragoman.client.config import Timeouts
 from dragoman.client.dialect import Finished, Meta, OnOpened, Opened, Place, Prompt, Welcome
-from dragoman.client.v2 import from_wire, to_wire
+from dragoman.client.v2 import wire_format
 from dragoman.client.v2.inbound import Conversations
 from dragoman.errors import InvalidMessage, RequestCancelled, Unsupported
 from dragoman.rpc import Peer
@@ -106,9 +101,9 @@ class V2:
     async def new_session(self, place: Place, on_opened: OnOpened) -> None:
         request = v2.NewSessionRequest(
             cwd=place.cwd,
-            mcp_servers=to_wire.mcp_servers(place),
-            additional_directories=to_wire.directories(place),
-            system_prompt=to_wire.system_prompt(place),
+            mcp_servers=wire_format.mcp_servers(place),
+            additional_directories=wire_format.directories(place),
+            system_prompt=wire_format.system_prompt(place),
             meta=place.meta,
         )
         await self._open("session/new", request, v2.NewSessionResponse, None, place, on_opened)
@@ -129,10 +124,10 @@ class V2:
         request = v2.ResumeSessionRequest(
             session_id=session_id,
             cwd=place.cwd,
-            mcp_servers=to_wire.mcp_servers(place),
-            additional_directories=to_wire.directories(place),
+            mcp_servers=wire_format.mcp_servers(place),
+            additional_directories=wire_format.directories(place),
             replay_from=replay_from,
-            system_prompt=to_wire.system_prompt(place),
+            system_prompt=wire_format.system_prompt(place),
             meta=place.meta,
         )
         foreground = self._conversations.of(session_id).foreground
@@ -148,9 +143,9 @@ class V2:
         request = v2.ForkSessionRequest(
             session_id=session_id,
             cwd=place.cwd,
-            mcp_servers=to_wire.mcp_servers(place),
-            additional_directories=to_wire.directories(place),
-            system_prompt=to_wire.system_prompt(place),
+            mcp_servers=wire_format.mcp_servers(place),
+            additional_directories=wire_format.directories(place),
+            system_prompt=wire_format.system_prompt(place),
             meta=place.meta,
         )
         await self._open("session/fork", request, v2.ForkSessionResponse, None, place, on_opened)
@@ -232,7 +227,7 @@ class V2:
         on_finished: Callable[[Finished], None],
     ) -> None:
         request = v2.PromptRequest(
-            session_id=session_id, prompt=[to_wire.content(part) for part in prompt], meta=meta
+            session_id=session_id, prompt=[wire_format.content(part) for part in prompt], meta=meta
         )
         over = asyncio.Event()
 
@@ -298,7 +293,7 @@ class V2:
             reply = await self._control(method, request, reply_type)
         except InvalidMessage:
             return None  # it is set anyway
-        return from_wire.config_options(reply.config_options)
+        return wire_format.config_options(reply.config_options)
 
     async def _control(self, method: str, request: msgspec.Struct, reply_type: type[T]) -> T:
         raw = await self._peer.call(method, codec.encode(request), timeout=self._timeouts.control)
@@ -320,9 +315,9 @@ def _message_id(raw: msgspec.Raw) -> str | None:
 
 def _facts(reply: Any) -> list[Event]:
     facts: list[Event] = []
-    if options := from_wire.config_options(reply.config_options):
+    if options := wire_format.config_options(reply.config_options):
         facts.append(ConfigChanged(options))
-    if commands := from_wire.commands(reply.available_commands):
+    if commands := wire_format.commands(reply.available_commands):
         facts.append(CommandsChanged(commands))
     return facts
 

@@ -21,7 +21,7 @@ from dragoman.client.inbound import (
     unreadable,
 )
 from dragoman.client.mcp import telling
-from dragoman.client.v2 import from_wire, upserts
+from dragoman.client.v2 import upserts, wire_format
 from dragoman.client.v2.foreground import Foreground
 from dragoman.errors import (
     DragomanError,
@@ -30,7 +30,7 @@ from dragoman.errors import (
     MethodNotFound,
     remote_error,
 )
-from dragoman.host.permissions.request import Subject
+from dragoman.host.permissions.questions import Subject
 from dragoman.schema import codec, v2
 from dragoman.schema.decoders import decoder
 from dragoman.session import events as e
@@ -155,7 +155,7 @@ class Serving:
         events: list[e.Event] = []
         for each in told:
             try:
-                event = from_wire.update(each.update)
+                event = wire_format.update(each.update)
                 if each.meta is not None:
                     event.meta = {**each.meta, **(event.meta or {})}
                 events.append(event)
@@ -207,7 +207,7 @@ class Serving:
             case v2.TerminalOutputChunk():
                 return conversation.terminals.chunk(wire)
             case _:
-                return [from_wire.update(wire)]
+                return [wire_format.update(wire)]
 
     def _state(self, session_id: str, wire: v2.StateUpdate) -> None:
         foreground = self.conversations.heard(session_id).foreground
@@ -300,7 +300,7 @@ def tool_call_of(wire: v2.RequestPermissionRequest, raw: msgspec.Raw) -> e.ToolC
     if not isinstance(wire.subject, v2.ToolCallPermissionSubject):
         return None
     call = wire.subject.tool_call
-    event = from_wire.tool_call_update(call)
+    event = wire_format.tool_call_update(call)
     told = msgspec.json.decode(raw, type=_PeekPermission).subject.tool_call
     event.more = unread_of_call(told, _read(call))
     return event

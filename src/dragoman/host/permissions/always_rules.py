@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from dragoman.host.rules.access import Access, Operation
-from dragoman.host.rules.decision import Decision
 from dragoman.host.rules.globs import escape
+from dragoman.host.rules.policy import Decision
 from dragoman.host.rules.rule import YOUR_ANSWER, Effect, Rule, Scope, folder
 from dragoman.host.rules.shell import plain_words
 from dragoman.safe_text import reveal

@@ -28,19 +28,23 @@ from dragoman.host.permissions.always_rules import (
     always_rule,
     choose_option,
 )
-from dragoman.host.permissions.claim_reader import ClaimReader, Places, diffs_in
 from dragoman.host.permissions.claims import (
     NO_HABITS,
+    ClaimReader,
     Habits,
+    Places,
+    diffs_in,
 )
 from dragoman.host.permissions.grants import Grants
 from dragoman.host.permissions.losses import Look, with_losses
-from dragoman.host.permissions.questions import NO_ROOM, Questions, Room
-from dragoman.host.permissions.request import (
+from dragoman.host.permissions.questions import (
+    NO_ROOM,
     NO_SUBJECT,
     PermissionAnswer,
     PermissionRequest,
     PermissionsProvider,
+    Questions,
+    Room,
     Subject,
 )
 from dragoman.host.permissions.wording import (
@@ -60,8 +64,7 @@ from dragoman.host.permissions.wording import (
     with_consequences,
 )
 from dragoman.host.rules.access import TOO_LONG, Access, is_too_long
-from dragoman.host.rules.decision import Decision
-from dragoman.host.rules.policy import Policy
+from dragoman.host.rules.policy import Decision, Policy
 from dragoman.host.rules.rule import Rule, Scope
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e

@@ -14,9 +14,9 @@ import msgspec
 
 from dragoman.errors import InternalError, InvalidParams, RemoteError
 from dragoman.host.permissions.always_rules import Answer, NoRule, Option, choose_option, describe
-from dragoman.host.permissions.request import PermissionRequest
+from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.host.rules.access import Access
-from dragoman.host.rules.decision import Decision
+from dragoman.host.rules.policy import Decision
 from dragoman.host.rules.rule import Rule, Scope
 from dragoman.session import events as e
 from dragoman.session import facts

@@ -1,28 +1,209 @@
-"""The rules in force for a client: given, from flags, and remembered from "always" answers."""
+"""The rules in force for a client, and which of them decides: allow, ask or deny.
+
+Deny beats ask beats allow. Where no rule speaks, reads inside the workspace are allowed and all
+else asks. Writes outside are refused whatever the rules say; protected files and questions ask
+whatever the rules allow. Knows nothing of people, options or the wire.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from dragoman.errors import ConfigError
-from dragoman.host.rules.access import Access, Operation
-from dragoman.host.rules.decision import (
-    Decision,
-    Explanation,
-    could_allow,
-    decide,
-    explain,
-    flag_rules,
+from dragoman.host.rules.access import OPERATIONS, Access, Operation
+from dragoman.host.rules.rule import (
+    YOUR_ANSWER,
+    Effect,
+    Moment,
+    Rule,
+    Scope,
+    covered,
+    mismatch,
+    out_of_force,
 )
-from dragoman.host.rules.rule import YOUR_ANSWER, Rule
 from dragoman.host.workspace.reach import by_real_names
 from dragoman.host.workspace.roots import Workspace
+
+__all__ = [
+    "OPERATIONS",
+    "Access",
+    "Considered",
+    "Decision",
+    "Effect",
+    "Explanation",
+    "Operation",
+    "Rule",
+    "Scope",
+    "could_allow",
+    "decide",
+    "explain",
+    "flag_rules",
+]
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What follows, why in a sentence, and the rule that decided, if one did."""
+
+    effect: Effect
+    reason: str
+    rule: Rule | None = None
+    unruled: bool = False
+    """It asks only because no rule speaks of the access."""
+
+
+class Considered(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A rule that was considered; `mismatch` says why it does not match."""
+
+    rule: Rule
+    mismatch: str | None = None
+
+    @property
+    def matched(self) -> bool:
+        return self.mismatch is None
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """A decision, and every rule that was considered."""
+
+    decision: Decision
+    considered: tuple[Considered, ...]
+
+
+def decide(
+    access: Access,
+    rules: Iterable[Rule],
+    *,
+    now: float,
+    session_id: str,
+    project: str,
+    also: Callable[[Rule], Iterable[Rule]] = lambda _: (),
+) -> Decision:
+    """The decision on this access. The order of the rules only settles which one is named."""
+    return explain(
+        access, rules, now=now, session_id=session_id, project=project, also=also
+    ).decision
+
+
+def explain(
+    access: Access,
+    rules: Iterable[Rule],
+    *,
+    now: float,
+    session_id: str,
+    project: str,
+    also: Callable[[Rule], Iterable[Rule]] = lambda _: (),
+) -> Explanation:
+    """The decision, with each rule and whether it matched; of several claims, the strictest. What a
+    rule that denies or asks says by other names is `also` said by it."""
+    rules = tuple(rules)
+    if access.parts:
+        told = [
+            explain(part, rules, now=now, session_id=session_id, project=project, also=also)
+            for part in access.parts
+        ]
+        return min(told, key=_leniency)
+    moment = Moment(now, session_id, project)
+
+    def considered_one(rule: Rule) -> Considered:
+        why = mismatch(rule, access, moment)
+        if why is None or rule.effect == "allow":
+            return Considered(rule, why)
+        fits = any(mismatch(each, access, moment) is None for each in also(rule))
+        return Considered(rule, None if fits else why)
+
+    considered = tuple(map(considered_one, rules))
+    decision = _decide(access, [each.rule for each in considered if each.matched])
+    return Explanation(decision, considered)
+
+
+def flag_rules(
+    *, write: bool = False, execute: bool = False, yolo: bool = False
+) -> tuple[Rule, ...]:
+    """`--write`, `--exec` and `--yolo` as rules."""
+    rules: list[Rule] = []
+    if write:
+        rules.append(Rule(effect="allow", operation="write", source="--write"))
+    if execute:
+        rules.append(Rule(effect="allow", operation="execute", source="--exec"))
+    if yolo:
+        rules += (
+            Rule(effect="allow", operation=operation, anywhere=True, source="--yolo")
+            for operation in OPERATIONS
+        )
+    return tuple(rules)
+
+
+def could_allow(
+    operation: Operation,
+    rules: Iterable[Rule],
+    *,
+    person: bool,
+    agent: str,
+    now: float,
+    session_id: str,
+    project: str,
+) -> bool:
+    """Whether anything of this kind could be allowed, by a rule or by a person who is there."""
+    moment = Moment(now, session_id, project)
+    live = [rule for rule in rules if out_of_force(rule, agent, moment) is None]
+    closed = {rule.effect for rule in live if _is_blanket(rule, operation)}
+    if "deny" in closed or person:
+        return "deny" not in closed
+    allowing = (rule for rule in live if rule.effect == "allow" and operation in covered(rule))
+    return "ask" not in closed and any(allowing)
+
+
+def _decide(access: Access, matching: Sequence[Rule]) -> Decision:
+    rules: dict[Effect, Rule] = {rule.effect: rule for rule in reversed(matching)}
+    if refusal := _refusal(access, matching):
+        return Decision("deny", refusal)
+    if rule := rules.get("deny"):
+        return Decision("deny", f"{rule.label} denies it", rule)
+    if rule := rules.get("ask"):
+        return Decision("ask", f"{rule.label} requires asking", rule)
+    if doubt := access.protection or _question(access):
+        return Decision("ask", doubt)
+    if rule := rules.get("allow"):
+        return Decision("allow", f"{rule.label} allows it", rule)
+    if access.operation == "read" and access.place == "inside" and access.complete:
+        return Decision("allow", "reads inside the workspace need no rule")
+    return Decision("ask", "no rule allows it", unruled=True)
+
+
+def _leniency(explanation: Explanation) -> tuple[int, bool]:
+    """Of two that lead to the same, a rule says more than that none was needed."""
+    decision = explanation.decision
+    return _STRICTEST_FIRST.index(decision.effect), decision.rule is None
+
+
+_STRICTEST_FIRST: tuple[Effect, ...] = ("deny", "ask", "allow")
+
+
+def _refusal(access: Access, matching: Sequence[Rule]) -> str | None:
+    """What the host never does, whatever the rules allow."""
+    if "write" in access.operations and access.place == "outside":
+        return "writes outside the workspace are always refused"
+    if "execute" not in access.operations or access.place_of_cwd != "outside":
+        return None
+    if any(rule.anywhere and rule.effect == "allow" for rule in matching):
+        return None
+    return f"{access.cwd} is outside the workspace: commands run there only with --yolo"
+
+
+def _question(access: Access) -> str | None:
+    return "this is a question for a person, not a permission" if access.question else None
+
+
+def _is_blanket(rule: Rule, operation: Operation) -> bool:
+    conditions = (rule.path, rule.argv, rule.argv_prefix, rule.cwd, rule.host, rule.tool)
+    return rule.operation in (None, operation) and not any(conditions)
+
 
 logger = logging.getLogger("dragoman.host")
 _BETWEEN_USES = 60.0

@@ -1,17 +1,32 @@
-"""Stored events and snapshots in SQL: read by cursor, copied."""
+"""Stored events and snapshots in SQL: appended, read by cursor, copied.
+
+A batch that does not fit is refused alone. The row that numbers all events is locked last, since
+every host waits for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
+import psycopg
+from psycopg import pq
+from psycopg.adapt import Dumper
 
-from dragoman.errors import SequenceGap, UnknownSession
-from dragoman.store.postgres.appending import fenced
-from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.search_words import storable
-from dragoman.store.postgres.sessions import key_of
-from dragoman.store.records import Lease, Snapshot, StoredEvent
+from dragoman.errors import (
+    DragomanError,
+    NameTaken,
+    RowDuplicate,
+    RowRefused,
+    SequenceGap,
+    UnknownSession,
+)
+from dragoman.store.postgres.database import CHANNEL, Database
+from dragoman.store.postgres.search import storable, vector
+from dragoman.store.postgres.sessions import change_records, key_of
+from dragoman.store.records import Batch, Lease, Said, SessionTip, Snapshot, StoredEvent
 from dragoman.store.sqlite import events as limits
 
 _SOME = """
@@ -161,3 +176,259 @@ async def copy_some(db: Database, source: str, lease: Lease, last: int) -> bool:
     if await db.run(_COPY_EVENTS, (count, count, target.key, origin, after, upto)) != count:
         raise UnknownSession(source)
     return upto < last
+
+
+# In one order for everybody, so that nobody waits for one who waits for him.
+LOCKED = """
+SELECT id, key, last_seq FROM sessions
+WHERE id = ANY(%s) AND NOT deleted ORDER BY key FOR NO KEY UPDATE
+"""
+# A statement of its own, behind the lock: one that waits for a lock sees other tables as they were
+# before it waited, and so would not see who took the session meanwhile.
+_OWNERS = """
+SELECT l.session, l.epoch, l.owner_id FROM leases l JOIN sessions s ON s.key = l.session
+WHERE s.id = ANY(%s) AND NOT s.deleted
+"""
+_ADD_EVENTS = """
+WITH added AS (
+    UPDATE head SET position = position + %s RETURNING position - %s AS before
+), stored AS (
+    INSERT INTO events (position, session, seq, body)
+    SELECT added.before + given.number, given.session, given.seq, given.body
+    FROM added, unnest(%b, %b, %b) WITH ORDINALITY
+        AS given (session, seq, body, number)
+)
+SELECT before FROM added
+"""
+# One that was stored before its outcome was known is stored again.
+_ADD_SAID = """
+INSERT INTO said (session, seq, kind, text, words)
+SELECT session, seq, kind, text, words::tsvector
+FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[])
+    AS given (session, seq, kind, text, words)
+ON CONFLICT DO NOTHING
+"""
+_HEAD = "SELECT position FROM head"
+_STORED = """
+SELECT seq, body FROM events
+WHERE session = (SELECT key FROM sessions WHERE id = %s AND NOT deleted) AND seq = ANY(%s)
+"""
+_POSITION = "SELECT position FROM events WHERE session = %s AND seq = %s"
+TELL = f"SELECT pg_notify('{CHANNEL}', '')"
+TELL_OF = f"SELECT pg_notify('{CHANNEL}', %s)"
+
+
+async def standings(
+    db: Database, session_ids: Sequence[str], *, begins: bool = False
+) -> dict[str, SessionTip]:
+    """By id, and locked until the commit; sessions that are not there are left out. One round trip,
+    also where a transaction `begins` with it."""
+    ids = [storable(each) for each in session_ids]
+    async with db.together():
+        if begins:
+            await db.run("BEGIN")
+        locked, owned = await db.ask(LOCKED, (ids,)), await db.ask(_OWNERS, (ids,))
+    # Outside: what is read inside of it costs a round trip of its own.
+    sessions = await locked.fetchall()
+    owners = {key: owner for key, *owner in await owned.fetchall()}
+    return {row[0]: SessionTip(*row, *owners.get(row[1], (None, None))) for row in sessions}
+
+
+async def fenced(db: Database, lease: Lease) -> SessionTip:
+    """The session of a lease that still counts. Raises UnknownSession, LeaseLost."""
+    found = await standings(db, [lease.session_id])
+    if (standing := found.get(lease.session_id)) is None:
+        raise UnknownSession(lease.session_id)
+    standing.check(lease)
+    return standing
+
+
+class Sent(msgspec.Struct):
+    """A batch on its way. `again` when it was sent before and nobody knows what came of it: then
+    what is stored already is left out."""
+
+    lease: Lease
+    batch: Batch
+    again: bool = False
+
+    @property
+    def numbered(self) -> Iterator[tuple[int, bytes]]:
+        return enumerate(self.batch.events, self.batch.first_seq)
+
+    def has(self, session_id: str, seq: int) -> bool:
+        index = seq - self.batch.first_seq
+        return self.lease.session_id == session_id and 0 <= index < len(self.batch.events)
+
+
+class AcceptedBatch(msgspec.Struct):
+    """A batch that will be written: the number of its last event, and the place that has among all
+    the new ones, from 1 on; 0 when it brings none."""
+
+    key: int
+    last_seq: int
+    place: int
+
+
+class Appending:
+    """All that one transaction appends: what is accepted gathers."""
+
+    def __init__(self, place: str, found: dict[str, SessionTip]) -> None:
+        self.bodies: list[bytes] = []
+        self.keys: list[int] = []
+        self.numbers: list[int] = []
+        self.said: list[tuple[int, Said]] = []
+        self.changes: dict[int, tuple[int, dict[str, Any]]] = {}
+        self._place = place
+        self._standings = found
+
+    def accept(self, sent: Sent) -> AcceptedBatch:
+        standing = self._standings.get(sent.lease.session_id)
+        if standing is None:
+            raise UnknownSession(sent.lease.session_id)
+        standing.check(sent.lease)
+        first, events = sent.batch.first_seq, sent.batch.events
+        if sent.again and first <= standing.last_seq:
+            events = events[standing.last_seq + 1 - first :]
+            first = standing.last_seq + 1
+        if first != standing.last_seq + 1:
+            raise SequenceGap(self._place, standing.last_seq + 1, first)
+        self._add(standing, events, sent.batch)
+        return AcceptedBatch(standing.key, standing.last_seq, len(self.bodies) if events else 0)
+
+    def _add(self, standing: SessionTip, events: Sequence[bytes], batch: Batch) -> None:
+        first = standing.last_seq + 1
+        self.bodies += events
+        self.keys += [standing.key] * len(events)
+        self.numbers += range(first, first + len(events))
+        self.said += ((standing.key, said) for said in batch.said)
+        standing.last_seq += len(events)
+        _, fields = self.changes.get(standing.key, (0, dict[str, Any]()))
+        self.changes[standing.key] = standing.last_seq, fields | msgspec.to_builtins(batch.change)
+
+    async def write(self, db: Database) -> int:
+        """Where the newest event of all stood before; all of it is committed then."""
+        async with db.together():
+            if self.changes:
+                await change_records(db, [(key, *each) for key, each in self.changes.items()])
+            if self.said:
+                await add_said(db, self.said)
+            await db.run(TELL)
+            head = await (db.ask(_ADD_EVENTS, self._added()) if self.bodies else db.ask(_HEAD))
+            await db.run("COMMIT")
+        [(before,)] = await head.fetchall()
+        return before
+
+    def _added(self) -> tuple[int, int, Integers, Integers, Blobs]:
+        count = len(self.bodies)
+        return count, count, Integers(self.keys), Integers(self.numbers), Blobs(self.bodies)
+
+
+async def add_said(db: Database, said: Sequence[tuple[int, Said]]) -> None:
+    columns = zip(
+        *((key, each.seq, each.kind, storable(each.text), vector(each.text)) for key, each in said),
+        strict=True,
+    )
+    await db.run(_ADD_SAID, tuple(map(list, columns)))
+
+
+async def append_all(db: Database, all_sent: Sequence[Sent]) -> list[int | DragomanError]:
+    """For each batch the position of its last event, or why it was refused.
+
+    A transaction of its own. Raises RowRefused when it has to be tried one by one.
+    """
+    try:
+        found = await standings(db, list({each.lease.session_id for each in all_sent}), begins=True)
+        appending = Appending(db.place, found)
+        accepted = [_tried(appending, sent) for sent in all_sent]
+        before = await appending.write(db)
+    except RowRefused as error:
+        await db.roll_back()
+        if len(all_sent) > 1:
+            raise
+        return [_refused(all_sent[0], error)]
+    except BaseException:
+        await db.roll_back()
+        raise
+    return [await _position(db, before, each) for each in accepted]
+
+
+def _refused(sent: Sent, error: RowRefused) -> DragomanError:
+    if isinstance(error, RowDuplicate) and sent.batch.change.name:
+        return NameTaken(sent.lease.session_id, sent.batch.change.name)
+    return error
+
+
+def _tried(appending: Appending, sent: Sent) -> AcceptedBatch | DragomanError:
+    try:
+        return appending.accept(sent)
+    except DragomanError as error:
+        return error
+
+
+async def _position(
+    db: Database, before: int, accepted: AcceptedBatch | DragomanError
+) -> int | DragomanError:
+    if isinstance(accepted, DragomanError):
+        return accepted
+    if accepted.place:
+        return before + accepted.place
+    row = await db.row(_POSITION, (accepted.key, accepted.last_seq))
+    return before if row is None else row[0]
+
+
+async def off_record(db: Database, all_sent: Sequence[Sent]) -> list[bytes]:
+    """The events of refused batches of one session that are not stored: others are, when their
+    commit's reply was lost, and are not alone where we have them."""
+    numbered = [each for sent in all_sent for each in sent.numbered]
+    session_id = storable(all_sent[0].lease.session_id)
+    found = await db.rows(_STORED, (session_id, [seq for seq, _ in numbered]))
+    stored: dict[int, bytes] = dict(found)
+    return [body for seq, body in numbered if stored.get(seq) != body]
+
+
+_BYTEA, _INT8 = 17, 20
+# Dimensions, whether there are NULLs, the type; then the size and the first index.
+_header = struct.Struct(">iiiii")
+
+
+class Packed:
+    """A list of one dimension, as bytes."""
+
+    def __init__(self, kind: int, count: int, items: bytes) -> None:
+        self.data = _header.pack(1, 0, kind, count, 1) + items
+
+
+class Integers(Packed):
+    """A bigint[] that is not empty."""
+
+    def __init__(self, values: Sequence[int]) -> None:
+        count = len(values)
+        pairs = [part for value in values for part in (8, value)]
+        super().__init__(_INT8, count, struct.pack(">" + "iq" * count, *pairs))
+
+
+class Blobs(Packed):
+    """A bytea[] that is not empty."""
+
+    def __init__(self, values: Sequence[bytes]) -> None:
+        pieces = [part for value in values for part in (len(value).to_bytes(4, "big"), value)]
+        super().__init__(_BYTEA, len(values), b"".join(pieces))
+
+
+class _PackedDumper(Dumper):
+    format = pq.Format.BINARY
+
+    def dump(self, obj: Packed) -> bytes:
+        return obj.data
+
+
+class _IntegersDumper(_PackedDumper):
+    oid = 1016
+
+
+class _BlobsDumper(_PackedDumper):
+    oid = 1001
+
+
+psycopg.adapters.register_dumper(Integers, _IntegersDumper)
+psycopg.adapters.register_dumper(Blobs, _BlobsDumper)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dragoman.errors import UnknownSession
-from dragoman.store.postgres.appending import LOCKED
 from dragoman.store.postgres.database import Database, Plan, Rows
+from dragoman.store.postgres.events import LOCKED
 from dragoman.store.postgres.owners import RUN_OUT
-from dragoman.store.postgres.search_words import storable
+from dragoman.store.postgres.search import storable
 from dragoman.store.records import Lease, Outcome, StoredCommand
 from dragoman.store.sqlite import inbox as limits
 

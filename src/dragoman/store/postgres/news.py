@@ -15,8 +15,7 @@ import psycopg
 
 from dragoman.errors import StoreError
 from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.database import CHANNEL, Database
-from dragoman.store.postgres.failures import lost
+from dragoman.store.postgres.database import CHANNEL, Database, lost
 
 POLL_SECONDS = 5.0
 RULES = "rules"

@@ -1,7 +1,10 @@
-"""Who runs a session, in SQL: leases whose epoch only grows, by the database's clock alone.
+"""Who runs a session, and which hosts there are, in SQL, by the database's clock alone.
 
 A lease that has run out still counts for its owner until somebody else takes the session. And none
 has run out before the server was up for as long as it lasts: nobody could renew while it was away.
+
+A host is alive as long as its owner is: a single row says so, so that a machine that
+died is dead for everybody at once.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import SessionOwned, UnknownSession
-from dragoman.store.postgres.appending import fenced
 from dragoman.store.postgres.database import Database, Plan, Rows, Statement
-from dragoman.store.postgres.search_words import storable
+from dragoman.store.postgres.events import fenced
+from dragoman.store.postgres.search import storable
 from dragoman.store.postgres.sessions import LOCKED_KEY, create, key_of, mark_deleted
-from dragoman.store.records import Lease, Owner, SessionRecord
+from dragoman.store.records import HostRecord, Lease, Owner, SessionRecord
+from dragoman.store.sqlite import owners as limits
 
 RUN_OUT = (
     "(o.expires_at <= now() AND "
@@ -166,3 +170,51 @@ async def delete(db: Database, session_id: str, lease: Lease | None) -> None:
 def _described(owner: Owner) -> str:
     where = f" on {owner.label}" if owner.label else ""
     return f"process {owner.pid}{where}"
+
+
+_ANNOUNCE = """
+INSERT INTO hosts (id, home, body, seen_at, expires_at)
+VALUES (%s, %s, %s, now(), now() + make_interval(secs => %s))
+ON CONFLICT (id) DO UPDATE SET home = excluded.home, body = excluded.body,
+    seen_at = excluded.seen_at, expires_at = excluded.expires_at
+"""
+_FORGET = """
+DELETE FROM hosts WHERE id <> %s AND expires_at <= now()
+    AND (home IS NOT DISTINCT FROM %s OR seen_at < now() - make_interval(secs => %s))
+"""
+_DEPART = "UPDATE hosts SET expires_at = to_timestamp(0) WHERE id = %s"
+# One that has departed, in order, is no longer called, though it still ends what it runs.
+HOSTS = f"""
+SELECT h.body, extract(epoch FROM h.seen_at)::float8,
+    h.expires_at > to_timestamp(0) AND NOT coalesce({RUN_OUT}, true),
+    (SELECT count(*) FROM leases l WHERE l.owner_id = h.id)
+FROM hosts h LEFT JOIN owners o ON o.id = h.id
+"""
+
+_host = msgspec.json.Decoder(HostRecord)
+
+
+def announce(host: HostRecord, seconds: float) -> Plan[None]:
+    owner = host.owner or Owner(host.id, "", 0, "", host.name)
+    statements = [
+        (_ANNOUNCE, (host.id, host.home, msgspec.json.encode(host), seconds)),
+        (THERE, (host.id, msgspec.json.encode(owner), seconds, seconds)),
+        (_FORGET, (host.id, host.home, limits.KEEP_SECONDS)),
+    ]
+    return Plan(statements, lambda _: (None, ()), repeatable=True)
+
+
+def depart(host_id: str) -> Plan[None]:
+    return Plan([(_DEPART, (host_id,))], lambda _: (None, ()), repeatable=True)
+
+
+async def hosts(db: Database) -> list[HostRecord]:
+    return known(await db.rows(HOSTS))
+
+
+def known(rows: Sequence[tuple[Any, ...]]) -> list[HostRecord]:
+    found = [
+        msgspec.structs.replace(_host.decode(body), seen_at=seen_at, alive=alive, sessions=sessions)
+        for body, seen_at, alive, sessions in rows
+    ]
+    return sorted(found, key=lambda host: (host.name, host.id))

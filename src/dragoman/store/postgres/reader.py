@@ -1,4 +1,4 @@
-"""Reads events for session followers: one round trip serves all that are waiting.
+"""Reads for many at once: one round trip serves all followers, or a list with its owners.
 
 A host may have a thousand readers, who are all woken when anything is new anywhere; most of them
 have nothing to read then, and one query finds that out.
@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from copy import copy
 from functools import partial
 
+from dragoman.store.postgres import owners, sessions
 from dragoman.store.postgres.database import Database
-from dragoman.store.postgres.events import WantedEvents, events, further
+from dragoman.store.postgres.events import HEAD, WantedEvents, events, further
 from dragoman.store.postgres.link import Link
-from dragoman.store.records import StoredEvent
+from dragoman.store.postgres.search import storable
+from dragoman.store.records import Overview, SessionFilter, Standing, StoredEvent
 
 _AT_ONCE = 500
 
@@ -65,3 +67,30 @@ async def _answer(some: Sequence[_Asked], db: Database) -> None:
     for place, (_, future) in enumerate(rest):
         if not future.done():
             future.set_result(found.get(place, []))
+
+
+async def standing(db: Database, session_id: str) -> Standing:
+    one = (storable(session_id),)
+    async with db.together():
+        records = await db.ask(sessions.READ, one)
+        holders = await db.ask(owners.OWNER_OF, one)
+        known = await db.ask(owners.HOSTS)
+    found = owners.seen(await holders.fetchall())
+    return Standing(
+        sessions.first(await records.fetchall()),
+        found[0][1] if found else None,
+        owners.known(await known.fetchall()),
+    )
+
+
+async def overview(db: Database, wanted: SessionFilter) -> Overview:
+    """Raises UnknownSession for a cursor that is gone."""
+    async with db.together():
+        head = await db.ask(HEAD)
+        listed = await db.ask(*sessions.list_query(wanted))
+        holders = await db.ask(owners.OWNED)
+        known = await db.ask(owners.HOSTS)
+    [(position,)] = await head.fetchall()
+    page = await sessions.page(db, wanted, await listed.fetchall())
+    held = dict(owners.seen(await holders.fetchall()))
+    return Overview(position, page, held, owners.known(await known.fetchall()))

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.errors import NameTaken, RowDuplicate, StoreError, UnknownSession
 from dragoman.store.postgres.database import Database, Plan, Rows
-from dragoman.store.postgres.search_words import storable
+from dragoman.store.postgres.search import storable
 from dragoman.store.records import Kin, SessionChange, SessionFilter, SessionRecord
 from dragoman.store.sqlite.sessions import KIN, as_json, from_json, is_id
 

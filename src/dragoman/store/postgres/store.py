@@ -14,17 +14,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from dragoman.errors import StoreCrowded, StoreError
-from dragoman.store.outage import Outage
-from dragoman.store.outbox import Outbox, deliver_left
-from dragoman.store.postgres import events, hosts, inbox, owners, round_trips, sessions
+from dragoman.store.outage import Outage, Outbox, deliver_left
+from dragoman.store.postgres import events, inbox, owners, reader, sessions
 from dragoman.store.postgres.address import Address
-from dragoman.store.postgres.cached_rules import KeptRules
-from dragoman.store.postgres.connections import limits, must_be_ours_alone
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.events import WantedEvents
-from dragoman.store.postgres.link import READ_SECONDS, Link
+from dragoman.store.postgres.link import READ_SECONDS, Link, limits, must_be_ours_alone
 from dragoman.store.postgres.news import StoreNews, command_news, freed_news
 from dragoman.store.postgres.reader import Reader
+from dragoman.store.postgres.rules import KeptRules
 from dragoman.store.postgres.search import search
 from dragoman.store.postgres.tables import migrate
 from dragoman.store.postgres.writer import StoreWriter
@@ -251,10 +249,10 @@ class PostgresStore:
         return await self._searching.use(owners.owned)
 
     async def standing(self, session_id: str) -> Standing:
-        return await self._read(partial(round_trips.standing, session_id=session_id))
+        return await self._read(partial(reader.standing, session_id=session_id))
 
     async def overview(self, wanted: SessionFilter) -> Overview:
-        return await self._read(partial(round_trips.overview, wanted=wanted))
+        return await self._read(partial(reader.overview, wanted=wanted))
 
     # ── commands ──────────────────────────────────────────────────────────────────────────────
 
@@ -283,13 +281,13 @@ class PostgresStore:
     # ── hosts ─────────────────────────────────────────────────────────────────────────────────
 
     async def announce(self, host: HostRecord, *, seconds: float) -> None:
-        await self._writer.write(hosts.announce(host, seconds), tells=None)
+        await self._writer.write(owners.announce(host, seconds), tells=None)
 
     async def depart(self, host_id: str) -> None:
-        await self._writer.write(hosts.depart(host_id))
+        await self._writer.write(owners.depart(host_id))
 
     async def hosts(self) -> list[HostRecord]:
-        return await self._read(hosts.hosts)
+        return await self._read(owners.hosts)
 
     # ── news ──────────────────────────────────────────────────────────────────────────────────
 

@@ -28,11 +28,18 @@ from dragoman.errors import (
     StoreError,
     UnknownSession,
 )
-from dragoman.store.outage import Outage
-from dragoman.store.outbox import Outbox
-from dragoman.store.postgres.appending import TELL_OF, Sent, append_all, off_record
-from dragoman.store.postgres.database import LOCK_SECONDS, SCHEMA, Database, Plan, Rows, Statement
-from dragoman.store.postgres.failures import BLOCKED, is_worth_another_try
+from dragoman.store.outage import Outage, Outbox
+from dragoman.store.postgres.database import (
+    BLOCKED,
+    LOCK_SECONDS,
+    SCHEMA,
+    Database,
+    Plan,
+    Rows,
+    Statement,
+    is_worth_another_try,
+)
+from dragoman.store.postgres.events import TELL_OF, Sent, append_all, off_record
 from dragoman.store.postgres.link import Link
 from dragoman.store.records import Batch, Lease
 from dragoman.store.sqlite.writer import COMMIT_BYTES, COMMIT_JOBS

@@ -1,15 +1,20 @@
-"""Stored events and snapshots in SQL: read by cursor, copied. Runs in a transaction."""
+"""Stored events and snapshots in SQL: appended, read by cursor, copied. Runs in a transaction.
+
+Each statement gives up the interpreter's lock, and a busy event loop gives it back late. Runs
+inside the writer's transaction. A batch that does not fit is refused alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dragoman.errors import SequenceGap
-from dragoman.store.records import Lease, Snapshot, StoredEvent
-from dragoman.store.sqlite.appending import fenced
-from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.sessions import key_of
+import msgspec
+
+from dragoman.errors import DragomanError, SequenceGap, UnknownSession
+from dragoman.store.records import Batch, Lease, SessionTip, Snapshot, StoredEvent
+from dragoman.store.sqlite.database import Database, blobs, texts
+from dragoman.store.sqlite.sessions import change_records, key_of
 
 MAX_BYTES = 4 * 1024 * 1024
 """Of events that are read at once; a single larger one is read alone."""
@@ -81,3 +86,141 @@ def copy_events(db: Database, source: str, lease: Lease) -> int:
     db.run(_COPY_SAID, (target.key, origin))
     db.run(_COPY_SNAPSHOT, (target.key, origin))
     return db.rows(_COPY_LAST_SEQ, (origin, target.key))[0][0]
+
+
+_STANDING = """
+SELECT json_group_array(json_array(s.id, s.key, s.last_seq, l.epoch, l.owner_id))
+FROM sessions s LEFT JOIN leases l ON l.session = s.key
+WHERE s.id IN (SELECT value FROM carray(?)) AND NOT s.deleted
+"""
+_ADD_EVENTS = """
+INSERT INTO events (session, seq, body) SELECT ?, ? + rowid, value FROM carray(?)
+"""
+_LAST_POSITION = "SELECT seq FROM sqlite_sequence WHERE name = 'events'"
+_ADD_SAID = """
+INSERT INTO said (session, seq, kind, text)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)
+"""
+_STORED = """
+SELECT seq, body FROM events
+WHERE session = (SELECT key FROM sessions WHERE id = ? AND NOT deleted) AND seq BETWEEN ? AND ?
+"""
+
+
+def last_position(db: Database) -> int:
+    """Where the newest event of all stands, or stood before it was deleted."""
+    row = db.row(_LAST_POSITION)
+    return 0 if row is None else row[0]
+
+
+def add_events(db: Database, key: int, before: int, bodies: Sequence[bytes]) -> int:
+    """Append after the event numbered `before`; returns the position of the last one."""
+    if not bodies:
+        return last_position(db)
+    db.run(_ADD_EVENTS, (key, before, blobs(bodies)))
+    return db.last_rowid
+
+
+def add_said(db: Database, said: Sequence[tuple[int, int, str, str]]) -> None:
+    """Each with the key of its session, the number of its event, its kind and its text."""
+    db.run(_ADD_SAID, (msgspec.json.encode(said).decode(),))
+
+
+_standings = msgspec.json.Decoder(list[SessionTip])
+
+
+def standings(db: Database, session_ids: Sequence[str]) -> dict[str, SessionTip]:
+    """By id; sessions that are not there are left out."""
+    found = db.rows(_STANDING, (texts(session_ids),))
+    return {each.id: each for each in _standings.decode(found[0][0])}
+
+
+def fenced(db: Database, lease: Lease) -> SessionTip:
+    """The session of a lease that still counts. Raises UnknownSession, LeaseLost."""
+    standing = standings(db, [lease.session_id]).get(lease.session_id)
+    if standing is None:
+        raise UnknownSession(lease.session_id)
+    standing.check(lease)
+    return standing
+
+
+class Appending:
+    """All that one transaction appends: what is accepted gathers, and `write` writes it."""
+
+    def __init__(self, db: Database, session_ids: Sequence[str]) -> None:
+        self._db = db
+        self._standings = standings(db, session_ids)
+        self._events: dict[int, tuple[int, list[bytes]]] = {}
+        self._fields: dict[int, dict[str, Any]] = {}
+        self._said: list[tuple[int, int, str, str]] = []
+
+    def accept(self, lease: Lease, batch: Batch, again: bool) -> tuple[int, int]:
+        """The session's key, and the number its last event will have. One that was tried before is
+        written, except what is already stored."""
+        standing = self._standings.get(lease.session_id)
+        if standing is None:
+            raise UnknownSession(lease.session_id)
+        standing.check(lease)
+        first, events = batch.first_seq, batch.events
+        if again and first <= standing.last_seq:
+            events = events[standing.last_seq + 1 - first :]
+            first = standing.last_seq + 1
+        if first != standing.last_seq + 1:
+            raise SequenceGap(self._db.place, standing.last_seq + 1, first)
+        key = standing.key
+        self._events.setdefault(key, (standing.last_seq, []))[1].extend(events)
+        self._fields.setdefault(key, {}).update(msgspec.to_builtins(batch.change))
+        if events or not batch.events:
+            self._said += ((key, said.seq, said.kind, said.text) for said in batch.said)
+        standing.last_seq += len(events)
+        return key, standing.last_seq
+
+    def write(self) -> dict[int, tuple[int, int]]:
+        """For each session the position and the number of its last event."""
+        last: dict[int, tuple[int, int]] = {}
+        for key, (before, bodies) in self._events.items():
+            last[key] = add_events(self._db, key, before, bodies), before + len(bodies)
+        changes = [(key, last[key][1], fields) for key, fields in self._fields.items()]
+        if changes:
+            change_records(self._db, changes)
+        if self._said:
+            add_said(self._db, self._said)
+        return last
+
+
+def append_all(
+    db: Database, appends: Sequence[tuple[Lease, Batch, bool]]
+) -> list[int | DragomanError]:
+    """For each batch, and whether it was tried before, the position of its last event, or why it
+    was refused."""
+    ids = {lease.session_id for lease, _, _ in appends}
+    appending = Appending(db, tuple(ids))
+    accepted = [_tried(appending, *each) for each in appends]
+    last = appending.write()
+    return [
+        each if isinstance(each, DragomanError) else _position(last[each[0]], each[1])
+        for each in accepted
+    ]
+
+
+def _tried(
+    appending: Appending, lease: Lease, batch: Batch, again: bool
+) -> tuple[int, int] | DragomanError:
+    try:
+        return appending.accept(lease, batch, again)
+    except DragomanError as error:
+        return error
+
+
+def off_record(db: Database, lease: Lease, batch: Batch) -> list[bytes]:
+    """The events of a refused batch that are not stored."""
+    last = batch.first_seq + len(batch.events) - 1
+    stored = dict(db.rows(_STORED, (lease.session_id, batch.first_seq, last)))
+    numbered = enumerate(batch.events, batch.first_seq)
+    return [body for seq, body in numbered if stored.get(seq) != body]
+
+
+def _position(last: tuple[int, int], seq: int) -> int:
+    # The events of one session are inserted in one go, so their positions follow each other.
+    position, last_seq = last
+    return position - (last_seq - seq)

@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 
 from dragoman.store.records import Lease, Outcome, StoredCommand
-from dragoman.store.sqlite.appending import standings
 from dragoman.store.sqlite.database import Database, integers
+from dragoman.store.sqlite.events import standings
 from dragoman.store.sqlite.sessions import key_of
 
 KEEP_OUTCOMES_SECONDS = 3600.0

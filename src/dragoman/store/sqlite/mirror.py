@@ -9,15 +9,22 @@ it. A failure here is logged: the rows are the truth.
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from dragoman.data_directory import make_private
-from dragoman.errors import DragomanError
-from dragoman.store.records import Batch
+from dragoman.errors import DragomanError, StoreError
+from dragoman.store.mirror_lines import event_lines, header_line, is_header, last_seq_of
+from dragoman.store.records import Batch, SessionRecord
+from dragoman.store.sqlite import sessions
 from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.mirror_file import Fresh, MirrorFile, unlink_mirror
 
 logger = logging.getLogger("dragoman.store")
 
@@ -128,3 +135,247 @@ class Mirror:
         with self._changed:
             self._fresh.pop(session_id, None)
         self.unlink(session_id)
+
+
+if sys.platform != "win32":
+    import fcntl
+
+
+DIRECTORY = "sessions"
+"""Where they are in the data directory."""
+
+_SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_FLAGS: int = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | _SAFELY
+_PIECE = 1024 * 1024
+_PAGE = 2000
+_MAX_FRESH = 2 * 1024 * 1024
+_TRIES = 100
+_ROWS = """
+SELECT seq, body FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?
+"""
+
+
+@dataclass
+class _Known:
+    """What a file held when it was last written: as long as it has that size, it still does."""
+
+    inode: int
+    size: int
+    seq: int
+    header: bytes = b""
+
+
+class _Disagrees(Exception):
+    """The file says something else than the rows."""
+
+
+def mirror_path(directory: Path, session_id: str) -> Path:
+    """Raises StoreError for an id that is none."""
+    if not sessions.is_id(session_id):
+        raise StoreError(str(directory), f"{session_id!r} is not a valid session id")
+    return directory / f"{session_id}.jsonl"
+
+
+def all_mirrors(home: Path) -> list[Path]:
+    """Those of every session, in the order of their ids."""
+    files = (home / DIRECTORY).glob("*.jsonl")
+    return sorted(file for file in files if sessions.is_id(file.stem))
+
+
+def unlink_mirror(directory: Path, session_id: str) -> None:
+    path = mirror_path(directory, session_id)
+    for each in (path, Path(f"{path}.old")):
+        with suppress(FileNotFoundError):
+            each.unlink()
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A session in the database."""
+
+    db: Database
+    key: int
+    record: SessionRecord
+
+    @staticmethod
+    def of(db: Database, session_id: str) -> _Rows | None:
+        record = sessions.read(db, session_id)
+        return None if record is None else _Rows(db, sessions.key_of(db, session_id), record)
+
+    def line(self, seq: int) -> bytes:
+        """The one of an event, b"" where there is none."""
+        row = self.db.row(_ROWS, (self.key, seq - 1, seq, 1))
+        return b"" if row is None else event_lines([row[1]])
+
+    def after(self, seq: int) -> Iterator[tuple[bytes, int]]:
+        """The lines after an event, in pieces, with the number of the last in each."""
+        while (some := self._some_after(seq))[0]:
+            bodies, seq = some
+            yield event_lines(bodies), seq
+
+    def _some_after(self, seq: int) -> tuple[list[bytes], int]:
+        """As many as may be in memory at once."""
+        bodies: list[bytes] = []
+        size = 0
+        for number, body in self.db.each(_ROWS, (self.key, seq, self.record.last_seq, _PAGE)):
+            bodies.append(body)
+            seq = number
+            size += len(body)
+            if size >= _PIECE:
+                break
+        return bodies, seq
+
+    @property
+    def identity(self) -> bytes:
+        """What a header must be written for when it changes."""
+        return header_line(msgspec.structs.replace(self.record, updated_at=0.0))
+
+
+class Fresh:
+    """Events in a row that were just committed, unless they are too many to be kept in memory."""
+
+    def __init__(self) -> None:
+        self.last_seq = 0
+        self._bodies: list[bytes] = []
+        self._size = 0
+
+    def add(self, batch: Batch) -> None:
+        if batch.first_seq != self.last_seq + 1:
+            self._bodies, self._size = [], 0
+        self._bodies += batch.events
+        self._size += sum(map(len, batch.events))
+        self.last_seq = batch.first_seq + len(batch.events) - 1
+        if self._size > _MAX_FRESH:
+            self._bodies, self._size = [], 0
+
+    def after(self, seq: int) -> list[bytes]:
+        """Those after an event; empty when the one that follows it is not here."""
+        missing = self.last_seq - seq
+        return self._bodies[-missing:] if 0 < missing <= len(self._bodies) else []
+
+
+class MirrorFile:
+    """Keeps one file up to date."""
+
+    def __init__(self, directory: Path, session_id: str) -> None:
+        self._session_id = session_id
+        self._path = mirror_path(directory, session_id)
+        self._known: _Known | None = None
+
+    def catch_up(self, db: Database, fresh: Fresh | None = None) -> None:
+        """Nothing happens for a session that was deleted. What is `fresh` is not read again."""
+        if _Rows.of(db, self._session_id) is None:
+            return
+        known, self._known = self._known, None
+        with self._locked() as file:
+            # Read under the lock, or another process could have written what is newer.
+            rows = _Rows.of(db, self._session_id)
+            if rows is not None:
+                self._known = self._brought_up(file, known, rows, fresh)
+            elif os.fstat(file).st_size == 0:
+                self._path.unlink()
+
+    def _brought_up(
+        self, file: int, known: _Known | None, rows: _Rows, fresh: Fresh | None
+    ) -> _Known:
+        status = os.fstat(file)
+        try:
+            if known is None or (known.inode, known.size) != (status.st_ino, status.st_size):
+                known = _examined(file, status, rows)
+        except _Disagrees:
+            logger.warning("%s did not match the database and was rewritten", self._path)
+            return self._written_anew(rows)
+        return _extended(file, known, rows, fresh)
+
+    def _written_anew(self, rows: _Rows) -> _Known:
+        temporary = Path(f"{self._path}.new")
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+        file = os.open(temporary, _FLAGS | os.O_EXCL, 0o600)
+        try:
+            known = _extended(file, _Known(os.fstat(file).st_ino, 0, 0), rows)
+            os.fsync(file)
+            # What the old one had beyond the rows may be all that is left of it.
+            os.replace(self._path, f"{self._path}.old")
+            os.replace(temporary, self._path)
+        finally:
+            os.close(file)
+        return known
+
+    @contextmanager
+    def _locked(self) -> Generator[int]:
+        for _ in range(_TRIES):
+            file = os.open(self._path, _FLAGS, 0o600)
+            try:
+                if sys.platform != "win32":
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if _is_still(file, self._path):
+                    yield file
+                    return
+            finally:
+                os.close(file)
+        raise StoreError(str(self._path), "keeps being replaced")
+
+
+def last_line(file: int, size: int) -> tuple[bytes, int]:
+    """The last whole line, without its line feed, and where it ends; what follows is torn."""
+    tail, start = b"", size
+    while start > 0 and tail.count(b"\n") < 2:
+        step = min(max(len(tail), 64 * 1024), start)
+        start -= step
+        tail = os.pread(file, step, start) + tail
+    whole = tail.rpartition(b"\n")[0]
+    if b"\n" not in tail:
+        return b"", 0
+    return whole.rpartition(b"\n")[2], start + len(whole) + 1
+
+
+def _examined(file: int, status: os.stat_result, rows: _Rows) -> _Known:
+    """What a file holds that we have not written ourselves; what is torn off is cut."""
+    line, end = last_line(file, status.st_size)
+    if end < status.st_size:
+        os.ftruncate(file, end)
+    return _Known(status.st_ino, end, _agreed(line, rows) if line else 0)
+
+
+def _agreed(line: bytes, rows: _Rows) -> int:
+    """Up to which event a file goes whose last line is this one."""
+    seq = last_seq_of(line)
+    if seq is None or seq > rows.record.last_seq:
+        raise _Disagrees
+    if not is_header(line) and rows.line(seq) != line + b"\n":
+        raise _Disagrees
+    return seq
+
+
+def _extended(file: int, known: _Known, rows: _Rows, fresh: Fresh | None = None) -> _Known:
+    if known.size == 0:
+        known.header = rows.identity
+        write_lines(file, header_line(rows.record))
+    bodies = [] if fresh is None else fresh.after(known.seq)
+    # The session may have been deleted, and its id used again.
+    if fresh is not None and bodies and rows.line(fresh.last_seq) == event_lines(bodies[-1:]):
+        write_lines(file, event_lines(bodies))
+        known.seq = fresh.last_seq
+    for lines, seq in rows.after(known.seq):
+        write_lines(file, lines)
+        known.seq = seq
+    if known.header != rows.identity:
+        known.header = rows.identity
+        write_lines(file, header_line(rows.record, known.seq))
+    known.size = os.fstat(file).st_size
+    return known
+
+
+def write_lines(file: int, lines: bytes) -> None:
+    rest = memoryview(lines)
+    while rest:
+        rest = rest[os.write(file, rest[:_PIECE]) :]
+
+
+def _is_still(file: int, path: Path) -> bool:
+    try:
+        status, there = os.fstat(file), os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return (status.st_dev, status.st_ino) == (there.st_dev, there.st_ino)

@@ -1,7 +1,10 @@
-"""Who runs a session, in SQL: leases whose epoch only grows. Runs in a transaction.
+"""Who runs a session, and which hosts there are, in SQL. Runs in a transaction.
 
 A lease that has run out still counts for its owner until somebody else takes the session. The wall
 clock may jump: so it only decides about owners of whom nothing else is known.
+
+A host says again and again that it is there; one that has not for too long is not alive, but still
+known: its sessions are named after it.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ from collections.abc import Callable
 import msgspec
 
 from dragoman.errors import SessionOwned
-from dragoman.store.records import Lease, Owner
-from dragoman.store.sqlite.appending import fenced
+from dragoman.store.records import HostRecord, Lease, Owner
 from dragoman.store.sqlite.database import Database
+from dragoman.store.sqlite.events import fenced
 from dragoman.store.sqlite.sessions import key_of, mark_deleted
 
 _FIND = "SELECT epoch, owner, expires_at FROM leases WHERE session = ?"
@@ -110,3 +113,43 @@ def delete(db: Database, session_id: str, lease: Lease | None) -> None:
 def _described(owner: Owner) -> str:
     where = f" on {owner.label}" if owner.label else ""
     return f"process {owner.pid}{where}"
+
+
+KEEP_SECONDS = 30 * 24 * 3600.0
+"""How long one is remembered that does not come back."""
+
+_ANNOUNCE = """
+INSERT INTO hosts (id, home, body, seen_at, expires_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET home = excluded.home, body = excluded.body,
+    seen_at = excluded.seen_at, expires_at = excluded.expires_at
+"""
+_FORGET = "DELETE FROM hosts WHERE id <> ? AND expires_at <= ? AND (home IS ? OR seen_at < ?)"
+_DEPART = "UPDATE hosts SET expires_at = 0 WHERE id = ?"
+_HOSTS = """
+SELECT h.body, h.seen_at, h.expires_at, (SELECT count(*) FROM leases l WHERE l.owner_id = h.id)
+FROM hosts h
+"""
+
+_host = msgspec.json.Decoder(HostRecord)
+
+
+def announce(db: Database, host: HostRecord, seconds: float) -> None:
+    now = time.time()
+    db.run(_ANNOUNCE, (host.id, host.home, msgspec.json.encode(host), now, now + seconds))
+    there_until(db, host.id, now + seconds)
+    db.run(_FORGET, (host.id, now, host.home, now - KEEP_SECONDS))
+
+
+def depart(db: Database, host_id: str) -> None:
+    db.run(_DEPART, (host_id,))
+
+
+def hosts(db: Database) -> list[HostRecord]:
+    now = time.time()
+    found = [
+        msgspec.structs.replace(
+            _host.decode(body), seen_at=seen_at, alive=expires_at > now, sessions=sessions
+        )
+        for body, seen_at, expires_at, sessions in db.rows(_HOSTS)
+    ]
+    return sorted(found, key=lambda host: (host.name, host.id))

@@ -21,14 +21,12 @@ import msgspec
 from dragoman.errors import NameTaken, StoreError
 from dragoman.host.rules.rule import Rule
 from dragoman.store.mirror_lines import is_header, is_json, last_seq_of, read_header
-from dragoman.store.records import SessionChange, SessionRecord, readable_events
+from dragoman.store.records import SessionChange, SessionRecord, readable_events, status_at_rest
 from dragoman.store.search_texts import Texts
-from dragoman.store.session_status import status_at_rest
 from dragoman.store.sqlite import sessions
-from dragoman.store.sqlite.appending import add_events, add_said
-from dragoman.store.sqlite.database import FILE_NAME, Database, prepare
-from dragoman.store.sqlite.failures import lost
-from dragoman.store.sqlite.mirror_file import all_mirrors
+from dragoman.store.sqlite.database import FILE_NAME, Database, lost, prepare
+from dragoman.store.sqlite.events import add_events, add_said
+from dragoman.store.sqlite.mirror import all_mirrors
 from dragoman.store.sqlite.rules import ADD_RULE
 from dragoman.store.sqlite.tables import has_tables, migrate
 

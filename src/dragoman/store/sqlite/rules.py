@@ -17,8 +17,7 @@ import msgspec
 from dragoman.errors import StoreError
 from dragoman.host.rules.policy import StoredRule
 from dragoman.host.rules.rule import Rule
-from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.failures import damaged
+from dragoman.store.sqlite.database import Database, damaged
 from dragoman.store.sqlite.tables import migrate
 
 logger = logging.getLogger("dragoman.store")

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from dragoman.errors import StoreError
-from dragoman.store.outbox import Outbox, deliver_left
+from dragoman.store.outage import Outbox, deliver_left
 from dragoman.store.records import (
     Batch,
     Hit,
@@ -32,9 +32,9 @@ from dragoman.store.records import (
     StoredCommand,
     StoredEvent,
 )
-from dragoman.store.sqlite import events, hosts, inbox, owners, sessions
-from dragoman.store.sqlite.appending import last_position
+from dragoman.store.sqlite import events, inbox, owners, sessions
 from dragoman.store.sqlite.database import Database
+from dragoman.store.sqlite.events import last_position
 from dragoman.store.sqlite.mirror import Mirror
 from dragoman.store.sqlite.rules import SqliteRules
 from dragoman.store.sqlite.search import forget_words, search
@@ -230,14 +230,14 @@ class SqliteStore:
     async def standing(self, session_id: str) -> Standing:
         def look(db: Database) -> Standing:
             record, owner = sessions.read(db, session_id), owners.owner_of(db, session_id)
-            return Standing(record, owner, hosts.hosts(db))
+            return Standing(record, owner, owners.hosts(db))
 
         return await self._read(look)
 
     async def overview(self, wanted: SessionFilter) -> Overview:
         def look(db: Database) -> Overview:
             position, found = last_position(db), sessions.listed(db, wanted)
-            return Overview(position, found, dict(owners.owned(db)), hosts.hosts(db))
+            return Overview(position, found, dict(owners.owned(db)), owners.hosts(db))
 
         return await self._read(look)
 
@@ -270,13 +270,13 @@ class SqliteStore:
     # ── hosts ─────────────────────────────────────────────────────────────────────────────────
 
     async def announce(self, host: HostRecord, *, seconds: float) -> None:
-        await self._write(lambda db: hosts.announce(db, host, seconds))
+        await self._write(lambda db: owners.announce(db, host, seconds))
 
     async def depart(self, host_id: str) -> None:
-        await self._write(lambda db: hosts.depart(db, host_id))
+        await self._write(lambda db: owners.depart(db, host_id))
 
     async def hosts(self) -> list[HostRecord]:
-        return await self._read(hosts.hosts)
+        return await self._read(owners.hosts)
 
     # ── news ──────────────────────────────────────────────────────────────────────────────────
 

@@ -29,13 +29,11 @@ from dragoman.errors import (
     StoreError,
     UnknownSession,
 )
-from dragoman.store.outage import Outage
-from dragoman.store.outbox import Outbox
+from dragoman.store.outage import Outage, Outbox
 from dragoman.store.records import Batch, Lease
 from dragoman.store.sqlite import database
-from dragoman.store.sqlite.appending import append_all, off_record
-from dragoman.store.sqlite.database import Database
-from dragoman.store.sqlite.failures import is_locked
+from dragoman.store.sqlite.database import Database, is_locked
+from dragoman.store.sqlite.events import append_all, off_record
 
 logger = logging.getLogger("dragoman.store")
 

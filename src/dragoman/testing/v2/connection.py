@@ -20,7 +20,7 @@ from dragoman.errors import (
     to_wire,
 )
 from dragoman.schema import codec, v1, v2
-from dragoman.testing.scripted_methods import offers
+from dragoman.testing.scripted_connection import offers
 from dragoman.testing.v2 import words
 from dragoman.testing.v2.turn import TurnV2
 from dragoman.testing.v2.words import Json, Words

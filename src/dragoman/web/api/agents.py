@@ -17,13 +17,14 @@ from dragoman.web.api.sessions import summary, summary_of
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.placement import folder
-from dragoman.web.shapes.agents import (
+from dragoman.web.shapes.server_shapes import (
     AgentList,
     AgentSession,
     AgentSessions,
     AgentSessionsQuery,
     AuthBody,
     DoctorReport,
+    IdQuery,
     ImportBody,
     Question,
     QuestionList,
@@ -31,10 +32,9 @@ from dragoman.web.shapes.agents import (
     RuleShape,
     SignIn,
     SignIns,
+    utc,
 )
-from dragoman.web.shapes.base import IdQuery, utc
-from dragoman.web.shapes.sessions import Summary
-from dragoman.web.shapes.steering import ElicitationBody
+from dragoman.web.shapes.session_shapes import ElicitationBody, Summary
 
 _DOCTOR_SECONDS = 30.0
 _MANY = 10_000

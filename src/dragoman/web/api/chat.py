@@ -30,11 +30,11 @@ from dragoman.ui_stream.message_history import History
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.placement import WantedPlace, begin
-from dragoman.web.prompt_body import start_again
-from dragoman.web.shapes.chats import ChatQuery, Messages, MessagesQuery
-from dragoman.web.shapes.steering import Cancelled
+from dragoman.web.shapes.server_shapes import ChatQuery, Messages, MessagesQuery
+from dragoman.web.shapes.session_shapes import Cancelled
 from dragoman.web.streams.chat_stream import ChatStream, active_settlements
 from dragoman.web.streams.stream_response import StreamedResponse
+from dragoman.web.uploads import start_again
 
 _PAGE = 2_000
 

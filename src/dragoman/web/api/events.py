@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dragoman.hub.outage_notices import outages
+from dragoman.hub.background_work import outages
 from dragoman.store.archive import exported
 from dragoman.store.base import events_of_types
 from dragoman.store.records import StoredEvent
@@ -16,8 +16,8 @@ from dragoman.store.sqlite.events import MAX_BYTES
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.routing.route import EVENT_STREAM, JSON, JSON_LINES
-from dragoman.web.shapes.base import LARGEST_CURSOR
-from dragoman.web.shapes.reading import (
+from dragoman.web.shapes.server_shapes import LARGEST_CURSOR
+from dragoman.web.shapes.session_shapes import (
     AllEventsQuery,
     CostAmount,
     CostList,

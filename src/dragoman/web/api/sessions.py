@@ -25,13 +25,13 @@ from dragoman.session.state import (
     UserEntry,
 )
 from dragoman.store.records import Owner, SessionChange, SessionFilter, SessionRecord, Standing
-from dragoman.web.api.hosts import Whereabouts, move_session
+from dragoman.web.api.about import Whereabouts, move_session
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
 from dragoman.web.last_turn import Ended
 from dragoman.web.placement import WantedPlace, begin, folder
-from dragoman.web.shapes.hosts import MoveBody
-from dragoman.web.shapes.sessions import (
+from dragoman.web.shapes.server_shapes import MoveBody
+from dragoman.web.shapes.session_shapes import (
     DeleteQuery,
     Detail,
     DetailQuery,

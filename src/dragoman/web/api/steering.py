@@ -12,9 +12,8 @@ from dragoman.hub import commands as c
 from dragoman.store.base import events_of_types
 from dragoman.web.context import Server
 from dragoman.web.failures import RequestFailed
-from dragoman.web.prompt_body import note_uploads, prompt_content, start_again
-from dragoman.web.shapes.base import IdQuery
-from dragoman.web.shapes.steering import (
+from dragoman.web.shapes.server_shapes import IdQuery
+from dragoman.web.shapes.session_shapes import (
     Accepted,
     CancelBody,
     Cancelled,
@@ -30,6 +29,7 @@ from dragoman.web.shapes.steering import (
     RevertBody,
     Reverted,
 )
+from dragoman.web.uploads import note_uploads, prompt_content, start_again
 
 
 async def prompt(server: Server, session_id: str, body: PromptBody) -> Accepted:

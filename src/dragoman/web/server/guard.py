@@ -13,12 +13,19 @@ the Authorization header alone, which no page of another origin can send without
 Host must be ours, an Origin must be ours or one that was allowed by name, and what the browser
 calls cross-site is refused, the public routes too, except for somebody who follows a link to the
 page itself. The layers behind see the route that was found here and never look for one themselves.
+
+A page of an attacker can have its own name point to 127.0.0.1 and then read what we answer, since
+for the browser it is the same site. The Host header still has the attacker's name: only our own
+names count, with our own port. A bare address cannot be made to point elsewhere by a name server,
+so a server that listens everywhere answers to every address.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
+import socket
 import time
 from collections import deque
 from collections.abc import Callable, Collection
@@ -30,7 +37,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.web.failures import RequestFailed, response_for
 from dragoman.web.routing.route import ANY_TYPE, JSON, FoundRoute, Route, Table
-from dragoman.web.server.host_header import AllowedHosts
 
 logger = logging.getLogger("dragoman.web")
 
@@ -347,3 +353,52 @@ def secured(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
 
 
 _OURS = {name for name, _ in SECURITY_HEADERS} - {b"cache-control"}
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_EVERYWHERE = ("0.0.0.0", "::")
+
+
+class AllowedHosts:
+    def __init__(self, bound: str, port: int) -> None:
+        self._port = port
+        self._everywhere = bound in _EVERYWHERE
+        names = [*LOOPBACK, in_brackets(bound)]
+        if self._everywhere:
+            names.append(socket.gethostname())
+        self._names = frozenset(name.lower() for name in names)
+
+    def has(self, header: str) -> bool:
+        """Whether a Host header means us."""
+        name, port = _split(header.lower())
+        if port != str(self._port) and not (port == "" and self._port == 80):
+            return False
+        return name in self._names or (self._everywhere and _is_address(name))
+
+
+def in_brackets(host: str) -> str:
+    """A host as it stands in an address."""
+    return f"[{host}]" if ":" in host else host
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens there."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return all(ipaddress.ip_address(str(address[4][0])).is_loopback for address in found)
+
+
+def _split(header: str) -> tuple[str, str]:
+    name, colon, port = header.rpartition(":")
+    if not colon or header.endswith("]"):
+        return header, ""
+    return name, port
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True

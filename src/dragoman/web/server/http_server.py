@@ -1,10 +1,14 @@
-"""What every server of ours is made of: its door, its log lines, and uvicorn within our limits."""
+"""What every server of ours is made of: its listener, token, log lines, and uvicorn's limits."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
+import secrets
 import socket
+import sys
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -15,12 +19,11 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
-from dragoman.errors import DragomanError
+from dragoman.errors import ConfigError, DragomanError
 from dragoman.web.server.connections import IDLE_SECONDS, Connections
 from dragoman.web.server.deadline import Deadline
-from dragoman.web.server.host_header import in_brackets
+from dragoman.web.server.guard import in_brackets
 from dragoman.web.server.protocol import Protocol, SharedState
-from dragoman.web.server.token import kept_token, new_token
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
 _GRACE_SECONDS = 3
@@ -156,3 +159,40 @@ def _now() -> str:
 def log_line(method: str, path: str, status: int, seconds: float) -> str:
     """One line a request; no query, no header, no body: they may hold secrets."""
     return f"{_now()} {method} {path} {status or '-'} {seconds * 1000:.0f} ms"
+
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]{32,512}")
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def kept_token(path: Path) -> str:
+    """The token in a file, made if there is none. Raises ConfigError for a file that others can
+    read, or that holds no token."""
+    try:
+        _make(path)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise ConfigError(str(path), "", f"a writable token file ({error.strerror})") from error
+    with open(path, encoding="ascii", errors="replace") as file:
+        _must_be_private(path, os.fstat(file.fileno()))
+        token = file.read(1024).strip()
+    if _TOKEN.fullmatch(token) is None:
+        raise ConfigError(str(path), "", "a token of at least 32 letters, digits, - or _")
+    return token
+
+
+def _make(path: Path) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w", encoding="ascii") as file:
+        file.write(f"{new_token()}\n")
+
+
+def _must_be_private(path: Path, status: os.stat_result) -> None:
+    if sys.platform == "win32":
+        return
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise ConfigError(str(path), "", "a file that only you can read (mode 0600)")

@@ -15,14 +15,13 @@ from dragoman.agents.listing import list_agents
 from dragoman.agents.settings import Retention, load_settings
 from dragoman.data_directory import data_directory
 from dragoman.errors import ConfigError
-from dragoman.host.rules.decision import flag_rules
-from dragoman.host.rules.policy import Policy
+from dragoman.host.rules.policy import Policy, flag_rules
 from dragoman.host.rules.rule import Rule
 from dragoman.hub.assembly import new_hub
+from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.first_session import first_session
 from dragoman.hub.host_service import Presence
 from dragoman.hub.launcher import SettingsLauncher
-from dragoman.hub.outage_notices import told_of_outages
 from dragoman.hub.retention import in_words, keep_pruning
 from dragoman.process import descriptors
 from dragoman.session.facts import Offer
@@ -31,7 +30,7 @@ from dragoman.web.app import make_app
 from dragoman.web.context import Server
 from dragoman.web.frame_ring import Frames
 from dragoman.web.server.deadline import GRACE_SECONDS, Deadline
-from dragoman.web.server.host_header import AllowedHosts, in_brackets, is_loopback
+from dragoman.web.server.guard import AllowedHosts, in_brackets, is_loopback
 from dragoman.web.server.http_server import (
     ANYWHERE,
     AsgiServer,

@@ -19,7 +19,7 @@ from dragoman.errors import DragomanError, UnknownSession
 from dragoman.hub.event_readers import News
 from dragoman.store.base import Store
 from dragoman.store.records import SessionFilter, SessionRecord
-from dragoman.web.shapes.base import Shape
+from dragoman.web.shapes.server_shapes import Shape
 from dragoman.web.streams.sse import named_frame
 
 _PAGE = 1_000

@@ -9,7 +9,7 @@ export interface OwnerShape {
   here: boolean
 }
 
-export interface SessionHost {
+export interface SessionHost extends Shape {
   name: string
   alive: boolean
   here: boolean
@@ -35,7 +35,7 @@ export interface Summary {
   host: SessionHost | null
 }
 
-export interface HostShape {
+export interface HostShape extends Shape {
   id: string
   name: string
   alive: boolean
@@ -68,14 +68,14 @@ export interface Rule {
   source?: string
 }
 
-export interface RuleShape {
+export interface RuleShape extends Shape {
   id: string
   rule: Rule
   createdAt: string
   usedAt: string | null
 }
 
-export interface RuleList {
+export interface RuleList extends Shape {
   policies: RuleShape[]
   given?: Rule[]
 }
@@ -95,7 +95,7 @@ export interface ListedAgent {
   homepage: string
 }
 
-export interface AgentSession {
+export interface AgentSession extends Shape {
   id: string
   cwd: string
   title: string | null
@@ -103,7 +103,7 @@ export interface AgentSession {
   knownAs: string | null
 }
 
-export interface SignIn {
+export interface SignIn extends Shape {
   id: string
   name: string
   kind: string
@@ -112,13 +112,13 @@ export interface SignIn {
   env: string[]
 }
 
-export interface SignIns {
+export interface SignIns extends Shape {
   methods: SignIn[]
   signedIn: boolean
   canLogout: boolean
 }
 
-export interface Question {
+export interface Question extends Shape {
   id: string
   message: string
   mode: string

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dragoman.agents.install.download import fetch_text
 from dragoman.agents.install.installer import install, installed_id, remove
-from dragoman.agents.install.registry import find_agent
+from dragoman.agents.install.registry import fetch_text, find_agent
 from dragoman.agents.settings import Settings, drop_agent, load_settings, set_agent
 from dragoman.cli.exit_codes import UsageError
 from dragoman.data_directory import settings_file

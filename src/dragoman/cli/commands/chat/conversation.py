@@ -30,17 +30,17 @@ from dragoman.cli.render.view import Stage
 from dragoman.cli.render.wrap import folded
 from dragoman.cli.run.agent_setup import client_for, configure, offer_of
 from dragoman.cli.run.follower import Follower
+from dragoman.cli.run.hub_access import hub_of, is_unused, meant_by, open_live, runs_elsewhere
 from dragoman.cli.run.interrupts import Interrupts
 from dragoman.cli.run.job import for_session, prepare
-from dragoman.cli.run.run_hub import hub_of, is_unused, meant_by, open_live, runs_elsewhere
 from dragoman.cli.streams import terminal_width
 from dragoman.client.client import Client
 from dragoman.client.config_options import option_of
 from dragoman.client.session import Session
 from dragoman.client.turn import Turn
 from dragoman.errors import CancelIgnored, CommandNotFound, DragomanError
+from dragoman.hub.background_work import told_of_outages
 from dragoman.hub.hub import Hub
-from dragoman.hub.outage_notices import told_of_outages
 from dragoman.hub.running_session import Live
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session import events as e

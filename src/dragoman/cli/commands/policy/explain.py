@@ -16,17 +16,16 @@ import msgspec
 
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import given_rules
-from dragoman.cli.run.recording_file import recorded
+from dragoman.cli.run.playback import recorded
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.client import translation
-from dragoman.client.v1 import from_wire
+from dragoman.client.v1 import wire_format
 from dragoman.errors import InvalidMessage
 from dragoman.host.permissions.always_rules import describe
 from dragoman.host.permissions.consent import Consent
-from dragoman.host.permissions.request import NO_SUBJECT, Subject
+from dragoman.host.permissions.questions import NO_SUBJECT, Subject
 from dragoman.host.rules.access import Access, Operation, Sighting, file_access, terminal_access
-from dragoman.host.rules.decision import Considered, Decision, Explanation
-from dragoman.host.rules.policy import Policy
+from dragoman.host.rules.policy import Considered, Decision, Explanation, Policy
 from dragoman.host.workspace.reach import Reach
 from dragoman.host.workspace.roots import Workspace
 from dragoman.safe_text import reveal
@@ -211,7 +210,7 @@ def _request(request: Request, *, second: bool) -> _Asked:
         return _Asked(*permission(request))
     asked = codec.decode(request.params, v1.RequestPermissionRequest)
     options = [translation.permission_option(option) for option in asked.options]
-    return _Asked(asked.session_id, from_wire.tool_call_update(asked.tool_call), options)
+    return _Asked(asked.session_id, wire_format.tool_call_update(asked.tool_call), options)
 
 
 def _permission(

@@ -16,7 +16,7 @@ from dragoman.cli.commands.sessions.list import print_json
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import assignment
 from dragoman.cli.render.style import Style, wants_colour
-from dragoman.cli.run.command_hub import meant, opened_hub
+from dragoman.cli.run.hub_access import meant, opened_hub
 from dragoman.hub import commands as c
 from dragoman.safe_text import reveal
 from dragoman.session.permission_options import Shown, as_shown, contradiction

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dragoman.cli.commands.sessions.list import print_json
 from dragoman.cli.render.style import BOLD, Style, wants_colour
 from dragoman.cli.render.terminal_view import painted_diff
-from dragoman.cli.run.command_hub import meant, opened_hub
+from dragoman.cli.run.hub_access import meant, opened_hub
 from dragoman.errors import CommandRefused, DragomanError, RevertConflict
 from dragoman.host.workspace.changes import Change
 from dragoman.hub import commands as c

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import folder
-from dragoman.cli.run.command_hub import meant, opened_hub, opened_store
+from dragoman.cli.run.hub_access import meant, opened_hub, opened_store
 from dragoman.data_directory import data_directory
 from dragoman.hub.owner import this_process
 from dragoman.safe_text import reveal

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render.event_text import called
-from dragoman.cli.run.command_hub import opened_hub, opened_store
+from dragoman.cli.run.hub_access import opened_hub, opened_store
 from dragoman.cli.streams import terminal_width
 from dragoman.client.capabilities import SessionInfo
 from dragoman.safe_text import columns, single_line

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.run.agent_setup import folder, from_command
-from dragoman.cli.run.command_hub import meant, opened_hub, opened_store
+from dragoman.cli.run.hub_access import meant, opened_hub, opened_store
 from dragoman.errors import (
     CommandRefused,
     DragomanError,
@@ -22,7 +22,7 @@ from dragoman.errors import (
 )
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
-from dragoman.hub.session_lookup import find_session
+from dragoman.hub.stored_sessions import find_session
 from dragoman.store.records import SessionChange, SessionFilter, SessionRecord
 
 

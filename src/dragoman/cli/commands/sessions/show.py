@@ -9,12 +9,11 @@ import sys
 import msgspec
 
 from dragoman.cli.commands.sessions.list import print_json
-from dragoman.cli.render.playback import Playback
 from dragoman.cli.render.status_line import Status
-from dragoman.cli.run.command_hub import meant, opened_store
 from dragoman.cli.run.follower import Follower
-from dragoman.hub.past_entries import whole_thread
-from dragoman.hub.session_state import stored_state
+from dragoman.cli.run.hub_access import meant, opened_store
+from dragoman.cli.run.playback import Playback
+from dragoman.hub.stored_sessions import stored_state, whole_thread
 from dragoman.store.base import Store
 from dragoman.store.records import SessionRecord
 

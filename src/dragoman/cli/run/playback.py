@@ -1,19 +1,139 @@
-"""Shows a recorded session again, from the store or a file, with the views of a live turn."""
+"""Plays a recording or an exported session: on the terminal, or as an agent on stdio.
+
+A recording holds frames, or it is an exported session: that one can only be shown.
+
+One that is neither is refused with a word on how to make the right one.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import shlex
 import sys
 
+import msgspec
+
+from dragoman.cli.commands import demo_agent
+from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.render import plain, terminal_view
 from dragoman.cli.render.event_text import called, shown
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.render.style import BOLD, CYAN, DIM, RED, YELLOW, Style, can_draw, wants_colour
 from dragoman.cli.render.view import Stage, View, heading
+from dragoman.cli.run.follower import Follower
 from dragoman.cli.streams import terminal_width
+from dragoman.errors import ConfigError
 from dragoman.safe_text import sanitise, single_line
 from dragoman.session import events as e
 from dragoman.session.state import SessionState
-from dragoman.store.records import SessionRecord
+from dragoman.store.archive import Archive, read_archive
+from dragoman.store.mirror_lines import is_header
+from dragoman.store.records import SessionRecord, decode_event
+from dragoman.testing.recorded_events import Transcript
+from dragoman.testing.recording import Recording, load_recording
+from dragoman.testing.replay import ReplayAgent
+
+_MOST_SECONDS = 3600.0
+
+
+def serve(path: str) -> int:
+    """Be the agent of the recording, until standard input ends."""
+    agent = ReplayAgent(recorded(path, but="it can be shown, but not be an agent"))
+    command = shlex.join(["dragoman", "replay", path, "--serve"])
+    return demo_agent.serve(agent.serve_stdio, f"dragoman --agent-command {shlex.quote(command)}")
+
+
+def show(path: str, speed: float) -> int:
+    """Play it on the terminal."""
+    asyncio.run(_show(recorded_or_exported(path), speed))
+    return 0
+
+
+async def _show(recording: Recording | Archive, speed: float) -> None:
+    with Status(sys.stdout, visible=False) as status:
+        stage = Playback(status)
+        if isinstance(recording, Archive):
+            await _retell(recording, stage, speed)
+        else:
+            await _replay(recording, stage, speed)
+        stage.close()
+
+
+async def _replay(recording: Recording, stage: Playback, speed: float) -> None:
+    transcript, before = Transcript(), 0.0
+    for line in recording.lines:
+        await _pause(line.t - before, speed)
+        before = line.t
+        for happened in transcript.feed(line):
+            if not happened.event.replay:
+                stage.present(happened.event, happened.state)
+
+
+async def _retell(archive: Archive, stage: Playback, speed: float) -> None:
+    stage.introduce(archive.record)
+    # History that an agent told us is all there is of it here.
+    follower, before = Follower(stage, retells=True), 0.0
+    for body in archive.events:
+        event = decode_event(body)
+        # Between two turns somebody was away, and nobody waits for that.
+        await _pause(event.at - before if follower.state.turn is not None else 0.0, speed)
+        before = event.at
+        follower.take(event)
+
+
+async def _pause(seconds: float, speed: float) -> None:
+    if speed:
+        await asyncio.sleep(min(max(0.0, seconds) / speed, _MOST_SECONDS))
+
+
+HOW = 'dragoman --record recording.jsonl "…" makes a recording'
+
+
+class _Frame(msgspec.Struct):
+    jsonrpc: str
+
+
+def recorded_or_exported(path: str) -> Recording | Archive:
+    """Raises UsageError, ConfigError."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline()
+            if is_header(first):
+                file.seek(0)
+                return read_archive(file, path)
+        return _recorded(path, first)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {(error.strerror or 'error').lower()}") from error
+
+
+def recorded(path: str, *, but: str) -> Recording:
+    """Frames alone; `but` says what can be done with an exported session instead, or why it will
+    not do. Raises UsageError, ConfigError."""
+    found = recorded_or_exported(path)
+    if isinstance(found, Archive):
+        raise UsageError(f"{path}: an exported session has no frames; {but}; {HOW}")
+    return found
+
+
+def _recorded(path: str, first: bytes) -> Recording:
+    if _is_frame(first):
+        what = "these are frames as -o jsonl prints them, without their times and directions"
+        raise UsageError(f"{path}: {what}; {HOW}")
+    try:
+        recording = load_recording(path)
+    except ConfigError as error:
+        raise ConfigError(error.file, error.place, f"{error.expected}; {HOW}") from error
+    if not recording.frames:
+        raise ConfigError(path, "", f"a recording with at least one frame; {HOW}")
+    return recording
+
+
+def _is_frame(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line, type=_Frame)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 class Playback(Stage):

@@ -1,1 +1,0 @@
-"""What the servers `serve` and `bridge` share: their address options and their log."""

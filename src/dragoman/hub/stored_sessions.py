@@ -1,0 +1,289 @@
+"""Finds a stored session, and folds its events: its state, its summary, its earlier entries.
+
+Each is as it was when it left the state: later updates about it began another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from functools import cache
+
+import msgspec
+
+from dragoman._version import __version__
+from dragoman.errors import AmbiguousSession, UnknownSession
+from dragoman.session.bounds import LIMITS, ROW, Limits
+from dragoman.session.events import Event
+from dragoman.session.reduce import fold, reduce
+from dragoman.session.state import AnyEntry, SessionState, UserEntry
+from dragoman.store.base import Store
+from dragoman.store.records import (
+    Lease,
+    SessionFilter,
+    SessionRecord,
+    Snapshot,
+    Status,
+    StoredEvent,
+)
+
+logger = logging.getLogger("dragoman.hub")
+
+WORTH_A_SNAPSHOT = 2_000
+"""Events that may have to be folded before it pays to have it done once and for all."""
+
+_PAGE = 2_000
+_ENTRIES = 200
+"""Of a snapshot, that are decoded at once."""
+
+_FOLD = f"{__version__}, one question"
+"""Which fold made a snapshot: another one may come to something else."""
+
+# JSON, as the events are: MessagePack has no integers beyond 64 bits, and agents send some.
+_encoder = msgspec.json.Encoder()
+
+
+class _Saved(msgspec.Struct, array_like=True):
+    """The entries are apart, some at a time: reading many of them at once would hold up everybody
+    else, also from a thread."""
+
+    version: str
+    state: msgspec.Raw
+    entries: list[msgspec.Raw]
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[SessionState]:
+    """Made when it is first needed: it takes some milliseconds, which a start does not have."""
+    return msgspec.json.Decoder(SessionState)
+
+
+@cache
+def _entries_decoder() -> msgspec.json.Decoder[list[AnyEntry]]:
+    return msgspec.json.Decoder(list[AnyEntry])
+
+
+_saved = msgspec.json.Decoder(_Saved)
+
+
+def snapshot_of(state: SessionState) -> Snapshot:
+    entries = state.entries
+    parts = [entries[at : at + _ENTRIES] for at in range(0, len(entries), _ENTRIES)]
+    saved = _Saved(
+        _FOLD,
+        msgspec.Raw(_encoder.encode(msgspec.structs.replace(state, entries=[]))),
+        [msgspec.Raw(_encoder.encode(part)) for part in parts],
+    )
+    return Snapshot(state.last_seq, _encoder.encode(saved))
+
+
+async def stored_state(store: Store, session_id: str) -> SessionState:
+    """In pages, so that opening a long session does not hold up the others."""
+    return await _folded(store, session_id, await _from_snapshot(store, session_id))
+
+
+async def state_to_go_on(store: Store, lease: Lease) -> SessionState:
+    """The same for an owner, who saves what took long: the next one shall have it sooner."""
+    state = await _from_snapshot(store, lease.session_id)
+    known = state.last_seq
+    await _folded(store, lease.session_id, state)
+    if state.last_seq - known >= max(WORTH_A_SNAPSHOT, known // 4):
+        snapshot = written_snapshot(lease.session_id, state)
+        if snapshot is not None:
+            await store.save_snapshot(lease, snapshot)
+    return state
+
+
+def written_snapshot(session_id: str, state: SessionState) -> Snapshot | None:
+    """None for a state that cannot be written: it is folded from its events each time, which does
+    not make it fail."""
+    try:
+        return snapshot_of(state)
+    except Exception:
+        logger.exception("session %s continues without a snapshot", session_id)
+        return None
+
+
+async def _folded(store: Store, session_id: str, state: SessionState) -> SessionState:
+    while events := await store.events(session_id, after=state.last_seq, limit=_PAGE):
+        fold(state, readable(events))
+        state.last_seq = events[-1].seq
+    return state
+
+
+def readable(events: list[StoredEvent]) -> Iterator[Event]:
+    for event in events:
+        try:
+            yield event.decode()
+        except (msgspec.DecodeError, RecursionError) as error:
+            # Of another version, or torn from a damaged database: kept, and no reason to stop here.
+            logger.warning("event %d of %s was skipped: %s", event.seq, event.session_id, error)
+
+
+async def _from_snapshot(store: Store, session_id: str) -> SessionState:
+    snapshot = await store.snapshot(session_id)
+    if snapshot is None:
+        return SessionState()
+    try:
+        saved = _saved.decode(snapshot.body)
+        if saved.version == _FOLD:
+            return await _decoded(saved)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        logger.info("the snapshot of session %s is unreadable and was skipped", session_id)
+    return SessionState()  # the events have it all
+
+
+async def _decoded(saved: _Saved) -> SessionState:
+    state = _decoder().decode(saved.state)
+    for part in saved.entries:
+        state.entries += _entries_decoder().decode(part)
+        await asyncio.sleep(0)
+    return state
+
+
+_MAX_TITLE = 80
+
+
+def status_of(state: SessionState) -> Status:
+    """In a word, what the session does."""
+    if state.pending:
+        return "waiting"
+    if state.turn is not None:
+        return "running"
+    if not state.open:
+        return "closed"
+    return "interrupted" if state.turns and state.turns[-1].interrupted else "idle"
+
+
+def title_of(state: SessionState) -> str | None:
+    """What the agent calls the session, else the beginning of what was first asked for, as long as
+    that is at hand."""
+    if state.title or state.entries_before:
+        return state.title
+    first = next((entry for entry in state.entries if isinstance(entry, UserEntry)), None)
+    line = "" if first is None else first.text.strip().split("\n", 1)[0]
+    return f"{line[: _MAX_TITLE - 1]}…" if len(line) > _MAX_TITLE else line or None
+
+
+KEPT_SECONDS = 60.0
+"""How long the entries that somebody asked for stay at hand, since he may go on to older ones."""
+
+
+async def whole_thread(
+    store: Store, session_id: str, limits: Limits = LIMITS
+) -> AsyncGenerator[AnyEntry]:
+    """All entries of a session from its first on, however many: no more are held than a state
+    does."""
+    state = SessionState()
+    held: deque[AnyEntry] = deque()
+    given = after = 0
+    while events := await store.events(session_id, after=after, limit=_PAGE):
+        for event in readable(events):
+            reduce(state, event, limits)
+            fresh = state.entry_count - given - len(held)
+            held.extend(state.entries[len(state.entries) - fresh :])
+            while given < state.entries_before:
+                given += 1
+                yield held.popleft()
+        after = events[-1].seq
+    for entry in held:
+        yield entry
+
+
+class Past:
+    """Looks back on request; the last stretch that was read stays at hand for a while."""
+
+    def __init__(self, store: Store, limits: Limits = LIMITS) -> None:
+        self._store = store
+        self._limits = limits
+        self._session_id = ""
+        self._first = 0
+        self._entries: list[AnyEntry] = []
+        self._reading = asyncio.Lock()
+        self._forgetting: asyncio.TimerHandle | None = None
+
+    async def entries(self, session_id: str, before: int, count: int) -> Sequence[AnyEntry]:
+        """At most so many entries, the last of those before the one numbered `before`; only for
+        those that have left the state."""
+        async with self._reading:
+            if not self._has(session_id, before):
+                await self._read(session_id, before)
+            self._keep_a_while()
+            end = before - self._first
+            return self._entries[max(0, end - count) : end]
+
+    def _has(self, session_id: str, before: int) -> bool:
+        last = self._first + len(self._entries)
+        return session_id == self._session_id and self._first < before <= last
+
+    async def _read(self, session_id: str, before: int) -> None:
+        """As much as a state would hold."""
+        self.forget()
+        found: deque[AnyEntry] = deque()
+        size = number = 0
+        async with aclosing(whole_thread(self._store, session_id, self._limits)) as thread:
+            async for entry in thread:
+                if number == before:
+                    break
+                number += 1
+                found.append(entry)
+                size += ROW + entry.size
+                while len(found) > self._limits.entries or size > self._limits.thread:
+                    if len(found) == 1:
+                        break
+                    size -= ROW + found.popleft().size
+        self._session_id, self._entries = session_id, list(found)
+        self._first = number - len(found)
+
+    def _keep_a_while(self) -> None:
+        if self._forgetting is not None:
+            self._forgetting.cancel()
+        loop = asyncio.get_running_loop()
+        self._forgetting = loop.call_later(KEPT_SECONDS, self.forget)
+
+    def forget(self) -> None:
+        if self._forgetting is not None:
+            self._forgetting.cancel()
+            self._forgetting = None
+        self._session_id, self._first, self._entries = "", 0, []
+
+
+_MANY = 10_000
+_SHORTEST_BEGINNING = 4
+
+
+async def find_session(store: Store, word: str, cwd: str | None = None) -> SessionRecord:
+    """By what is most exact; a name counts in its folder, and elsewhere when it is the only one.
+
+    Of several records of the agent's session the one used last is meant. Raises UnknownSession
+    when there is none, AmbiguousSession when there is more than one.
+    """
+    if (record := await store.session(word)) is not None:
+        return record
+    if cwd is not None and (found := await store.sessions(SessionFilter(name=word, cwd=cwd))):
+        return found[0]
+    if found := await store.sessions(SessionFilter(agent_session_id=word)):
+        return found[0]
+    named = await store.sessions(SessionFilter(name=word))
+    return _only(word, named or await _by_beginning(store, word))
+
+
+def _only(word: str, found: list[SessionRecord]) -> SessionRecord:
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UnknownSession(word)
+    ids = ", ".join([*(record.id for record in found[:3]), *("…" for _ in found[3:4])])
+    raise AmbiguousSession(word, f"{word} matches {len(found)} sessions: {ids}")
+
+
+async def _by_beginning(store: Store, word: str) -> list[SessionRecord]:
+    everything = await store.sessions(SessionFilter(limit=_MANY))
+    found = [record for record in everything if record.id.startswith(word)]
+    if found and len(word) < _SHORTEST_BEGINNING:
+        begin = "a session begins" if len(found) == 1 else f"{len(found)} sessions begin"
+        raise AmbiguousSession(word, f"{word} is ambiguous: {begin} with it")
+    return found

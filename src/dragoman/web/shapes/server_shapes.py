@@ -1,0 +1,193 @@
+"""Everything over HTTP that is not about one session: agents, rules, hosts, chats, health."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+
+from dragoman.agents.doctor.report import Grade, Report
+from dragoman.agents.listing import ListedAgent
+from dragoman.host.rules.rule import Rule
+from dragoman.store.records import LAST_MOMENT
+from dragoman.ui_stream import UIMessage
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=500)]
+LARGEST_CURSOR = 2**63 - 1
+"""That a store can tell from another."""
+Cursor: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_CURSOR)]
+
+
+class Shape(msgspec.Struct, rename="camel"):
+    """Anything that travels."""
+
+
+class IdQuery(Shape):
+    """Which one is meant."""
+
+    id: str
+
+
+def utc(seconds: float) -> datetime:
+    """The nearest moment that has a date: one odd record must not take a whole list away."""
+    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_MOMENT), UTC)
+
+
+class AgentList(Shape):
+    agents: list[ListedAgent]
+
+
+class AgentSessionsQuery(Shape):
+    cwd: str | None = None
+    limit: Count = 100
+
+
+class AgentSession(Shape):
+    """A session as the agent lists it; `known_as` is its id here, once it was imported."""
+
+    id: str
+    cwd: str
+    title: str | None
+    updated_at: str | None
+    known_as: str | None
+
+
+class AgentSessions(Shape):
+    sessions: list[AgentSession]
+
+
+class ImportBody(Shape):
+    session_id: str
+    cwd: str | None = None
+
+
+class AuthBody(Shape):
+    """Without a method, only the list of them."""
+
+    method_id: str | None = None
+
+
+class SignIn(Shape):
+    """A way to sign in. One of the kind `agent` is gone with its id; one of the kind `terminal` is
+    a `command` that a person runs, in which the variables of `env` are set."""
+
+    id: str
+    name: str
+    kind: str
+    description: str | None
+    command: list[str] | None = None
+    env: list[str] = msgspec.field(default_factory=list[str])
+
+
+class SignIns(Shape):
+    """`can_logout` says that the agent also signs out."""
+
+    methods: list[SignIn]
+    signed_in: bool
+    can_logout: bool
+
+
+class Question(Shape):
+    """What an agent asks outside any session: a form (`schema`), or an address to visit (`url`)."""
+
+    id: str
+    message: str
+    mode: str
+    schema: dict[str, Any] | None
+    url: str | None
+
+
+class QuestionList(Shape):
+    questions: list[Question]
+
+
+class DoctorReport(Report):
+    """What the doctor found, and what it comes to."""
+
+    outcome: Grade = "pass"
+    counts: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+
+
+class RuleShape(Shape):
+    id: str
+    rule: Rule
+    created_at: datetime
+    used_at: datetime | None
+
+
+class RuleList(Shape, omit_defaults=True):
+    """`given` is what the server was started with; each says so in its `source`: a flag, or the
+    file of rules. They hold until it ends."""
+
+    policies: list[RuleShape]
+    given: tuple[Rule, ...] = ()
+
+
+class ChatQuery(Shape):
+    """The release of the AI SDK that reads the stream; without it, what 6 and 7 both accept."""
+
+    sdk: Literal[5, 6, 7] | None = None
+
+
+class MessagesQuery(ChatQuery):
+    """`active` includes the answer of a running turn, which a resumed stream tells again."""
+
+    active: bool = False
+
+
+class Messages(Shape):
+    """The newest messages; `dropped` counts those before them."""
+
+    messages: list[UIMessage]
+    dropped: int = 0
+
+
+class Health(Shape):
+    version: str
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(Shape):
+    status: Literal["ready"] = "ready"
+
+
+class HostShape(Shape):
+    """A process that takes sessions; `alive` when it was heard of in time, `here` is this server.
+
+    `id` is another one after each start. `address` is where its page is, null when other machines
+    do not reach one. `sessions` are those it runs, `turns` how many of them are at work.
+    """
+
+    id: str
+    name: str
+    alive: bool
+    here: bool
+    address: str | None
+    cwd: str
+    agents: list[str]
+    sessions: int
+    turns: int
+    version: str
+    seen_at: datetime
+
+
+class HostList(Shape):
+    hosts: list[HostShape]
+
+
+class SessionHost(Shape):
+    """Where a session runs; where its workspace is, when it does not."""
+
+    name: str
+    alive: bool
+    here: bool
+
+
+class MoveBody(Shape):
+    """Without a host, the least busy one with the agent; `cwd` when the folder is another there.
+    With `reset` the session goes on even if its agent does not remember it there."""
+
+    host: str | None = None
+    cwd: str | None = None
+    reset: bool = False

@@ -1,0 +1,434 @@
+"""Sessions over HTTP: listed, whole, made, changed and steered; their events and files."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from dragoman.client.capabilities import AgentCapabilities
+from dragoman.session.events import Continuity, Event
+from dragoman.session.facts import (
+    BackgroundWork,
+    Command,
+    ConfigOption,
+    ContextUsage,
+    Modes,
+    Offer,
+)
+from dragoman.session.state import (
+    AnyEntry,
+    Ending,
+    Pending,
+    PlanEntry,
+    QueuedPrompt,
+    Subagent,
+    Terminal,
+    TurnState,
+)
+from dragoman.store.records import SessionRecord, Status
+from dragoman.web.last_turn import Ended
+from dragoman.web.shapes.server_shapes import Count, Cursor, SessionHost, Shape, utc
+
+
+class OwnerShape(Shape):
+    """The process that runs a session; `here` is this server."""
+
+    label: str
+    pid: int
+    here: bool
+
+
+class Summary(Shape):
+    """A session as it stands in a list."""
+
+    id: str
+    name: str | None
+    title: str | None
+    agent: str
+    agent_session_id: str | None
+    cwd: str
+    """Empty while an imported session has no workspace: `PATCH` gives it one."""
+    imported_from: str | None
+    """The folder that an imported session came from, as its file says."""
+    status: Status
+    failed: bool
+    """The last turn ended with an error; false while one is at work."""
+    last_ending: Ending | None
+    """How the last turn ended; null before the first, and while one is at work."""
+    created_at: datetime
+    updated_at: datetime
+    archived: bool
+    parent: str | None
+    last_seq: int
+    owner: OwnerShape | None
+    host: SessionHost | None
+
+
+class RunningAgent(Shape):
+    """What the agent of a session that runs here says of itself."""
+
+    name: str
+    version: str
+    protocol_version: int
+    capabilities: AgentCapabilities
+
+
+class Detail(Summary):
+    """A session with all that is known of it; `entries` are the last, or those asked for."""
+
+    running_agent: RunningAgent | None
+    resume_on: list[str]
+    """Hosts that have its agent, when its own is not there: `move` takes it to one."""
+    additional_directories: list[str]
+    offer: Offer
+    """What its agent is offered; settings and flags where it runs may offer less."""
+    continuity: Continuity
+    pending: list[Pending]
+    turn: TurnState | None
+    last_turn: TurnState | None
+    """The running one, or else the one that ended last, with the tokens its agent told."""
+    stopped: dict[str, str]
+    """Why turns stopped before their end, by their ids; those that ended as they should are not
+    among them."""
+    modes: Modes | None
+    config_options: list[ConfigOption]
+    commands: list[Command]
+    usage: ContextUsage | None
+    queue: list[QueuedPrompt]
+    activity: str
+    """What the agent does outside of turns: `idle`, unless it works on its own."""
+    background: list[BackgroundWork]
+    """What the agent says runs on, as it names it."""
+    plan: PlanEntry | None
+    terminals: list[Terminal]
+    subagents: list[Subagent]
+    entries: list[AnyEntry]
+    first_entry: int
+    entry_count: int
+
+
+class SessionPage(Shape):
+    """`next` is the cursor for `before`, null on the last page; `position` is where the stream of
+    all events stood before this was read."""
+
+    sessions: list[Summary]
+    next: str | None
+    position: int
+
+
+class ListQuery(Shape):
+    status: Status | None = None
+    agent: str | None = None
+    cwd: str | None = None
+    archived: bool | None = None
+    q: str | None = None
+    """Words of the title, the name or the folder."""
+    limit: Count = 100
+    before: str | None = None
+
+
+class OfferShape(Shape, forbid_unknown_fields=True):
+    """What of its host a session's agent is offered; settings and flags there may offer less."""
+
+    files: bool = True
+    terminals: bool = True
+
+
+class NewSession(Shape):
+    """Without an agent or a folder, the server's own; without a host, the least busy one that has
+    both. The session keeps its `offer`, wherever it goes on."""
+
+    agent: str | None = None
+    cwd: str | None = None
+    host: str | None = None
+    name: str | None = None
+    mode: str | None = None
+    config: dict[str, str | bool] = msgspec.field(default_factory=dict[str, str | bool])
+    additional_directories: list[str] = msgspec.field(default_factory=list[str])
+    offer: OfferShape = msgspec.field(default_factory=OfferShape)
+
+
+class DetailQuery(Shape):
+    """`entries` of them at most: the last, or the last before the one numbered `before`."""
+
+    entries: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 200
+    before: Cursor | None = None
+
+
+class SessionEdit(Shape):
+    """`cwd` is the workspace of an imported session that has none yet."""
+
+    title: Annotated[str, msgspec.Meta(max_length=500)] | None = None
+    archived: bool | None = None
+    cwd: str | None = None
+
+
+class ForkBody(Shape, forbid_unknown_fields=True):
+    """`cwd` is the workspace of the fork where the session has none."""
+
+    name: str | None = None
+    cwd: str | None = None
+
+
+class DeleteQuery(Shape):
+    """`local` leaves what the agent itself keeps."""
+
+    local: bool = False
+
+
+def summary_fields(
+    record: SessionRecord, owner: OwnerShape | None, host: SessionHost | None, ended: Ended | None
+) -> dict[str, Any]:
+    """The fields of a `Summary`, which a `Detail` has too."""
+    return {
+        "id": record.id,
+        "name": record.name,
+        "title": record.title,
+        "agent": record.agent,
+        "agent_session_id": record.agent_session_id,
+        "cwd": record.cwd,
+        "imported_from": None if record.imported is None else record.imported.cwd,
+        "status": record.status,
+        "failed": ended is not None and ended.failed,
+        "last_ending": None if ended is None else ended.ending,
+        "created_at": utc(record.created_at),
+        "updated_at": utc(record.updated_at),
+        "archived": record.archived,
+        "parent": record.parent,
+        "last_seq": record.last_seq,
+        "owner": owner,
+        "host": host,
+    }
+
+
+class PromptBody(Shape):
+    """`text`, whose mentions become links, or blocks of `content` as in ACP, or both. With
+    `on_reset` new, a session that its agent does not remember goes on without that memory."""
+
+    text: str | None = None
+    content: list[dict[str, Any]] = msgspec.field(default_factory=list[dict[str, Any]])
+    on_reset: Literal["fail", "new"] = "fail"
+
+
+class Accepted(Shape, omit_defaults=True):
+    """The prompt's turn; `queued` behind another one. `delayed` says why it does not begin yet,
+    while the database cannot be reached."""
+
+    turn: str
+    queued: bool
+    delayed: str | None = None
+
+
+class CancelBody(Shape, forbid_unknown_fields=True):
+    """Nothing for the whole turn; or the tool call, or the terminal of the agent's own, to stop
+    alone, where it offers that. What is misspelt must not stop the turn instead."""
+
+    tool_call_id: str | None = None
+    terminal_id: str | None = None
+
+
+class Cancelled(Shape, omit_defaults=True):
+    """Whether there was something to cancel: a turn, or a part of one that still ran."""
+
+    cancelled: bool
+    delayed: str | None = None
+
+
+class KillBody(Shape, forbid_unknown_fields=True):
+    """`force` ends the agent's process although other sessions lose their turns with it."""
+
+    force: bool = False
+
+
+class Nothing(Shape, omit_defaults=True):
+    """No more than that it was done; `delayed` says why nobody sees it yet, while the database
+    cannot be reached."""
+
+    delayed: str | None = None
+
+
+class ModeBody(Shape):
+    mode_id: str
+
+
+class ConfigBody(Shape):
+    config_id: str
+    value: str | bool
+
+
+class PermissionBody(Shape):
+    option_id: str
+
+
+class ElicitationBody(Shape):
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+
+class RevertBody(Shape, forbid_unknown_fields=True):
+    """Of one turn or of all, to these `paths` or to all; `force` also puts back what someone else
+    has changed since. What is misspelt must not undo everything instead."""
+
+    turn_id: str | None = None
+    force: bool = False
+    paths: list[str] | None = None
+
+
+class Reverted(Shape, omit_defaults=True):
+    paths: list[str]
+    delayed: str | None = None
+
+
+class Queue(Shape, omit_defaults=True):
+    """As it is now, or, with `delayed`, will be once the database can be reached again."""
+
+    queue: list[QueuedPrompt]
+    delayed: str | None = None
+
+
+class QueueBody(PromptBody):
+    """With an `id`, what that queued prompt says from now on; else one more prompt."""
+
+    id: str | None = None
+
+
+class EventsQuery(Shape):
+    """`coalesce` joins pieces of one text: true always, false never, else for a slow reader.
+    `types` are those of the events that are wanted as JSON, with commas between; else all."""
+
+    after: Cursor = 0
+    limit: Annotated[int, msgspec.Meta(ge=1, le=5_000)] = 1_000
+    coalesce: bool | None = None
+    types: Annotated[str, msgspec.Meta(max_length=500)] = ""
+
+
+class AllEventsQuery(Shape):
+    """Without `after`, from now on."""
+
+    after: Cursor | None = None
+    coalesce: bool | None = None
+
+
+class EventPage(Shape):
+    """`last` is the number of the session's last event: there is more while it was not reached."""
+
+    events: list[Event]
+    last: int
+
+
+class SearchQuery(Shape):
+    q: str
+    limit: Count = 50
+
+
+class HitShape(Shape):
+    """In `snippet` the words found stand between U+0001 and U+0002."""
+
+    session_id: str
+    title: str | None
+    seq: int
+    kind: str
+    snippet: str
+
+
+class Hits(Shape):
+    hits: list[HitShape]
+
+
+class CostsQuery(Shape):
+    """`since` is a moment, in seconds since 1970."""
+
+    since: Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+
+
+class CostAmount(Shape):
+    amount: float
+    currency: str
+
+
+class CostList(Shape):
+    """What was spent, in each currency; agents that tell no cost are not in it."""
+
+    costs: list[CostAmount]
+
+
+class FilesQuery(Shape):
+    q: str = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=200)] = 50
+
+
+class FoundFile(Shape):
+    """`path` as it can be mentioned: beneath the session's folder, or whole."""
+
+    path: str
+    kind: Literal["file", "folder"]
+
+
+class Files(Shape):
+    """`complete` says that no folder was left out for want of time or room."""
+
+    files: list[FoundFile]
+    complete: bool
+
+
+class ChangesQuery(Shape):
+    turn_id: str | None = None
+
+
+class FileChange(Shape):
+    """A file before and after. What the `host` wrote is certain and can be reverted; what an
+    `agent` wrote by itself is as it told us; what is `imported` stands in a file that told of the
+    session, and may never have happened. Contents that are too large are left out."""
+
+    path: str
+    source: Literal["host", "agent", "imported"]
+    existed: bool
+    diff: str
+    before: str | None = None
+    after: str | None = None
+
+
+class FileChanges(Shape):
+    """`complete` says that no file was left out for want of room."""
+
+    changes: list[FileChange]
+    complete: bool = True
+
+
+class FramesQuery(Shape):
+    after: Cursor = 0
+    limit: Annotated[int, msgspec.Meta(ge=1, le=2_000)] = 500
+
+
+class FrameShape(Shape):
+    """A frame as it travelled, without secrets; of a large one only the beginning."""
+
+    seq: int
+    at: datetime
+    direction: Literal["sent", "received"]
+    size: int
+    text: str
+    cut: bool = False
+
+
+class FrameList(Shape):
+    """`last` is the cursor for `after`; `lost` says that older ones were not kept."""
+
+    frames: list[FrameShape]
+    last: int
+    lost: bool
+
+
+class UploadQuery(Shape):
+    name: Annotated[str, msgspec.Meta(max_length=255)] = ""
+
+
+class Upload(Shape):
+    """A file for a prompt: `{"type": "upload", "uri": …}` there, or a resource link."""
+
+    uri: str
+    name: str
+    mime_type: str
+    size: int
