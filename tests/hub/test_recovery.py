@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from store.stores import cut_short
 from support.clients import until
 from support.hosting import Place
 from support.hubs import TestLauncher, dead_process, hub_with, stored, stored_events
@@ -39,6 +40,7 @@ from dragoman.store.records import (
     SessionRecord,
     encode_event,
 )
+from dragoman.store.sqlite import sessions
 from dragoman.testing import ScriptedAgent
 
 
@@ -267,6 +269,29 @@ async def test_a_session_whose_maker_was_killed_before_it_was_one_is_gone(tmp_pa
         async with Hub(store, TestLauncher({})) as hub:
             await hub.chores.recover()
         assert [record.id for record in await store.sessions(SessionFilter())] == ["s-parent"]
+
+
+async def test_a_fork_whose_maker_was_killed_while_it_copied_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "PORTION_BYTES", 1)
+    async with stored(tmp_path) as store:
+        await abandon(store, this_process(), "s-parent")
+        await store.create_session(
+            SessionRecord(
+                id="s-fork", agent="it", cwd="/", created_at=1, updated_at=1, parent="s-parent"
+            )
+        )
+        dead = dead_process()
+        lease = await store.acquire("s-fork", dead, seconds=60, gone=lambda _: False)
+        await cut_short(store, store.copy_events("s-parent", lease), 2)
+        assert await store.size_of("s-fork") > 0
+        assert await store.events("s-fork") == []
+        async with Hub(store, TestLauncher({})) as hub:
+            await hub.chores.recover()
+        assert [record.id for record in await store.sessions(SessionFilter())] == ["s-parent"]
+        left = await store.all_events()
+        assert {event.session_id for event in left} == {"s-parent"}
 
 
 async def test_half_a_fork_is_not_taken_for_its_parent(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -120,3 +121,21 @@ async def whole(store: Store, session_id: str = "s", page: int = 1000) -> list[S
     while some := await store.events(session_id, after=len(found), limit=page):
         found += some
     return found
+
+
+async def cut_short(store: Store, work: Coroutine[Any, Any, Any], portions: int) -> None:
+    """As a kill does: what is committed stays."""
+    committed = 0
+
+    def count() -> None:
+        nonlocal committed
+        committed += 1
+        if committed > portions:
+            task.cancel()
+
+    task = asyncio.create_task(work)
+    end = store.on_change(count)
+    with suppress(asyncio.CancelledError):
+        await task
+    end()
+    assert task.cancelled()

@@ -13,7 +13,8 @@ import msgspec
 
 from dragoman.errors import DragomanError, SequenceGap, UnknownSession
 from dragoman.store.records import Batch, Lease, SessionTip, Snapshot, StoredEvent
-from dragoman.store.sqlite.database import Database, blobs, texts
+from dragoman.store.sqlite import sessions
+from dragoman.store.sqlite.database import Database, blobs, integers, texts
 from dragoman.store.sqlite.sessions import change_records, key_of
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -21,7 +22,7 @@ MAX_BYTES = 4 * 1024 * 1024
 
 _EVENTS = """
 SELECT e.position, s.id, e.seq, e.body FROM sessions s JOIN events e ON e.session = s.key
-WHERE s.id = ? AND NOT s.deleted AND e.seq > ? ORDER BY e.seq LIMIT ?
+WHERE s.id = ? AND NOT s.deleted AND e.seq > ? AND e.seq <= s.last_seq ORDER BY e.seq LIMIT ?
 """
 _ALL_EVENTS = """
 SELECT e.position, s.id, e.seq, e.body FROM events e CROSS JOIN sessions s ON s.key = e.session
@@ -32,20 +33,28 @@ SELECT n.seq, n.body FROM snapshots n JOIN sessions s ON s.key = n.session
 WHERE s.id = ? AND NOT s.deleted AND n.seq <= s.last_seq
 """
 _SAVE = "INSERT OR REPLACE INTO snapshots (session, seq, body) VALUES (?, ?, ?)"
+_COPY_SNAPSHOT = """
+INSERT OR REPLACE INTO snapshots (session, seq, body)
+SELECT ?, seq, body FROM snapshots WHERE session = ? AND seq <= ?
+"""
+_LAST_COPIED = "SELECT coalesce(max(seq), 0) FROM events WHERE session = ?"
+_WEIGH_EVENTS = f"""
+SELECT seq, octet_length(body) FROM events WHERE session = ? AND seq > ? AND seq <= ?
+ORDER BY seq LIMIT {sessions.PORTION_ROWS}
+"""
 _COPY_EVENTS = """
-INSERT INTO events (session, seq, body) SELECT ?, seq, body FROM events WHERE session = ?
-ORDER BY seq
+INSERT INTO events (session, seq, body)
+SELECT ?, seq, body FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq
+"""
+# They are copied in the order of their ids, so as many as are there come before the next.
+_WEIGH_SAID = f"""
+SELECT id, octet_length(text) * {sessions.TEXT_WEIGHT} FROM said WHERE session = ? AND seq <= ?
+ORDER BY id LIMIT {sessions.PORTION_ROWS // sessions.TEXT_WEIGHT}
+OFFSET (SELECT count(*) FROM said WHERE session = ?)
 """
 _COPY_SAID = """
-INSERT INTO said (session, seq, kind, text) SELECT ?, seq, kind, text FROM said WHERE session = ?
-ORDER BY id
-"""
-_COPY_SNAPSHOT = """
-INSERT INTO snapshots (session, seq, body) SELECT ?, seq, body FROM snapshots WHERE session = ?
-"""
-_COPY_LAST_SEQ = """
-UPDATE sessions SET last_seq = (SELECT last_seq FROM sessions WHERE key = ?) WHERE key = ?
-RETURNING last_seq
+INSERT INTO said (session, seq, kind, text)
+SELECT ?, seq, kind, text FROM said WHERE id IN (SELECT value FROM carray(?)) ORDER BY id
 """
 
 
@@ -77,15 +86,37 @@ def save_snapshot(db: Database, lease: Lease, saved: Snapshot) -> None:
     db.run(_SAVE, (fenced(db, lease).key, saved.seq, saved.body))
 
 
-def copy_events(db: Database, source: str, lease: Lease) -> int:
-    """The sequence stays the same, so what refers to it still does."""
+def begin_copy(db: Database, source: str, lease: Lease) -> int:
+    """How far to copy: what the source is given from now on is its own. Nobody sees any of the copy
+    before all of it is there, which is when the last sequence is set."""
     target, origin = fenced(db, lease), key_of(db, source)
     if target.last_seq:
         raise SequenceGap(db.place, target.last_seq + 1, 1)
-    db.run(_COPY_EVENTS, (target.key, origin))
-    db.run(_COPY_SAID, (target.key, origin))
-    db.run(_COPY_SNAPSHOT, (target.key, origin))
-    return db.rows(_COPY_LAST_SEQ, (origin, target.key))[0][0]
+    last = db.rows("SELECT last_seq FROM sessions WHERE key = ?", (origin,))[0][0]
+    db.run(_COPY_SNAPSHOT, (target.key, origin, last))
+    return last
+
+
+def copy_some(db: Database, source: str, lease: Lease, last: int) -> bool:
+    """The next events after those that are there, also from a copy that was cut short; whether
+    there are more. The sequence stays the same, so what refers to it still does."""
+    target, origin = fenced(db, lease), key_of(db, source)
+    after = db.rows(_LAST_COPIED, (target.key,))[0][0]
+    some = sessions.portion(db.each(_WEIGH_EVENTS, (origin, after, last)))
+    if some:
+        db.run(_COPY_EVENTS, (target.key, origin, after, some[-1]))
+    return bool(some)
+
+
+def copy_said(db: Database, source: str, lease: Lease, last: int) -> bool:
+    """The same for the texts; when there are no more, the copy is finished."""
+    target, origin = fenced(db, lease), key_of(db, source)
+    some = sessions.portion(db.each(_WEIGH_SAID, (origin, last, target.key)))
+    if some:
+        db.run(_COPY_SAID, (target.key, integers(some)))
+    else:
+        db.run("UPDATE sessions SET last_seq = ? WHERE key = ?", (last, target.key))
+    return bool(some)
 
 
 _STANDING = """

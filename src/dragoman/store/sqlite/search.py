@@ -24,7 +24,7 @@ FROM (
         snippet(said_words, 0, char(1), '', '', 64) AS passage
     FROM said_words WHERE said_words MATCH ? ORDER BY rowid DESC LIMIT ?
 ) AS found JOIN said t ON t.id = found.id JOIN sessions s ON s.key = t.session
-WHERE NOT s.deleted ORDER BY t.id DESC
+WHERE NOT s.deleted AND t.seq <= s.last_seq ORDER BY t.id DESC
 """
 _MERGE = "INSERT INTO said_words (said_words, rank) VALUES ('merge', ?)"
 _MERGE_PAGES = 64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from dragoman.errors import NameTaken, RowDuplicate, StoreError, UnknownSession
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.records import Imported, Kin, SessionChange, SessionFilter, SessionRecord
-from dragoman.store.sqlite.database import Database
+from dragoman.store.sqlite.database import Database, integers
 
 _COLUMNS = (
     "id, agent, cwd, created_at, updated_at, name, agent_session_id, title, renamed, status, "
@@ -40,12 +40,22 @@ SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM events WHERE session = 
     + (SELECT coalesce(sum(octet_length(body)), 0) FROM snapshots WHERE session = ?1)
 """
 _PARTS = ("snapshots", "leases", "commands")
-# How much of it at once, so that others can write in between.
-_PURGE = {
-    "DELETE FROM events WHERE position IN "
-    "(SELECT position FROM events WHERE session = ? LIMIT ?)": 2000,
-    "DELETE FROM said WHERE id IN (SELECT id FROM said WHERE session = ? LIMIT ?)": 200,
-}
+PORTION_BYTES = 1024 * 1024
+PORTION_ROWS = 2000
+"""How much of a session is copied or deleted at once, so that others can write in between."""
+TEXT_WEIGHT = 4
+"""A text costs more than an event of its size: its words are indexed."""
+_PURGE = (
+    (
+        f"SELECT position, octet_length(body) FROM events WHERE session = ? LIMIT {PORTION_ROWS}",
+        "DELETE FROM events WHERE position IN (SELECT value FROM carray(?))",
+    ),
+    (
+        f"SELECT id, octet_length(text) * {TEXT_WEIGHT} FROM said WHERE session = ? "
+        f"LIMIT {PORTION_ROWS // TEXT_WEIGHT}",
+        "DELETE FROM said WHERE id IN (SELECT value FROM carray(?))",
+    ),
+)
 
 _directories = msgspec.json.Decoder(list[str])
 _imported = msgspec.json.Decoder(Imported)
@@ -167,14 +177,25 @@ def purge(db: Database) -> bool:
     row = db.row("SELECT key FROM sessions WHERE deleted LIMIT 1")
     if row is None:
         return False
-    for statement, most in _PURGE.items():
-        db.run(statement, (row[0], most))
-        if db.changes == most:
+    for weigh, delete in _PURGE:
+        if some := portion(db.each(weigh, row)):
+            db.run(delete, (integers(some),))
             return True
     for table in _PARTS:
         db.run(f"DELETE FROM {table} WHERE session = ?", row)
     db.run("DELETE FROM sessions WHERE key = ?", row)
     return True
+
+
+def portion(weighed: Iterable[tuple[Any, ...]]) -> list[int]:
+    """The first of some numbers with their bytes that may be copied or deleted at once."""
+    numbers, size = list[int](), 0
+    for number, weight in weighed:
+        size += weight
+        if size > PORTION_BYTES and numbers:
+            break
+        numbers.append(number)
+    return numbers
 
 
 def _record(row: tuple[Any, ...]) -> SessionRecord:

@@ -44,6 +44,7 @@ T = TypeVar("T")
 
 STORE_ID = "sqlite"
 """A data directory has one."""
+_LONGEST_PAUSE = 0.1
 _TIDY_STEPS = 100
 """A very large index is not rewritten as a whole for one deletion; the next goes on there."""
 
@@ -147,8 +148,7 @@ class SqliteStore:
 
     async def purge(self) -> None:
         """Remove what is left of deleted sessions, also of those whose deletion was cut short."""
-        while await self._write(sessions.purge):
-            pass
+        await self._in_portions(sessions.purge)
         has_more = await self._write(lambda db: forget_words(db, restart=True))
         for _ in range(_TIDY_STEPS):
             if not has_more:
@@ -198,8 +198,13 @@ class SqliteStore:
         await self._write(lambda db: events.save_snapshot(db, lease, snapshot))
 
     async def copy_events(self, source: str, lease: Lease) -> int:
-        job = partial(events.copy_events, source=source, lease=lease)
-        return await self._write(job, after=self._mirrored(Mirror.touch, lease.session_id))
+        """Bit by bit, so that nobody else has to wait for it."""
+        last = await self._write(partial(events.begin_copy, source=source, lease=lease))
+        touched = self._mirrored(Mirror.touch, lease.session_id)
+        for job in (events.copy_some, events.copy_said):
+            some = partial(job, source=source, lease=lease, last=last)
+            await self._in_portions(some, after=touched)
+        return last
 
     async def search(self, query: str, *, limit: int = 50) -> list[Hit]:
         return await self._read(lambda db: search(db, query, limit))
@@ -299,6 +304,16 @@ class SqliteStore:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._writer.submit(WriteJob(job, future, wipes=wipes, lasting=lasting, after=after))
         return await future
+
+    async def _in_portions(
+        self, job: Callable[[Database], bool], *, after: Callable[[], None] | None = None
+    ) -> None:
+        """Until it says that there is no more. Each is followed by a pause as long as itself: other
+        processes get at the database only while this one does not write."""
+        began = time.monotonic()
+        while await self._write(job, after=after):
+            await asyncio.sleep(min(time.monotonic() - began, _LONGEST_PAUSE))
+            began = time.monotonic()
 
     async def _read(self, job: Callable[[Database], T]) -> T:
         if self._reading is not None:
