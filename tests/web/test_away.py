@@ -14,8 +14,9 @@ from support.postgres import empty_database, own_server
 from support.server_process import ServerProcess, free_port
 from support.serving import STREAM, Served, sent_events, served
 
-from dragoman import data_directory
+from dragoman import Policy, data_directory
 from dragoman.errors import CommandRefused, StoreAway, StoreError, StoreFull
+from dragoman.schema import v1
 from dragoman.store import open as opening
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.scripted_turn import AgentTurn
@@ -132,6 +133,46 @@ async def test_other_things_are_done_and_said_to_be_delayed(tmp_path: Path) -> N
         live = web.server.hub.live[session_id]
         await soon(live.recording.settled())
         assert live.is_stored
+
+
+async def test_a_running_session_takes_answers_modes_options_and_reverts(tmp_path: Path) -> None:
+    async def asks(turn: AgentTurn) -> None:
+        await turn.write_text_file(f"{turn.cwd}/note", "one")
+        turn.say(str(await turn.request_permission("c1", title="Look it up", kind="other")))
+
+    modes = [v1.SessionMode(id=name, name=name) for name in ("quick", "careful")]
+    depth = v1.SessionConfigSelect(
+        id="depth",
+        name="Depth",
+        current_value="flat",
+        options=[v1.SessionConfigSelectOption(value=each, name=each) for each in ("flat", "deep")],
+    )
+    agent = ScriptedAgent(asks, modes=modes, config_options=[depth])
+    async with (
+        cable_to(empty_database()) as cable,
+        served(
+            tmp_path, {"scripted": agent}, database=cable.address, policy=Policy(write=True)
+        ) as web,
+    ):
+        session_id = await web.new_session()
+        await web.prompt(session_id)
+        [question] = (await web.until(session_id, "waiting"))["pending"]
+        cable.cut()
+        path = f"/api/sessions/{session_id}"
+        for action, body in (
+            ("mode", {"modeId": "careful"}),
+            ("config", {"configId": "depth", "value": "deep"}),
+            (f"permissions/{question['id']}", {"optionId": question["options"][0]["id"]}),
+            ("revert", {}),
+        ):
+            reply = await soon(web.call("POST", f"{path}/{action}", body))
+            assert "is kept on this host" in reply["delayed"], action
+        assert not (web.cwd / "note").exists()
+        cable.mend()
+        state = await web.until(session_id, "idle")
+        assert state["modes"]["current"] == "careful"
+        assert state["configOptions"][0]["value"] == "deep"
+        assert ["allow"] in [entry.get("pieces") for entry in state["entries"]]
 
 
 async def test_the_stream_of_all_sessions_says_that_it_is_away_and_that_it_is_back(
