@@ -1,4 +1,5 @@
-"""What an import brings with it and costs; `make bench` has the figures, here are wide margins."""
+"""What an import brings with it; what that costs is measured by `make bench`, and, with a wide
+margin, by `make soak`."""
 
 from __future__ import annotations
 
@@ -16,6 +17,12 @@ HEAVY = {
     *("dragoman.cli", "dragoman.store", "dragoman.testing", "dragoman.web"),
     *("dragoman.bridge", "dragoman.transport.http", "dragoman.transport.websocket", "h2"),
 }
+
+# What it does need, beside what these import themselves.
+KNOWN = (
+    *("asyncio", "bisect", "concurrent.futures.thread", "ctypes", "fnmatch", "ipaddress"),
+    *("msgspec", "pathlib", "queue", "shlex", "termios", "unicodedata", "urllib.parse"),
+)
 
 
 def modules_of(code: str) -> set[str]:
@@ -53,6 +60,22 @@ def test_control_what_is_heavy_is_noticed() -> None:
     assert modules_of("import dragoman.testing, acp") & HEAVY >= {"acp", "dragoman.testing"}
 
 
+def test_the_package_alone_imports_nothing_else_of_its_own() -> None:
+    found = modules_of("import dragoman")
+    assert {name for name in found if name.startswith("dragoman")} == {
+        "dragoman",
+        "dragoman._version",
+    }
+
+
+def test_the_library_imports_little_of_others() -> None:
+    """Each module costs something at every start: another one is added here on purpose."""
+    known = modules_of(f"import {', '.join(KNOWN)}")
+    others = {name for name in modules_of("from dragoman import Client") if name not in known}
+    assert not {name for name in others if name.partition(".")[0] != "dragoman"}
+
+
+@pytest.mark.soak  # it measures
 @pytest.mark.parametrize(
     ("code", "share"), [("import dragoman", 1 / 4), ("from dragoman import Client", 1 / 2)]
 )

@@ -9,7 +9,7 @@ from dragoman.stream import MAX_STREAM_BYTES, Stream
 
 
 async def rest_of(stream: Stream[int]) -> list[int]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         return [item async for item in stream]
 
 

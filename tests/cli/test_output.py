@@ -189,7 +189,7 @@ def test_a_full_disk_is_one_line(dragoman: Dragoman) -> None:
         open("/dev/full", "wb") as full,
         dragoman.started("x", agent="many", stdin=subprocess.DEVNULL, stdout=full) as process,
     ):
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert err == b"dragoman: no space left on device\n"
 

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 
+import pytest
 from support.command import COMMAND, Dragoman
 
 
@@ -54,6 +55,7 @@ def test_the_keeper_of_processes_starts_before_the_long_imports(dragoman: Dragom
     assert done.stderr.index("dragoman.process.descriptors") < done.stderr.index("asyncio")
 
 
+@pytest.mark.soak  # it measures; what is imported says the same
 def test_help_takes_at_most_twice_as_long_as_importing_argparse(dragoman: Dragoman) -> None:
     ours = cpu_seconds(dragoman, sys.executable, str(COMMAND), "--help")
     floor = cpu_seconds(dragoman, sys.executable, "-c", "import argparse")

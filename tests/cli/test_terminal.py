@@ -548,9 +548,9 @@ async def test_the_status_is_drawn_below_and_wiped_before_anything_is_written() 
     with Status(out, visible=True, style=Style(colour=False)) as status:
         status.write("half a line")
         status.doing("working")
-        await asyncio.wait_for(out.drawn.wait(), 10)
+        await asyncio.wait_for(out.drawn.wait(), 60)
         status.write(" and the rest\n")
-    drawn = re.compile(r"\n\S working · 0 s\x1b\[K\x1b\[A\x1b\[12G")
+    drawn = re.compile(r"\n\S working · \d+ s\x1b\[K\x1b\[A\x1b\[12G")
     wiped = "\n\x1b[K\x1b[A\x1b[12G"
     rest = drawn.sub("", out.getvalue().replace(wiped, "", 1))
     assert drawn.search(out.getvalue())
@@ -599,8 +599,9 @@ def test_the_time_of_a_turn_counts_from_its_beginning_also_when_it_is_seen_late(
 
 
 async def test_nothing_is_drawn_where_it_cannot_be() -> None:
-    out = io.StringIO()
-    with Status(out, visible=False) as status:
+    out, beside = io.StringIO(), Watched()
+    with Status(out, visible=False) as status, Status(beside, visible=True) as drawn:
         status.doing("working")
-        await asyncio.sleep(0.6)
+        drawn.doing("working")
+        await asyncio.wait_for(beside.drawn.wait(), 60)
     assert out.getvalue() == ""

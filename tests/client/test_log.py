@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from dragoman.client.dialect import OWN_OPTION
 from dragoman.client.session_log import SessionLog
@@ -80,20 +81,32 @@ async def test_a_recorder_gets_what_came_together_in_one_batch() -> None:
 
 
 async def test_a_recorder_sees_each_event_as_it_was_before_the_ones_after_it() -> None:
-    """The state takes over what an event holds, and the next event adds to that."""
+    """The state takes over parts of an event, and a later event may add to those: so the recorder
+    gets a batch before the state does."""
     first, second = ContentItem(Text("one")), ContentItem(Text("two"))
     kept: list[bytes] = []
-    log = log_recorded_by(lambda events: kept.extend(map(msgspec.json.encode, events)))
+    folded: list[int] = []
+
+    def take(events: list[e.Event]) -> None:
+        kept.extend(map(msgspec.json.encode, events))
+        folded.append(log.state.last_seq)
+
+    log = SessionLog([], replaying=False, recorder=take)
+    log.record(e.TurnStarted("t", []))
     events: list[e.Event] = [
-        e.ToolCallUpdated("x", content=[first]),
-        e.ToolCallUpdated("x", more=[second]),
+        e.ToolCallUpdated("x", content=[first], meta={"one": 1}),
+        e.ToolCallUpdated("x", more=[second], meta={"two": 2}),
     ]
     log.record_told(events, 2)
+    assert folded == [0, 1]
     whole = log.state.tool_call("x")
     assert whole is not None
-    assert whole.content == [first, second]
+    assert (whole.content, whole.meta) == ([first, second], {"one": 1, "two": 2})
     told = [msgspec.json.decode(each, type=e.ToolCallUpdated) for each in kept[1:]]
-    assert (told[0].content, told[1].more) == ([first], [second])
+    assert [(each.content, each.more, each.meta) for each in told] == [
+        ([first], [], {"one": 1}),
+        (UNSET, [second], {"two": 2}),
+    ]
 
 
 @pytest.mark.parametrize("failure", [OSError("disk full"), asyncio.CancelledError()])

@@ -578,7 +578,9 @@ async def test_while_a_question_waits_the_clock_stands(tmp_path: Path) -> None:
         }
         asking = asyncio.create_task(agent.ask("session/request_permission", params))
         asked = await next_of(turn, e.PermissionRequested)
-        await asyncio.sleep(0.7)
+        for _ in range(2):  # by the second look it would have been given up
+            looked = session.log.progress
+            await until(lambda looked=looked: turn.done or session.log.progress > looked)
         assert not turn.done
         await session.answer(asked.request_id, "y")
         await soon(asking)

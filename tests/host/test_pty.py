@@ -195,7 +195,7 @@ async def test_it_works_where_processes_cannot_be_contained(
         assert done.output == "[False, True, True]\nTrue\n(120, 30)\nxterm-256color\n"
         await b.create("sh", "-c", DEAF)
         await b.told.until("up")
-        await asyncio.wait_for(b.provider.aclose(), 10)
+        await asyncio.wait_for(b.provider.aclose(), 60)
     assert b.told.ends == [OK, KILLED]
 
 
@@ -434,7 +434,7 @@ async def test_release_all_does_not_wait_for_a_disk_that_hangs(
     async with bench(tmp_path) as b:
         starting = asyncio.create_task(b.create("touch", "here"))
         await asyncio.to_thread(asked.wait, 20)
-        await asyncio.wait_for(b.release_all(), 5)
+        await asyncio.wait_for(b.release_all(), 60)
         answer.set()
         with pytest.raises(InternalError, match="released before it started"):
             await starting

@@ -107,7 +107,7 @@ async def test_many_may_wait_and_one_may_give_up(tmp_path: Path) -> None:
 
 
 def _open_fifo(path: Path) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.005)
     path.write_text("go")
@@ -142,7 +142,7 @@ async def test_what_we_had_no_time_to_read_comes_before_the_end_too(tmp_path: Pa
 
 
 def _hold_everything_up_until_gone(pidfile: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not pidfile.exists() or is_alive(int(pidfile.read_text())):
         assert time.monotonic() < deadline
         time.sleep(0.01)

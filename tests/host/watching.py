@@ -18,6 +18,8 @@ from dragoman.host.workspace.roots import Workspace
 
 KINDS = pytest.mark.parametrize("use_pty", [True, False], ids=["pty", "pipe"])
 OK = TerminalExit(0)
+SECONDS = 60.0
+"""Only a failure takes that long."""
 KILLED = TerminalExit(None, "SIGKILL")
 # `sleep` alone would be asked to end by TERM, and do so.
 DEAF = "trap '' TERM; echo up; while :; do sleep 0.05; done"
@@ -59,7 +61,7 @@ class Told:
 
     async def until(self, text: str) -> None:
         """Wait until this was printed."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             while text not in self.text:
                 self._news.clear()
                 await self._news.wait()
@@ -87,7 +89,7 @@ class Bench:
         return await self.provider.output(self.workspace, terminal_id)
 
     async def wait(self, terminal_id: str) -> TerminalExit:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             return await self.provider.wait_for_exit(self.workspace, terminal_id)
 
     async def kill(self, terminal_id: str) -> None:
@@ -119,7 +121,7 @@ def python(code: str) -> tuple[str, ...]:
 
 
 async def until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SECONDS):
         while not happened():  # noqa: ASYNC110 - nothing tells us of it
             await asyncio.sleep(0.01)
 

@@ -115,7 +115,7 @@ def files_with(folder: Path, words: str) -> list[str]:
 
 
 async def until_there(folder: Path, words: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not files_with(folder, words):
             await a_moment()
 

@@ -97,7 +97,7 @@ async def test_what_someone_else_changed_is_put_back_only_when_one_insists(tmp_p
         await page.get_by_role("tab", name="Changes").click()
         revert = page.get_by_role("button", name="Revert all")
         await revert.click()
-        await asyncio.wait_for(refused.wait(), 20)
+        await asyncio.wait_for(refused.wait(), 60)
         assert "anyway" in asked[1]
         assert (site.workspace / "one.txt").read_text() == "by hand\n"
         await revert.click()

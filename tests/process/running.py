@@ -57,7 +57,7 @@ def python(code: str) -> list[str]:
 
 
 async def gone(*pids: int) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while any(map(exists, pids)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

@@ -60,7 +60,7 @@ def test_nothing_is_left(steps: str, end: str) -> None:
             attack(pidfile, f"{token}-{shape}.")
             if end == "killed":
                 process.send_signal(signal.SIGKILL)
-                process.wait(timeout=10)
+                process.wait(timeout=60)
             else:
                 assert process.stdin is not None
                 process.stdin.write("end\n")
@@ -70,7 +70,7 @@ def test_nothing_is_left(steps: str, end: str) -> None:
                     assert survivors([pidfile], f"{token}-{shape}.") == []
             assert registered(pidfile) >= 4
             assert survivors_after(SECONDS, pidfile, f"{token}-{shape}.") == []
-            process.communicate(timeout=10)
+            process.communicate(timeout=60)
             assert left_of(below) == set()
         finally:
             end_survivors(Path(folder), token, [shape])

@@ -23,7 +23,7 @@ from dragoman.process.spawn import spawn
 async def test_processes_do_not_hold_each_others_descriptors() -> None:
     async with running("cat", "/dev/zero") as (first, output), running("sleep", "60"):
         await first.stop(exit_within=0, term_within=0)
-        await asyncio.wait_for(drain(output), 5)
+        await asyncio.wait_for(drain(output), 60)
 
 
 async def drain(output: asyncio.StreamReader) -> None:
@@ -39,7 +39,7 @@ async def test_how_it_ended_is_known_though_the_keeper_left_an_order_unread() ->
     keeper.send(b"exited 5")
     keeper.send(b"gone")
     keeper.close()
-    assert await asyncio.wait_for(process.wait(), 5) == ExitStatus(5, None)
+    assert await asyncio.wait_for(process.wait(), 60) == ExitStatus(5, None)
     process.release()
 
 
@@ -134,7 +134,7 @@ def test_a_process_nobody_stopped_is_ended_with_a_warning() -> None:
 
 
 async def grown(pid: int, count: int) -> set[int]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while len(found := descendants(pid)) < count:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return found

@@ -57,7 +57,8 @@ WAYS = {
     "killed_with_a_fork_left": signal.SIGKILL,
     "left_without_closing": None,
 }
-SECONDS = 5.0
+SECONDS = 60.0
+"""Only a failure takes that long, and no shape ends by itself before that."""
 RUN_SECONDS = 240.0
 """No run of a host takes longer; one that hangs is ended, and then fails."""
 
@@ -88,7 +89,7 @@ def run_host(way: str) -> Run:
         }
         # A failure must not leave its evidence running.
         end_survivors(Path(folder), token, SHAPES)
-        process.communicate(timeout=10)
+        process.communicate(timeout=SECONDS)
         return Run(outcomes, left_of(below))
 
 
@@ -118,9 +119,9 @@ def end_host(process: subprocess.Popen[str], way: str) -> None:
         process.send_signal(number)
     match way:
         case "left_without_closing":
-            process.wait(timeout=10)
+            process.wait(timeout=SECONDS)
         case _ if number in (signal.SIGKILL, signal.SIGTERM):
-            process.wait(timeout=10)
+            process.wait(timeout=SECONDS)
         case "interrupted":
             expect(process, "interrupted")
             expect(process, "done")
@@ -208,7 +209,7 @@ def test_control_a_naive_host_leaves_survivors_and_zombies() -> None:
 
 def states_once_dead(pidfile: Path, marker: str) -> list[str]:
     """The state of each process, waiting a while for all of them to be dead."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + SECONDS
     while True:
         states = [found.state for found in survivors([pidfile], marker)]
         if set(states) <= {"Z"} or time.monotonic() > deadline:

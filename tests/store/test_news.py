@@ -17,7 +17,7 @@ from dragoman.store.sqlite.database import Database
 async def woken(event: asyncio.Event) -> bool:
     """Whether it is set soon; a generous bound, since the machine may be busy."""
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await event.wait()
     except TimeoutError:
         return False

@@ -14,8 +14,6 @@ from dragoman import Client, HostCapabilities, Policy, Session, Turn
 from dragoman.session import events as e
 
 YOLO = Policy(yolo=True)
-CANCEL_SECONDS = 2.0
-"""Far more than it takes, for machines with other things to do."""
 
 Kind = TypeVar("Kind", bound=e.Event)
 
@@ -43,7 +41,7 @@ async def demo_session(
 
 
 async def events_of(turn: Turn) -> list[e.Event]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return [event async for event in turn]
 
 

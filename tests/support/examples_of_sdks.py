@@ -17,6 +17,8 @@ PYTHON_SDK = "agent-client-protocol==0.12.1"
 TYPESCRIPT_SDK = "@agentclientprotocol/sdk@1.9.0"
 _PIP = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
 _QUIET = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+_HANGS_SECONDS = 600.0
+"""Both give up by themselves where there is no network; what takes that long is a failure."""
 
 
 def python_example(name: str) -> Path:
@@ -53,6 +55,6 @@ def _alone(folder: Path) -> Generator[None]:
 
 def _fetch(command: list[str], what: str) -> None:
     try:
-        subprocess.run(command, check=True, capture_output=True, timeout=50)
-    except (OSError, subprocess.SubprocessError) as error:
+        subprocess.run(command, check=True, capture_output=True, timeout=_HANGS_SECONDS)
+    except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"{what} could not be fetched: {error}")

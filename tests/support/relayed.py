@@ -62,7 +62,7 @@ async def by_process() -> AsyncGenerator[tuple[Transport, OtherSide]]:
         words = ("-I", "-S", "-c", _RELAY, f"{folder}/door")
         ours = await StdioTransport.start(AgentCommand(sys.executable, words))
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 relay, _ = await asyncio.get_running_loop().sock_accept(door)
             theirs = _Relayed(*await asyncio.open_connection(sock=relay))
             try:

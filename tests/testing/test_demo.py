@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from support.demo import (
-    CANCEL_SECONDS,
-    YOLO,
-    answer_to,
-    demo_session,
-    events_of,
-    only,
-    said,
-)
+from support.clients import until
+from support.demo import YOLO, answer_to, demo_session, events_of, only, said
 from support.peers import soon
 
 from dragoman import HostCapabilities, Image, Policy, Resource, Session
@@ -236,9 +227,9 @@ async def test_options_change_what_it_does(cwd: Path) -> None:
 @pytest.mark.parametrize(
     ("prompt", "at"),
     [
-        ("/slow 60", e.AgentMessage),
+        ("/slow 600", e.AgentMessage),
         ("Fix it", e.PermissionRequested),
-        ("/run sleep 60", e.TerminalStarted),
+        ("/run sleep 600", e.TerminalStarted),
         ("/ask", e.ElicitationRequested),
         ("Fix it", e.AgentThought),
     ],
@@ -250,14 +241,11 @@ async def test_a_cancel_is_honoured_wherever_it_is(
     async with demo_session(cwd, execute) as session:
         _ = session.pending  # somebody is there to answer, and does not
         turn = session.prompt(prompt)
-        took = 0.0
         async for event in turn:
             if isinstance(event, at) and not turn.cancel_requested:
-                started = time.monotonic()
                 await soon(session.cancel())
-                took = time.monotonic() - started
         assert turn.stop_reason == "cancelled"
-        assert 0 < took < CANCEL_SECONDS
+        assert turn.cancel_requested
         assert {call.status for call in session.state.tool_calls.values()} <= {
             "cancelled",
             "completed",
@@ -268,10 +256,7 @@ async def test_a_cancel_is_honoured_wherever_it_is(
 
 
 async def nothing_runs(session: Session) -> None:
-    events = session.events()
-    async with asyncio.timeout(CANCEL_SECONDS):
-        while any(terminal.running for terminal in session.state.terminals.values()):
-            await anext(events)
+    await until(lambda: not any(each.running for each in session.state.terminals.values()))
 
 
 # ── the process ───────────────────────────────────────────────────────────────────────────────

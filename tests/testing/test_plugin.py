@@ -57,7 +57,7 @@ def test_agents_end_with_the_test(pytester: pytest.Pytester) -> None:
             transports = []
             yield transports
             for transport in transports:
-                ended = asyncio.wait_for(transport.receive(), 5)
+                ended = asyncio.wait_for(transport.receive(), 60)
                 assert loop.run_until_complete(ended) == b""
             loop.close()
 

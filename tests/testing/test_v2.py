@@ -28,7 +28,7 @@ MODES = (v1.SessionMode(id="ask", name="Ask"), v1.SessionMode(id="auto", name="A
 
 async def answered(session: Session, prompt: str, option: str = "allow") -> list[e.Event]:
     events: list[e.Event] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for event in session.prompt(prompt):
             events.append(event)
             if isinstance(event, e.PermissionRequested):

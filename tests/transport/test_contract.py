@@ -42,7 +42,7 @@ class Lines:
 
     async def read(self, count: int) -> list[bytes]:
         while len(self._lines) < count:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 data = await self._end.receive()
             assert data, "the connection has ended"
             self._lines += self._framer.feed(data)

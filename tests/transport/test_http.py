@@ -91,7 +91,7 @@ class Play:
         return [(m.get("method", "answer"), h.get("acp-session-id")) for m, h in sent]
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.requests) < count:
                 await _a_moment()
 

@@ -97,7 +97,7 @@ def _words(trial: Trial, session: str) -> list[str]:
 
 def _settled(trial: Trial, enough: int) -> int:
     """What is given back is given back soon, not at once."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (now := trial.memory()) > enough and time.monotonic() < deadline:
         time.sleep(0.2)
     return now

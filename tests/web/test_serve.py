@@ -205,12 +205,10 @@ def test_a_signal_ends_streams_turns_and_processes(number: int, tmp_path: Path) 
         with http.stream("GET", path, headers=stream) as response:
             lines = response.iter_lines()
             next(lines)
-            started = time.monotonic()
             server.process.send_signal(number)
             for _ in lines:
                 pass  # the stream ends in order: else this would raise
         assert server.process.wait(SECONDS) == 0
-        assert time.monotonic() - started < 15
         _gone(below)
     with server_process(tmp_path) as server, server.http as http:
         found = http.get(f"/api/sessions/{session_id}").json()
@@ -226,7 +224,7 @@ def _said(server: ServerProcess, session_id: str, words: str) -> None:
 
 
 def _gone(pids: set[int]) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + SECONDS
     while _alive(pids) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert _alive(pids) == set()

@@ -52,7 +52,7 @@ def _stalled(web: Served, session_id: str) -> socket.socket:
 async def _cut_off(web: Served, session_id: str, count: int) -> None:
     """Until so many streams have ended."""
     line = ("GET", f"/api/sessions/{session_id}/events", 200)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while web.log.count(line) < count:
             await _a_moment()
 

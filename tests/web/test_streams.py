@@ -198,7 +198,7 @@ async def test_the_stream_of_a_deleted_session_ends_at_once(tmp_path: Path) -> N
 
 async def _next_of(events: AsyncIterator[Sent], *names: str) -> Sent:
     """The next frame of one of these names."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async for sent in events:
             if sent.event in names:
                 return sent

@@ -122,7 +122,7 @@ async def crashed() -> None:
     transports = await start_all()
     for each in transports:
         kill_agent(each)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asyncio.gather(*map(to_the_end, transports))
     await close_all(transports)
 

@@ -242,7 +242,7 @@ def storm() -> None:
 def comet() -> None:
     """Never to be found where it was: it forks, changes the session, and the parent ends."""
     deafen()
-    burnt_out = time.monotonic() + 30
+    burnt_out = time.monotonic() + 180
     if os.fork() == 0:
         while os.fork() == 0 and time.monotonic() < burnt_out:
             os.setsid()
@@ -345,7 +345,7 @@ def strike(deed: str, pids: list[int]) -> None:
 def hold(pids: list[int]) -> None:
     """Stop them again and again, as fast as can be."""
     deafen()
-    until = time.monotonic() + 30
+    until = time.monotonic() + 180
     while time.monotonic() < until:
         for pid in pids:
             if name_of(pid).startswith("dragoman-"):

@@ -177,7 +177,7 @@ def pooler(folder: Path, address: str, mode: str) -> Generator[str]:
 
 
 def _wait_for(address: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         try:
             psycopg.connect(address).close()

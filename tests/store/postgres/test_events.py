@@ -39,7 +39,7 @@ async def copied(
         async def copy_some(db: Database, **given: Any) -> bool:
             calls.append(1)
             if len(calls) == 2:
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     await happens(other, lease)
             return await original(db, **given)
 

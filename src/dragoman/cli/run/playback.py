@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -34,6 +35,7 @@ from dragoman.testing.recording import Recording, load_recording
 from dragoman.testing.replay import ReplayAgent
 
 _MOST_SECONDS = 3600.0
+Sleep = Callable[[float], Awaitable[None]]
 
 
 def serve(path: str) -> int:
@@ -45,45 +47,46 @@ def serve(path: str) -> int:
 
 def show(path: str, speed: float) -> int:
     """Play it on the terminal."""
-    asyncio.run(_show(recorded_or_exported(path), speed))
+    asyncio.run(play(recorded_or_exported(path), speed))
     return 0
 
 
-async def _show(recording: Recording | Archive, speed: float) -> None:
+async def play(recording: Recording | Archive, speed: float, sleep: Sleep = asyncio.sleep) -> None:
+    """Print it, with pauses that are the recorded ones divided by `speed`; 0 leaves them out."""
+
+    async def pause(seconds: float) -> None:
+        if speed:
+            await sleep(min(max(0.0, seconds) / speed, _MOST_SECONDS))
+
     with Status(sys.stdout, visible=False) as status:
         stage = Playback(status)
         if isinstance(recording, Archive):
-            await _retell(recording, stage, speed)
+            await _retell(recording, stage, pause)
         else:
-            await _replay(recording, stage, speed)
+            await _replay(recording, stage, pause)
         stage.close()
 
 
-async def _replay(recording: Recording, stage: Playback, speed: float) -> None:
+async def _replay(recording: Recording, stage: Playback, pause: Sleep) -> None:
     transcript, before = Transcript(), 0.0
     for line in recording.lines:
-        await _pause(line.t - before, speed)
+        await pause(line.t - before)
         before = line.t
         for happened in transcript.feed(line):
             if not happened.event.replay:
                 stage.present(happened.event, happened.state)
 
 
-async def _retell(archive: Archive, stage: Playback, speed: float) -> None:
+async def _retell(archive: Archive, stage: Playback, pause: Sleep) -> None:
     stage.introduce(archive.record)
     # History that an agent told us is all there is of it here.
     follower, before = Follower(stage, retells=True), 0.0
     for body in archive.events:
         event = decode_event(body)
         # Between two turns somebody was away, and nobody waits for that.
-        await _pause(event.at - before if follower.state.turn is not None else 0.0, speed)
+        await pause(event.at - before if follower.state.turn is not None else 0.0)
         before = event.at
         follower.take(event)
-
-
-async def _pause(seconds: float, speed: float) -> None:
-    if speed:
-        await asyncio.sleep(min(max(0.0, seconds) / speed, _MOST_SECONDS))
 
 
 HOW = 'dragoman --record recording.jsonl "…" makes a recording'
