@@ -28,9 +28,9 @@ the server, offline with a stand-in for the model (`make test-agents`). The feat
 thoughts, files, commands, permissions, plans, questions, modes, options, sessions, cancelling,
 errors, replay and a clean end. The notes list features that the agent does not have.
 
-**Started** is the version that was started, did the handshake, and listed its sign-in methods; the
-notes say what else was seen. Entries for other agents are based on
-published information.
+**Started** is the version that was started, completed the handshake, and listed its sign-in
+methods; the notes say what else was seen. Entries for other agents are based on published
+information.
 
 To check your own installation, run `dragoman agents doctor NAME`.
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 
 class DragomanError(Exception):
-    """The root of every exception raised by Dragoman on purpose."""
+    """The base class of Dragoman's exceptions."""
 
     _sentence: ClassVar[str] = ""
 
@@ -24,7 +24,7 @@ class ConnectionLost(DragomanError):
 
 
 class ConnectionClosed(ConnectionLost):
-    """The connection was closed in order, by us or by the other side."""
+    """The connection was closed cleanly, by us or by the other side."""
 
     def __init__(self, reason: str = "the connection is closed") -> None:
         super().__init__(reason)
@@ -370,11 +370,11 @@ class StoreError(DragomanError):
 
 
 class StoreAway(StoreError):
-    """The database is unavailable for now."""
+    """The database is temporarily unavailable."""
 
 
 class StoreFull(StoreAway):
-    """The disk is full for now."""
+    """The disk is full."""
 
 
 class StoreCorrupt(StoreError):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Assignment: TypeAlias = tuple[str, str]
 
-SESSION_HELP = "session id or its beginning, session name, or the agent's id for it"
+SESSION_HELP = "session id or a prefix of it, session name, or the agent's own id of the session"
 AGENT_HELP = (
     "agent from the settings, or a known one (default: the first in the settings, else demo)"
 )
@@ -137,8 +137,8 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         "--resume",
         type=name,
         metavar="ID",
-        help="continue a session in its own directory, by its id or the beginning of it, its "
-        "name, or the agent's id for it",
+        help="continue a session in its own directory; ID is its id or a prefix of it, its name, "
+        "or the agent's own id of the session",
     )
     which.add_argument(
         "--fork",

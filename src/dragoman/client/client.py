@@ -447,7 +447,7 @@ class Client:
             session.gate.forget()
 
     async def close_session(self, session_id: str) -> None:
-        """Cancel what runs and close the session, also at the agent if it offers that.
+        """Cancel the running turn and close the session, in the agent too if it supports that.
 
         Raises SessionGone when it is not open here, CancelIgnored when the agent does not
         stop; the session is closed here in any case.

@@ -415,7 +415,7 @@ class Session:
         await self.set_config_option(option.id, model_id, meta=meta)
 
     async def set_title(self, title: str) -> None:
-        """Rename the session at the agent. Raises Unsupported if it does not offer that."""
+        """Rename the session in the agent. Raises Unsupported if the agent does not offer it."""
         self._require_open()
         self._client.require("set_title", "session/set_title")
         stored = await self._client.dialect.set_session_title(self.id, title)
@@ -435,11 +435,12 @@ class Session:
     # ── the end, and starting again ───────────────────────────────────────────────────────────
 
     async def close(self) -> None:
-        """End the session: its turn, its terminals, and at the agent if it offers that."""
+        """End the session, its turn and its terminals; close it in the agent if that is
+        supported."""
         await self._client.close_session(self.id)
 
     async def reconnect(self) -> None:
-        """After the agent was lost: start it again and continue this session where it can.
+        """After the agent was lost: start it again and continue this session, if it can.
 
         Raises SessionNotContinued when the agent can neither resume nor load it, SessionBusy while
         a turn runs, SessionGone once it is closed.

@@ -284,7 +284,7 @@ def _subagent_state(
 
 
 def background(wire: Iterable[v2.BackgroundWork]) -> list[BackgroundWork]:
-    """What runs on outside of turns."""
+    """What continues outside turns."""
     return [_background_work(work) for work in wire]
 
 

@@ -93,7 +93,7 @@ class Turn:
         """Stop this turn and wait for its end; drop the prompt if it is still queued. Nothing
         happens to a turn that is over.
 
-        Raises CancelIgnored when the agent goes on for longer than `Timeouts.cancel`.
+        Raises CancelIgnored if the agent continues for longer than `Timeouts.cancel`.
         """
         await self._owner.cancel_turn(self)
 

@@ -122,7 +122,7 @@ class TokenUsage(Fact):
 
 
 class BackgroundWork(Fact):
-    """Something that an agent says runs on outside of turns: a `terminal`, a `tool_call` or a
+    """Work that continues outside turns, as the agent reports it: a `terminal`, a `tool_call` or a
     `subagent`, with its id, or something else by its `type` alone."""
 
     type: str = ""
@@ -176,9 +176,9 @@ class PermissionQuestion(msgspec.Struct, omit_defaults=True):
     always: str | None = None
     """What an "always" answer would remember, in a sentence; None if nothing safe can be."""
     explanation: str | None = None
-    """What the agent says about it in addition to the title; it proves as little."""
+    """The agent's explanation; like the title, it is only a claim."""
     claimed: bool = False
-    """The agent would do it itself: what is asked is its word for it, tool call or not."""
+    """Whether the agent would do it itself, so that the request is only its claim."""
     cwd: str | None = None
     """The folder a command would run in; None where there is no command."""
     env: list[str] = []

@@ -404,7 +404,7 @@ class SessionState(msgspec.Struct, omit_defaults=True):
 
     @property
     def plan(self) -> PlanEntry | None:
-        """The newest plan that is not empty; a removed plan is."""
+        """The newest plan that is neither empty nor removed."""
         plans = (e for e in reversed(self.entries) if isinstance(e, PlanEntry))
         return next((plan for plan in plans if plan.text or plan.uri), None)
 

@@ -26,7 +26,7 @@ Serve: TypeAlias = Callable[[Transport], Awaitable[None]]
 
 
 class StandardStreams:
-    """A transport that reads one descriptor and writes another; both are its own from then on."""
+    """A transport that reads one descriptor and writes another, and owns both."""
 
     def __init__(self, stdin: int, stdout: int) -> None:
         # A terminal is shared with the shell, which would be surprised by what we do to it. The
@@ -37,7 +37,7 @@ class StandardStreams:
         self._output = InputPipe(stdout)
         self._deaf = False
         self.lingers = False
-        """The process stays when its input has ended."""
+        """Whether the process keeps running after its input has ended."""
 
     async def receive(self) -> bytes:
         data = await self._input.receive()

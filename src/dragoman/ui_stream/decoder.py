@@ -90,10 +90,10 @@ class Answer(msgspec.Struct, frozen=True):
     option_id: str | None = None
 
     def choose(self, options: Sequence[PermissionOption]) -> str | None:
-        """The option this comes to; None where only a cancel is left.
+        """The id of the chosen option; None if the request can only be cancelled.
 
-        An option that is named counts only if it says what `approved` says. A yes that fits no
-        option, or more than one, is a no: nothing falls back to an allow.
+        A named option counts only if it agrees with `approved`. A yes that fits no option, or more
+        than one, counts as a no: nothing falls back to an allow.
         """
         known = {option.id: option.kind for option in options}
         named = self._named(known)
@@ -134,9 +134,9 @@ class ChatRequest(msgspec.Struct):
     def prompt(
         self, agent: AgentCapabilities, folder: str
     ) -> tuple[list[Content], list[Attachment]]:
-        """The prompt for an agent that takes this, and the files to write before it is sent.
+        """The prompt for an agent with these capabilities, and the files to write before.
 
-        `folder` is the address of the folder they are written to, with a slash at its end. Raises
+        `folder` is the address of the folder to write them to, with a slash at its end. Raises
         UnusableRequest for what cannot be sent.
         """
         reader = FileReader(agent, folder)
@@ -225,7 +225,7 @@ class UnusableFile(ValueError):
 
 
 class Attachment(msgspec.Struct, frozen=True):
-    """A file to be written, under this name, before the prompt with its link is sent."""
+    """A file to write, under this name, before the prompt that links to it is sent."""
 
     name: str
     data: bytes

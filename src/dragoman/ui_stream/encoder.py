@@ -57,7 +57,7 @@ class Encoder:
         self.session_id = session_id
         self.message_id: str | None = None
         self.open = False
-        """Whether a stream is being written: it has its start and not yet its end."""
+        """Whether a stream is being written: it has started and not yet ended."""
         self.ended = False
         """Whether the message is complete."""
         self._sdk: Sdk = sdk
@@ -87,12 +87,12 @@ class Encoder:
     def feed(
         self, *events: e.Event, pending: Container[str] | None = None, more: bool = False
     ) -> list[Chunk]:
-        """The chunks for these events, which came one behind the other.
+        """The chunks for these events, which follow each other.
 
-        `pending` holds the ids of the requests that still wait, where the caller knows: one that a
-        rule has settled already is not asked. Without it, only an answer among the same events
-        keeps a request from being asked. What is fed while the encoder waits is kept for `resume`;
-        with `more` to come it does not wait yet, whatever is asked.
+        `pending` has the ids of the requests that still wait for an answer; the encoder asks only
+        those. Without it, the encoder asks every request that these events do not settle. It then
+        waits, and keeps what it is fed for `resume`. With `more` events to come, it does not wait
+        yet.
         """
         if self.waiting:
             self._backlog += events
@@ -114,10 +114,10 @@ class Encoder:
         return self._taken()
 
     def resume(self, answers: Mapping[str, bool] | None = None) -> list[Chunk]:
-        """Go on after an answer: a new stream for the same message.
+        """Continue after an answer, with a new stream for the same message.
 
-        `answers` is what the page shows as answered, by request; None is all that was asked, in
-        the way it will turn out.
+        `answers` has what the page shows as answered, by request. With None, every request counts
+        as answered, and its answer comes with a later event.
         """
         if not self.waiting or self.message_id is None:
             return []
@@ -137,7 +137,7 @@ class Encoder:
         return self._taken()
 
     def close(self, ending: Finish | Abort | Error | None = None) -> list[Chunk]:
-        """End the message as it is: the rest of its turn is not known."""
+        """End the message as it is, when the rest of its turn is unknown."""
         if self.open:
             is_cut = isinstance(ending, Abort | Error)
             self._close_parts(0.0, _CUT_SHORT if is_cut else None)

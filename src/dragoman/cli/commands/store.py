@@ -20,9 +20,9 @@ _PRUNING = """\
   dragoman store prune --older-than 90d --dry-run       show what it would do
   dragoman store prune --older-than 2w --project .      only in this project
 
-Keeps sessions that are running, waiting for an answer or archived, and deletes
-nothing in the agents. With `retention` in the settings, `dragoman serve` does
-this automatically."""
+Sessions that are running, waiting for an answer or archived are kept, and so
+are the agents' own copies. With `retention` in the settings, `dragoman serve`
+prunes automatically."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

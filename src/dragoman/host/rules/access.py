@@ -38,11 +38,11 @@ class Sighting(msgspec.Struct, frozen=True):
 class Access(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """One thing an agent wants to do. Paths, cwd and roots are absolute, and are normalised here.
 
-    Where several things are named, an allow must cover all of them; for a deny or an ask one is
-    enough. `also` is what a claim could be besides, `names` is what it calls the tool, `aliases`
-    is how else its paths are called, `cwds` is where else it says that its command would run,
-    `cwd_aliases` is how else these folders are called: they count for deny and ask, never for
-    allow.
+    If it names several things, an allow rule must cover all of them; a deny or ask rule needs only
+    one. Some fields count only for deny and ask, never for allow: `also` (other operations that a
+    claim could be), `names` (the agent's names for the tool), `aliases` (other names of its paths),
+    `cwds` (other folders in which its command might run) and `cwd_aliases` (other names of these
+    folders).
     """
 
     operation: Operation

@@ -24,11 +24,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What it matches (all its conditions), its effect, and its scope.
 
     `path` is a glob: absolute, or relative to the roots of the workspace; `cwd` is one for the
-    folder in which a command runs. A rule of scope `once`
-    counts like a session's, until its owner drops it after the first use. `anywhere` is --yolo:
-    it also covers what is not known to be inside the workspace; no file of rules can say it.
+    folder in which a command runs. A rule of scope `once` applies like one of scope `session`,
+    until its owner drops it after the first use. `anywhere` is for --yolo: such a rule also covers
+    what is not known to be inside the workspace. It cannot be set in a file of rules.
 
-    Raises ValueError or TypeError for a rule that means nothing, since it would stop nothing.
+    Raises ValueError or TypeError for a rule without a meaning, since it would stop nothing.
     """
 
     effect: Effect

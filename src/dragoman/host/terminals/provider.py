@@ -59,10 +59,10 @@ class TerminalWatcher(Protocol):
 
 
 class TerminalsProvider(Protocol):
-    """Runs commands for an agent. Permission was decided before.
+    """Runs commands for an agent, after permission was decided.
 
-    Unknown and released ids raise ResourceNotFound, a command that cannot start InternalError with
-    the reason. `kill` and `release` may be repeated.
+    Raises ResourceNotFound for an unknown or released id; InternalError, with the reason, if a
+    command cannot start. `kill` and `release` may be repeated.
     """
 
     async def create(

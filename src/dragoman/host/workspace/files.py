@@ -34,10 +34,10 @@ _logger = logging.getLogger("dragoman.host")
 
 
 class FilesProvider(Protocol):
-    """Reads and writes text files for an agent. Permission was decided before.
+    """Reads and writes text files for an agent, after permission was decided.
 
-    A missing file raises ResourceNotFound; a path outside the workspace, a file that is too
-    large or not text InvalidParams; what the system refuses InternalError with its reason.
+    Raises ResourceNotFound for a missing file; InvalidParams for a path outside the workspace, or a
+    file that is too large or not text; InternalError, with the reason, if the system refuses.
     """
 
     async def read_text_file(

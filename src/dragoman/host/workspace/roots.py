@@ -37,6 +37,6 @@ class Workspace(msgspec.Struct, frozen=True):
 
     @property
     def places(self) -> tuple[Root | str, ...]:
-        """The same as they were found, or only their names."""
+        """The roots as they were when the session started, or their names if that is unknown."""
         found = {root.path: root for root in self.found}
         return tuple(found.get(path, path) for path in self.roots)

@@ -49,7 +49,7 @@ def _add_list(actions: Actions) -> None:
     parser.add_argument(
         "--known",
         action="store_true",
-        help="list the agent's own sessions instead; `sessions import` records one",
+        help="list the agent's own sessions instead; `sessions import` imports one",
     )
     parser.add_argument("--names", action="store_true", help="print only names and ids")
     _add_limit(parser, 50)
@@ -83,7 +83,7 @@ def _add_changes(actions: Actions) -> None:
     _add_json(changes)
     revert = actions.add(
         "revert",
-        "undo the files that Dragoman wrote for a session, and print their paths",
+        "revert the files that Dragoman wrote for a session, and print their paths",
         "  dragoman sessions revert fix                     all files\n"
         "  dragoman sessions revert fix src/app.py          one file\n\n"
         "If any of the files has changed since, nothing is reverted, unless you add\n--force.",
@@ -117,14 +117,14 @@ def _add_files(actions: Actions) -> None:
         "what",
         type=name,
         metavar="FILE|ID",
-        help="file, - for standard input, or with -a the agent's id for the session",
+        help="file to import (- for standard input); with -a, the agent's own id of the session",
     )
     importing.add_argument("-a", "--agent", metavar="NAME", help="agent that knows the session")
     importing.add_argument(
         "--cwd",
         metavar="DIR",
-        help="workspace (default: with -a the current directory; for a file none, until "
-        "`--resume ID --cwd DIR` sets one)",
+        help="workspace (default with -a: the current directory; a session from a file has "
+        "none until `--resume ID --cwd DIR` sets one)",
     )
     _add_settings(importing)
     recover = actions.add("recover", "rebuild a damaged store from its mirror files")
