@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 from support.hubs import TestLauncher, dead_process, hub_with, stored
@@ -117,6 +118,46 @@ async def test_it_does_not_go_on_with_the_conversation_of_another_session(tmp_pa
             await hub.fork("s-1")
         theirs = await hub.open("s-1", on_reset="new")
         assert theirs.session.id != mine.session.id
+
+
+async def test_a_conversation_that_became_another_sessions_later_is_not_taken_from_it(
+    tmp_path: Path,
+) -> None:
+    agent = ScriptedAgent([say("hello")])
+    async with hub_with(tmp_path, agent) as hub:
+        record = SessionRecord(id="x", agent="it", cwd="/", created_at=1, updated_at=1)
+        record.agent_session_id = "session-1"  # as the agent will call its first
+        opened = encode_event(e.SessionOpened("session-1", "/", "new", seq=1))
+        await import_session(hub.store, Archive(record, [opened]), "s-1", this_process())
+        await hub.give_folder("s-1", str(tmp_path))
+        mine = await hub.create("it", str(tmp_path))
+        assert mine.session.id == "session-1"
+        await (await mine.prompt("go"))
+        with pytest.raises(SessionNotContinued, match="belongs to another session here"):
+            await hub.send("s-1", c.Prompt("whose?"))
+        with pytest.raises(Unsupported):
+            await hub.fork("s-1")
+        theirs = await hub.open("s-1", on_reset="new")
+        assert theirs.session.id != mine.session.id
+        await (await mine.prompt("still mine"))
+        assert agent.received.count(("session/load", ANY)) == 0
+
+
+async def test_deleting_it_leaves_the_conversation_of_another_session(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("hello")])
+    async with hub_with(tmp_path, agent) as hub:
+        record = SessionRecord(id="x", agent="it", cwd="/", created_at=1, updated_at=1)
+        record.agent_session_id = "session-1"
+        opened = encode_event(e.SessionOpened("session-1", "/", "new", seq=1))
+        await import_session(hub.store, Archive(record, [opened]), "s-1", this_process())
+        await hub.give_folder("s-1", str(tmp_path))
+        mine = await hub.create("it", str(tmp_path))
+        await mine.recording.stored()
+        await hub.delete("s-1")
+        methods = [method for method, _ in agent.received]
+        assert "session/delete" not in methods
+        await hub.delete(mine.id)
+        assert ("session/delete", {"sessionId": "session-1"}) in agent.received
 
 
 async def test_a_prompt_that_waits_in_the_file_does_not_run(tmp_path: Path) -> None:

@@ -11,7 +11,17 @@ from store.stores import ME, Opens, batch, begin, body, fill, in_memory, on_disk
 
 from dragoman.errors import ConfigError, UnknownSession
 from dragoman.session.content import Text
-from dragoman.session.events import AgentMessage, PromptQueued, PromptUnqueued, TurnStarted
+from dragoman.session.events import (
+    AgentMessage,
+    ElicitationRequested,
+    Event,
+    PermissionRequested,
+    PromptQueued,
+    PromptUnqueued,
+    TerminalStarted,
+    TurnEnded,
+    TurnStarted,
+)
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
 from dragoman.store.archive import exported, import_session, read_archive
@@ -31,7 +41,9 @@ async def test_a_session_goes_out_and_comes_in_again(opens: Opens, tmp_path: Pat
         lease = await begin(store)
         asked = encode_event(TurnStarted("t", [Text("where is it")], seq=1))
         await store.append(lease, Batch(first_seq=1, events=[asked]))
-        await fill(store, lease, 2500, after=1)
+        await fill(store, lease, 2499, after=1)
+        done = encode_event(TurnEnded("t", stop_reason="end_turn", seq=2501))
+        await store.append(lease, Batch(first_seq=2501, events=[done]))
         await store.change_session("s", SessionChange(title="T", name="n", status="running"))
         archive = read_archive(await lines_of(store))
         stored = await import_session(other, archive, "new", ME)
@@ -228,6 +240,25 @@ async def test_prompts_that_wait_in_a_file_are_dropped(opens: Opens) -> None:
             PromptUnqueued("waits too", dropped=True, seq=6, at=5.0),
         ]
         assert fold(SessionState(), events).queue == []
+
+
+async def test_what_a_file_left_open_is_ended_with_the_import(opens: Opens) -> None:
+    told: list[Event] = [
+        TurnStarted("t", [Text("hi")], seq=1),
+        ElicitationRequested("f", "sign in", mode="url", url="https://evil.example/", seq=2),
+        PermissionRequested("q", [], seq=3),
+        TerminalStarted("mine", ["sh"], "/", seq=4, at=5.0),
+    ]
+    async with opens() as store:
+        stored = await import_session(
+            store, read_archive([HEAD, *map(encode_event, told)]), "t", ME
+        )
+        events = [decode_event(each.body) for each in await whole(store, "t")]
+        state = fold(SessionState(), events)
+        assert (state.pending, state.turn, stored.status) == ({}, None, "interrupted")
+        assert not any(terminal.running for terminal in state.terminals.values())
+        assert [(each.seq, each.at) for each in events[4:]] == [(n, 5.0) for n in (5, 6, 7, 8)]
+        assert stored.imported == Imported("/project", 4)
 
 
 async def test_a_conversation_that_another_session_has_is_not_taken(opens: Opens) -> None:

@@ -219,7 +219,7 @@ class Hub:
         if not self.hosts.has(parent):
             raise SessionElsewhere(parent.id, await self.hosts.name_of(parent.home))
         folder = parent.cwd or workspace_of(parent, cwd)
-        if (known := parent.agent_session_id) is None:
+        if (known := await self._opener.conversation_of(parent)) is None:
             raise Unsupported("forking a session that has no conversation with an agent")
         directories = with_more(parent.additional_directories, more_directories)
         offered = parent.offer.within(offer)
@@ -475,17 +475,17 @@ class Hub:
         forgotten."""
         async with self.lives.opening(record.id), self._opener.holding(record.id) as lease:
             # An agent does not forget what only a file says that it knows.
-            if not local and record.cwd and record.agent_session_id is not None:
-                await self._delete_remotely(record)
+            if not local and record.cwd and (known := await self._opener.conversation_of(record)):
+                await self._delete_remotely(record, known)
             await self.store.delete_session(record.id, lease)
         self.news.tell(record.id)
 
-    async def _delete_remotely(self, record: SessionRecord) -> None:
+    async def _delete_remotely(self, record: SessionRecord, known: str) -> None:
         async with self.using(record.agent, record.cwd, record.offer) as client:
-            if client.capabilities.delete and record.agent_session_id is not None:
+            if client.capabilities.delete:
                 # It has forgotten already, or offers what it does not have.
                 with suppress(ResourceNotFound, MethodNotFound):
-                    await client.delete_session(record.agent_session_id)
+                    await client.delete_session(known)
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────
 

@@ -32,10 +32,9 @@ from dragoman.hub.event_recorder import EventRecorder
 from dragoman.hub.host_directory import HostDirectory
 from dragoman.hub.running_session import Live
 from dragoman.hub.stored_sessions import state_to_go_on, status_of
-from dragoman.session import events as e
-from dragoman.session.facts import EVERYTHING, Decision, Offer
+from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.session.reduce import reduce
-from dragoman.session.state import PendingPermission, SessionState
+from dragoman.session.state import ENDED, FORKED, SessionState, loose_ends
 from dragoman.session.terminals import OutputLimits, OutputQuota
 from dragoman.store.base import Store
 from dragoman.store.records import (
@@ -181,19 +180,22 @@ class Opener:
             raise
 
     async def _known_here(self, record: SessionRecord, on_reset: OnReset) -> str | None:
-        """What the agent calls a session; nothing where that means another one on this host: an
-        agent's ids may be unique on one machine only. Raises SessionNotContinued."""
+        """Raises SessionNotContinued where its conversation is another session's."""
+        known = await self.conversation_of(record)
+        if known is None and record.agent_session_id is not None and on_reset == "fail":
+            raise SessionNotContinued(record.id, _TAKEN if record.imported is None else _NOT_ITS)
+        return known
+
+    async def conversation_of(self, record: SessionRecord) -> str | None:
+        """What the agent calls a session; None where that means another one on this host. An
+        agent's ids may be unique on one machine only; and one that a file names may since have been
+        given to another session."""
         agent_id = record.agent_session_id
-        if agent_id is None or self._hosts.has(record):
+        if agent_id is None or (record.imported is None and self._hosts.has(record)):
             return agent_id
         wanted = SessionFilter(agent=record.agent, agent_session_id=agent_id)
-        for other in await self._store.sessions(wanted):
-            if other.id != record.id and other.home == self._hosts.home:
-                if on_reset == "fail":
-                    reason = "the agent on this host has another session of that id"
-                    raise SessionNotContinued(record.id, reason)
-                return None
-        return agent_id
+        others = (each for each in await self._store.sessions(wanted) if each.id != record.id)
+        return None if any(each.home == self._hosts.home for each in others) else agent_id
 
     @asynccontextmanager
     async def _here(self, record: SessionRecord, way: Way) -> AsyncGenerator[None]:
@@ -232,10 +234,11 @@ class Opener:
         its caller could not learn why."""
         try:
             parent = await self._store.session(record.parent or "")
-            if parent is None or parent.agent_session_id is None:
+            known = None if parent is None else await self.conversation_of(parent)
+            if parent is None or known is None:
                 raise SessionNotContinued(record.id, "the session it was forked from is gone")
             history = await self._copied(parent, record, lease)
-            return await self._begin(record, lease, history, _as_fork(parent.agent_session_id))
+            return await self._begin(record, lease, history, _as_fork(known))
         except BaseException:
             self.left.setdefault(lease.session_id, ENDED)
             raise
@@ -448,36 +451,13 @@ def _continued(agent_session_id: str | None, record: SessionRecord, on_reset: On
         if on_reset == "fail":
             reason = "it was never opened in an agent"
             if record.imported is not None:
-                reason = "it was imported, and its conversation belongs to another session here"
+                reason = _NOT_ITS
             raise SessionNotContinued(record.id, reason)
         return await client.openings.new(place, "reset")
 
     return begin
 
 
-ENDED = "the process that ran the session ended"
+_TAKEN = "the agent on this host has another session of that id"
+_NOT_ITS = "it was imported, and its conversation belongs to another session here"
 NOT_RECORDED = "the session could not be recorded"
-FORKED = "the session was forked in the midst of a turn"
-
-
-def loose_ends(state: SessionState, reason: str = ENDED) -> list[e.Event]:
-    """The events that end what the owner left open: questions, terminals, the turn.
-
-    Prompts that were queued stay so, unless this is a fork: they wait where they were queued.
-    Empty when everything was in order.
-    """
-    events: list[e.Event] = []
-    for pending in state.pending.values():
-        if isinstance(pending, PendingPermission):
-            decision = Decision("cancelled", reason, by="cancel")
-            events.append(e.PermissionSettled(pending.id, None, decision))
-        else:
-            events.append(e.ElicitationSettled(pending.id, "cancel"))
-    running = (t.id for t in state.terminals.values() if t.running and t.ours)
-    events += [e.TerminalExited(terminal_id) for terminal_id in running]
-    if reason == FORKED:
-        events += [e.PromptUnqueued(queued.id, dropped=True) for queued in state.queue]
-    if state.turn is not None:
-        error = f"interrupted: {reason}"
-        events.append(e.TurnEnded(state.turn.id, error=error, interrupted=True))
-    return events

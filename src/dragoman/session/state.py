@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from dragoman.session import events as e
 from dragoman.session.bounds import ID, LIMITS
 from dragoman.session.content import Content, Diff, Location, Meta, Text, ToolContent
 from dragoman.session.events import Continuity, TurnEnded
@@ -18,6 +19,7 @@ from dragoman.session.facts import (
     Command,
     ConfigOption,
     ContextUsage,
+    Decision,
     Mode,
     Modes,
     PermissionQuestion,
@@ -405,7 +407,7 @@ class SessionState(msgspec.Struct, omit_defaults=True):
     @property
     def plan(self) -> PlanEntry | None:
         """The newest plan that is neither empty nor removed."""
-        plans = (e for e in reversed(self.entries) if isinstance(e, PlanEntry))
+        plans = (each for each in reversed(self.entries) if isinstance(each, PlanEntry))
         return next((plan for plan in plans if plan.text or plan.uri), None)
 
     @property
@@ -421,3 +423,31 @@ class SessionState(msgspec.Struct, omit_defaults=True):
         if self.modes is None:
             return None
         return next((m for m in self.modes.available if m.id == self.modes.current), None)
+
+
+ENDED = "the process that ran the session ended"
+FORKED = "the session was forked in the midst of a turn"
+IMPORTED = "the session was imported in the midst of a turn"
+
+
+def loose_ends(state: SessionState, reason: str = ENDED) -> list[e.Event]:
+    """The events that end what was left open: questions, terminals, the turn.
+
+    Prompts that were queued stay so, unless this is a fork or an import: they wait where they were
+    queued. Empty when everything was in order.
+    """
+    events: list[e.Event] = []
+    for pending in state.pending.values():
+        if isinstance(pending, PendingPermission):
+            decision = Decision("cancelled", reason, by="cancel")
+            events.append(e.PermissionSettled(pending.id, None, decision))
+        else:
+            events.append(e.ElicitationSettled(pending.id, "cancel"))
+    running = (t.id for t in state.terminals.values() if t.running and t.ours)
+    events += [e.TerminalExited(terminal_id) for terminal_id in running]
+    if reason in (FORKED, IMPORTED):
+        events += [e.PromptUnqueued(queued.id, dropped=True) for queued in state.queue]
+    if state.turn is not None:
+        error = f"interrupted: {reason}"
+        events.append(e.TurnEnded(state.turn.id, error=error, interrupted=True))
+    return events

@@ -11,9 +11,9 @@ from contextlib import suppress
 import msgspec
 
 from dragoman.errors import ConfigError, DragomanError, NameTaken, UnknownSession
-from dragoman.session.events import Event, FileWritten, PromptUnqueued
+from dragoman.session.events import Event, FileWritten
 from dragoman.session.reduce import fold
-from dragoman.session.state import SessionState
+from dragoman.session.state import IMPORTED, SessionState, loose_ends
 from dragoman.store.base import Store
 from dragoman.store.mirror_lines import (
     VERSION,
@@ -85,10 +85,10 @@ async def import_session(
 ) -> SessionRecord:
     """Store it under a new id, all or nothing; without its name where that is taken.
 
-    A file does not choose what an agent does. Prompts that wait in it are dropped. The folders that
-    it names are not opened: it works in `cwd`, and has no workspace until a person gives it one.
-    A conversation with the agent that another session here has is not this one's, and it is not a
-    fork of a session here.
+    A file does not choose what an agent does. Prompts that wait in it are dropped, and what it left
+    open is ended as interrupted. The folders that it names are not opened: it works in `cwd`, and
+    has no workspace until a person gives it one. A conversation with the agent that another session
+    here has is not this one's, and it is not a fork of a session here.
 
     Being imported is something that happens in it: it is not forgotten as if nothing had.
 
@@ -151,14 +151,17 @@ def _batch(archive: Archive, agent_session_id: str | None) -> Batch:
     status = status_at_rest(record.status, events)
     change = SessionChange(agent_session_id=agent_session_id, status=status)
     told = [_as_told(*each) for each in zip(archive.events, events, strict=True)]
-    told += map(encode_event, _drops(events))
+    told += map(encode_event, _ends(events))
     return Batch(first_seq=1, events=told, change=change, said=[*said, *texts.rest()])
 
 
-def _drops(events: list[Event]) -> Iterator[Event]:
-    """A prompt that a file has waiting would run before the importer's first one."""
-    for seq, queued in enumerate(fold(SessionState(), events).queue, len(events) + 1):
-        yield PromptUnqueued(queued.id, dropped=True, seq=seq, at=events[-1].at)
+def _ends(events: list[Event]) -> Iterator[Event]:
+    """A prompt that a file has waiting would run before the importer's first one, and nobody waits
+    for an answer to its questions."""
+    ends = loose_ends(fold(SessionState(), events), IMPORTED)
+    for seq, event in enumerate(ends, len(events) + 1):
+        event.seq, event.at = seq, events[-1].at
+        yield event
 
 
 def _as_told(body: bytes, event: Event) -> bytes:
