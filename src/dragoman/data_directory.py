@@ -1,4 +1,4 @@
-"""Where Dragoman keeps its own things; agents never see inside."""
+"""Where Dragoman keeps its data and finds its settings; agents cannot reach it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text from an agent or a command, made safe to show: no byte of it can drive a terminal or lie.
+"""Makes text from an agent or a command safe to show: it cannot control a terminal, or mislead.
 
 `sanitise` (and `Sanitiser` for streams) is for what flows by: escape sequences go, whole; every
 other character that acts or hides is shown as a mark. `reveal` is for what a person decides on (a

@@ -1,4 +1,4 @@
-"""A bounded buffer between the one who produces and one reader that may be slow.
+"""A bounded buffer between a producer and one reader, which may be slow.
 
 The producer never waits. A reader that falls more than `limit` bytes behind gets what was kept and
 then SlowConsumer, alone: nobody else notices.

@@ -1,1 +1,1 @@
-"""Agents we know by name: how to start them, and what is peculiar about them."""
+"""Known agents: how to start them, and how they deviate from the protocol."""

@@ -1,4 +1,4 @@
-"""What is particular to some agents: fields they send in `_meta`, and quirks, in two tables.
+"""Agent-specific behaviour in two tables: fields sent in `_meta`, and quirks.
 
 The dialects read it and put what they find where ACP's own field would be, so that nothing behind
 them knows of any agent. Where both speak, ACP's own field counts.

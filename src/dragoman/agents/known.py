@@ -1,4 +1,4 @@
-"""The agents that can be started by name alone: how, where each comes from, what is known of it.
+"""The agents that can be started by name: their commands, sources and known behaviour.
 
 The only table of such facts: `scripts/gen_agent_docs.py` makes `docs/reference/agents.md` of it.
 """

@@ -1,4 +1,4 @@
-"""What can be started: agents of the settings, then known ones, and if they are there."""
+"""The list of agents: those in the settings, then known ones, and whether each is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`settings.json`: the agents a user has set up and their MCP servers, read and changed.
+"""Reads and changes `settings.json`: the user's agents and MCP servers.
 
 Strict JSON. Whatever is wrong is one ConfigError that names the file, the key and what should be
 there.

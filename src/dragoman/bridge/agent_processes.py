@@ -1,4 +1,4 @@
-"""The agents behind a bridge: one process per connection, or one on our standard streams.
+"""The agents of a bridge: one process per connection, or one on our standard streams.
 
 What the agent is started with, and that nothing of it outlives us, is seen to here; the bytes
 are passed on as they are.

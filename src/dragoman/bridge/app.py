@@ -1,4 +1,4 @@
-"""The bridge as an application behind the server's guard, and `dragoman bridge` that serves it."""
+"""The bridge: an application behind the server's guard, and `dragoman bridge`, which serves it."""
 
 from __future__ import annotations
 

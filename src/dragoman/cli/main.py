@@ -1,4 +1,4 @@
-"""Which command was meant: hands the command line to the module that does the work.
+"""Dispatches the command line to the module of its command.
 
 Imports next to nothing before Ctrl-C is in hand; a command's own module is imported when it runs.
 """

@@ -1,4 +1,4 @@
-"""What a process is given, made fit for whatever it turns out to be: its streams, and Ctrl-C."""
+"""Prepares what the process was given: its standard streams, and Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent says it can do, in words that hold for every protocol version."""
+"""An agent's capabilities, independent of the protocol version."""
 
 from __future__ import annotations
 

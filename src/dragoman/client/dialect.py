@@ -1,4 +1,4 @@
-"""Between the dialects and the client: the words in which both sides speak of a connection.
+"""The interface between the dialects and the client, in both directions.
 
 A dialect turns what an agent sends into calls on `Host`, and what the client wants into messages:
 there is one for each version of the protocol, and nothing above them knows which one is spoken.

@@ -1,4 +1,4 @@
-"""What both dialects share for inbound messages: checked parameters, and values kept unread.
+"""Inbound messages in both dialects: validated parameters, and values kept as raw JSON.
 
 Knows nothing of what either version says.
 

@@ -1,4 +1,4 @@
-"""MCP servers that a session brings along for the agent to use."""
+"""MCP servers that a session passes to its agent."""
 
 from __future__ import annotations
 

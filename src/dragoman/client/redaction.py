@@ -1,4 +1,4 @@
-"""Frames without what may be secret in them, for those who keep frames or show them.
+"""Removes possible secrets from frames before they are recorded or shown.
 
 Blanked are the values of variables and of headers; of MCP servers the arguments, and what in an
 address may be a credential; and what a person typed into a form. Names and shapes stay: they tell

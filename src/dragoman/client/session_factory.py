@@ -1,4 +1,4 @@
-"""How sessions come to be: new, forked, loaded, resumed, and continued after a crash.
+"""Opens sessions: new, forked, loaded, resumed, or continued after a crash.
 
 Updates may come before the reply that names their session, history before or behind it; here they
 find their session in the order they came.

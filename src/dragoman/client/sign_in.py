@@ -1,4 +1,4 @@
-"""An agent that wants a sign-in first: which ways it offers, and how each is gone."""
+"""Sign-in: the methods an agent offers, and how each is carried out."""
 
 from __future__ import annotations
 

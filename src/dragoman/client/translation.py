@@ -1,4 +1,4 @@
-"""What versions 1 and 2 of ACP say alike, in our words and back.
+"""Translates what versions 1 and 2 of ACP have in common to our types and back.
 
 Their structs differ in little but the module of the schema they come from. So structs are
 identified by their tags, and where one has to be made, that module comes in as a parameter: only

@@ -1,4 +1,4 @@
-"""Runs blocking jobs off the event loop, one after another in the order they were asked for.
+"""Runs blocking jobs off the event loop, one at a time and in order.
 
 Each session has a lane of its own on a small pool of threads shared by all, and a lane takes
 one job at a time, so that no session can hold the pool.

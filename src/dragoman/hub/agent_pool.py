@@ -1,4 +1,4 @@
-"""The agents that run here, shared or one per session; and those a killed hub left behind.
+"""The agents that run here, shared or one per session, and those that a killed hub left running.
 
 This is the second line: where a keeper stands behind each child, nothing is left to be found. Only
 a process with the very pid and start time that was noted is ended, never one that took its place.

@@ -1,4 +1,4 @@
-"""A hub with the directories of this machine: the command line and the server make theirs here."""
+"""Assembles a hub with this machine's directories, for the command line and the server."""
 
 from __future__ import annotations
 

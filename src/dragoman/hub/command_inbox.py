@@ -1,4 +1,4 @@
-"""Commands between processes: what others ask of our sessions, and what we ask of theirs."""
+"""Commands between processes: received for our sessions, and sent to those of others."""
 
 from __future__ import annotations
 

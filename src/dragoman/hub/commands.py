@@ -1,4 +1,4 @@
-"""What can be asked of a running session, from this process or, through the store, from another."""
+"""The commands to a running session, from this process or, through the store, from another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers of stored events: each has a cursor and no queue, so one that is slow costs nothing.
+"""Readers of stored events: each has a cursor and no queue, so a slow reader costs nothing.
 
 The newest events of the sessions that run here are kept in memory; a reader that is further back
 reads from the store.

@@ -1,4 +1,4 @@
-"""The first session of a new user: one whole turn with the demo agent, as something to look at.
+"""The sample session of a new user: one whole turn with the demo agent.
 
 It works in a directory made for it, so everything the demo agent asks for is allowed, once.
 """

@@ -1,4 +1,4 @@
-"""Being a host: says again and again that this process is there, and runs what others call it for.
+"""The host service: announces this process regularly, and runs what other hosts send it.
 
 A call is a command for a session that nobody runs. The session is opened here, and its inbox then
 has the command like any other; what cannot be opened is refused to the caller.

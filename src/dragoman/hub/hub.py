@@ -1,4 +1,4 @@
-"""The engine behind every window: opens sessions, owns them, and passes on what is asked of them.
+"""The hub: opens sessions, owns them, and passes commands on to them.
 
 A session has one owner. What is asked of a session that another process owns goes into its inbox in
 the store, and the answer comes back the same way: a caller need not know where a session runs.

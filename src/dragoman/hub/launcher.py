@@ -1,4 +1,4 @@
-"""Starts agents by the names in the settings, and by those that are known without settings.
+"""Starts agents by name, from the settings or from the table of known agents.
 
 The settings are read each time: an agent that was just installed can be started at once.
 """

@@ -1,4 +1,4 @@
-"""Which process this is, and whether another one is still there.
+"""The identity of this process as an owner, and whether another owner is still alive.
 
 On one machine a process is known by its pid and the time it started; a process on another machine,
 or in another container, cannot be seen from here: there the lease decides, by the store's clock.

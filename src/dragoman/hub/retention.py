@@ -1,4 +1,4 @@
-"""Forgetting sessions that nothing has happened in for long: here alone, no agent is asked.
+"""Deletes sessions that have been idle for a long time; the agents' copies are kept.
 
 One that runs, waits for a person or is archived is kept, whatever its age; so is one that somebody
 begins to use meanwhile.

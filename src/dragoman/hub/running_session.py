@@ -1,4 +1,4 @@
-"""A session that this process runs: everything that happens is stored, anybody may steer it."""
+"""A session that this process runs: it is recorded, and any process may steer it."""
 
 from __future__ import annotations
 

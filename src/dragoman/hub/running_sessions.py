@@ -1,4 +1,4 @@
-"""The sessions that run in this process, from being opened to being let go.
+"""The sessions that run in this process, from opening to release.
 
 Each way in and out is a task of its own: its caller may be cancelled, and what was begun is
 ended in order anyway. A caller that wants a session that is on its way out waits for it.

@@ -1,4 +1,4 @@
-"""What only one process may read, although it goes through a store.
+"""Seals data that passes through the store, so that only one process can read it.
 
 A box is sealed to a key whose secret half never leaves the memory of the process that made it: when
 that process ends, nobody can open the box, whatever is left of it on a disk. The scheme is

@@ -1,4 +1,4 @@
-"""A child process and the ladder that ends it, whatever stands behind it.
+"""A child process, and the steps that end it, contained or not.
 
 A process belongs to the event loop it was started on. It does not own the descriptors its
 standard streams were connected to.

@@ -1,4 +1,4 @@
-"""Memory that was freed, given back to the system.
+"""Returns freed memory to the system.
 
 glibc keeps what lies between pieces that are still in use, which after a long session is most of
 what that session took.

@@ -1,4 +1,4 @@
-"""The helpers — warden, zygote, keepers — and the work of one that is kept from doing it.
+"""Watches the helpers (warden, zygote, keepers), and does the work of one that is stopped.
 
 All helpers are in the warden's session. No program can enter a session, so this tells them from
 everything they look after, whatever their current parent. Runs in the host and in the helpers.

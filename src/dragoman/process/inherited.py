@@ -1,4 +1,4 @@
-"""What programs inherit from the helpers, and what other programs can change of it.
+"""What programs inherit from the helpers, and what of it other programs can change.
 
 Any program of the same user may lower the limits of a process, its priority, or its share of the
 machine, and every program started below it would have them for good. So the host writes down

@@ -1,4 +1,4 @@
-"""What to run, checked and in the system's terms; and why the system would not run it."""
+"""A program to start, validated and in the system's terms, and why it could not be started."""
 
 from __future__ import annotations
 

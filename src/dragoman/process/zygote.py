@@ -1,4 +1,4 @@
-"""The warden and the zygote, which stand between the host and the keepers.
+"""The warden and the zygote, the processes between the host and the keepers.
 
 The zygote forks a keeper for each program the host wants to run. It has no state of the host's
 but one control socket (its standard input at the start), holds no descriptor of any child, and

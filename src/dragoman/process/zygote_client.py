@@ -1,4 +1,4 @@
-"""The host's side of the zygote: started once, when first needed, and replaced when it died.
+"""The host's side of the zygote: started on first use, and replaced if it dies.
 
 It inherits the host's user, groups and umask; when those have changed since, or the host has
 forked, it is replaced as well. Several threads, each with its loop, may use it at once. A thread

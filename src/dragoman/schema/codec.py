@@ -1,4 +1,4 @@
-"""JSON to structs and back: one msgspec decode, and a second look when that one fails.
+"""JSON to structs and back: one msgspec decode, and a fallback if that fails.
 
 Knows no protocol version: everything is read off the struct it is asked for. The second look is
 `salvage`: it keeps what the schema does not know and mends what the schema says may be mended.

@@ -1,4 +1,4 @@
-"""The second look at JSON that does not decode as it stands.
+"""The fallback for JSON that does not fit the schema.
 
 Walks a struct's types over the raw JSON: a variant the schema does not have becomes `Unknown`,
 a field or an item the schema is lenient on is dropped, anything else is a `Misfit` with its path.

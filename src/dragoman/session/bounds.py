@@ -1,4 +1,4 @@
-"""How much of a session is kept at hand, whatever its agent says. Pure.
+"""The limits of a session's state, whatever its agent sends. Pure.
 
 The events in the store have everything; a state has the newest of it, within these limits. The
 weight of a value is a fair guess of what it costs to keep: its characters, and something for each

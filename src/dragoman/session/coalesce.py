@@ -1,4 +1,4 @@
-"""Neighbouring pieces of one text, joined: for readers that are behind. Pure.
+"""Joins adjacent pieces of one text, for slow readers. Pure.
 
 The fold comes to the same: a message in fewer, longer pieces.
 """

@@ -1,4 +1,4 @@
-"""What messages, prompts and tool calls carry, in our own words."""
+"""The content of messages, prompts and tool calls, in our own types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answers to a permission request as people are shown them: in one order, in our words. Pure.
+"""The answers to a permission request as shown to people: in one order, in our words. Pure.
 
 The kind of an answer decides what it does, so the kind is what a person reads, in our own words.
 The agent's label follows as a remark, and where it says something else than the kind, the remark

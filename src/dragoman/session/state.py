@@ -1,4 +1,4 @@
-"""What a session is, at one moment: the ordered entries of its thread and the facts around them.
+"""The state of a session: the ordered entries of its thread, and the facts around them.
 
 A `SessionState` is made by `reduce` alone; everybody else reads it. It has the newest entries,
 within the limits of `bounds`; the stored events have all of them.

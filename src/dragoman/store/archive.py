@@ -1,4 +1,4 @@
-"""A session as a file that another machine accepts: the lines of its mirror, out and in.
+"""Exports and imports a session as a file: the lines of its mirror.
 
 What comes in is checked line by line before anything is stored.
 """

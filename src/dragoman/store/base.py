@@ -1,4 +1,4 @@
-"""The one face of every store: sessions, their events, who owns them, and what waits for the owner.
+"""The interface of every store: sessions, events, owners, and commands that wait for them.
 
 A store is also the bus between processes: watchers read by cursor, and processes that want to
 steer sends a command to the owner's inbox. It knows neither agents nor clients.

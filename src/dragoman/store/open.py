@@ -1,4 +1,4 @@
-"""Opens the store quickly, since every command pays for it; and checks one that is not open."""
+"""Opens a store, quickly because every command does so, and checks one that is not open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What search should find of a session: whole messages, put together from their pieces. Pure."""
+"""The searchable text of a session: whole messages, joined from their pieces. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies one store into another through their common face: sessions with their events, and rules.
+"""Copies one store into another through their common interface: sessions, events and rules.
 
 What is there already stays: a copy that is incomplete or out of date is continued. A
 session that somebody runs, takes or deletes meanwhile is left out.

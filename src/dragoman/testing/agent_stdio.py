@@ -1,4 +1,4 @@
-"""How an agent of ours is reached: in the same program, or on standard input and output.
+"""Connects to an agent of this package: in the same program, or on standard input and output.
 
 Nothing but frames leaves on standard output: what a script prints goes to standard error. This is
 the agent's end of the pipes; the host's end is `dragoman.transport.stdio`.

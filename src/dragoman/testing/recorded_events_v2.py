@@ -1,4 +1,4 @@
-"""A recording of a conversation in ACP v2 as what happened in its sessions.
+"""A recording in ACP v2 as the events of its sessions.
 
 Imported when a recording turns out to be one.
 """

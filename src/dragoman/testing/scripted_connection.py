@@ -1,4 +1,4 @@
-"""One client of a scripted agent: every method of ACP v1 that a client calls, answered.
+"""One v1 client of a scripted agent: answers every method that it calls.
 
 All but the prompt is answered at once, in wire order. A client that asks for version 2 gets it from
 `testing.v2`, which is imported only then.

@@ -1,4 +1,4 @@
-"""An agent behind Streamable HTTP: POSTs go out, messages come in as server-sent events.
+"""A remote agent over Streamable HTTP: POSTs go out, messages come in as server-sent events.
 
 One stream is of the connection, one of each session. HTTP/2 is spoken where TLS agrees on it, else
 HTTP/1.1. What of a message decides where it travels is read by `http_routes`, and nothing else.

@@ -1,4 +1,4 @@
-"""What Streamable HTTP has to know of a message: whose answer it is, and which session it is of.
+"""What Streamable HTTP needs to know about a message: its session, and the request it answers.
 
 The one place below the client that looks inside messages, since over HTTP they travel on different
 streams. The client's side and the bridge share it.

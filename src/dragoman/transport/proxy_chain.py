@@ -1,4 +1,4 @@
-"""A chain of proxies before an agent, as one connection; `wire/proxy_routing.py` joins them.
+"""A chain of proxies in front of an agent, as one connection; `wire/proxy_routing.py` routes.
 
 To its reader and writer, it is the agent. When one component ends, all of it ends, with one
 reason that names which.

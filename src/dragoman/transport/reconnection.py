@@ -1,4 +1,4 @@
-"""The way to a remote agent, again and again; and why it could not be gone.
+"""Connects and reconnects to a remote agent, and explains why it could not.
 
 Brings along what speaks to networks, so it is imported when there is an address to go to.
 """

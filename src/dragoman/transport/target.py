@@ -1,4 +1,4 @@
-"""How an agent is reached: a process to start, a remote address, and the proxies before it.
+"""How an agent is reached: a process to start, a remote address, and proxies in front of it.
 
 Nothing here shows a header's value, nor the parts of an address that may hold one.
 """

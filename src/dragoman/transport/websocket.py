@@ -1,4 +1,4 @@
-"""An agent behind a WebSocket, directly or through an HTTP CONNECT proxy.
+"""A remote agent over WebSocket, directly or through an HTTP CONNECT proxy.
 
 `websockets` makes and checks the handshake; frames are our own, see `websocket_frames`. Nothing
 here looks inside the messages.

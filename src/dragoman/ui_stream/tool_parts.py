@@ -1,4 +1,4 @@
-"""One tool call as the page has it: which chunks bring its part to what the call says now.
+"""One tool call as a UI part, and the chunks that bring the page up to date with it.
 
 A page finds a part for `tool-input-*` in the current step alone, for its output anywhere. A part
 that was refused takes nothing but the denial, and one that waits for an answer has no output.

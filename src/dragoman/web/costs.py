@@ -1,4 +1,4 @@
-"""What sessions have cost since a moment, from what their agents told.
+"""What sessions have cost since a given time, as their agents reported.
 
 An agent tells what its session has cost so far. What counts is by how much that grew; a sum smaller
 than the one before was restarted. What an agent replayed while it was loaded counts as known.

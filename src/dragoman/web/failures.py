@@ -1,4 +1,4 @@
-"""From exceptions to a status and `{"error": {"code", "message", "detail"?}}`: the one place."""
+"""Maps exceptions to a status and `{"error": {"code", "message", "detail"?}}`."""
 
 from __future__ import annotations
 

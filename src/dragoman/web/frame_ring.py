@@ -1,4 +1,4 @@
-"""The last frames between us and an agent, for people who want to see them; in memory alone.
+"""The last frames between us and an agent, for people to inspect; kept only in memory.
 
 A tap for each agent. What may be secret is blanked before it is kept.
 """

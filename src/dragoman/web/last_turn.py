@@ -1,4 +1,4 @@
-"""How the last turn of a session ended, from what is on record.
+"""How the last turn of a session ended, from its stored events.
 
 No record of a session says it, and a list of sessions must not fold them: the end of each is read,
 once, and then only what came since.

@@ -1,4 +1,4 @@
-"""Where a new session begins: on the host that is named, else on the least busy one that can.
+"""Chooses the host for a new session: the one that is named, else the least busy suitable one.
 
 On a store of this machine alone other processes are not other machines: there it starts here.
 """

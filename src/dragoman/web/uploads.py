@@ -1,4 +1,4 @@
-"""Prompts as they come over HTTP, and the files that were uploaded for them.
+"""Prompts over HTTP, and the files that were uploaded for them.
 
 Each has a folder of its own, so that it keeps its name; a note in it names the sessions that it was
 sent in, and their stores. It is deleted with the last of them, and after a week in any case; the

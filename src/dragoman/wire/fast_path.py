@@ -1,4 +1,4 @@
-"""The notification that nearly every frame is: read in one pass, and handed over in runs.
+"""The fast path for updates, which most frames are: decoded in one pass, delivered in batches.
 
 One is expected behind another. What turns out to be something else, or needs a second look, takes
 the long way, behind the run that it ends.

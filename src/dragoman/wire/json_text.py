@@ -1,4 +1,4 @@
-"""JSON looked at as text, for the frames a JSON parser refuses.
+"""Reads JSON as text, for frames that a JSON parser refuses.
 
 Everything here is linear in the frame's length: the patterns are possessive, and the closing quote
 is optional so that an unterminated string is one token, not a new attempt at every quote in it.

@@ -1,4 +1,4 @@
-"""Who is sent what in a chain: the client, then proxies, then the agent, with us in the middle.
+"""Routes messages in a chain: from the client through the proxies to the agent, and back.
 
 Each speaks to us alone and has a connection with ids of its own. Told what was heard at one place,
 a `Chain` says what to send to which. Of ACP it knows only the methods that make a chain; what a

@@ -1,4 +1,4 @@
-"""Examines an agent: starts it in a scratch folder, or reaches it, checks it, and ends it.
+"""Runs the doctor: starts an agent in a scratch folder or connects to it, checks it, and ends it.
 
 Each check stands alone: one that fails does not end the examination, unless the agent is gone.
 """

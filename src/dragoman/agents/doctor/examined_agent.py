@@ -1,4 +1,4 @@
-"""An agent under examination: a client that does nothing for it, and notes all that it does.
+"""The agent under test: a client that serves nothing and records everything the agent does.
 
 Knows how to talk to an agent and how it ends; what is good and what is not is for `checks`.
 """

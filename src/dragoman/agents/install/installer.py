@@ -1,4 +1,4 @@
-"""Installs an agent of the registry, in a pinned version, beneath our own directory.
+"""Installs an agent from the registry, in a pinned version, in the data directory.
 
 An archive is fetched, checked and unpacked; an npm package goes into a folder of its own, a PyPI
 package into a virtual environment of its own. What was there before comes back if that fails.

@@ -1,4 +1,4 @@
-"""The ACP registry: fetches its file, and says which agents it has and how to install each.
+"""The ACP registry: downloads it, and reads which agents it has and how to install each.
 
 Only the entry that is asked for is checked: a registry that is ahead of us stays usable.
 """

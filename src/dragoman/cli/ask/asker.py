@@ -1,4 +1,4 @@
-"""Asking the person at the terminal: permissions, elicitations, and which way to sign in."""
+"""Asks the person at the terminal: permissions, forms, and which sign-in method to use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A form an agent asks to be filled in: its fields, and what was typed as the value of one.
+"""Forms at the terminal: their fields, and typed text as the value of a field.
 
 The schema is whatever the agent sent; what is not understood is a field for text. Pure.
 """

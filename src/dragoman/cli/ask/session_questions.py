@@ -1,4 +1,4 @@
-"""The questions of a session, asked at this terminal from what is on its record.
+"""Asks a session's questions at this terminal, based on its stored events.
 
 It is one way for every session, wherever it runs: a question is asked once it was shown, and what
 is answered goes through the hub to the process that runs the session, which may be this one. The

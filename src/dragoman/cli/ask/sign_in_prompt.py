@@ -1,4 +1,4 @@
-"""An agent that wants a sign-in first: which ways it offers, and going one of them."""
+"""Signing in at the terminal when an agent requires it: choosing a method and using it."""
 
 from __future__ import annotations
 

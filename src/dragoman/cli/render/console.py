@@ -1,4 +1,4 @@
-"""Where a run is shown: standard output and standard error, and the terminal they may be."""
+"""The output of a run: standard output, standard error, and the terminal, if there is one."""
 
 from __future__ import annotations
 

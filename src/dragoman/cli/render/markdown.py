@@ -1,4 +1,4 @@
-"""Markdown painted as it streams: what was written stays written, nothing is drawn twice.
+"""Markdown rendered as it streams: printed text is never redrawn.
 
 Held back is only what may still become something else: the first marks of a line, a word that is
 not over, a span whose end has not come (for `_SPAN` characters at most), a line of code or of a

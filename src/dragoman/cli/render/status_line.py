@@ -1,4 +1,4 @@
-"""The way to the terminal: what is written, and a word about what goes on when nothing is.
+"""Terminal output, with a status line while nothing is written.
 
 The word is drawn below what was written, or where the cursor stands at the start of a line, and is
 wiped before anything else is written: it never becomes part of what scrolls by.

@@ -1,4 +1,4 @@
-"""Colours and marks for a terminal; none of them where nobody wants colour."""
+"""Colours and marks for a terminal, or none if colour is off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words laid out in the lines of a terminal as they come: none is broken that fits on a line.
+"""Wraps words to terminal lines as they stream; a word that fits on a line is never broken.
 
 A word is held until it is over, so that nothing ever has to be taken back. The same text gives the
 same lines however it was cut into pieces. Pure: text in, text for a terminal out.

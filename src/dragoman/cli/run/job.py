@@ -1,4 +1,4 @@
-"""What there is to do in a run, checked as far as it can be before an agent is started."""
+"""The work of a run, validated as far as possible before an agent is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to say: the text from an argument, a file or standard input, and what is attached to it."""
+"""The prompt of a run: text from an argument, a file or standard input, and attachments."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""ACP version 1: its wire words into ours, and back; nothing above this folder knows it."""
+"""ACP version 1, translated to our types and back; nothing above this folder knows it."""

@@ -1,4 +1,4 @@
-"""What a v1 agent asks of us: its requests and notifications, turned into calls on the host."""
+"""Inbound v1 messages: turns requests and notifications into calls on the host."""
 
 from __future__ import annotations
 

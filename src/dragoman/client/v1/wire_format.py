@@ -1,4 +1,4 @@
-"""What only ACP v1 says, from the wire and to it; what v2 says alike is in `translation`."""
+"""Wire types that only ACP v1 has, to and from ours; shared ones are in `translation`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""ACP version 2, a draft: its wire words into ours, and back; nothing above it knows of it."""
+"""ACP version 2, a draft, translated to our types and back; nothing above this folder knows it."""

@@ -1,4 +1,4 @@
-"""When a turn has ended in version 2, where the answer to a prompt only says that it was taken.
+"""Detects the end of a turn in version 2, where the reply to a prompt only acknowledges it.
 
 A small synchronous machine for one session: prompts, acknowledgements and states of the agent come
 in, in wire order; finished turns come out. Knows nothing of the wire.

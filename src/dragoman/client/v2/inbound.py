@@ -1,4 +1,4 @@
-"""What a v2 agent sends: updates turned into events, requests into calls on the host."""
+"""Inbound v2 messages: turns updates into events, and requests into calls on the host."""
 
 from __future__ import annotations
 

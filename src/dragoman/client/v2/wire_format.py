@@ -1,4 +1,4 @@
-"""What only ACP v2 says, from the wire and to it; what v1 says alike is in `translation`.
+"""Wire types that only ACP v2 has, to and from ours; shared ones are in `translation`.
 
 The list of changes says what is done; the patch, in Git's form, is cut into the part of each file.
 """

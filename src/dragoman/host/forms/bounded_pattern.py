@@ -1,4 +1,4 @@
-"""Whether a text fits a regular expression that an agent wrote, in bounded time.
+"""Matches text against an agent's regular expressions, in bounded time.
 
 An engine that goes back over the text can be made to run for years by a short pattern. This one
 follows all ways at once, and every step it takes, in reading a pattern as in trying it on a text,

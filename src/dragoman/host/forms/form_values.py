@@ -1,4 +1,4 @@
-"""What a form demands of the values in it: their types, lengths, ranges and patterns.
+"""Validates the values of a form: their types, lengths, ranges and patterns.
 
 The schema is whatever the agent sent; what is not understood demands nothing. Pure.
 """

@@ -1,4 +1,4 @@
-"""From a decision to an answer, and from an answer that is meant for always to a rule.
+"""Turns a decision into an answer, and an "always" answer into a rule.
 
 Options are known by their id and kind; their names are for people. A rule made from an answer is as
 narrow as what the person saw, or there is none, with the reason. Pure.

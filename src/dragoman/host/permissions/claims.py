@@ -1,4 +1,4 @@
-"""How a `session/request_permission` is read: what the agent claims to be about to do.
+"""Reads a `session/request_permission` as a claim: what the agent says it is about to do.
 
 A command anywhere in the raw input makes it execute; a diff, or a kind that changes files, makes it
 write; a read or search whose every path is inside the workspace is read; anything else is other.

@@ -1,4 +1,4 @@
-"""Who allows it: the rules, and where they leave it open, someone who can be asked.
+"""Decides about an access: by the rules, or if they leave it open, by asking someone.
 
 Every request is settled exactly once and recorded with who or what settled it. Refusing picks a
 reject option; `cancelled` is for turns that end, and for requests that offer no way to refuse.

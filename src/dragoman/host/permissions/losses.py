@@ -1,4 +1,4 @@
-"""What a change would replace and its diff does not show: an agent may call a file new that is not.
+"""What a change would overwrite without showing it: an agent may call an existing file new.
 
 The person who is asked sees the text that is there, or reads that it cannot be shown. Knows nothing
 of rules and answers.

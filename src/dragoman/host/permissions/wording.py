@@ -1,4 +1,4 @@
-"""How a permission is put into words: the event of a request, of a decision, and the refusal.
+"""The wording of permissions: events of requests and decisions, and the refusal.
 
 Nothing is decided here, and nobody is asked.
 """

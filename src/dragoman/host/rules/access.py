@@ -1,4 +1,4 @@
-"""What is about to happen, as far as a decision needs to know: seen by the host, or claimed.
+"""An access to decide about: what is about to happen, as the host sees it or the agent claims.
 
 Pure data. The code that opens files and starts processes describes its real effect here;
 `claims` says the same of what an agent only asserts.

@@ -1,4 +1,4 @@
-"""Globs of rules: matched against whole paths and whole names, never by the system's own rules.
+"""Globs in rules: matched against whole paths and names, the same on every system.
 
 `*` stands for any characters of one path component, `**` (alone between slashes) for any number of
 components, `?` for one character, `[a-z]` and `[!a-z]` for one of a class; a backslash takes the

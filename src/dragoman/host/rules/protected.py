@@ -1,4 +1,4 @@
-"""Files that make something run later, out of the agent's sight: writing one always asks.
+"""Protected files, which hold keys or make something run later: writing one always asks.
 
 A table with the reason for each, matched anywhere in a path. Names are compared as the most
 forgiving file system would: without case, invisible characters, or trailing dots and spaces.

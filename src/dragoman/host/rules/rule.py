@@ -1,4 +1,4 @@
-"""A permission rule, and whether it speaks of an access.
+"""A permission rule, and whether it matches an access.
 
 `mismatch` is the one place where rules meet accesses: decisions and their explanations both rest
 on it. Knows nothing of what follows when several rules match.

@@ -1,4 +1,4 @@
-"""Whether a shell line is nothing but words, and which words.
+"""Whether a shell line is only a command and its arguments, and which.
 
 Errs on one side only: a line it splits means exactly these words to every POSIX shell; a line it
 does not understand at a glance is not split. Knows nothing of rules.

@@ -1,1 +1,1 @@
-"""Commands an agent has us run."""
+"""Terminals: commands that we run for an agent."""

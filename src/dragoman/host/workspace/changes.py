@@ -1,4 +1,4 @@
-"""What a session's writes replaced: kept so that it can be shown as diffs, and undone.
+"""The changes of a session: what its writes replaced, kept for diffs and reverts.
 
 Pure memory, within a bound: what does not fit is listed but cannot be undone. The code that writes
 a file records it here; `revert` has the way back. Safe to use from several threads.

@@ -1,4 +1,4 @@
-"""What a path leads to on this disk, seen before anything is decided about it.
+"""Resolves what a path leads to on this disk, before anything is decided about it.
 
 A name is judged by all that it stands for: as it was asked for, the real path, every link on the
 way, and what is next to it. Only names are read, and nothing is opened: what is there when the

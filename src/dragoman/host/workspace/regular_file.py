@@ -1,4 +1,4 @@
-"""Opens files that others may have made, and nothing but files.
+"""Opens files that others may have created, and only regular files.
 
 A FIFO would hold up a thread for good, a device has no end, and a link leads anywhere: in a
 workspace anything can stand under the name of a file.

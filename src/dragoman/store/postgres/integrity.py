@@ -1,4 +1,4 @@
-"""Whether what is stored in PostgreSQL fits together, as far as its tables can tell. Only reads."""
+"""Checks whether the data in PostgreSQL is consistent. Only reads."""
 
 from __future__ import annotations
 

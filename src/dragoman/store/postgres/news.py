@@ -1,4 +1,4 @@
-"""Wakes waiters when something may be new, by the database's own notifications.
+"""Wakes waiters when there may be something new, using the database's notifications.
 
 Those are hints; every few seconds everybody is woken without one, whether or not there is a
 connection to hear them on.

@@ -1,4 +1,4 @@
-"""Who runs a session, and which hosts there are, in SQL, by the database's clock alone.
+"""Owners of sessions, and hosts, in SQL, by the database's clock alone.
 
 A lease that has run out still counts for its owner until somebody else takes the session. And none
 has run out before the server was up for as long as it lasts: nobody could renew while it was away.

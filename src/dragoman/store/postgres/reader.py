@@ -1,4 +1,4 @@
-"""Reads for many at once: one round trip serves all followers, or a list with its owners.
+"""Combines reads: one round trip serves all followers, or a list with its owners.
 
 A host may have a thousand readers, who are all woken when anything is new anywhere; most of them
 have nothing to read then, and one query finds that out.

@@ -1,4 +1,4 @@
-"""The records of sessions in SQL: made, read, listed, changed, deleted."""
+"""Session records in SQL: create, read, list, change and delete."""
 
 from __future__ import annotations
 

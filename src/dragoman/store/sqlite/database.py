@@ -1,4 +1,4 @@
-"""A connection to the database: its file private and no symbolic link, every commit on the disk.
+"""A connection to the SQLite file, which is private and not a link; every commit is durable.
 
 The one place that speaks to apsw, and the one that turns its errors into ours. Knows no table.
 """

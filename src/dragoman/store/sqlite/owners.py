@@ -1,4 +1,4 @@
-"""Who runs a session, and which hosts there are, in SQL. Runs in a transaction.
+"""Owners of sessions, and hosts, in SQL. Runs in a transaction.
 
 A lease that has run out still counts for its owner until somebody else takes the session. The wall
 clock may jump: so it only decides about owners of whom nothing else is known.

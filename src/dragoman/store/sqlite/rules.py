@@ -1,4 +1,4 @@
-"""The rules that "always" answers made, in the database. For any thread; nothing here is awaited.
+"""The stored permission rules in SQLite. Synchronous, and safe to call from any thread.
 
 Policies ask for the list at every decision, so it is kept until some process has written.
 """

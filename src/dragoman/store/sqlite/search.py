@@ -1,4 +1,4 @@
-"""Full-text search: what a person typed becomes a query that cannot be wrong.
+"""Full-text search: turns whatever a person typed into a valid query.
 
 A word may stand in every text. So the newest that have it are found first, and those alone are
 ranked: what a search costs does not grow with what is stored.

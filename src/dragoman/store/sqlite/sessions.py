@@ -1,4 +1,4 @@
-"""The records of sessions in SQL: made, read, listed, changed, deleted. Runs in a transaction."""
+"""Session records in SQL: create, read, list, change and delete. Runs in a transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables, made and changed step by step. A step that was released is never edited: add another.
+"""The tables, created and migrated step by step. Never edit a released step: add another.
 
 `user_version` counts the steps that a database has seen.
 """

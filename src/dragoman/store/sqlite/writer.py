@@ -1,4 +1,4 @@
-"""The one thread that writes: whatever queued while the last commit ran is committed together.
+"""The one thread that writes: everything queued during a commit forms the next one.
 
 There is no timer: a lone job is committed at once. Callers get the result after the
 commit, once for all of them. While the database is locked by somebody else or the disk is full,

@@ -1,4 +1,4 @@
-"""The client of a scripted agent that has asked for version 2: its methods, answered.
+"""One v2 client of a scripted agent: answers every method that it calls.
 
 What means the same in both versions is answered by the connection of version 1.
 """

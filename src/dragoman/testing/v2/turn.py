@@ -1,4 +1,4 @@
-"""A turn in v2, where the agent reads, writes and runs by itself what in v1 the client does for it.
+"""A turn in v2, where the agent itself does what the client does for it in v1.
 
 It asks first where a client of v1 would decide, so that the same rules hold.
 """

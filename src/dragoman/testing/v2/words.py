@@ -1,4 +1,4 @@
-"""What a script tells in the words of v1, as JSON in those of v2.
+"""Translates what a script says in v1 into the JSON of v2.
 
 A v2 struct, or a kind that only v2 has, goes out as it is.
 """

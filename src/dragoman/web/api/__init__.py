@@ -1,1 +1,1 @@
-"""The handlers: each takes the server and decoded values, and returns what travels back."""
+"""The handlers: each takes the server and decoded values, and returns the response."""

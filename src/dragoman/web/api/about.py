@@ -1,4 +1,4 @@
-"""The server and its hosts: what it is, which hosts there are, and moving a session to another."""
+"""Endpoints for the server, for the list of hosts, and for moving a session to another host."""
 
 from __future__ import annotations
 

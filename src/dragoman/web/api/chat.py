@@ -1,4 +1,4 @@
-"""Any agent behind `useChat`: a chat is a session, its id the session's own."""
+"""Endpoints for `useChat`: a chat is a session with the same id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened: as pages of JSON, as streams with a cursor, as lines of an archive, as hits."""
+"""Endpoints for events: pages of JSON, streams with a cursor, exports and search results."""
 
 from __future__ import annotations
 

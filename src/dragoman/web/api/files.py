@@ -1,4 +1,4 @@
-"""Files around a session: found for mentions, changed, uploaded; and the frames to its agent.
+"""Endpoints for files (mentions, changes, uploads), and for the frames of a session.
 
 Within bounds, whatever the folder holds. No link is followed, so nothing outside is found, and no
 program is run: what a workspace configures is not to be trusted.

@@ -1,4 +1,4 @@
-"""Sessions: listed, made, looked at, changed, forked and deleted."""
+"""Endpoints for sessions: list, create, read, change, fork and delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands for a session, passed on to the process that runs it."""
+"""Endpoints that steer a session, with commands to the process that runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between the guard and the handlers: requests decoded as the table says, answers encoded.
+"""Between the guard and the handlers: decodes requests as the table says, encodes responses.
 
 The route is in the scope already; nothing here decides who may do what.
 """

@@ -1,4 +1,4 @@
-"""The OpenAPI document, as it follows from the route table. Pure."""
+"""The OpenAPI document, generated from the route table. Pure."""
 
 from __future__ import annotations
 

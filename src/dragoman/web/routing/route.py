@@ -1,4 +1,4 @@
-"""What a route is, as data, and how a path finds its own. Knows nothing of HTTP servers.
+"""A route as data, and how a path is matched to one. Knows nothing of HTTP servers.
 
 Validation, documentation and protection follow from the table; a handler sees decoded values only.
 """

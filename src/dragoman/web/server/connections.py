@@ -1,4 +1,4 @@
-"""Who is connected to a server, and who has to go when there are too many.
+"""The connections of a server, and which to close when there are too many.
 
 A client that has shown the token is served. Others can open connections too: those are strangers,
 and where there is no room one of them is cut off, so that a client with the token gets in however

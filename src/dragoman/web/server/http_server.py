@@ -1,4 +1,4 @@
-"""What every server of ours is made of: its listener, token, log lines, and uvicorn's limits."""
+"""What our servers have in common: listener, token, log lines and uvicorn's limits."""
 
 from __future__ import annotations
 

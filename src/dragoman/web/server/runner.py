@@ -1,4 +1,4 @@
-"""`dragoman serve`, as the command line calls it: from options to a server, and to its end.
+"""Runs `dragoman serve`: turns options into a server, and serves until it is stopped.
 
 The end is in order: the streams, the turns, the agents, then the store; nothing is left running.
 """

@@ -1,4 +1,4 @@
-"""What travels over HTTP, as types: in camelCase, with times as ISO 8601 in UTC.
+"""The types of requests and responses over HTTP: in camelCase, with times as ISO 8601 in UTC.
 
 What comes from a session itself (events, entries, questions, options, content) is passed on as it
 is stored, in its own words.

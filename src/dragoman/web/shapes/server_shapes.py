@@ -1,4 +1,4 @@
-"""Everything over HTTP that is not about one session: agents, rules, hosts, chats, health."""
+"""Types for everything over HTTP that is not one session: agents, rules, hosts, chats, health."""
 
 from __future__ import annotations
 

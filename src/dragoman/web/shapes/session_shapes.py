@@ -1,4 +1,4 @@
-"""Sessions over HTTP: listed, whole, made, changed and steered; their events and files."""
+"""Types for sessions over HTTP: lists, details, requests, events and files."""
 
 from __future__ import annotations
 

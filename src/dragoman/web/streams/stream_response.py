@@ -1,4 +1,4 @@
-"""A response that goes on for as long as there is something to tell, and ends with its reader.
+"""A response that stays open while there is something to send, and ends with its reader.
 
 It holds one piece at a time and no queue. A reader that does not take a piece in time is cut off:
 it comes back with its cursor and has lost nothing.

@@ -1,4 +1,4 @@
-"""`dragoman agents doctor`: the report, line by line as it is made."""
+"""`dragoman agents doctor`: prints the report line by line, as the checks finish."""
 
 from __future__ import annotations
 

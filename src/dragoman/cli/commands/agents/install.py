@@ -1,4 +1,4 @@
-"""`dragoman agents install` and `remove`: from a registry into the settings, and out again."""
+"""`dragoman agents install` and `remove`: from a registry to the settings, and out again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman agents login` and `logout`: signing in before there is anything to ask."""
+"""`dragoman agents login` and `logout`: signs in to an agent, or out."""
 
 from __future__ import annotations
 

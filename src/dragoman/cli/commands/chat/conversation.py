@@ -1,4 +1,4 @@
-"""A conversation at the prompt: what is typed goes to the agent or to us, what happens goes above.
+"""The conversation: sends prompts, runs slash commands, and shows events above the prompt.
 
 One task shows events, one brings the screen to the terminal, the main one reads the prompt.
 """

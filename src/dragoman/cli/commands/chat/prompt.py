@@ -1,4 +1,4 @@
-"""The prompt of a chat: its key bindings, how it is drawn, and the agent's questions at it.
+"""The prompt of a chat: its key bindings and layout, and the questions asked at it.
 
 There is one line to type in. A question takes it over, and gives it back with what was being typed.
 

@@ -1,4 +1,4 @@
-"""What a chat shows above its prompt: whole lines, and a recap of a session that continues.
+"""Output above the prompt of a chat: whole lines, and a recap of a continued session.
 
 A prompt that is being edited can only be kept intact if nothing but whole lines is written above
 it. So lines go out through prompt_toolkit, and the last, unfinished one is drawn with the prompt.

@@ -1,4 +1,4 @@
-"""The commands of a chat, and whose command it is when someone types one.
+"""The slash commands of a chat, and whether a typed one is ours or the agent's.
 
 `/name` is the agent's where it has a command of that name, else ours; only `/help` is ours always,
 since it says so. `:name` is always ours, `//name` always goes to the agent, as `/name`.

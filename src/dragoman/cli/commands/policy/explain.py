@@ -1,4 +1,4 @@
-"""`dragoman policy explain`: a decision before it is needed, and every rule on the way to it.
+"""`dragoman policy explain`: shows what the rules would decide, and why.
 
 Asks the same code as a live session does; nothing is read, written or run.
 """

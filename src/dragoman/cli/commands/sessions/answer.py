@@ -1,4 +1,4 @@
-"""`dragoman sessions answer`: what a session waits for, and an answer to it from the outside."""
+"""`dragoman sessions answer`: lists a session's pending questions, or answers one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman sessions show`: a recorded session, shown as it was shown live."""
+"""`dragoman sessions show`: prints a recorded session as it looked live."""
 
 from __future__ import annotations
 
