@@ -48,6 +48,19 @@ async def test_a_session_that_only_the_agent_knows_is_imported_once(tmp_path: Pa
         assert await web.refused("POST", path, nothing) == (404, "unknown_session")
 
 
+async def test_imports_of_one_session_at_the_same_time_make_one(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("hello")])
+    known = [agent.new_session(str(tmp_path), []).id for _ in range(2)]
+    async with served(tmp_path, {"scripted": agent}) as web:
+        asked = [{"sessionId": each, "cwd": str(tmp_path)} for each in known * 5]
+        path = "/api/agents/scripted/sessions"
+        taken = await asyncio.gather(*(web.call("POST", path, body) for body in asked))
+        made = {(each["agentSessionId"], each["id"]) for each in taken}
+        assert sorted(theirs for theirs, _ in made) == sorted(known)
+        listed = (await web.call("GET", "/api/sessions"))["sessions"]
+        assert {(each["agentSessionId"], each["id"]) for each in listed} == made
+
+
 async def test_an_imported_session_has_the_title_of_the_agent_s_list(tmp_path: Path) -> None:
     agent = ScriptedAgent([say("hello")])
     known = agent.new_session(str(tmp_path), [])

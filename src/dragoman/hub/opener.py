@@ -197,6 +197,11 @@ class Opener:
         others = (each for each in await self._store.sessions(wanted) if each.id != record.id)
         return None if any(each.home == self._hosts.home for each in others) else agent_id
 
+    async def recorded(self, agent: str, agent_session_id: str) -> SessionRecord | None:
+        """The session that is stored of one that an agent knows; of several the one used last."""
+        wanted = SessionFilter(agent=agent, agent_session_id=agent_session_id, limit=1)
+        return next(iter(await self._store.sessions(wanted)), None)
+
     @asynccontextmanager
     async def _here(self, record: SessionRecord, way: Way) -> AsyncGenerator[None]:
         """From now on the session belongs here, unless what is done meanwhile fails."""

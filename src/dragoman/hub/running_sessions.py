@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -19,6 +19,7 @@ from dragoman.hub.agent_pool import AgentPool
 from dragoman.hub.opener import NOT_RECORDED, Opener, Way
 from dragoman.hub.running_session import Live
 from dragoman.process.freed_memory import give_back
+from dragoman.store.records import SessionRecord
 
 logger = logging.getLogger("dragoman.hub")
 
@@ -64,6 +65,19 @@ class Lives:
     def opening(self, session_id: str) -> asyncio.Lock:
         """Held while a session is taken, so that we do not get in our own way."""
         return self._opening.setdefault(session_id, asyncio.Lock())
+
+    @asynccontextmanager
+    async def adopting(
+        self, agent: str, agent_session_id: str
+    ) -> AsyncGenerator[SessionRecord | None]:
+        """One at a time for each session that an agent knows, with what is recorded of it here."""
+        async with self.opening(f"{agent} {agent_session_id}"):
+            # The store may not have yet what an agent calls those that run here.
+            for live in self.running.values():
+                if (live.record.agent, live.session.id) == (agent, agent_session_id):
+                    yield live.record
+                    return
+            yield await self._opener.recorded(agent, agent_session_id)
 
     async def begin(self, session_id: str, opened: Callable[[], Awaitable[Live]]) -> Live:
         """Have what is being opened run here; it is cancelled with its caller."""

@@ -69,16 +69,16 @@ async def sessions(server: Server, name: str, query: AgentSessionsQuery) -> Agen
 
 async def import_session(server: Server, name: str, body: ImportBody) -> Summary:
     """One that is here already is not taken a second time."""
-    wanted = SessionFilter(agent=name, agent_session_id=body.session_id, limit=1)
-    for record in await server.hub.store.sessions(wanted):
-        return await summary(server, record.id)
-    cwd = await _cwd(server, name, body.session_id) if body.cwd is None else body.cwd
-    if body.cwd is None and not await _is_known(server, cwd):
-        sentence = f"the agent ran it in {cwd}; name the directory to continue in as `cwd`"
-        raise RequestFailed(409, "no_workspace", sentence, {"cwd": cwd})
-    live = await server.hub.adopt(name, body.session_id, folder(cwd))
-    await live.take_title()
-    return await summary_of(server, live)
+    async with server.hub.lives.adopting(name, body.session_id) as known:
+        if known is not None:
+            return await summary(server, known.id)
+        cwd = await _cwd(server, name, body.session_id) if body.cwd is None else body.cwd
+        if body.cwd is None and not await _is_known(server, cwd):
+            sentence = f"the agent ran it in {cwd}; name the directory to continue in as `cwd`"
+            raise RequestFailed(409, "no_workspace", sentence, {"cwd": cwd})
+        live = await server.hub.adopt(name, body.session_id, folder(cwd))
+        await live.take_title()
+        return await summary_of(server, live)
 
 
 async def _is_known(server: Server, cwd: str) -> bool:
