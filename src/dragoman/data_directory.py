@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from dragoman.errors import ConfigError
@@ -61,6 +62,22 @@ def make_private(directory: Path) -> Path:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory.chmod(0o700)
     return directory
+
+
+def home_id(directory: Path) -> str:
+    """What this machine's data directory is called in a store that other machines have too; the
+    same at every start."""
+    path = directory / "home-id"
+    make_private(directory)
+    with suppress(FileExistsError):
+        # Written next to it first: another process must never read half of it.
+        fresh = path.with_name(f"{path.name}.{os.getpid()}")
+        fresh.write_text(os.urandom(8).hex())
+        try:
+            os.link(fresh, path)
+        finally:
+            fresh.unlink()
+    return path.read_text().strip()
 
 
 def _xdg(variable: str, default: str) -> Path:

@@ -10,11 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 from support.command import Done, Dragoman
+from support.postgres import empty_database
 
 from dragoman.cli.commands import policy
 from dragoman.cli.parsers import parser_for
 from dragoman.host.rules.rule import Rule
 from dragoman.store.open import open_rules
+from dragoman.store.postgres.address import Address
+from dragoman.store.postgres.rules import PostgresRules
 from dragoman.testing import Recorder
 
 
@@ -67,6 +70,22 @@ def test_the_list_as_json(dragoman: Dragoman) -> None:
     assert listed["expiresAt"] is None
     assert listed["createdAt"].endswith("+00:00")
     assert listed["rule"]["argv"] == ["ls"]
+
+
+def test_the_list_says_which_rules_count_on_another_host_only(dragoman: Dragoman) -> None:
+    address = empty_database()
+    assert dragoman("sessions", "list", env={"DRAGOMAN_STORE": address}).code == 0
+    rules = PostgresRules(Address(address), "far")
+    rules.add(rule("aa11", operation="write", path="/x/**", scope="project", project="/x"))
+    rules.add(rule("bb22", effect="deny", operation="write"))
+    rules.close()
+    words = ("policy", "list", "--store", address)
+    assert dragoman(*words).lines[::2] == [
+        "aa11  allow writing files /x/** in this project (/x); applies only on the host far",
+        "bb22  refuse writing",
+    ]
+    listed = json.loads(dragoman(*words, "--json").out)
+    assert [(each["here"], each["host"]) for each in listed] == [(False, "far"), (True, None)]
 
 
 def test_a_revoked_rule_is_gone(dragoman: Dragoman) -> None:

@@ -60,6 +60,21 @@ async def filled(store: Store) -> Lease:
     return lease
 
 
+async def test_a_copy_allows_nothing_that_was_allowed_on_another_machine(tmp_path: Path) -> None:
+    def allow(name: str) -> Rule:
+        return Rule(effect="allow", operation="execute", argv=(name,), id=name)
+
+    deny = Rule(effect="deny", id="no")
+    async with both(("postgresql", "sqlite"), tmp_path) as (source, target):
+        source.rules.add(allow("here"))
+        source.rules.add(allow("there"), "another machine")
+        source.rules.add(deny, "another machine")
+        copied = await copy_store(source, target, ME, None)
+        assert list(target.rules.list()) == [allow("here"), deny]
+        reason = "the rule there was skipped: it does not apply on this machine"
+        assert (copied.rules, copied.remarks) == (2, [reason])
+
+
 @pytest.mark.parametrize("kinds", PAIRS, ids=" to ".join)
 async def test_a_copy_has_all_there_was(kinds: tuple[str, str], tmp_path: Path) -> None:
     async with both(kinds, tmp_path) as (source, target):

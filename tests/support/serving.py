@@ -16,6 +16,7 @@ from support.peers import tidy_loop
 
 from dragoman import Client, HostCapabilities, Policy
 from dragoman.agents.settings import Settings
+from dragoman.data_directory import home_id
 from dragoman.hub.host_service import Presence
 from dragoman.hub.hub import Hub
 from dragoman.hub.launcher import SettingsLauncher
@@ -211,7 +212,9 @@ async def _hub(
     store = await opening
     launcher = FakeLauncher(agents, policy or Policy(stored=store.rules), protocol)
     try:
-        async with Hub(store, launcher, home=host, label=host) as hub:
+        # Those on PostgreSQL have a folder each, whose id is their home, as hosts have.
+        home = host if host is None or store.is_local else home_id(folder / "homes" / host)
+        async with Hub(store, launcher, home=home, label=host) as hub:
             if host is not None:
                 names = list(agents)
                 await hub.be_host(Presence(name=host, agents=lambda: names, cwd=str(folder)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from support.serving import STREAM, Served, also_served, sent_events, served
 from dragoman.hub.opener import new_record
 from dragoman.store.records import HostRecord, Owner
 from dragoman.testing import AgentTurn, ScriptedAgent
-from dragoman.testing.steps import ask, say
+from dragoman.testing.steps import ask, say, write_file
 
 
 def scripted(word: str = "hello") -> dict[str, ScriptedAgent]:
@@ -98,6 +99,38 @@ async def test_a_session_begins_where_it_is_wanted_and_is_steered_from_anywhere(
         [listed] = (await one.call("GET", "/api/sessions"))["sessions"]
         assert listed["host"]["name"] == "two"
         assert (await one.call("GET", "/api/search?q=hello"))["hits"]
+
+
+async def stored_rule(web: Served) -> dict[str, Any]:
+    """The one that there is, once this host has heard of it."""
+    while not (found := (await web.call("GET", "/api/policies"))["policies"]):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    return found[0]
+
+
+async def test_what_is_always_allowed_on_one_host_is_asked_for_on_another(tmp_path: Path) -> None:
+    """Its folder of that path is another one."""
+    agents = {"scripted": ScriptedAgent([write_file(str(tmp_path / "note"), "text")])}
+    options: dict[str, Any] = {"database": empty_database()}
+    async with (
+        served(tmp_path, agents, host="one", **options) as one,
+        also_served(tmp_path, agents, host="two", **options) as two,
+    ):
+        session_id = await one.new_session(host="one")
+        await one.prompt(session_id)
+        [pending] = (await one.until(session_id, "waiting"))["pending"]
+        always = next(each for each in pending["options"] if each["kind"] == "allow_always")
+        path = f"/api/sessions/{session_id}/permissions/{pending['id']}"
+        await one.call("POST", path, {"optionId": always["id"]})
+        await one.until(session_id, "idle")
+        await one.done(session_id)  # without a question
+        rule = await stored_rule(one)
+        assert (rule["here"], rule["host"]) == (True, None)
+        elsewhere = await two.new_session(host="two")
+        found = await stored_rule(two)
+        assert (found["id"], found["here"], found["host"]) == (rule["id"], False, "one")
+        await two.prompt(elsewhere)
+        assert len((await two.until(elsewhere, "waiting"))["pending"]) == 1
 
 
 async def test_without_a_name_the_least_busy_host_with_the_folder_is_taken(

@@ -6,20 +6,16 @@ its `home`: the machine with its workspace and with what its agent remembers of 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from dragoman.data_directory import make_private
+from dragoman.data_directory import home_id
 from dragoman.errors import UnknownHost
 from dragoman.hub.owner import has_ended, is_gone
 from dragoman.store.base import Store
 from dragoman.store.records import HostRecord, Owner, SessionRecord, Standing
-
-_FILE = "home-id"
 
 
 def home_of(store: Store, directory: Path) -> str | None:
@@ -27,20 +23,7 @@ def home_of(store: Store, directory: Path) -> str | None:
 
     None where the store is a file: a host that has it has the workspaces next to it.
     """
-    return None if store.is_local else _kept(directory / _FILE)
-
-
-def _kept(path: Path) -> str:
-    make_private(path.parent)
-    with suppress(FileExistsError):
-        # Written next to it first: another process must never read half of it.
-        fresh = path.with_name(f"{_FILE}.{os.getpid()}")
-        fresh.write_text(os.urandom(8).hex())
-        try:
-            os.link(fresh, path)
-        finally:
-            fresh.unlink()
-    return path.read_text().strip()
+    return None if store.is_local else home_id(directory)
 
 
 def is_there(host: HostRecord) -> bool:

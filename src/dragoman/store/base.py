@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from typing import Protocol
 
 from dragoman.host.rules.policy import RuleStore, StoredRule
+from dragoman.host.rules.rule import Rule
 from dragoman.store.records import (
     Batch,
     Hit,
@@ -35,7 +36,13 @@ from dragoman.store.records import (
 class Rules(RuleStore, Protocol):
     """The stored permission rules, for the policy and for managing them."""
 
-    def load(self) -> Sequence[StoredRule]: ...
+    def load(self) -> Sequence[StoredRule]:
+        """All that is stored; `list` has those that count on this machine."""
+        ...
+
+    def add(self, rule: Rule, home: str | None = None) -> None:
+        """Store a rule that was given here, or on the machine `home`."""
+        ...
 
     def used(self, rule_id: str) -> None: ...
 

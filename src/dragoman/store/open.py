@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.data_directory import data_directory, store_address
+from dragoman.data_directory import data_directory, home_id, store_address
 from dragoman.errors import StoreAway, StoreError
 from dragoman.store.base import Rules, Store
 from dragoman.store.outage import Outbox
@@ -132,7 +132,7 @@ def open_rules_at(address: str) -> Rules:
     from dragoman.store.postgres.address import Address
     from dragoman.store.postgres.rules import PostgresRules
 
-    return PostgresRules(Address(address))
+    return PostgresRules(Address(address), home_id(data_directory()))
 
 
 def open_rules(directory: Path) -> SqliteRules:

@@ -49,16 +49,23 @@ async def copy_store(source: Store, target: Store, owner: Owner, home: str | Non
             await _copy_session(source, target, record, owner, copied)
         except (SessionOwned, LeaseLost, UnknownSession) as error:
             copied.remarks.append(f"{session_id} was skipped: {error}")
-    copied.rules = await asyncio.to_thread(_copy_rules, source, target)
+    await asyncio.to_thread(_copy_rules, source, target, copied)
     return copied
 
 
-def _copy_rules(source: Store, target: Store) -> int:
+def _copy_rules(source: Store, target: Store, copied: Copied) -> None:
+    """A rule that allows something on another machine would allow it here in a store without
+    machines: it is left out there."""
     known = {stored.rule.id for stored in target.rules.load()}
-    new = [stored.rule for stored in source.rules.load() if stored.rule.id not in known]
-    for rule in new:
-        target.rules.add(rule)
-    return len(new)
+    for stored in source.rules.load():
+        if stored.rule.id in known:
+            continue
+        if not stored.here and (target.is_local or stored.home is None):
+            reason = "it does not apply on this machine"
+            copied.remarks.append(f"the rule {stored.rule.id} was skipped: {reason}")
+            continue
+        target.rules.add(stored.rule, stored.home)
+        copied.rules += 1
 
 
 async def _sessions(store: Store) -> AsyncIterator[str]:

@@ -13,6 +13,7 @@ from store.stores import batch, begin
 from support.cable import cable_to
 from support.postgres import empty_database
 
+from dragoman.data_directory import home_id
 from dragoman.errors import StoreAway, StoreCorrupt, StoreError
 from dragoman.host.rules.policy import StoredRule
 from dragoman.host.rules.rule import Rule
@@ -28,7 +29,8 @@ def rule(rule_id: str) -> Rule:
 
 
 def ids(rules: KeptRules) -> list[str]:
-    return [each.id for each in rules.list()]
+    """Of all that are known, wherever they count."""
+    return [each.rule.id for each in rules.load()]
 
 
 def stored_ids(address: str) -> list[str]:
@@ -52,7 +54,28 @@ async def test_what_one_host_adds_and_another_revokes_is_heard_by_both(tmp_path:
         store.rules.add(rule("r1"))
         await until(lambda: ids(other.rules) == ["r1"])
         assert other.rules.revoke("r1")
-        await until(lambda: not store.rules.list())
+        await until(lambda: not store.rules.load())
+
+
+async def test_what_is_allowed_counts_on_the_host_where_it_was_given(tmp_path: Path) -> None:
+    """The folder of the same path on another machine is another folder."""
+    address = empty_database()
+    refusal, question = Rule(effect="deny", id="r2"), Rule(effect="ask", id="r3")
+    async with opened(address, tmp_path / "a") as store:
+        for each in (rule("r1"), refusal, question):
+            store.rules.add(each)
+        assert list(store.rules.list()) == [rule("r1"), refusal, question]
+        home = home_id(tmp_path / "a")
+        assert {each.home for each in store.rules.load()} == {home}
+    async with opened(address, tmp_path / "b") as other:
+        assert list(other.rules.list()) == [refusal, question]
+        assert ids(other.rules) == ["r1", "r2", "r3"]
+        assert [each.here for each in other.rules.load()] == [False, True, True]
+        assert other.rules.load()[0].home == home
+        other.rules.add(rule("r4"), home)
+        assert [each.here for each in other.rules.load()] == [False, True, True, False]
+    async with opened(address, tmp_path / "a") as store:
+        assert list(store.rules.list()) == [rule("r1"), refusal, question, rule("r4")]
 
 
 async def test_they_are_there_from_the_first_decision_on(tmp_path: Path) -> None:
@@ -91,9 +114,9 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     reads: list[object] = []
     load = rules_module.loaded
 
-    async def counted(db: Database) -> tuple[StoredRule, ...]:
+    async def counted(db: Database, home: str) -> tuple[StoredRule, ...]:
         reads.append(db)
-        return await load(db)
+        return await load(db, home)
 
     monkeypatch.setattr(rules_module, "loaded", counted)
     return reads

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+import psycopg
 import pytest
 from support.cable import cable_to
 from support.postgres import bare_database, empty_database, own_server
@@ -11,6 +13,7 @@ from support.postgres import bare_database, empty_database, own_server
 from dragoman.errors import StoreAway, StoreError
 from dragoman.host.rules.rule import Rule
 from dragoman.store.postgres import rules as alone
+from dragoman.store.postgres import tables
 from dragoman.store.postgres.address import Address
 from dragoman.store.postgres.database import Database
 from dragoman.store.postgres.rules import PostgresRules
@@ -23,7 +26,7 @@ def rule(rule_id: str) -> Rule:
 
 def test_the_last_ones_known_hold_while_the_database_is_away() -> None:
     server = own_server()
-    rules = PostgresRules(Address(server.address()))
+    rules = PostgresRules(Address(server.address()), "a")
     try:
         asyncio.run(made(server.address()))
         rules.add(rule("r1"))
@@ -46,7 +49,7 @@ async def test_a_database_that_does_not_answer_is_waited_for_some_seconds_only(
     address = empty_database()
     await made(address)
     async with cable_to(address) as cable:
-        rules = PostgresRules(Address(f"{cable.address}&connect_timeout=2"))
+        rules = PostgresRules(Address(f"{cable.address}&connect_timeout=2"), "a")
         await asyncio.to_thread(rules.add, rule("r1"))
         known = await asyncio.to_thread(rules.load)
         monkeypatch.setattr(alone, "ANSWER_SECONDS", 0.3)
@@ -66,7 +69,7 @@ async def made(address: str) -> None:
 async def test_what_one_program_changes_the_next_decision_of_another_knows() -> None:
     address = empty_database()
     await made(address)
-    one, other = PostgresRules(Address(address)), PostgresRules(Address(address))
+    one, other = PostgresRules(Address(address), "a"), PostgresRules(Address(address), "a")
     one.add(rule("r1"))
     assert [each.id for each in other.list()] == ["r1"]
     one.used("r1")
@@ -79,9 +82,52 @@ async def test_what_one_program_changes_the_next_decision_of_another_knows() -> 
     other.close()
 
 
+async def test_what_is_allowed_counts_on_the_host_where_it_was_given() -> None:
+    address = empty_database()
+    await made(address)
+    one, other = PostgresRules(Address(address), "a"), PostgresRules(Address(address), "b")
+    refusal = Rule(effect="deny", id="r2")
+    one.add(rule("r1"))
+    one.add(refusal)
+    assert one.list() == [rule("r1"), refusal]
+    assert other.list() == [refusal]
+    assert [(each.home, each.here) for each in other.load()] == [("a", False), ("a", True)]
+    other.add(rule("r3"), "a")
+    assert one.list() == [rule("r1"), refusal, rule("r3")]
+    one.close()
+    other.close()
+
+
+BEFORE_HOMES = 3
+"""The steps that there were while rules had none."""
+
+
+@pytest.mark.parametrize(("homes", "counts"), [((), False), (("a",), True), (("a", "b"), False)])
+async def test_what_was_allowed_before_counts_if_only_one_machine_could_have_given_it(
+    homes: tuple[str, ...], counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = bare_database()
+    with monkeypatch.context() as before:
+        before.setattr(tables, "STEPS", tables.STEPS[:BEFORE_HOMES])
+        await made(address)
+    old = "INSERT INTO dragoman.rules (id, body, created_at) VALUES (%s, %s, 1.0)"
+    host = "INSERT INTO dragoman.hosts VALUES (%s, %s, '', now(), now())"
+    refusal = Rule(effect="deny", id="r2")
+    with psycopg.connect(address, autocommit=True) as connection:
+        for each in (rule("r1"), refusal):
+            connection.execute(old, (each.id, msgspec.json.encode(each)))
+        for home in homes:
+            connection.execute(host, (home, home))
+    await made(address)
+    one = PostgresRules(Address(address), "a")
+    assert one.list() == ([rule("r1"), refusal] if counts else [refusal])
+    assert one.load()[0].home == ("a" if counts else None)
+    one.close()
+
+
 def test_where_nothing_was_ever_stored_nothing_is_made() -> None:
     address = bare_database()
-    one = PostgresRules(Address(address))
+    one = PostgresRules(Address(address), "a")
     assert one.load() == ()
     with pytest.raises(StoreError):
         one.add(rule("r1"))

@@ -210,11 +210,17 @@ _BETWEEN_USES = 60.0
 
 
 class StoredRule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A rule, when it was made, and when it last decided something."""
+    """A rule, when it was made, and when it last decided something.
+
+    `home` is the machine on which it was given, in a store that several machines have. Where that
+    is another one, or is not known, a rule that allows is not `here`: it does not count.
+    """
 
     rule: Rule
     created_at: float
     used_at: float | None = None
+    home: str | None = None
+    here: bool = True
 
 
 class RuleStore(Protocol):

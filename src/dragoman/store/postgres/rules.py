@@ -53,20 +53,24 @@ ANSWER_SECONDS = 10.0
 """After that long without an answer the connection is taken for dead."""
 _SETTINGS = f"SET search_path = {SCHEMA}; SET statement_timeout = '9s'"
 _ANY = f"SELECT to_regclass('{SCHEMA}.rules') IS NOT NULL"
-LOAD = "SELECT body, created_at, used_at FROM rules ORDER BY place"
+LOAD = "SELECT body, created_at, used_at, home FROM rules ORDER BY place"
 REMOVE = "DELETE FROM rules WHERE id = %s"
-INSERT = "INSERT INTO rules (id, body, created_at) VALUES (%s, %s, %s)"
+INSERT = "INSERT INTO rules (id, body, created_at, home) VALUES (%s, %s, %s, %s)"
 USED = "UPDATE rules SET used_at = %s WHERE id = %s"
 TELL_OF_RULES = f"SELECT pg_notify('{CHANNEL}', '{RULES}')"
 
 _rule = msgspec.json.Decoder(Rule)
 
 
-def stored_rule(place: str, row: tuple[Any, ...]) -> StoredRule:
-    """Raises StoreCorrupt."""
-    body, created_at, used_at = row
+def stored_rule(place: str, row: tuple[Any, ...], here: str) -> StoredRule:
+    """As the machine `here` sees it: what somebody allowed elsewhere was allowed among the files
+    that are there, so it is nothing that anybody allowed here. Refusals and questions count on all
+    machines. Raises StoreCorrupt."""
+    body, created_at, used_at, home = row
     try:
-        return StoredRule(_rule.decode(body), created_at, used_at)
+        rule = _rule.decode(body)
+        counts = rule.effect != "allow" or home == here
+        return StoredRule(rule, created_at, used_at, home, counts)
     except msgspec.DecodeError as error:
         raise StoreCorrupt(place, f"a rule cannot be read: {error}") from error
 
@@ -75,15 +79,16 @@ class PostgresRules:
     """Connected when it is first asked, for any thread; nothing here is awaited. While the database
     is away the rules last known hold, and none can be added."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, home: str) -> None:
         self._address = address
+        self._home = home
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
         self._known: tuple[StoredRule, ...] | None = None
 
     def list(self) -> Sequence[Rule]:
-        """The rules alone, in the order in which they were made."""
-        return [stored.rule for stored in self.load()]
+        """The rules that count here, in the order in which they were made."""
+        return [stored.rule for stored in self.load() if stored.here]
 
     def load(self) -> tuple[StoredRule, ...]:
         """All that is stored, expired rules too."""
@@ -95,14 +100,14 @@ class PostgresRules:
                     raise
             return self._known
 
-    def add(self, rule: Rule) -> None:
+    def add(self, rule: Rule, home: str | None = None) -> None:
         """Store a rule; one with the same id is replaced."""
         must_last(rule)
-        body, now = msgspec.json.encode(rule), time.time()
+        values = rule.id, msgspec.json.encode(rule), time.time(), home or self._home
 
         def write(connection: _Connection) -> None:
             connection.execute(REMOVE, (rule.id,))
-            connection.execute(INSERT, (rule.id, body, now))
+            connection.execute(INSERT, values)
 
         self._write(write)
 
@@ -126,7 +131,8 @@ class PostgresRules:
     def _read(self, connection: _Connection) -> tuple[StoredRule, ...]:
         if connection.execute(_ANY).fetchone() != (True,):
             return ()
-        return tuple(stored_rule(self._address.shown, row) for row in connection.execute(LOAD))
+        rows, place = connection.execute(LOAD), self._address.shown
+        return tuple(stored_rule(place, row, self._home) for row in rows)
 
     def _write(self, work: Callable[[_Connection], T]) -> T:
         def told(connection: _Connection) -> T:
@@ -202,7 +208,8 @@ class KeptRules:
     """For any thread. In the loop nothing waits: a change counts here at once and is written behind
     whatever waits already, before what is recorded after it. Other threads wait until it is."""
 
-    def __init__(self, reading: Link, writer: StoreWriter, outage: Outage) -> None:
+    def __init__(self, reading: Link, writer: StoreWriter, outage: Outage, home: str) -> None:
+        self._home = home
         self._reading = reading
         self._writer = writer
         self._outage = outage
@@ -217,8 +224,8 @@ class KeptRules:
     # ── reading ───────────────────────────────────────────────────────────────────────────────
 
     def list(self) -> Sequence[Rule]:
-        """The rules alone, in the order in which they were made."""
-        return [stored.rule for stored in self.load()]
+        """The rules that count here, in the order in which they were made."""
+        return [stored.rule for stored in self.load() if stored.here]
 
     def load(self) -> tuple[StoredRule, ...]:
         """All that is stored, expired rules too. Raises StoreError when they are there and cannot
@@ -258,7 +265,7 @@ class KeptRules:
         self._may_be_old.clear()
         changes = self._changes
         try:
-            found = await self._reading.use(loaded)
+            found = await self._reading.use(partial(loaded, home=self._home))
         except StoreError as error:
             self._not_read(error)
             raise
@@ -282,11 +289,12 @@ class KeptRules:
 
     # ── changing ──────────────────────────────────────────────────────────────────────────────
 
-    def add(self, rule: Rule) -> None:
+    def add(self, rule: Rule, home: str | None = None) -> None:
         """Store a rule; one with the same id is replaced. Raises StoreAway while the database is:
         then it would be nowhere but here."""
         must_last(rule)
-        stored = StoredRule(rule, time.time())
+        counts = rule.effect != "allow" or home in (None, self._home)
+        stored = StoredRule(rule, time.time(), None, home or self._home, counts)
         self._change(rule.id, partial(_add, stored=stored), stored)
 
     def revoke(self, rule_id: str) -> bool:
@@ -360,14 +368,14 @@ def _replaced(
     return (*(stored for stored in rules if stored.rule.id != rule_id), *now)
 
 
-async def loaded(db: Database) -> tuple[StoredRule, ...]:
-    return tuple(stored_rule(db.place, row) for row in await db.rows(LOAD))
+async def loaded(db: Database, home: str) -> tuple[StoredRule, ...]:
+    return tuple(stored_rule(db.place, row, home) for row in await db.rows(LOAD))
 
 
 async def _add(db: Database, stored: StoredRule) -> bool:
     body = msgspec.json.encode(stored.rule)
     await db.run(REMOVE, (stored.rule.id,))
-    await db.run(INSERT, (stored.rule.id, body, stored.created_at))
+    await db.run(INSERT, (stored.rule.id, body, stored.created_at, stored.home))
     await db.run(TELL_OF_RULES)
     return True
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from dragoman.data_directory import home_id
 from dragoman.errors import StoreCrowded, StoreError
 from dragoman.store.outage import Outage, Outbox, deliver_left
 from dragoman.store.postgres import events, inbox, owners, reader, sessions
@@ -59,7 +60,7 @@ _NEVER = 2**62
 class PostgresStore:
     """Made by `open_postgres`, for the loop that runs then; `db` is its first connection."""
 
-    def __init__(self, address: Address, db: Database, outbox: Outbox) -> None:
+    def __init__(self, address: Address, db: Database, outbox: Outbox, home: str) -> None:
         self.outage = Outage(address.shown, "the database cannot be reached")
         self._writing = Link(address, self.outage, db)
         self._reading = Link(address, self.outage, reads_within=READ_SECONDS)
@@ -68,7 +69,7 @@ class PostgresStore:
         self._links = (self._writing, self._reading, self._following, self._searching)
         self._writer = StoreWriter(self._writing, self.outage, outbox)
         self._reader = Reader(self._following)
-        self._rules = KeptRules(self._reading, self._writer, self.outage)
+        self._rules = KeptRules(self._reading, self._writer, self.outage, home)
         self._news = StoreNews(address, lambda pid: pid == self._writing.pid, self._rules.heard)
         self._writer.on_news = self._news.hear_own
         self._writer.on_back = self._renew_first
@@ -304,11 +305,12 @@ class PostgresStore:
 
 
 async def open_postgres(address: str, directory: Path) -> PostgresStore:
-    """`directory` is this host's own, for what happens while the database is away.
+    """`directory` is this host's own, for what happens while the database is away; its id is the
+    home of the rules that are given here.
 
     Raises StoreError; StoreAway when the database cannot be reached.
     """
-    where = Address(address)
+    where, home = Address(address), home_id(directory)
     db = await Database.connect(where)
     try:
         if db.is_pooled:
@@ -317,7 +319,7 @@ async def open_postgres(address: str, directory: Path) -> PostgresStore:
     except BaseException:
         await db.close()
         raise
-    store = PostgresStore(where, db, Outbox(directory, store_id))
+    store = PostgresStore(where, db, Outbox(directory, store_id), home)
     try:
         await store.prepare()
     except BaseException:

@@ -117,7 +117,18 @@ _OFFERS = """
 ALTER TABLE sessions ADD COLUMN offer text;
 """
 
-STEPS = (_FIRST, _IMPORTS, _OFFERS)
+# Where a rule was given. Of those that are there already nobody knows, unless only one machine is
+# known here: then they are its own.
+_HOMES_OF_RULES = """
+ALTER TABLE rules ADD COLUMN home text;
+UPDATE rules SET home = lone.home FROM (
+    SELECT min(home) AS home
+    FROM (SELECT home FROM sessions UNION SELECT home FROM hosts) AS known
+    HAVING count(home) = 1
+) AS lone;
+"""
+
+STEPS = (_FIRST, _IMPORTS, _OFFERS, _HOMES_OF_RULES)
 
 # A process that waits here waits for the steps of another, which may take long.
 _LOCK = """

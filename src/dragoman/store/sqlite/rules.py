@@ -63,8 +63,9 @@ class SqliteRules:
                 self._seen = version
             return self._known
 
-    def add(self, rule: Rule) -> None:
-        """Store a rule; one with the same id is replaced."""
+    def add(self, rule: Rule, home: str | None = None) -> None:
+        """Store a rule; one with the same id is replaced. The store is of one machine, which is
+        the `home` of all its rules."""
         must_last(rule)
         self._write(ADD_RULE, (rule.id, msgspec.json.encode(rule), self._clock(), None))
 

@@ -173,6 +173,8 @@ async def doctor(server: Server, name: str) -> DoctorReport:
 
 async def policies(server: Server) -> RuleList:
     stored = await asyncio.to_thread(server.hub.store.rules.load)
+    hosts = () if all(each.here for each in stored) else await server.hub.store.hosts()
+    names = {host.home: host.name for host in hosts}
     return RuleList(
         policies=[
             RuleShape(
@@ -180,6 +182,8 @@ async def policies(server: Server) -> RuleList:
                 rule=each.rule,
                 created_at=utc(each.created_at),
                 used_at=None if each.used_at is None else utc(each.used_at),
+                here=each.here,
+                host=None if each.here else names.get(each.home, each.home),
             )
             for each in stored
         ],

@@ -110,10 +110,15 @@ class DoctorReport(Report):
 
 
 class RuleShape(Shape):
+    """A stored rule. One that allows, given on another host, is not `here`: it counts on `host`
+    alone, or where that is null nowhere, since its host is not known."""
+
     id: str
     rule: Rule
     created_at: datetime
     used_at: datetime | None
+    here: bool
+    host: str | None
 
 
 class RuleList(Shape, omit_defaults=True):

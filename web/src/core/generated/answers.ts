@@ -73,6 +73,8 @@ export interface RuleShape extends Shape {
   rule: Rule
   createdAt: string
   usedAt: string | null
+  here: boolean
+  host: string | null
 }
 
 export interface RuleList extends Shape {

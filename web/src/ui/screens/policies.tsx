@@ -42,7 +42,7 @@ export function Policies() {
                 <tr key={rule.id}>
                   <td><span className={`effect ${rule.rule.effect}`}>{rule.rule.effect}</span></td>
                   <td><What rule={rule.rule} /></td>
-                  <td><Scope rule={rule.rule} /></td>
+                  <td><Scope rule={rule.rule} />{!rule.here && <small className="beneath"><Plain text={rule.host === null ? 'not in force: its host is not known' : `only on the host ${rule.host}`} /></small>}</td>
                   <td title={`made ${moment(rule.createdAt)}${rule.usedAt ? `, used ${moment(rule.usedAt)}` : ''}`}>your answer <small className="beneath">{rule.usedAt ? `last used ${sinceWords(rule.usedAt)}` : 'never used'}</small></td>
                   <td><button type="button" onClick={() => void revoke(rule)}>Revoke</button></td>
                 </tr>

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -15,13 +16,16 @@ from dragoman.host.permissions.always_rules import describe
 from dragoman.host.rules.policy import StoredRule
 from dragoman.host.rules.policy_file import load_policy
 from dragoman.safe_text import reveal
+from dragoman.store.open import open_default
+
+_Hosts: TypeAlias = dict[str | None, str | None]
 
 
 def run(options: argparse.Namespace) -> int:
     match options.action:
         case "list":
             rules = StoredRules().load()
-            _names(rules) if options.names else _list(rules, as_json=options.json)
+            _names(rules) if options.names else _list(rules, _hosts(rules), as_json=options.json)
         case "check":
             _check(options.file)
         case _:
@@ -34,19 +38,44 @@ def _names(rules: tuple[StoredRule, ...]) -> None:
         print(stored.rule.id)
 
 
-def _list(rules: tuple[StoredRule, ...], *, as_json: bool) -> None:
+def _hosts(rules: tuple[StoredRule, ...]) -> _Hosts:
+    """The names of the hosts on which rules count that do not count here."""
+    if all(stored.here for stored in rules):
+        return {}
+    names = asyncio.run(_host_names())
+    return {stored.home: names.get(stored.home, stored.home) for stored in rules if not stored.here}
+
+
+async def _host_names() -> _Hosts:
+    store = await open_default()
+    try:
+        return {host.home: host.name for host in await store.hosts()}
+    finally:
+        await store.aclose()
+
+
+def _list(rules: tuple[StoredRule, ...], hosts: _Hosts, *, as_json: bool) -> None:
     if as_json:
-        fields = [_fields(stored) for stored in rules]
+        fields = [_fields(stored) | _place(stored, hosts) for stored in rules]
         print(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
     elif not rules:
         print('no stored rules; "always" answers create them')
     for stored in () if as_json else rules:
-        print(reveal(f"{stored.rule.id}  {describe(stored.rule)}{_where(stored)}"))
+        print(reveal(f"{stored.rule.id}  {describe(stored.rule)}{_where(stored, hosts)}"))
         print(f"    {_when(stored)}")
 
 
-def _where(stored: StoredRule) -> str:
-    return f" ({stored.rule.project})" if stored.rule.project else ""
+def _where(stored: StoredRule, hosts: _Hosts) -> str:
+    project = f" ({stored.rule.project})" if stored.rule.project else ""
+    if stored.here:
+        return project
+    host = hosts[stored.home]
+    where = f"applies only on the host {host}" if host else "not in force: its host is not known"
+    return f"{project}; {where}"
+
+
+def _place(stored: StoredRule, hosts: _Hosts) -> dict[str, Any]:
+    return {"here": stored.here, "host": None if stored.here else hosts[stored.home]}
 
 
 def _when(stored: StoredRule) -> str:
