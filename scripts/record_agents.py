@@ -58,7 +58,7 @@ def _record(lab: Path, name: str) -> None:
 
 
 def _places(env: dict[str, str]) -> dict[str, str]:
-    """Every other folder that may stand in a frame, and its replacement."""
+    """Every other folder that may be in a frame, and its replacement."""
     homes = {value for name, value in env.items() if name == "HOME" or name.endswith("_HOME")}
     return dict.fromkeys([*homes, str(Path.home())], "/home/user")
 

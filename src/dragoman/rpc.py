@@ -88,7 +88,7 @@ class Peer:
         self.pace: Pace | None = None
         """Set by a handler that keeps what arrives, and needs time to."""
         self.pauses: int | None = 0
-        """How often reading was paused and went on; None while it is paused."""
+        """How often reading was paused and continued; None while it is paused."""
         self._transport = transport
         self._on_notification = on_notification
         self._on_request = on_request

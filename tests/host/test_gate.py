@@ -222,7 +222,7 @@ async def test_a_file_that_changes_each_time_is_left_alone(tmp_path: Path) -> No
             path.write_text(str(number))
             await s.answer("allow")
         told = await soon(writing)
-    assert "it was changed each time somebody was asked" in told["error"]["message"]
+    assert "it changed each time a person was asked" in told["error"]["message"]
     assert path.read_text() == "5"
 
 

@@ -1,7 +1,7 @@
 """Agent-specific behaviour in two tables: fields sent in `_meta`, and quirks.
 
-The dialects read it and put what they find where ACP's own field would be, so that nothing behind
-them knows of any agent. Where both speak, ACP's own field counts.
+The dialects read these fields and put the values where ACP's own field would be, so that no other
+code knows of any agent. If both are set, ACP's own field counts.
 """
 
 from __future__ import annotations

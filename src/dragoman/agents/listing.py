@@ -31,7 +31,7 @@ class ListedAgent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def list_agents(settings: Settings) -> list[ListedAgent]:
-    """Every agent once; a name in the settings stands before the same name among the known."""
+    """Every agent once; a name in the settings is before the same name among the known."""
     default = next(iter(settings.agents), "demo")
     known = {agent.name: agent for agent in known_agents() if agent.name not in settings.agents}
     return [

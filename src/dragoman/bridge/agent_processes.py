@@ -1,7 +1,6 @@
 """The agents of a bridge: one process per connection, or one on our standard streams.
 
-What the agent is started with, and that nothing of it outlives us, is seen to here; the bytes
-are passed on as they are.
+Decides what the agent is started with, and ends it with us; the bytes are passed on unchanged.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class Client:
 
     @property
     def pauses(self) -> int | None:
-        """How often reading was paused and went on; None while it is paused. Time that we did not
+        """How often reading was paused and continued; None while it is paused. Time that we did not
         read does not count as silence of the agent."""
         return self._connection.pauses
 

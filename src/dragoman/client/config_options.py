@@ -42,7 +42,7 @@ def unknown_option(kind: str, raw: bytes, key: str) -> ConfigOption | None:
 
 
 def is_told(option: ConfigOption) -> bool:
-    """Whether an agent may tell of it; what is ours it cannot, or it would stay for good."""
+    """Whether an agent may tell of it; what is ours it cannot, or it would stay permanently."""
     return not option.id.startswith(OWN_OPTION)
 
 

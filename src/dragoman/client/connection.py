@@ -81,7 +81,7 @@ class Connection:
 
     @property
     def pauses(self) -> int | None:
-        """How often reading the agent was paused and went on; None while it is paused."""
+        """How often reading the agent was paused and continued; None while it is paused."""
         return 0 if self._peer is None else self._peer.pauses
 
     @property

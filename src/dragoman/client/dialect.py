@@ -67,7 +67,7 @@ class Place(msgspec.Struct, kw_only=True):
     notes: list[str] = []
     """A sentence for each thing that had to be left out."""
     history: SessionState | None = None
-    """What is known of the session already; it goes on from there."""
+    """What is known of the session already; it continues from there."""
     recorder: Callable[[list[Event]], None] | None = None
     """Called with the events of each read, in order, before they become part of the state."""
     quota: OutputQuota | None = None

@@ -2,8 +2,8 @@
 
 Knows nothing of what either version says.
 
-The schemas have them skipped, which is right for what is shown. Who decides whether the call may be
-made must know that there was more: it is kept as one item nobody understands.
+Values that the schema skips are not shown, but code that decides about a call must know that there
+was more: they are kept as one item that nothing understands.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def checked(raw: msgspec.Raw, params_type: type[Params]) -> Params:
 
 
 def examined(raw: msgspec.Raw, params_type: type[Params]) -> tuple[Params, bool]:
-    """The same, and whether they fit as they stand."""
+    """The same, and whether they fit as they are."""
     try:
         return codec.examine(raw, params_type)
     except InvalidMessage as error:

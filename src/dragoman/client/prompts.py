@@ -172,7 +172,7 @@ def _renamed(fields: Mapping[str, Any], words: dict[str, str]) -> dict[str, Any]
     return {words.get(key, key): value for key, value in fields.items()}
 
 
-# Punctuation that stands in prose and hardly in a name; what it does stand in can be quoted.
+# Punctuation that is in prose and hardly in a name; what it is in can be quoted.
 _PROSE = (
     "\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026\u2014"
     "\u3001\u3002\u300c\u300d\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("dragoman.client")
 
 CLOSED_SECONDS = 1.0
-"""How long the turn may go on after the agent says that it has closed the session."""
+"""How long the turn may continue after the agent says that it has closed the session."""
 
 NOT_OPENED = "the session could not be opened"
 

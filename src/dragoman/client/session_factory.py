@@ -1,7 +1,7 @@
 """Opens sessions: new, forked, loaded, resumed, or continued after a crash.
 
-Updates may come before the reply that names their session, history before or behind it; here they
-find their session in the order they came.
+Updates may come before the reply that names their session, and history before or after it; here
+they are assigned to their session in order.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Openings:
         if before is None:
             await session.abandon()
         else:
-            # Terminals are known by the session's id: those of the one before go on.
+            # Terminals are known by the session's id: those of the one before continue.
             self._router.add(before)
             session.log.close(NOT_OPENED)
 

@@ -37,7 +37,7 @@ _SMALL = 256
 class SessionLog:
     """`opening` is recorded before anything else; `replay` says what to do with history.
 
-    With a `history` the log goes on after it; `quota` limits the terminal output it takes. The
+    With a `history` the log continues after it; `quota` limits the terminal output it takes. The
     `recorder` gets events in batches before they are folded, since the state shares parts with
     them; `listeners` get each event with the state that it leads to.
     """

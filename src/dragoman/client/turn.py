@@ -25,7 +25,7 @@ class TurnOwner(Protocol):
     """What a turn needs of its session."""
 
     def went_on_unanswered(self, request_id: str | None) -> None:
-        """The reader of the turn went on without answering this question or, with None, does not
+        """The reader of the turn continued without answering this question or, with None, does not
         read at all."""
         ...
 

@@ -144,7 +144,7 @@ class Gate:
             except Changed as change:
                 text = f"{real} {change}: it is judged again"
                 self._record(e.Notice(text, "warning", source="client"))
-        raise refusal(InternalError, real, "it was changed each time somebody was asked")
+        raise refusal(InternalError, real, "it changed each time a person was asked")
 
     async def _permit_write(self, path: str, seen: Sighting, content: str, found: Found) -> bool:
         why = f" over what cannot be shown ({found.unseen})" if found.unseen else ""

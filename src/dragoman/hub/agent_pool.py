@@ -1,7 +1,7 @@
 """The agents that run here, shared or one per session, and those that a killed hub left running.
 
-This is the second line: where a keeper stands behind each child, nothing is left to be found. Only
-a process with the very pid and start time that was noted is ended, never one that took its place.
+This is the second line of defence: with a keeper for each child, there is nothing left to find.
+Only a process with exactly the noted pid and start time is ended, never one that reused the pid.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Inbox:
 
     async def refuse(self) -> None:
         """From now on no prompt is taken: its sender has to look for another owner. What was
-        begun goes on, and can be answered and cancelled."""
+        begun continues, and can be answered and cancelled."""
         self._refusing = True
         # A look that is under way may have taken something already: that must be notified.
         while self._taking is not None:
@@ -176,7 +176,7 @@ async def _answered(asked: _Asked, fresh: asyncio.Event) -> bytes:
         while (body := await asked.answer()) is None:
             await _soon(fresh)
     except StoreError as error:
-        # It stands in the inbox: the owner may find it there before we can.
+        # It is in the inbox: the owner may find it there before we can.
         asked.give_up(str(error))
     return body
 

@@ -29,7 +29,7 @@ class Cancel(_Command, frozen=True, tag="cancel"):
 
 
 class CancelToolCall(_Command, frozen=True, tag="cancel_tool_call"):
-    """Stop one tool call; the turn goes on. The reply says whether it still ran: `cancelled`."""
+    """Stop one tool call; the turn continues. The reply says whether it still ran: `cancelled`."""
 
     tool_call_id: str
 
@@ -108,7 +108,7 @@ class Close(_Command, frozen=True, tag="close"):
 class Kill(_Command, frozen=True, tag="kill"):
     """End what the agent does for the session, whatever that is: the session alone where the agent
     can close it, else its process. When other sessions of that process would lose their turns, or
-    could not go on, the reply names them as `others`, and nothing is done unless `force`."""
+    could not continue, the reply names them as `others`, and nothing is done unless `force`."""
 
     force: bool = False
 

@@ -117,7 +117,7 @@ class News:
                 news.set()
 
     def tell_all(self, but: Container[str | None] = ()) -> None:
-        """Wake everybody except those who are notified of news in their session one by one."""
+        """Wake everyone except those who are notified of news in their session one by one."""
         for session_id, waiting in self._waiting.items():
             if session_id not in but:
                 for news in waiting:

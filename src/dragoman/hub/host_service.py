@@ -88,7 +88,7 @@ class Hosting:
                     await self._hub.store.depart(self._hub.owner.id)
 
     def look(self) -> None:
-        """Somebody may have called."""
+        """Someone may have called."""
         self._fresh.set()
 
     # ── being there ───────────────────────────────────────────────────────────────────────────

@@ -249,7 +249,7 @@ class Hub:
         on_reset: OnReset = "fail",
         more_directories: Sequence[str] = (),
     ) -> Live:
-        """Have a stored session run here; `more_directories` are added to its folders for good.
+        """Have a stored session run here; `more_directories` are added to its folders permanently.
 
         Raises UnknownSession, SessionOwned when another process runs it, SessionElsewhere when its
         workspace is on another host, and SessionNotContinued when its agent does not remember it,

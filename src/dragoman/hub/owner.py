@@ -33,7 +33,7 @@ def this_process(label: str | None = None, *, alone: bool = True, home: str | No
 
 
 def is_gone(owner: Owner) -> bool:
-    """Whether nothing can be asked of it: the one rule, for everybody who shows or asks. One that
+    """Whether nothing can be asked of it: the one rule, for everyone who shows or asks. One that
     cannot be seen from here may still work, cut off from the store; `has_ended` tells."""
     if not _is_here(owner):
         return not owner.alive

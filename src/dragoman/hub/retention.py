@@ -1,6 +1,6 @@
 """Deletes sessions that have been idle for a long time; the agents' copies are kept.
 
-One that runs, waits for a person or is archived is kept, whatever its age; so is one that somebody
+One that runs, waits for a person or is archived is kept, whatever its age; so is one that someone
 begins to use meanwhile.
 """
 

@@ -320,7 +320,7 @@ class Live:
         """Have the agent close this session, whatever it does, and continue the others. It is
         continued when it is used next. False where the agent cannot, or does not."""
         if self.running.client.capabilities.close:
-            self._opened_on = None  # it may be closed there although its turn goes on
+            self._opened_on = None  # it may be closed there although its turn continues
         return await self.session.stop_by_closing(_CLOSE_SECONDS)
 
     async def _cancel(self) -> c.Reply:

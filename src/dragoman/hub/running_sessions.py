@@ -30,7 +30,7 @@ _CANCEL_SECONDS = 5.0
 
 
 class Lives:
-    """`tell` is called with the id of a session that begins to run here, or fails to go on."""
+    """`tell` is called with the id of a session that begins to run here, or fails to continue."""
 
     def __init__(self, opener: Opener, agents: AgentPool, tell: Callable[[str], None]) -> None:
         self.running: dict[str, Live] = {}
@@ -58,7 +58,7 @@ class Lives:
         return await self.begin(session_id, lambda: self._reopened(session_id, way))
 
     async def _reopened(self, session_id: str, way: Way) -> Live:
-        """Somebody here may have been quicker."""
+        """Someone here may have been quicker."""
         live = self.running.get(session_id)
         return live or await self._opener.reopen(session_id, way)
 
@@ -166,7 +166,7 @@ class Lives:
         self.running.clear()
         try:
             await asyncio.gather(*map(_settle, lives))
-            # What an agent holds up goes on once that has ended.
+            # What an agent holds up continues once that has ended.
             await _finished(*self._leaving.values(), *self._beginning, timeout=_CANCEL_SECONDS)
         finally:
             await self._agents.aclose()
@@ -184,7 +184,7 @@ async def _settle(live: Live) -> None:
 
 
 async def _cut_off(live: Live, error: DragomanError) -> None:
-    """The agent is cancelled, and ended if it goes on: it would work unseen, and maybe alongside
+    """The agent is cancelled, and ended if it continues: it would work unseen, and maybe alongside
     the one that has the session now. Other sessions of the same process start it again."""
     await live.detach(error)
     if not await _has_stopped(live):
@@ -193,8 +193,8 @@ async def _cut_off(live: Live, error: DragomanError) -> None:
 
 
 async def _has_stopped(live: Live) -> bool:
-    """Whether the agent does nothing more for a session whose turn was cancelled; one that goes on
-    is asked to close it, if it can."""
+    """Whether the agent has stopped working for a session whose turn was cancelled; one that
+    continues is asked to close it, if it can."""
     if await live.session.has_stopped(_CANCEL_SECONDS):
         return True
     return await live.session.stop_by_closing(_CANCEL_SECONDS)

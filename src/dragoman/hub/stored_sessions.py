@@ -47,7 +47,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class _Saved(msgspec.Struct, array_like=True):
-    """The entries are apart, some at a time: reading many of them at once would hold up everybody
+    """The entries are apart, some at a time: reading many of them at once would hold up everyone
     else, also from a thread."""
 
     version: str
@@ -169,7 +169,7 @@ def title_of(state: SessionState) -> str | None:
 
 
 KEPT_SECONDS = 60.0
-"""How long the entries that somebody asked for stay at hand, since he may go on to older ones."""
+"""How long the entries that someone asked for stay at hand, since he may continue to older ones."""
 
 
 async def whole_thread(

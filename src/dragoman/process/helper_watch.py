@@ -74,7 +74,7 @@ def superiors(known: list[int]) -> list[int]:
 
 
 def relieve(session: int) -> None:
-    """For each helper that is held: kill everything below it, then let it go on."""
+    """For each helper that is held: kill everything below it, then let it continue."""
     for helper in helpers(session):
         if is_held(helper):
             kill_tree(helper, spared(session))
@@ -82,7 +82,7 @@ def relieve(session: int) -> None:
 
 
 def end(keeper: int, session: int) -> None:
-    """Kill everything below a keeper that does not do so itself, then let it go on."""
+    """Kill everything below a keeper that does not do so itself, then let it continue."""
     if is_helper(keeper, session):
         kill_tree(keeper)
         resume(keeper, session)

@@ -1,9 +1,8 @@
 """What programs inherit from the helpers, and what of it other programs can change.
 
-Any program of the same user may lower the limits of a process, its priority, or its share of the
-machine, and every program started below it would have them for good. So the host writes down
-what it gives to a zygote, and the zygote compares before each start. Runs in both, so it imports
-little.
+Any program of the same user may lower the limits of a process, its priority or its share of the
+machine, and every program started below it would inherit that. So the host writes down what it
+gives to a zygote, and the zygote compares before each start. Runs in both, so it imports little.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class Keeper:
     def _await_exec(self, pid: int, failure: int) -> None:
         """Wait until the fork has become the program, or says why not.
 
-        Another program may have stopped it: it goes on. When nobody needs it, it ends.
+        Another program may have stopped it: it continues. When nobody needs it, it ends.
         """
         watched = [failure, self._life.fileno(), self._wake]
         while failure not in (ready := readable(watched, _EXEC_LOOK_SECONDS)):

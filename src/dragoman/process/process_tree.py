@@ -59,7 +59,7 @@ def walk(root: int, below: Callable[[int], list[int]], spare: Spare = nobody) ->
 
 
 def by_parents(parents: Mapping[int, int]) -> Callable[[int], list[int]]:
-    """A function for `walk` from a table of everybody's parent."""
+    """A function for `walk` from a table of everyone's parent."""
     return lambda pid: [child for child, parent in parents.items() if parent == pid]
 
 

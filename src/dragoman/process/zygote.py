@@ -4,10 +4,10 @@ The zygote forks a keeper for each program the host wants to run. It has no stat
 but one control socket (its standard input at the start), holds no descriptor of any child, and
 ends when the host and all keepers are gone. The warden is its parent and takes no requests.
 
-Both look after the helpers below them. One that a program has stopped goes on, and if it is
-stopped again and again, its work is done for it. A helper that was killed leaves orphans; they
-come to the next one above: keepers go on there, programs are killed. When the host has gone, the
-warden sees to it that everything below it ends.
+Both look after the helpers below them. If a program stops a helper, it is continued; if it is
+stopped repeatedly, the one above does its work. A killed helper leaves orphans to the next one
+above, where keepers continue and programs are killed. When the host is gone, the warden ends
+everything below it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Superior:
         return ready
 
     def reap(self) -> bool:
-        """Collect the dead, and let the stopped go on; whether a child is left."""
+        """Collect the dead, and let the stopped continue; whether a child is left."""
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)

@@ -2,7 +2,7 @@
 
 It inherits the host's user, groups and umask; when those have changed since, or the host has
 forked, it is replaced as well. Several threads, each with its loop, may use it at once. A thread
-watches over it: a stopped zygote goes on, a dead one is reaped.
+watches over it: a stopped zygote continues, a dead one is reaped.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ZygoteClient:
             helper_watch.resume(helper, self.session)
 
     def kill(self) -> None:
-        """Kill it, as one that does not come to work; its keepers go on under the warden.
+        """Kill it, as one that does not come to work; its keepers continue under the warden.
 
         What it was handed and has not read is closed with it, or a reader would wait forever.
         """
@@ -111,7 +111,7 @@ class ZygoteClient:
             os.waitpid(self.session, 0)
 
     def _watch(self) -> None:
-        """Let the warden go on when a program has stopped it; it does so for the others."""
+        """Let the warden continue when a program has stopped it; it does so for the others."""
         stops = 0
         while (change := _await_change(self.session)) and change.si_code == os.CLD_STOPPED:
             stops += 1
@@ -136,7 +136,7 @@ def _await_change(child: int) -> os.waitid_result | None:
     try:
         return os.waitid(os.P_PID, child, os.WEXITED | os.WSTOPPED)
     except ChildProcessError:
-        return None  # somebody reaps every child of this host
+        return None  # someone reaps every child of this host
 
 
 _lock = threading.Lock()

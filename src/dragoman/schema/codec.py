@@ -26,7 +26,7 @@ def decode(data: bytes | Raw, type_: type[T]) -> T:
 
 
 def examine(data: bytes | Raw, type_: type[T]) -> tuple[T, bool]:
-    """The same, and whether it fits as it stands: else parts of it may have been left out."""
+    """The same, and whether it fits as it is: else parts of it may have been left out."""
     try:
         try:
             return decoder(type_).decode(data), True

@@ -244,7 +244,7 @@ def _user_message(state: SessionState, event: e.UserMessage, limits: Limits) -> 
 
 
 def _echoes_prompt(state: SessionState, event: e.UserMessage) -> bool:
-    """Some agents tell us the prompt we just sent; it stands in the thread already."""
+    """Some agents tell us the prompt we just sent; it is in the thread already."""
     if event.replay or state.turn is None or not _prompt_is_last(state):
         return False
     prompt = state.entries[-1]

@@ -1,6 +1,6 @@
 """The state of a session: the ordered entries of its thread, and the facts around them.
 
-A `SessionState` is made by `reduce` alone; everybody else reads it. It has the newest entries,
+A `SessionState` is made by `reduce` alone; everyone else reads it. It has the newest entries,
 within the limits of `bounds`; the stored events have all of them.
 """
 
@@ -51,7 +51,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="type"):
 class _Spoken(Entry):
     """A message in pieces: plain text as strings, everything else as content.
 
-    Pieces are joined when somebody looks, so that a chunk costs the same at any length.
+    Pieces are joined when someone looks, so that a chunk costs the same at any length.
     """
 
     pieces: list[str | Content] = []

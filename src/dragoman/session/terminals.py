@@ -2,7 +2,7 @@
 
 All of them share one limit; one that is over makes room before one that runs.
 
-Pure. What runs in the terminal goes on, and the agent reads its output as before.
+Pure. What runs in the terminal continues, and the agent reads its output as before.
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ def _unplace(state: SessionState, entry: AnyEntry, place: int) -> None:
 
 
 def _key_of(entry: AnyEntry) -> str | None:
-    """What it stands under in `places`."""
+    """What it is under in `places`."""
     match entry:
         case ToolCall():
             return f"tool:{entry.id}"

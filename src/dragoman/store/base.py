@@ -1,10 +1,10 @@
 """The interface of every store: sessions, events, owners, and commands that wait for them.
 
-A store is also the bus between processes: watchers read by cursor, and processes that want to
-steer sends a command to the owner's inbox. It knows neither agents nor clients.
+A store is also the bus between processes: readers use cursors, and a process that steers a session
+sends a command to the owner's inbox. It knows neither agents nor clients.
 
-Every method raises StoreError (StoreFull, StoreCorrupt) when the disk or the database fails: then
-nothing of it has happened.
+Every method raises StoreError (StoreFull, StoreCorrupt) if the disk or the database fails; the
+operation then had no effect.
 """
 
 from __future__ import annotations

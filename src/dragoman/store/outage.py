@@ -2,8 +2,8 @@
 
 Shared by every kind of store. Knows neither tables nor connections.
 
-One file a process, locked for as long as that lives: what a process left behind that was killed is
-delivered by the next one. Shared by every kind of store.
+The outbox has one file per process, locked while the process lives. What a killed process left
+there is delivered by the next one.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Outage:
 
     @property
     def told(self) -> str | None:
-        """While it is on: what is the matter, and what is delayed by it."""
+        """During an outage: the reason, and what is delayed by it."""
         if self._since is None:
             return None
         is_full = isinstance(self._error, StoreFull)

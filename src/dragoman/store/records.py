@@ -32,7 +32,7 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One session, as it stands in a list. `id` is ours; the agent has its own."""
+    """One session, as it is in a list. `id` is ours; the agent has its own."""
 
     id: str
     agent: str
@@ -191,7 +191,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """Some sessions and who has them, as far as somebody does, and all hosts."""
+    """Some sessions and who has them, as far as someone does, and all hosts."""
 
     position: int
     """Read first: of the newest event of all. A reader that continues from there misses none."""

@@ -1,7 +1,7 @@
 """Copies one store into another through their common interface: sessions, events and rules.
 
-What is there already stays: a copy that is incomplete or out of date is continued. A
-session that somebody runs, takes or deletes meanwhile is left out.
+Existing data is kept: a copy that is incomplete or out of date is continued. A session that runs,
+or is taken or deleted meanwhile, is skipped.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def update_elsewhere(session_id: str = "never opened") -> Step:
 
 
 def update_after_reply(text: str = "one more thing") -> Step:
-    """Go on speaking when the turn is over."""
+    """Continue speaking when the turn is over."""
 
     return lambda turn: turn.afterwards.append(lambda: turn.say(text))
 
@@ -197,7 +197,7 @@ def ask_and_crash(code: int = 1, **fields: Any) -> Step:
 
 
 def ignore_cancel(seconds: float) -> Step:
-    """Go on for a while whatever the client says, and end as if nothing had been said."""
+    """Continue for a while whatever the client says, and end as if nothing had been said."""
 
     async def step(turn: AgentTurn) -> None:
         turn.ignores_cancel = True
@@ -219,7 +219,7 @@ def crash(code: int = 1) -> Step:
 
 
 def flood_stderr(size: int) -> Step:
-    """Complain at length, and wait until somebody takes it."""
+    """Complain at length, and wait until someone takes it."""
 
     async def step(turn: AgentTurn) -> None:
         await asyncio.to_thread(_write_all, b"complaint\n" * (size // 10))

@@ -151,7 +151,7 @@ class HttpTransport:
     async def aclose(self) -> None:
         """Send what is queued, end the connection there, and all that is open here.
 
-        When cancelled, that goes on for a moment without anybody waiting for it: an agent that is
+        When cancelled, that continues for a moment without anyone waiting for it: an agent that is
         not told would run on.
         """
         self._is_closing = True

@@ -53,7 +53,7 @@ class MemoryTransport:
         self._outgoing = outgoing
 
     async def receive(self) -> bytes:
-        # Always let the loop run once: a flood must not starve everybody else.
+        # Always let the loop run once: a flood must not starve everyone else.
         await asyncio.sleep(0)
         return await self._incoming.take()
 

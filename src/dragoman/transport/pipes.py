@@ -19,7 +19,7 @@ from dragoman.process import descriptors
 _READ_SIZE = 64 * 1024
 # As much as a pipe can be made to hold.
 _LAST_READ_SIZE = 1024 * 1024
-# `drain` lets the sender go on below this; the kernel's pipe holds as much again.
+# `drain` lets the sender continue below this; the kernel's pipe holds as much again.
 _LITTLE_QUEUED = 64 * 1024
 _TAIL_SIZE = 64 * 1024
 # Enough for what a dead child left in the pipe; a living one may never stop.
@@ -90,7 +90,7 @@ class OutputPipe(_Pipe):
             self.end()
 
     def cut(self) -> None:
-        """End with what is in the pipe now, though somebody still holds its other side."""
+        """End with what is in the pipe now, though someone still holds its other side."""
         if not self._ended:
             self._ahead += self._read(_LAST_READ_SIZE) or b""
             self.end()

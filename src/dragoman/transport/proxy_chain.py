@@ -49,7 +49,7 @@ Ending: TypeAlias = ConnectionLost | StartError
 
 
 class Component(msgspec.Struct, frozen=True):
-    """One that is to stand in a chain: how to start it, and what to call it."""
+    """One that is to be in a chain: how to start it, and what to call it."""
 
     role: Literal["proxy", "agent"]
     name: str
@@ -332,7 +332,7 @@ class ChainTransport:
     # ── the end ───────────────────────────────────────────────────────────────────────────────
 
     def _end(self, error: Ending) -> asyncio.Task[None]:
-        """Nothing is left running after the first that ends, whether or not somebody closes us."""
+        """Nothing is left running after the first that ends, whether or not someone closes us."""
         if self._closing is None:
             self._error = error
             self._closing = asyncio.create_task(self._close())

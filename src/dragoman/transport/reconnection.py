@@ -142,7 +142,7 @@ def refusal(
 
 
 def _why(agent: RemoteAgent, body: bytes) -> str:
-    """Nothing of a body that has another shape: it may be a page, and of anybody."""
+    """Nothing of a body that has another shape: it may be a page, and of anyone."""
     try:
         message = msgspec.json.decode(body, type=_Refusal).error.message
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

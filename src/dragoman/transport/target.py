@@ -113,7 +113,7 @@ def _problem(url: str) -> str:
 
 
 def host_of(parts: SplitResult) -> str:
-    """The host and its port, without what may stand before them."""
+    """The host and its port, without what may be before them."""
     return parts.netloc.rpartition("@")[2]
 
 

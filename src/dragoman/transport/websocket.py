@@ -319,7 +319,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         self._beat = self._loop.call_later(BEAT_SECONDS, self._beaten)
 
     def _has_moved(self) -> bool:
-        """Whether some of what waited at the last beat has gone out: our ping stands behind it."""
+        """Whether some of what waited at the last beat has gone out: our ping is after it."""
         backlog = self._transport.get_write_buffer_size()
         gone = self._written - backlog
         has_moved = self._backlog > 0 and gone > self._gone

@@ -46,7 +46,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 class Parts:
     """`state` has what was merged of the agent's tool calls and terminals, within its limits: what
-    leaves it ends here as it stands."""
+    leaves it ends here as it is."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.state = SessionState()
@@ -111,8 +111,8 @@ class Parts:
     def put(self, data: Data, *, attached: bool = False) -> int:
         """A data part with an id, in place of the one before; how much it says.
 
-        `attached` is for what belongs to another part: text goes on, and no step begins, in which a
-        tool of the step before could no longer be asked about.
+        `attached` is for what belongs to another part: text continues, and no step begins in which
+        a tool of the step before could no longer be asked about.
         """
         assert data.id is not None
         encoded = _encode(data.data)
@@ -178,7 +178,7 @@ class Parts:
     # ── ends ──────────────────────────────────────────────────────────────────────────────────
 
     def park(self, at: float) -> None:
-        """End the step with every tool looking finished, to go on later."""
+        """End the step with every tool looking finished, to continue later."""
         self._flush(at)
         for part, call in self._each():
             self.emit(*part.park(call))

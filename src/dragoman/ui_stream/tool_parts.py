@@ -41,7 +41,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class ToolPart:
-    """The page's part for one tool call; `step` is the one it stands in."""
+    """The page's part for one tool call; `step` is the one it is in."""
 
     def __init__(self, tool_call_id: str, step: int) -> None:
         self.id = tool_call_id
@@ -107,7 +107,7 @@ class ToolPart:
             yield self._result
 
     def park(self, call: ToolCall) -> Iterator[Chunk]:
-        """Look finished, so that the page may send an answer while the call goes on."""
+        """Look finished, so that the page may send an answer while the call continues."""
         if not self._is_settled and not self.is_final:
             yield from self._end(_output(call))
 

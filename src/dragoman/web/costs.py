@@ -1,7 +1,7 @@
 """What sessions have cost since a given time, as their agents reported.
 
-An agent tells what its session has cost so far. What counts is by how much that grew; a sum smaller
-than the one before was restarted. What an agent replayed while it was loaded counts as known.
+An agent reports what its session has cost so far; only the increase counts. A smaller sum than
+before means that the agent started over. Sums that an agent replays on load count as known.
 """
 
 from __future__ import annotations

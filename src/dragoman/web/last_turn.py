@@ -1,7 +1,7 @@
 """How the last turn of a session ended, from its stored events.
 
-No record of a session says it, and a list of sessions must not fold them: the end of each is read,
-once, and then only what came since.
+The record of a session does not have it, and a list of sessions must not fold them all: the last
+events of each are read once, and then only newer ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dragoman.store.base import Store, events_of_types
 from dragoman.store.records import SessionRecord, StoredEvent
 
 _WINDOW = 32
-"""A turn's end stands at the end of a session at rest, except for a few facts."""
+"""A turn's end is at the end of a session at rest, except for a few facts."""
 _LOOK_BACK = 20_000
 _TYPES = ("turn_cancelling", "turn_ended")
 

@@ -276,7 +276,7 @@ async def start_again(
     error: SessionNotContinued | CommandRefused,
     on_reset: OnReset,
 ) -> None:
-    """Have a session that its agent has forgotten go on without that memory, if that is wanted;
+    """Have a session that its agent has forgotten continue without that memory, if that is wanted;
     else, and for any other `error`, raises it. Where another process runs it, that is not ours to
     do: raises SessionOwned, SessionElsewhere."""
     is_forgotten = isinstance(error, SessionNotContinued) or error.code == "not_continued"

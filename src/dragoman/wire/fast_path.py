@@ -1,7 +1,7 @@
 """The fast path for updates, which most frames are: decoded in one pass, delivered in batches.
 
-One is expected behind another. What turns out to be something else, or needs a second look, takes
-the long way, behind the run that it ends.
+Updates are expected to follow each other. Any other frame, and one that needs the fallback, ends
+the batch and takes the slow path after it.
 """
 
 from __future__ import annotations

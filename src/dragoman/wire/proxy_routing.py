@@ -1,8 +1,8 @@
 """Routes messages in a chain: from the client through the proxies to the agent, and back.
 
-Each speaks to us alone and has a connection with ids of its own. Told what was heard at one place,
-a `Chain` says what to send to which. Of ACP it knows only the methods that make a chain; what a
-message means, and what its params are, it does not.
+Each component talks only to us, over a connection with its own ids. Given a message from one
+component, a `Chain` says what to send to which. Of ACP it knows only the methods of proxy chains,
+not what a message means or what its params are.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _decode_welcome = msgspec.json.Decoder(_Welcome).decode
 
 
 class Chain:
-    """The state of a chain whose agent stands at the place `last`."""
+    """The state of a chain whose agent is at the place `last`."""
 
     def __init__(self, last: int) -> None:
         self._last = last

@@ -38,7 +38,7 @@ _ADVERTISED: tuple[tuple[str, Check], ...] = (
     ("fork", checks.fork),
     ("close", checks.close),
 )
-# In a second process, as when somebody comes back the next day.
+# In a second process, as when someone comes back the next day.
 _LATER: tuple[tuple[str, Check], ...] = (
     ("load", checks.load),
     ("resume", checks.resume),

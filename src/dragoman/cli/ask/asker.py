@@ -172,7 +172,7 @@ class TerminalAsker:
                 raise
 
     def leave_line(self) -> None:
-        """Go on below the line on which an answer is awaited, if one is."""
+        """Continue below the line on which an answer is awaited, if one is."""
         if self._awaited:
             self._awaited = False
             self._tty.write("\n")
@@ -347,7 +347,7 @@ def _wish(request: PermissionRequest, whole: bool) -> str:
 
 
 def _wording(request: PermissionRequest, whole: bool) -> list[str]:
-    """The agent's own words for it; our own only where they say more than stands there already."""
+    """The agent's own words for it; our own only where they say more than is there already."""
     if request.claimed:
         title = "" if request.operation == "other" else request.title
         words = [_words(text, whole) for text in (title, request.explanation) if text]

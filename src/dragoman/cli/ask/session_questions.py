@@ -1,8 +1,8 @@
 """Asks a session's questions at this terminal, based on its stored events.
 
-It is one way for every session, wherever it runs: a question is asked once it was shown, and what
-is answered goes through the hub to the process that runs the session, which may be this one. The
-first answer wins: a question that was settled meanwhile is taken back.
+The same for every session, wherever it runs: a question is asked once its event was shown, and the
+answer goes through the hub to the process that runs the session, which may be this one. The first
+answer wins: a question that was settled elsewhere is withdrawn.
 """
 
 from __future__ import annotations

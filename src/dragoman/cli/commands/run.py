@@ -189,7 +189,7 @@ class Run:
     async def _here(
         self, hub: Hub, meant: Meant, interrupts: Interrupts, queued_as: str = ""
     ) -> int | None:
-        """`queued_as`: where the prompt waits in the session's queue already. None when somebody
+        """`queued_as`: where the prompt waits in the session's queue already. None when someone
         else has sent it meanwhile."""
         self._status.doing(f"starting {self._job.agent.name}")
         offer = meant.offer(self._job)
@@ -265,7 +265,7 @@ class Run:
                 return code
             interrupts.turn_of(None)
             meant = await meant_by(hub, self._job)
-            with suppress(SessionOwned):  # somebody else was quicker to take it over
+            with suppress(SessionOwned):  # someone else was quicker to take it over
                 code = await self._here(hub, meant, interrupts, turn.turn_id)
                 if code is not None:
                     return code

@@ -178,7 +178,7 @@ class MarkdownStream:
         return out
 
     def _end_of_line(self) -> int | None:
-        """Where the line ends, or is long enough to be printed; None when it goes on."""
+        """Where the line ends, or is long enough to be printed; None when it continues."""
         limit = self._at + _LINE
         end = self._text.find("\n", self._at, limit)
         if end >= 0:

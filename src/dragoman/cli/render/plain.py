@@ -28,7 +28,7 @@ OUTPUT_LINES = 40
 
 
 class SimpleView:
-    """The answer alone; messages that something stands between begin on a new line.
+    """The answer alone; messages that something is between begin on a new line.
 
     `on_screen`: a person looks at it, so characters that hide are shown as marks.
     """

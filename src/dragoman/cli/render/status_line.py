@@ -1,6 +1,6 @@
 """Terminal output, with a status line while nothing is written.
 
-The word is drawn below what was written, or where the cursor stands at the start of a line, and is
+The word is drawn below what was written, or where the cursor is at the start of a line, and is
 wiped before anything else is written: it never becomes part of what scrolls by.
 """
 
@@ -25,7 +25,7 @@ _paint = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Status:
-    """Ticks while it is entered; `write` is the way to the terminal for everybody else.
+    """Ticks while it is entered; `write` is the way to the terminal for everyone else.
 
     Where it is not `visible` nothing is drawn, and `write` just writes.
     """

@@ -226,7 +226,7 @@ class TerminalView:
             self._show_diffs([change], state)
 
     def asked(self, diffs: Iterable[Diff]) -> None:
-        """A question stands on the terminal, and in it these changes."""
+        """A question is on the terminal, and in it these changes."""
         self._diffs |= {change_key(diff, diff_lines(diff)) for diff in diffs}
         self._blank = False
 
@@ -299,7 +299,7 @@ def _title(call: ToolCall, width: int) -> str:
 
 
 def _doing(state: SessionState) -> str:
-    """What goes on now, in a few words."""
+    """What is happening now, in a few words."""
     if state.turn is None:
         return ""
     if state.pending:

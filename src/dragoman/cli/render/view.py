@@ -64,7 +64,7 @@ class Stage(ABC):
 
     @abstractmethod
     def asked(self, text: str) -> None:
-        """What somebody asked, in another window or before."""
+        """What someone asked, in another window or before."""
 
     @abstractmethod
     def show(self, event: e.Event, state: SessionState) -> None:

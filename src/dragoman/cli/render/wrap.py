@@ -31,7 +31,7 @@ class Wrap:
         self._length = 0
 
     def begin(self, prefix: str, hanging: str, taken: int) -> str:
-        """Start a line with a prefix; what is broken off goes on behind `hanging`. Both take
+        """Start a line with a prefix; what is broken off continues after `hanging`. Both take
         `taken` columns, and may be painted."""
         self._column = self._start = taken
         self._hanging = hanging

@@ -140,7 +140,7 @@ class Follower:
     def _is_known(self, event: e.Event) -> bool:
         return self._knows(event) or (self.turn is not None and self.turn.is_about(event))
 
-    # ── a session that goes on ────────────────────────────────────────────────────────────────
+    # ── a session that continues ────────────────────────────────────────────────────────────────
 
     def listen(self, hub: Hub, session_id: str) -> None:
         """From now on this is the session that `follow` shows, from where the state is."""

@@ -55,7 +55,7 @@ class FrameFile:
         asked = requests.asked(direction, messages.decode(frame))
         try:
             self._recorder(direction, blanked(frame, asked))
-        except OSError as error:  # the run itself goes on
+        except OSError as error:  # the run itself continues
             self.close()
             tell(f"--record {self.path}: {_reason(error)}; what follows is not recorded")
 

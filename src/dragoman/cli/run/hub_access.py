@@ -70,7 +70,7 @@ class JobLauncher:
 async def hub_of(
     job: Job, start: Callable[[Offer], Client], *, attended: bool
 ) -> AsyncGenerator[Hub]:
-    """`start` makes the client of the job's agent; `attended` says whether somebody here answers
+    """`start` makes the client of the job's agent; `attended` says whether someone here answers
     what it asks. Raises StoreError."""
     is_recorded = not job.options.no_store
     try:
@@ -123,7 +123,7 @@ class Meant(msgspec.Struct):
     record: SessionRecord | None = None
     known_id: str | None = None
     state: SessionState = msgspec.field(default_factory=SessionState)
-    """What is known of it; the run goes on from there."""
+    """What is known of it; the run continues from there."""
 
     def offer(self, job: Job) -> Offer:
         """What its agent is offered, in this run and later: what it began with."""

@@ -83,7 +83,7 @@ async def _retell(archive: Archive, stage: Playback, pause: Sleep) -> None:
     follower, before = Follower(stage, retells=True), 0.0
     for body in archive.events:
         event = decode_event(body)
-        # Between two turns somebody was away, and nobody waits for that.
+        # Between two turns someone was away, and nobody waits for that.
         await pause(event.at - before if follower.state.turn is not None else 0.0)
         before = event.at
         follower.take(event)
@@ -200,7 +200,7 @@ class Playback(Stage):
                 where = single_line(f"session {event.session_id} in {event.cwd}", 200)
                 self._heading("", where, BOLD)
             case e.PromptQueued():
-                pass  # it stands above its turn, or nothing came of it
+                pass  # it is above its turn, or nothing came of it
             case _:
                 super()._announce(event)
 
@@ -234,7 +234,7 @@ class Playback(Stage):
 
 
 def _is_news(event: e.Event) -> bool:
-    """That somebody came back to the session is none, unless the agent had forgotten it; nor is
+    """That someone came back to the session is none, unless the agent had forgotten it; nor is
     what could have been typed then."""
     match event:
         case e.SessionOpened():

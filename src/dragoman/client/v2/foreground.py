@@ -27,7 +27,7 @@ class Prompted:
         self.finish = finish
         self.alone = alone
         self.taken = False
-        """It stands in the conversation: the agent has acknowledged it."""
+        """It is in the conversation: the agent has acknowledged it."""
         self.worked = False
         """The agent has been seen at work: since then, or before that since it was sent."""
         self.stopping = False
@@ -117,7 +117,7 @@ class Foreground:
     # ── what the agent tells ──────────────────────────────────────────────────────────────────
 
     def echoes(self, message_id: str, text: str, *, whole: bool) -> bool:
-        """Whether a user's message, or a piece of one, is a prompt of ours: that stands in the
+        """Whether a user's message, or a piece of one, is a prompt of ours: that is in the
         thread already."""
         message_id = message_id[:ID]
         if message_id in self._own:

@@ -117,7 +117,7 @@ def config_options(wire: list[v2.SessionConfigOption]) -> list[ConfigOption]:
 
 
 GIT = "git_patch"
-# Every line of a hunk begins with a sign, so this stands at the beginning of headers alone.
+# Every line of a hunk begins with a sign, so this is at the beginning of headers alone.
 _header = re.compile(r"^(?=diff --git )", re.MULTILINE)
 _escape = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}

@@ -1,9 +1,9 @@
 """Matches text against an agent's regular expressions, in bounded time.
 
-An engine that goes back over the text can be made to run for years by a short pattern. This one
-follows all ways at once, and every step it takes, in reading a pattern as in trying it on a text,
-is paid from a budget. It reads the usual part of what JSON Schema means by a pattern (ECMA 262);
-what it does not know, or cannot pay for, is not judged. Pure.
+A backtracking engine can be made to run for years by a short pattern. This one follows all
+alternatives at once, and each step, in compiling a pattern and in matching it, is paid from a
+budget. It reads the usual part of what JSON Schema means by a pattern (ECMA 262); what it does not
+know, or cannot pay for, is not judged. Pure.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _Node: TypeAlias = "_Fits | _Assertion | _Sequence | _Choice | _Repeat"
 
 
 class _Split(tuple[int, ...]):
-    """Go on at each of these places."""
+    """Continue at each of these places."""
 
 
 _Step: TypeAlias = "_Fits | _Assertion | _Split | None"

@@ -52,7 +52,7 @@ MOST_PATHS = 256
 MOST_LETTERS = 32 << 10
 MOST_CALLS = 64
 """That one request can be about; more are a question for a person."""
-# What a shell, or another program that expands paths, makes another one of: somebody's home, a
+# What a shell, or another program that expands paths, makes another one of: someone's home, a
 # variable of the environment, the output of a command, one of several beginnings.
 _expanded = re.compile(r"\A~[^/]|\$(?:[A-Z_]|[{(])|`|" + BRACES)
 _scheme = re.compile(r"file:|[a-z][a-z0-9+.-]*://", re.IGNORECASE)

@@ -166,7 +166,7 @@ class Consent:
         granted: Granted | None = None,
         content: tuple[ToolContent, ...] = (),
     ) -> bool:
-        """Return if it may be done: True where somebody has looked at just this, now or before,
+        """Return if it may be done: True where someone has looked at just this, now or before,
         which `granted` tells; False where a rule allows it.
 
         `content` is shown to the person who is asked.

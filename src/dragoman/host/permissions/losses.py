@@ -1,7 +1,7 @@
 """What a change would overwrite without showing it: an agent may call an existing file new.
 
-The person who is asked sees the text that is there, or reads that it cannot be shown. Knows nothing
-of rules and answers.
+A question shows the existing text, or says that it cannot be shown. Knows nothing of rules and
+answers.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the walk is bounded because an agent chooses its size. Finding too much only mak
 stricter. Knows nothing of kinds, workspaces or rules.
 
 Finding too many only makes a decision stricter: the program that applies the patch may be less
-exact than these two. Names are as they stand there, quotes and the letters of git before them
+exact than these two. Names are as they are there, quotes and the letters of git before them
 included.
 """
 
@@ -226,7 +226,7 @@ class RawInput:
 
 
 def whole_file(raw_input: Any) -> tuple[str, str] | None:
-    """A path and all that is to stand there, where the input is nothing but these two."""
+    """A path and all that is to be there, where the input is nothing but these two."""
     if not _is_object(raw_input) or len(raw_input) != 2:
         return None
     texts = {_spelling(str(key)): text for key, text in raw_input.items() if isinstance(text, str)}

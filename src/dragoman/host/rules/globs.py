@@ -89,7 +89,7 @@ def _component(glob: str) -> str:
 def _expression(parts: Sequence[str | None], item: str) -> str:
     """The parts in a row, None being any number of items.
 
-    What follows a star is found at the first place it can be, and for good: a later place leaves
+    What follows a star is found at the first place it can be, and permanently: a later place leaves
     less for the rest. Only the last run has to reach the end, so only its star may try again.
     """
     runs: list[list[str]] = [[]]

@@ -448,7 +448,7 @@ def usual_places() -> Iterator[str]:
 
 
 class _Node:
-    """What may follow the names read so far, and why a path that ends or goes on here asks."""
+    """What may follow the names read so far, and why a path that ends or continues here asks."""
 
     def __init__(self) -> None:
         self.exact: str | None = None

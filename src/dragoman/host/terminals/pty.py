@@ -60,7 +60,7 @@ class LocalTerminals:
 
     `max_terminals` is for each session, and released ones do not count. `kill_grace` is the time
     between TERM and KILL; `late_output` is how long a released terminal is still listened to
-    when something that cannot be ended goes on printing.
+    when something that cannot be ended continues printing.
     """
 
     def __init__(
@@ -301,7 +301,7 @@ class RunningCommand:
     def stop(self, grace: float) -> asyncio.Task[None]:
         """TERM to the whole tree, and KILL to what is left of it after `grace`.
 
-        Goes on although nobody waits for it; the second call gives the same task.
+        Continues although nobody waits for it; the second call gives the same task.
         """
         if self._stopping is None:
             self._stopping = self._loop.create_task(self._stop(grace))
@@ -431,7 +431,7 @@ COLUMNS, ROWS = 120, 30
 _READ_SIZE = 16 * 1024
 # Then others get their turn, and what was read is delivered as one piece.
 _READS_A_WAKE = 16
-# More than a PTY or a pipe can hold: all that was printed before somebody ended.
+# More than a PTY or a pipe can hold: all that was printed before someone ended.
 _LAST_READS = 256
 
 

@@ -50,11 +50,11 @@ class FilesProvider(Protocol):
 
 
 class Changed(Exception):
-    """The file, or what is around it, is not what it was when somebody looked at it; says how."""
+    """The file, or what is around it, is not what it was when someone looked at it; says how."""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A file as somebody was shown it: its text, None where there was no file; or why it cannot
+    """A file as someone was shown it: its text, None where there was no file; or why it cannot
     be shown, and a mark that is another one once the file is."""
 
     text: str | None

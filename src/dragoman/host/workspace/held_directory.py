@@ -5,7 +5,7 @@ one before it, following nothing. Both say ELOOP or ENOTDIR when a link is in th
 Knows nothing of roots, files or refusals in words.
 
 On Linux the program enters it through the descriptor. Elsewhere it enters by the real name of
-what was opened; between the two, somebody who may rename directories could put another there.
+what was opened; between the two, someone who may rename directories could put another there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Resolves what a path leads to on this disk, before anything is decided about it.
 
-A name is judged by all that it stands for: as it was asked for, the real path, every link on the
-way, and what is next to it. Only names are read, and nothing is opened: what is there when the
-path is opened may be something else, and the jail sees to that.
+A path is judged by all its names: as requested, the real path, every link on the way, and what is
+next to it. Only names are read, and nothing is opened. The path may lead elsewhere by the time it
+is opened; the jail handles that.
 """
 
 from __future__ import annotations

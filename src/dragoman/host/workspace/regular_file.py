@@ -1,7 +1,7 @@
 """Opens files that others may have created, and only regular files.
 
-A FIFO would hold up a thread for good, a device has no end, and a link leads anywhere: in a
-workspace anything can stand under the name of a file.
+In a workspace, any name may belong to something else: a FIFO would block a thread, a device has no
+end, and a link may lead anywhere.
 """
 
 from __future__ import annotations

@@ -264,7 +264,7 @@ MEANINGS: dict[str, tuple[Meaning, str]] = {
     "53100": ("full", "no room on its disk"),
     "54": ("data", "a value that is larger than it can take"),
     "55": ("away", "something is not in the state for it yet"),
-    "55P03": ("again", "a lock that somebody else has held for too long"),
+    "55P03": ("again", "another process held a lock for too long"),
     "57": ("away", "an operator: shutting down, starting, dropping the database"),
     "57014": ("slow", "given up after the time that it had"),
     "58": ("away", "its disk or its system failed"),

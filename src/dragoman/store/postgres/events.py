@@ -178,7 +178,7 @@ async def copy_some(db: Database, source: str, lease: Lease, last: int) -> bool:
     return upto < last
 
 
-# In one order for everybody, so that nobody waits for one who waits for him.
+# In one order for everyone, so that nobody waits for one who waits for him.
 LOCKED = """
 SELECT id, key, last_seq FROM sessions
 WHERE id = ANY(%s) AND NOT deleted ORDER BY key FOR NO KEY UPDATE

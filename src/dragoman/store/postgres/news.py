@@ -1,7 +1,7 @@
 """Wakes waiters when there may be something new, using the database's notifications.
 
-Those are hints; every few seconds everybody is woken without one, whether or not there is a
-connection to hear them on.
+Notifications are hints: every few seconds all waiters are woken anyway, with or without a
+connection.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class StoreNews:
         return end
 
     def tell(self) -> None:
-        """Everybody, of anything."""
+        """Everyone, of anything."""
         self._wake_readers()
         self._wake_callees(None)
 

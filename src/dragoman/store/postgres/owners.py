@@ -1,10 +1,10 @@
 """Owners of sessions, and hosts, in SQL, by the database's clock alone.
 
-A lease that has run out still counts for its owner until somebody else takes the session. And none
+A lease that has run out still counts for its owner until someone else takes the session. And none
 has run out before the server was up for as long as it lasts: nobody could renew while it was away.
 
-A host is alive as long as its owner is: a single row says so, so that a machine that
-died is dead for everybody at once.
+A host is alive as long as its owner is. A single row says so, so all see at once that a machine has
+died.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ class KeptRules:
 
     def load(self) -> tuple[StoredRule, ...]:
         """All that is stored, expired rules too. Raises StoreError when they are there and cannot
-        be read: to go on without them might allow what one of them forbids."""
+        be read: to continue without them might allow what one of them forbids."""
         if self._error is not None:
             raise copy(self._error)
         return self._known

@@ -1,6 +1,6 @@
 """Full-text search: PostgreSQL finds and ranks, the snippets are cut here.
 
-Only the newest texts that have the words are ranked: a common word stands in most of what there is,
+Only the newest texts that have the words are ranked: a common word is in most of what there is,
 and ranking reads every text. They are looked for among the newest texts first, which is enough for
 a common word; one that is rare there is found by the index in all the others.
 

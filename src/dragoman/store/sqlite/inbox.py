@@ -15,7 +15,7 @@ from dragoman.store.sqlite.sessions import key_of
 
 KEEP_OUTCOMES_SECONDS = 3600.0
 KEEP_WAITING_SECONDS = 600.0
-"""No sender waits that long: to carry it out then would surprise everybody."""
+"""No sender waits that long: to carry it out then would surprise everyone."""
 
 _SEND = "INSERT INTO commands (session, body, sent_at, host) VALUES (?, ?, ?, ?)"
 _CALLS = """

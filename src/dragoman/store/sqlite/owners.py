@@ -1,10 +1,10 @@
 """Owners of sessions, and hosts, in SQL. Runs in a transaction.
 
-A lease that has run out still counts for its owner until somebody else takes the session. The wall
+A lease that has run out still counts for its owner until someone else takes the session. The wall
 clock may jump: so it only decides about owners of whom nothing else is known.
 
-A host says again and again that it is there; one that has not for too long is not alive, but still
-known: its sessions are named after it.
+A host announces itself regularly. One that has been silent for too long is not alive, but still
+known: its sessions name it.
 """
 
 from __future__ import annotations

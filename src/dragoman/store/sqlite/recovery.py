@@ -155,7 +155,7 @@ def _unlink(path: Path) -> None:
 
 
 def _must_not_be_in_use(path: Path) -> None:
-    """Another process would go on writing into the database that is set aside."""
+    """Another process would continue writing into the database that is set aside."""
     if sys.platform == "win32":
         return
     with suppress(FileNotFoundError), open(f"{path}-shm", "r+b") as shared:
@@ -297,7 +297,7 @@ def _change(db: Database, key: int, remains: Remains, record: SessionRecord) -> 
 
 
 def set_status(db: Database, session_id: str) -> None:
-    """When all is there that is left: a record says what it did while somebody ran it."""
+    """When all is there that is left: a record says what it did while someone ran it."""
     record, key = sessions.known(db, session_id), sessions.key_of(db, session_id)
     bodies = (row[0] for row in db.each(_BODIES, (key,)))
     status = status_at_rest(record.status, readable_events(bodies))

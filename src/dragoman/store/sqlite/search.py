@@ -1,7 +1,7 @@
 """Full-text search: turns whatever a person typed into a valid query.
 
-A word may stand in every text. So the newest that have it are found first, and those alone are
-ranked: what a search costs does not grow with what is stored.
+A word may be in every text. So only the newest texts that have it are ranked, and the cost of a
+search does not grow with the store.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ STORE_ID = "sqlite"
 """A data directory has one."""
 _LONGEST_PAUSE = 0.1
 _TIDY_STEPS = 100
-"""A very large index is not rewritten as a whole for one deletion; the next goes on there."""
+"""A very large index is not rewritten as a whole for one deletion; the next continues there."""
 
 
 class SqliteStore:
@@ -97,7 +97,7 @@ class SqliteStore:
         await asyncio.to_thread(self._close_rest)
 
     async def hold(self) -> None:
-        """A file has room for everybody."""
+        """A file has room for everyone."""
 
     def _close_rest(self) -> None:
         if self._mirror is not None:
@@ -358,7 +358,7 @@ class _Reading:
 
 
 class StoreNews:
-    """Has the writer look for what other processes wrote while somebody is subscribed."""
+    """Has the writer look for what other processes wrote while someone is subscribed."""
 
     def __init__(self, writer: StoreWriter) -> None:
         self._writer = writer

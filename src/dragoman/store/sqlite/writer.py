@@ -1,7 +1,7 @@
 """The one thread that writes: everything queued during a commit forms the next one.
 
 There is no timer: a lone job is committed at once. Callers get the result after the
-commit, once for all of them. While the database is locked by somebody else or the disk is full,
+commit, once for all of them. While the database is locked by someone else or the disk is full,
 events gather, in the outbox if there is room, and are written in their order when that is over.
 Knows no table but what its jobs bring.
 """
@@ -46,7 +46,7 @@ COMMIT_BYTES = 4 * 1024 * 1024
 COMMIT_JOBS = 500
 """… and no more jobs than that."""
 POLL_SECONDS = 0.025
-"""How often to look for what other processes wrote, while somebody wants to know, …"""
+"""How often to look for what other processes wrote, while someone wants to know, …"""
 QUIET_POLL_SECONDS = 0.1
 """… and how often when nobody has written anything for a while."""
 QUIET_SECONDS = 5.0

@@ -181,7 +181,7 @@ class StoredSessions(MutableMapping[str, AgentSession]):
         try:
             self._write(self._path(session_id), b"\n".join(lines) + b"\n")
         except OSError as error:
-            # The conversation goes on; only the next process will know nothing of it.
+            # The conversation continues; only the next process will know nothing of it.
             sys.stderr.write(f"the session could not be kept: {error}\n")
         for oldest in list(self)[MAX_SESSIONS:]:
             self.pop(oldest, None)

@@ -21,7 +21,7 @@ _CHUNKS = ("user_message_chunk", "agent_message_chunk", "agent_thought_chunk")
 class Words:
     """Translates the updates of one session, one after the other.
 
-    In v1 a message may do without an id: it then goes on until something else begins in the thread.
+    In v1 a message may lack an id: it then continues until another entry begins in the thread.
     """
 
     def __init__(self, options: Callable[[], list[Json]]) -> None:
@@ -64,7 +64,7 @@ class Words:
         return told | {"messageId": self._speaking[2]}
 
     def _begins(self, kind: str, told: Json) -> bool:
-        """Whether this stands in the thread as something new."""
+        """Whether this is in the thread as something new."""
         if kind in ("tool_call", "tool_call_update"):
             is_new = told["toolCallId"] not in self._calls
             self._calls.add(told["toolCallId"])

@@ -151,7 +151,7 @@ async def _answer_all(server: Server, request: ChatRequest, query: ChatQuery) ->
         except CommandRefused as error:
             if error.code != "settled":
                 raise
-            # Somebody else was quicker; where they say the same, the stream shows it.
+            # Someone else was quicker; where they say the same, the stream shows it.
             if not (await _settled(server, request, query)).get(request_id, False):
                 raise
 

@@ -60,7 +60,7 @@ _MAX_PAGES = 20
 
 async def list_sessions(server: Server, query: ListQuery) -> SessionPage:
     try:
-        # Its position is from before the list: a reader that goes on from there sees an event twice
+        # Its position is from before the list: a reader continuing from there sees an event twice
         # rather than never.
         seen = await server.hub.store.overview(_filter(query, query.before))
         records, cursor = await _page(server, query, seen.sessions)
@@ -171,14 +171,14 @@ def _ended(state: SessionState) -> Ended | None:
 async def show(server: Server, session_id: str, query: DetailQuery) -> Detail:
     record, at = await _standing(server, session_id)
     where = Whereabouts(server, at.hosts)
-    # The last to be waited for: the state of a session that runs goes on while anything else is.
+    # The last to be waited for: the state of a session that runs continues while anything else is.
     state = await server.hub.state(session_id)
     older: Sequence[AnyEntry] = ()
     if query.before is not None and query.before <= state.entries_before:
         older = await server.hub.past.entries(session_id, query.before, query.entries)
         state = await server.hub.state(session_id)
     first, entries = _shown(state, older, query)
-    # The state may be ahead of what is stored: a reader goes on behind what it was shown.
+    # The state may be ahead of what is stored: a reader continues after what it was shown.
     host = where.of(record, at.owner)
     fields = summary_fields(record, server.owner_shape(at.owner), host, _ended(state))
     fields["last_seq"] = state.last_seq

@@ -1,9 +1,9 @@
 """The connections of a server, and which to close when there are too many.
 
-A client that has shown the token is served. Others can open connections too: those are strangers,
-and where there is no room one of them is cut off, so that a client with the token gets in however
-many others hold the door. Those who have asked wait for their answer; of the others, neither the
-silent nor those with half a request crowd out the rest.
+A client that has shown the token is always served. Others can open connections too. When there is
+no room, one of those is closed, so that a client with the token gets in. Connections with a
+complete request keep waiting for their response; among the others, neither silent connections nor
+half requests crowd out the rest.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ GRACE_SECONDS = 28.0
 _THREADS_SECONDS = 2.0
 """For threads that are still at work when all else has ended."""
 _LAST_WORDS_SECONDS = 1.0
-"""For the log to say that the server is ended, if somebody reads it."""
+"""For the log to say that the server is ended, if someone reads it."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -63,7 +63,7 @@ class Deadline:
 
     def all_is_done(self) -> None:
         """Sessions are recorded, agents are ended, the store is closed: what still runs in a thread
-        holds nothing that anybody needs."""
+        holds nothing that anyone needs."""
         self._all_done.set()
 
     def _wait(self) -> None:

@@ -1,7 +1,7 @@
 """The outermost layer: rejects every request that is not allowed in.
 
 What it is there for. Any page in the user's browser can send requests to a server on this machine:
-with a form, an image or a script, without asking anybody, and with whatever cookies the browser
+with a form, an image or a script, without asking anyone, and with whatever cookies the browser
 has. Local tool servers without authentication were taken over like that, and one forgotten route
 is enough. A page may also let its own name point to 127.0.0.1 (DNS rebinding); then it is the
 same origin for the browser, and may read the answers too. Another user of this machine can
@@ -11,7 +11,7 @@ ends, or a path that one layer reads differently than the next.
 So: a route is denied unless the table has it; one that is not marked public needs the token, in
 the Authorization header alone, which no page of another origin can send without a preflight. The
 Host must be ours, an Origin must be ours or one that was allowed by name, and what the browser
-calls cross-site is refused, the public routes too, except for somebody who follows a link to the
+calls cross-site is refused, the public routes too, except for someone who follows a link to the
 page itself. The layers behind see the route that was found here and never look for one themselves.
 
 A page of an attacker can have its own name point to 127.0.0.1 and then read what we answer, since
@@ -50,7 +50,7 @@ many of those already."""
 MAX_FAILURES = 20
 FAILURE_SECONDS = 10.0
 """Beyond so many wrong tokens in so long, more of them get no other answer than to wait. A right
-one is never kept waiting: else anybody could lock the user out."""
+one is never kept waiting: else anyone could lock the user out."""
 
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _EXPOSED = b"x-vercel-ai-ui-message-stream, acp-connection-id"
@@ -376,7 +376,7 @@ class AllowedHosts:
 
 
 def in_brackets(host: str) -> str:
-    """A host as it stands in an address."""
+    """A host as it is in an address."""
     return f"[{host}]" if ":" in host else host
 
 

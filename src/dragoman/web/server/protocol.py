@@ -101,7 +101,7 @@ class Protocol(H11Protocol):
             self._reader_timer = None
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Anybody may ask for one: the guard refuses it, and that is not worth a log line."""
+        """Anyone may ask for one: the guard refuses it, and that is not worth a log line."""
 
     def send_400_response(self, msg: str) -> None:
         """For what is not HTTP: the guard never sees it."""

@@ -1,6 +1,6 @@
 """Runs `dragoman serve`: turns options into a server, and serves until it is stopped.
 
-The end is in order: the streams, the turns, the agents, then the store; nothing is left running.
+It ends the streams, the turns, the agents and then the store; nothing is left running.
 """
 
 from __future__ import annotations

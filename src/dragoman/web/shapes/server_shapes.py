@@ -191,7 +191,7 @@ class SessionHost(Shape):
 
 class MoveBody(Shape):
     """Without a host, the least busy one with the agent; `cwd` when the folder is another there.
-    With `reset` the session goes on even if its agent does not remember it there."""
+    With `reset` the session continues even if its agent does not remember it there."""
 
     host: str | None = None
     cwd: str | None = None

@@ -41,7 +41,7 @@ class OwnerShape(Shape):
 
 
 class Summary(Shape):
-    """A session as it stands in a list."""
+    """A session as it is in a list."""
 
     id: str
     name: str | None
@@ -138,7 +138,7 @@ class OfferShape(Shape, forbid_unknown_fields=True):
 
 class NewSession(Shape):
     """Without an agent or a folder, the server's own; without a host, the least busy one that has
-    both. The session keeps its `offer`, wherever it goes on."""
+    both. The session keeps its `offer`, wherever it continues."""
 
     agent: str | None = None
     cwd: str | None = None
@@ -205,7 +205,7 @@ def summary_fields(
 
 class PromptBody(Shape):
     """`text`, whose mentions become links, or blocks of `content` as in ACP, or both. With
-    `on_reset` new, a session that its agent does not remember goes on without that memory."""
+    `on_reset` new, a session that its agent does not remember continues without that memory."""
 
     text: str | None = None
     content: list[dict[str, Any]] = msgspec.field(default_factory=list[dict[str, Any]])
@@ -379,7 +379,7 @@ class ChangesQuery(Shape):
 
 class FileChange(Shape):
     """A file before and after. What the `host` wrote is certain and can be reverted; what an
-    `agent` wrote by itself is as it told us; what is `imported` stands in a file that told of the
+    `agent` wrote by itself is as it told us; what is `imported` is in a file that told of the
     session, and may never have happened. Contents that are too large are left out."""
 
     path: str

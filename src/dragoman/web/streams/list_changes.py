@@ -50,7 +50,7 @@ class Deleted(Shape):
 
 
 class Roster:
-    """Looks while somebody reads, and until `closing`."""
+    """Looks while someone reads, and until `closing`."""
 
     def __init__(self, store: Store, news: News, closing: asyncio.Event) -> None:
         self._store = store

@@ -31,7 +31,7 @@ class ResetNote(msgspec.Struct):
 
 
 def reset_frame(reason: str, after: int) -> bytes:
-    """The stream goes on behind `after`; that is also where a reader resumes that is cut off
+    """The stream continues after `after`; that is also where a reader resumes that is cut off
     now."""
     data = msgspec.json.encode(ResetNote(reason, after))
     return b"id: %d\nevent: reset\ndata: %b\n\n" % (after, data)
@@ -133,7 +133,7 @@ class Batches:
             return known
         made = pieces((joined_frames if joined else frames)(events, scope))
         if sum(len(event.body) for event in events) > _LARGEST_KEPT:
-            return made  # of somebody far behind: a piece at a time, while it is being sent
+            return made  # of someone far behind: a piece at a time, while it is being sent
         self._keep(key, list(made))
         return self._kept[key]
 

@@ -1,7 +1,7 @@
 """A response that stays open while there is something to send, and ends with its reader.
 
-It holds one piece at a time and no queue. A reader that does not take a piece in time is cut off:
-it comes back with its cursor and has lost nothing.
+It holds one piece at a time and no queue. A reader that does not take a piece in time is
+disconnected; it can reconnect with its cursor and loses nothing.
 """
 
 from __future__ import annotations

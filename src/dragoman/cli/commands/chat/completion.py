@@ -72,7 +72,7 @@ class Completions(Completer):
         base = os.path.join(self.cwd, os.path.expanduser(folder))
         for name, is_folder in _listed(base, begun):
             path = os.path.join(folder, name) + ("/" if is_folder else "")
-            # Anything but a plain path has to stand in quotes, or only a part of it is mentioned.
+            # Anything but a plain path has to be in quotes, or only a part of it is mentioned.
             needs = quoted or not re.fullmatch(r"[\w./~+-]+", path)
             text = f'"{path}{"" if is_folder else chr(34)}' if needs else path
             yield Completion(

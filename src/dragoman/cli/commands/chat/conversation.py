@@ -300,7 +300,7 @@ class Conversation:
                 await self._hub.delete(before.id, local=True)
 
     def _put_down(self) -> None:
-        """Nothing is sent, or goes on, behind the back of a person who leaves the session."""
+        """Nothing is sent, or continues, behind the back of a person who leaves the session."""
         self._status.fresh_line()
         if self._live is None:
             return
@@ -380,7 +380,7 @@ class Conversation:
         self.say(f"dragoman: {sanitise(sentence)}", RED)
 
     def _toolbar(self) -> str:
-        """What goes on first: a narrow window has no room for the rest."""
+        """What is happening, first: a narrow window has no room for the rest."""
         if self._live is None:
             return ""
         state = self._live.state

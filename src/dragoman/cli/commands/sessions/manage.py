@@ -132,7 +132,7 @@ async def _delete_old(hub: Hub, days: float) -> None:
             await hub.delete(record.id, local=True)
             count += 1
         except SessionOwned:
-            continue  # somebody has just begun to use it
+            continue  # someone has just begun to use it
     print(f"deleted {count} session{'' if count == 1 else 's'}")
 
 
