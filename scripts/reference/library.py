@@ -25,8 +25,8 @@ NOTICE = "Generated from the source by `scripts/gen_reference.py`."
 
 GROUPS = {
     "Connect to an agent": (
-        "Client AgentCommand RemoteAgent Transport HostCapabilities Timeouts Quirks Offer Tap "
-        "AgentInfo AgentCapabilities AuthMethod SessionInfo run_prompt"
+        "Client AgentCommand RemoteAgent Transport HostCapabilities SessionOptions Timeouts Quirks "
+        "Offer Tap AgentInfo AgentCapabilities AuthMethod SessionInfo run_prompt"
     ),
     "Sessions and turns": "Session Turn Stream PromptInput Change",
     "Content": (
@@ -56,7 +56,7 @@ GROUPS = {
 }
 # Methods that other layers of ours call, and constructors of what is made for you.
 INTERNAL = {
-    "Client": {"dialect", "read_at", "pauses", "require", "reconnect_session"},
+    "Client": {"__init__", "dialect", "read_at", "pauses", "require", "reconnect_session"},
     "Session": {
         *("go_on", "went_on_unanswered", "answer_of", "cancel_turn", "stop_turn", "begin_closing"),
         *("lost", "shut", "abandon", "detach", "holds_back", "stop_by_closing", "has_stopped"),

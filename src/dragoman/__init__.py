@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dragoman.agents.settings import AgentSettings, Retention, Settings, load_settings
     from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
     from dragoman.client.client import Client
-    from dragoman.client.config import HostCapabilities, Timeouts
+    from dragoman.client.config import HostCapabilities, SessionOptions, Timeouts
     from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
     from dragoman.client.prompts import PromptInput
     from dragoman.client.session import Session
@@ -284,6 +284,7 @@ __all__ = [
     "SessionGone",
     "SessionInfo",
     "SessionNotContinued",
+    "SessionOptions",
     "SessionOwned",
     "SessionState",
     "Settings",
@@ -344,7 +345,7 @@ _NAMES = {
     "agents.settings": "AgentSettings Retention Settings load_settings",
     "client.capabilities": "AgentCapabilities AgentInfo AuthMethod SessionInfo",
     "client.client": "Client",
-    "client.config": "HostCapabilities Timeouts",
+    "client.config": "HostCapabilities SessionOptions Timeouts",
     "client.mcp": "HttpServer InProcessServer McpServer SseServer StdioServer",
     "client.prompts": "PromptInput",
     "client.session": "Session",

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from dragoman.client.dialect import OWN_OPTION
+from dragoman.client.config_options import OWN_OPTION
 from dragoman.client.session_log import SessionLog
 from dragoman.client.turn import Turn
 from dragoman.errors import SlowConsumer

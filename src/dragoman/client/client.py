@@ -7,21 +7,20 @@ import logging
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
 from dragoman.agents.extensions import Quirks
 from dragoman.agents.known import known_command
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
-from dragoman.client.config import Attendance, HostCapabilities, Timeouts
+from dragoman.client.config import Attendance, HostCapabilities, SessionOptions, Timeouts
 from dragoman.client.connection import Connection
 from dragoman.client.connection_questions import OutsideQuestions
 from dragoman.client.dialect import Dialect, Meta, Welcome
-from dragoman.client.mcp import McpServer
 from dragoman.client.router import Router
 from dragoman.client.session import CLOSED_SECONDS, Session
-from dragoman.client.session_factory import Listener, Openings
+from dragoman.client.session_factory import Listener, Openings, Terms
 from dragoman.data_directory import data_directory
 from dragoman.errors import (
     CancelIgnored,
@@ -61,12 +60,9 @@ class Client:
         *,
         name: str,
         capabilities: HostCapabilities,
-        policy: Policy,
+        terms: Terms,
         timeouts: Timeouts,
         tap: Tap | None,
-        providers: Providers,
-        quirks: Quirks | None,
-        listen: Listener | None,
         protocol: int = 1,
         proxies: Sequence[ProxyTarget] = (),
         questions: Attendance | None = None,
@@ -85,12 +81,12 @@ class Client:
         self.meta: Meta = None
         """The `_meta` of the agent's answer to `initialize`."""
         self._outside = OutsideQuestions(
-            providers.elicitation, offered=capabilities.elicitation, attended=self.attended
+            terms.providers.elicitation, offered=capabilities.elicitation, attended=self.attended
         )
         self._router = Router(self._outside)
         side = _side(agent, proxies)
         self.files_are_here = side == "here"
-        offers = _offers(capabilities, policy, name, side)
+        offers = _offers(capabilities, terms.policy, name, side)
         self._connection = Connection(
             agent,
             self._router,
@@ -102,14 +98,7 @@ class Client:
             proxies=proxies,
         )
         self.openings = Openings(
-            self,
-            self._router,
-            policy=policy,
-            providers=providers,
-            offers=offers,
-            quirks=quirks,
-            listen=listen,
-            folders_are_here=side != "there",
+            self, self._router, terms, offers, folders_are_here=side != "there"
         )
         self._reconnecting = asyncio.Lock()
 
@@ -148,27 +137,22 @@ class Client:
         lacks a method. Entering the client starts the agent and performs the handshake, which
         raises StartError, ConnectionLost, CallTimeout, RemoteError or VersionMismatch.
         """
-        _check_providers(
-            files=(files, FilesProvider),
-            terminals=(terminals, TerminalsProvider),
-            permissions=(permissions, PermissionsProvider),
-            elicitation=(elicitation, ElicitationProvider),
-        )
-        return cls(
-            _called(_found(agent), name or name_of(agent)),
-            name=name or name_of(agent),
-            capabilities=capabilities or HostCapabilities(),
-            policy=policy or Policy(),
-            timeouts=timeouts or Timeouts(),
-            tap=tap,
-            providers=Providers(
+        providers = _checked(
+            Providers(
                 files=files or LocalFiles(forbidden=[str(data_directory())]),
                 terminals=terminals or LocalTerminals(forbidden=[str(data_directory())]),
                 permissions=permissions,
                 elicitation=elicitation,
-            ),
-            quirks=quirks,
-            listen=listen,
+            )
+        )
+        known_as = name or name_of(agent)
+        return cls(
+            _called(_found(agent), known_as),
+            name=known_as,
+            capabilities=capabilities or HostCapabilities(),
+            terms=Terms(policy or Policy(), providers, quirks, listen),
+            timeouts=timeouts or Timeouts(),
+            tap=tap,
             protocol=protocol,
             proxies=tuple(proxies),
             questions=questions,
@@ -322,74 +306,47 @@ class Client:
     # ── opening sessions ──────────────────────────────────────────────────────────────────────
 
     async def new_session(
-        self,
-        cwd: str | os.PathLike[str],
-        *,
-        additional_directories: Sequence[str | os.PathLike[str]] = (),
-        mcp_servers: Sequence[McpServer] = (),
-        system_prompt: str | None = None,
-        meta: dict[str, Any] | None = None,
+        self, cwd: str | os.PathLike[str], **options: Unpack[SessionOptions]
     ) -> Session:
-        """Start a session in the folder `cwd`.
+        """Start a session in the folder `cwd`. The options are those of `SessionOptions`.
 
         Raises ValueError if the folder does not exist, AuthRequired if the agent requires a
         sign-in first, and what any call raises.
         """
-        place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        place = self.openings.place(cwd, **options)
         return await self.openings.new(place, "new")
 
     async def load_session(
-        self,
-        session_id: str,
-        cwd: str | os.PathLike[str],
-        *,
-        additional_directories: Sequence[str | os.PathLike[str]] = (),
-        mcp_servers: Sequence[McpServer] = (),
-        system_prompt: str | None = None,
-        meta: dict[str, Any] | None = None,
+        self, session_id: str, cwd: str | os.PathLike[str], **options: Unpack[SessionOptions]
     ) -> Session:
         """Open a session that the agent knows; its history is in `session.state` again.
 
         Raises Unsupported if the agent cannot load, ValueError for an empty id.
         """
         self.require("load", "session/load")
-        place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        place = self.openings.place(cwd, **options)
         return await self.openings.reopen("load", session_id, place)
 
     async def resume_session(
-        self,
-        session_id: str,
-        cwd: str | os.PathLike[str],
-        *,
-        additional_directories: Sequence[str | os.PathLike[str]] = (),
-        mcp_servers: Sequence[McpServer] = (),
-        system_prompt: str | None = None,
-        meta: dict[str, Any] | None = None,
+        self, session_id: str, cwd: str | os.PathLike[str], **options: Unpack[SessionOptions]
     ) -> Session:
         """Open a session that the agent knows, without its history.
 
         Raises Unsupported if the agent cannot resume, ValueError for an empty id.
         """
         self.require("resume", "session/resume")
-        place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        place = self.openings.place(cwd, **options)
         return await self.openings.reopen("resume", session_id, place)
 
     async def fork_session(
-        self,
-        session_id: str,
-        cwd: str | os.PathLike[str],
-        *,
-        additional_directories: Sequence[str | os.PathLike[str]] = (),
-        mcp_servers: Sequence[McpServer] = (),
-        system_prompt: str | None = None,
-        meta: dict[str, Any] | None = None,
+        self, session_id: str, cwd: str | os.PathLike[str], **options: Unpack[SessionOptions]
     ) -> Session:
         """Start a session that remembers what the other one did.
 
         Raises Unsupported if the agent cannot fork, ValueError for an empty id.
         """
         self.require("fork", "session/fork")
-        place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        place = self.openings.place(cwd, **options)
         return await self.openings.fork(session_id, place)
 
     async def ensure_session(
@@ -398,17 +355,14 @@ class Client:
         cwd: str | os.PathLike[str],
         *,
         allow_new: bool = False,
-        additional_directories: Sequence[str | os.PathLike[str]] = (),
-        mcp_servers: Sequence[McpServer] = (),
-        system_prompt: str | None = None,
-        meta: dict[str, Any] | None = None,
+        **options: Unpack[SessionOptions],
     ) -> Session:
         """Continue a session: load it, else resume it, else start a new one if `allow_new`.
 
         `session.continuity` says which it was: `replayed`, `continued`, `reset`, or `new` when
         there was no id. Raises SessionNotContinued, ValueError for an empty id.
         """
-        place = self.openings.place(cwd, additional_directories, mcp_servers, system_prompt, meta)
+        place = self.openings.place(cwd, **options)
         if session_id is None:
             return await self.openings.new(place, "new")
         return await self.openings.ensure(session_id, place, allow_new=allow_new)
@@ -525,9 +479,18 @@ def _offers(
     )
 
 
-def _check_providers(**given: tuple[object, type]) -> None:
+_PROTOCOLS = {
+    "files": FilesProvider,
+    "terminals": TerminalsProvider,
+    "permissions": PermissionsProvider,
+    "elicitation": ElicitationProvider,
+}
+
+
+def _checked(providers: Providers) -> Providers:
     """Raises TypeError now rather than when the agent first needs what is not there."""
-    for name, (provider, protocol) in given.items():
+    for name, protocol in _PROTOCOLS.items():
+        provider = getattr(providers, name)
         methods = [method for method in vars(protocol) if not method.startswith("_")]
         lacking = [each for each in methods if not callable(getattr(provider, each, None))]
         if provider is not None and lacking:
@@ -535,6 +498,7 @@ def _check_providers(**given: tuple[object, type]) -> None:
                 f"{name}= takes a {protocol.__module__}.{protocol.__name__}: "
                 f"{type(provider).__name__} has no {' and no '.join(lacking)}"
             )
+    return providers
 
 
 def _side(

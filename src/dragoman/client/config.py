@@ -1,10 +1,14 @@
-"""Options of a client: what the agent is offered, and how long to wait."""
+"""Options of a client and of its sessions: what the agent is offered, and how long to wait."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+import os
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import msgspec
+
+from dragoman.client.mcp import McpServer
 
 Attendance: TypeAlias = Literal["wait", "refuse"]
 """What becomes of a question that no provider takes and the reader of the turn does not answer: it
@@ -51,3 +55,13 @@ class Timeouts(msgspec.Struct, kw_only=True, frozen=True):
     history: float = 0.05
     """How long an agent must be silent after it loaded a session for its history to count as
     complete: some agents reply first and send the history right after."""
+
+
+class SessionOptions(TypedDict, total=False):
+    """What a session may be opened with; what an agent does not accept is not sent to it."""
+
+    additional_directories: Sequence[str | os.PathLike[str]]
+    mcp_servers: Sequence[McpServer]
+    system_prompt: str | None
+    meta: dict[str, Any] | None
+    """The `_meta` of the request."""

@@ -7,9 +7,12 @@ from typing import Any
 
 import msgspec
 
-from dragoman.client.dialect import OWN_OPTION
 from dragoman.errors import Unsupported
 from dragoman.session.facts import ConfigOption
+
+OWN_OPTION = "dragoman."
+"""Begins the ids of config options that a dialect made of something else: when an agent tells its
+options again, it does not mention these."""
 
 
 class _Unknown(msgspec.Struct, rename="camel"):

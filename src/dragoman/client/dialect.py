@@ -2,27 +2,34 @@
 
 A dialect turns what an agent sends into calls on `Host`, and what the client wants into messages:
 there is one for each version of the protocol, and nothing above them knows which one is spoken.
+Each says in its own module only what the other does not say alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from dragoman.client.capabilities import AgentCapabilities, AgentInfo, AuthMethod, SessionInfo
+from dragoman.client.config import Timeouts
 from dragoman.client.mcp import McpHandler, McpServer
-from dragoman.errors import DragomanError
+from dragoman.client.translation import Schema, block_of, mcp_server, session_info
+from dragoman.errors import DragomanError, InvalidMessage, Unsupported
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.host.permissions.questions import PermissionAnswer, Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
-from dragoman.session.content import Content
+from dragoman.rpc import Peer
+from dragoman.schema import codec
+from dragoman.session.content import Content, Text
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import ConfigOption, PermissionOption, TokenUsage
 from dragoman.session.state import SessionState
 from dragoman.session.terminals import OutputQuota
 from dragoman.wire.fast_path import Usual
+
+T = TypeVar("T")
 
 
 class Welcome(msgspec.Struct, kw_only=True):
@@ -80,11 +87,6 @@ class Place(msgspec.Struct, kw_only=True):
     def is_opened_by(self, request_id: bytes) -> None:
         """What the agent asks about that request, it asks about this place."""
         self.request_id = request_id
-
-
-OWN_OPTION = "dragoman."
-"""Begins the ids of config options that a dialect made of something else: when an agent tells its
-options again, it does not mention these."""
 
 
 Meta: TypeAlias = dict[str, Any] | None
@@ -165,20 +167,39 @@ class InboundHandler(Protocol):
         ...
 
 
-class Dialect(Protocol):
+class Dialect:
     """What a client says to an agent; methods raise what `Peer.call` raises, and InvalidMessage.
 
-    A method the agent did not advertise is not called; one the version does not have raises
-    Unsupported.
+    What both versions say alike is here, in the structs of the version's `schema`. A method the
+    agent did not advertise is not called; one the version does not have raises Unsupported.
     """
 
-    async def authenticate(self, method_id: str, meta: Meta = None) -> None: ...
+    schema: ClassVar[Schema]
+    plain_value: ClassVar[str | None]
+    """The type of a config option's value that is not a boolean."""
 
-    async def logout(self) -> None: ...
+    def __init__(self, peer: Peer, timeouts: Timeouts) -> None:
+        self._peer = peer
+        self._timeouts = timeouts
 
-    async def auth_status(self) -> str: ...
+    # ── the connection ────────────────────────────────────────────────────────────────────────
 
-    async def list_providers(self, meta: Meta = None) -> list[dict[str, Any]]: ...
+    async def authenticate(self, method_id: str, meta: Meta = None) -> None:
+        raise NotImplementedError
+
+    async def logout(self) -> None:
+        raise NotImplementedError
+
+    async def auth_status(self) -> str:
+        reply = await self._control(
+            "auth/status", self.schema.AuthStatusRequest(), self.schema.AuthStatusResponse
+        )
+        return reply.state
+
+    async def list_providers(self, meta: Meta = None) -> list[dict[str, Any]]:
+        request = self.schema.ListProvidersRequest(meta=meta)
+        reply = await self._control("providers/list", request, self.schema.ListProvidersResponse)
+        return [msgspec.to_builtins(provider) for provider in reply.providers]
 
     async def set_provider(
         self,
@@ -187,39 +208,133 @@ class Dialect(Protocol):
         base_url: str,
         headers: dict[str, str],
         meta: Meta = None,
-    ) -> None: ...
+    ) -> None:
+        request = self.schema.SetProviderRequest(
+            provider_id=provider_id,
+            api_type=api_type,
+            base_url=base_url,
+            headers=headers,
+            meta=meta,
+        )
+        await self._control("providers/set", request, self.schema.SetProviderResponse)
 
-    async def disable_provider(self, provider_id: str, meta: Meta = None) -> None: ...
+    async def disable_provider(self, provider_id: str, meta: Meta = None) -> None:
+        request = self.schema.DisableProviderRequest(provider_id=provider_id, meta=meta)
+        await self._control("providers/disable", request, self.schema.DisableProviderResponse)
 
-    async def new_session(self, place: Place, on_opened: OnOpened) -> None: ...
+    # ── opening sessions ──────────────────────────────────────────────────────────────────────
+
+    async def new_session(self, place: Place, on_opened: OnOpened) -> None:
+        request = self.schema.NewSessionRequest(**self._workplace(place))
+        reply_type = self.schema.NewSessionResponse
+        await self._open("session/new", request, reply_type, None, place, on_opened)
 
     async def load_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None:
         """With its history, told again before `on_opened`."""
-        ...
+        raise NotImplementedError
 
-    async def resume_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None: ...
+    async def resume_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None:
+        request = self.schema.ResumeSessionRequest(session_id=session_id, **self._workplace(place))
+        reply_type = self.schema.ResumeSessionResponse
+        await self._open("session/resume", request, reply_type, session_id, place, on_opened)
 
-    async def fork_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None: ...
+    async def fork_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None:
+        request = self.schema.ForkSessionRequest(session_id=session_id, **self._workplace(place))
+        reply_type = self.schema.ForkSessionResponse
+        await self._open("session/fork", request, reply_type, None, place, on_opened)
+
+    def _workplace(self, place: Place) -> dict[str, Any]:
+        """The fields that every request has which opens a session.
+
+        Without servers of a transport that this version does not have; they were left out with a
+        note already, because no agent of this version can say that it takes them.
+        """
+        servers = (mcp_server(server, self.schema) for server in place.mcp_servers)
+        directories = place.additional_directories if place.tell_directories else []
+        return {
+            "cwd": place.cwd,
+            "mcp_servers": [server for server in servers if server is not None],
+            "additional_directories": directories,
+            "system_prompt": self._system_prompt(place),
+            "meta": place.meta,
+        }
+
+    def _system_prompt(self, place: Place) -> Any:
+        if place.system_prompt is None:
+            return None
+        said = block_of(Text(place.system_prompt), self.schema)
+        return self.schema.SystemPrompt(mode="append", content=[said])
+
+    async def _open(
+        self,
+        method: str,
+        request: msgspec.Struct,
+        reply_type: type[Any],
+        session_id: str | None,
+        place: Place,
+        on_opened: OnOpened,
+    ) -> None:
+        def on_reply(raw: msgspec.Raw) -> None:
+            data = _result(raw)
+            reply = codec.decode(data, reply_type)
+            known = reply.session_id if session_id is None else session_id
+            on_opened(Opened(known, self._facts(reply, data), reply.meta))
+
+        await self._peer.call(
+            method,
+            codec.encode(request),
+            timeout=self._timeouts.initialize,
+            on_reply=on_reply,
+            on_sent=place.is_opened_by,
+        )
+
+    def _facts(self, reply: Any, raw: bytes | msgspec.Raw) -> list[Event]:
+        """What a reply that opens a session tells about it."""
+        raise NotImplementedError
+
+    # ── sessions the agent keeps ──────────────────────────────────────────────────────────────
 
     async def list_sessions(
         self, cwd: str | None, cursor: str | None, meta: Meta = None
-    ) -> tuple[list[SessionInfo], str | None]: ...
+    ) -> tuple[list[SessionInfo], str | None]:
+        request = self.schema.ListSessionsRequest(cwd=cwd, cursor=cursor, meta=meta)
+        reply = await self._control("session/list", request, self.schema.ListSessionsResponse)
+        return [session_info(info) for info in reply.sessions], reply.next_cursor
 
-    async def delete_session(self, session_id: str) -> None: ...
+    async def delete_session(self, session_id: str) -> None:
+        request = self.schema.DeleteSessionRequest(session_id=session_id)
+        await self._control("session/delete", request, self.schema.DeleteSessionResponse)
+        self.forget(session_id)
 
-    async def close_session(self, session_id: str) -> None: ...
+    async def close_session(self, session_id: str) -> None:
+        request = self.schema.CloseSessionRequest(session_id=session_id)
+        try:
+            await self._control("session/close", request, self.schema.CloseSessionResponse)
+        finally:
+            self.forget(session_id)
 
     def forget(self, session_id: str) -> None:
         """Nothing is kept of a session that was closed here, whatever the agent received."""
-        ...
 
-    async def archive_session(self, session_id: str) -> None: ...
+    async def archive_session(self, session_id: str) -> None:
+        request = self.schema.ArchiveSessionRequest(session_id=session_id)
+        await self._control("session/archive", request, self.schema.ArchiveSessionResponse)
 
-    async def unarchive_session(self, session_id: str) -> None: ...
+    async def unarchive_session(self, session_id: str) -> None:
+        request = self.schema.UnarchiveSessionRequest(session_id=session_id)
+        await self._control("session/unarchive", request, self.schema.UnarchiveSessionResponse)
 
-    async def session_status(self, session_id: str) -> str: ...
+    async def session_status(self, session_id: str) -> str:
+        request = self.schema.SessionStatusRequest(session_id=session_id)
+        reply = await self._control("session/status", request, self.schema.SessionStatusResponse)
+        return reply.status
 
-    async def set_session_title(self, session_id: str, title: str) -> str: ...
+    async def set_session_title(self, session_id: str, title: str) -> str:
+        request = self.schema.SetSessionTitleRequest(session_id=session_id, title=title)
+        reply_type = self.schema.SetSessionTitleResponse
+        return (await self._control("session/set_title", request, reply_type)).title
+
+    # ── a live session ────────────────────────────────────────────────────────────────────────
 
     async def prompt(
         self,
@@ -228,20 +343,62 @@ class Dialect(Protocol):
         meta: dict[str, Any] | None,
         on_finished: Callable[[Finished], None],
     ) -> None:
-        """Returns when the turn is over; `on_finished` runs in wire order: behind the turn's last
+        """Returns when the turn is over; `on_finished` runs in wire order: after the turn's last
         update, before any later one."""
-        ...
+        raise NotImplementedError
 
-    def cancel(self, session_id: str) -> None: ...
+    def _prompt_request(self, session_id: str, prompt: Prompt, meta: Meta) -> bytes:
+        blocks = [block_of(part, self.schema) for part in prompt]
+        request = self.schema.PromptRequest(session_id=session_id, prompt=blocks, meta=meta)
+        return codec.encode(request)
 
-    async def cancel_tool_call(self, session_id: str, tool_call_id: str) -> None: ...
+    def cancel(self, session_id: str) -> None:
+        raise NotImplementedError
 
-    async def cancel_terminal(self, session_id: str, terminal_id: str) -> None: ...
+    async def cancel_tool_call(self, session_id: str, tool_call_id: str) -> None:
+        raise Unsupported("stopping a single tool call")
 
-    async def set_mode(self, session_id: str, mode_id: str, meta: Meta = None) -> None: ...
+    async def cancel_terminal(self, session_id: str, terminal_id: str) -> None:
+        raise Unsupported("stopping a terminal of its own")
+
+    async def set_mode(self, session_id: str, mode_id: str, meta: Meta = None) -> None:
+        raise Unsupported("modes that are not config options")
 
     async def set_config_option(
         self, session_id: str, option: ConfigOption, value: str | bool, meta: Meta = None
     ) -> list[ConfigOption] | None:
         """Every option after the change, if the agent tells them."""
-        ...
+        request = self.schema.SetSessionConfigOptionRequest(
+            session_id=session_id,
+            config_id=option.id,
+            meta=meta,
+            value=value,
+            type="boolean" if isinstance(value, bool) else self.plain_value,
+        )
+        reply_type = self.schema.SetSessionConfigOptionResponse
+        try:
+            reply = await self._control("session/set_config_option", request, reply_type)
+        except InvalidMessage:
+            return None  # it is set anyway
+        return self._config_options(reply)
+
+    def _config_options(self, reply: Any) -> list[ConfigOption]:
+        raise NotImplementedError
+
+    async def _control(self, method: str, request: msgspec.Struct, reply_type: type[T]) -> T:
+        raw = await self._peer.call(method, codec.encode(request), timeout=self._timeouts.control)
+        return codec.decode(_result(raw), reply_type)
+
+
+def _result(raw: msgspec.Raw) -> bytes | msgspec.Raw:
+    """Some agents answer with null where there is nothing to tell."""
+    return b"{}" if bytes(raw) == b"null" else raw
+
+
+def as_it_came(raw: msgspec.Raw, field: str) -> dict[str, Any]:
+    """A field of a reply word for word, with what the schema has no name for."""
+    match msgspec.json.decode(raw, type=dict[str, Any]).get(field):
+        case {**found}:
+            return found
+        case _:
+            return {}

@@ -1,6 +1,4 @@
-"""Inbound messages in both dialects: validated parameters, and values kept as raw JSON.
-
-Knows nothing of what either version says.
+"""Inbound messages in both dialects: handlers, validated parameters, and values kept as raw JSON.
 
 Values that the schema skips are not shown, but code that decides about a call must know that there
 was more: they are kept as one item that nothing understands.
@@ -10,12 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
+from dragoman.client.dialect import Host
+from dragoman.client.mcp import telling
+from dragoman.client.translation import Schema, elicitation_request
 from dragoman.errors import DragomanError, InvalidMessage, InvalidParams, to_wire
+from dragoman.host.permissions.questions import PermissionAnswer
 from dragoman.schema import codec
 from dragoman.session.content import UNREAD, ToolContent, UnknownItem
 from dragoman.session.events import UnknownUpdate
@@ -23,7 +25,69 @@ from dragoman.session.events import UnknownUpdate
 logger = logging.getLogger("dragoman.client")
 
 Params = TypeVar("Params")
-Serving = TypeVar("Serving")
+Server = TypeVar("Server")
+
+
+class SharedServing:
+    """Handles what both versions say alike, in the structs of the version's `schema`."""
+
+    schema: ClassVar[Schema]
+    updates: ClassVar[frozenset[str]] = frozenset({"session/update"})
+    no_request: ClassVar[UnsetType | None] = None
+    """The request id of an elicitation that is not tied to one of our requests."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def on_notification(self, method: str, params: msgspec.Raw) -> None:
+        if method in self.updates:
+            self._session_update(params)
+        elif method == "elicitation/complete":
+            done = codec.decode(params, self.schema.CompleteElicitationNotification)
+            self._host.on_elicitation_complete(done.elicitation_id)
+        else:
+            logger.debug("the notification %s was ignored", method)
+
+    def _session_update(self, params: msgspec.Raw) -> None:
+        raise NotImplementedError
+
+    def _keep(self, found: tuple[str, UnknownUpdate] | None) -> None:
+        if found is not None:
+            session_id, event = found
+            self._host.on_events(session_id, [event], len(event.raw))
+
+    async def create_elicitation(self, p: Any) -> Any:
+        request = elicitation_request(p)
+        is_tied = p.request_id is not self.no_request
+        tied_to = msgspec.json.encode(p.request_id) if is_tied else None
+        answer = await self._host.create_elicitation(p.session_id, request, tied_to)
+        return self.schema.CreateElicitationResponse(action=answer.action, content=answer.content)
+
+    async def mcp_message(self, p: Any) -> Any:
+        schema, handle = self.schema, self._host.mcp_server(p.server_id)
+
+        def tell(method: str, params: dict[str, Any] | None) -> None:
+            told = schema.MessageMcpNotification(
+                server_id=p.server_id, request_id=p.request_id, method=method, params=params
+            )
+            self._host.notify("mcp/message", codec.encode(told))
+
+        try:
+            with telling(tell):
+                result = await handle(p.method, p.params)
+            return schema.MessageMcpResponse(result=result)
+        except Exception as error:
+            code, message, data = _mcp_failure(error)
+            failure = schema.McpError(code=code, message=message, data=data)
+            return schema.MessageMcpResponse(error=failure)
+
+    def _outcome(self, answer: PermissionAnswer) -> Any:
+        outcome = (
+            self.schema.CancelledPermissionOutcome()
+            if answer.option_id is None
+            else self.schema.SelectedPermissionOutcome(option_id=answer.option_id)
+        )
+        return self.schema.RequestPermissionResponse(outcome=outcome)
 
 
 def checked(raw: msgspec.Raw, params_type: type[Params]) -> Params:
@@ -40,11 +104,11 @@ def examined(raw: msgspec.Raw, params_type: type[Params]) -> tuple[Params, bool]
 
 
 def typed(
-    params_type: type[Params], serve: Callable[[Serving, Params], Coroutine[Any, Any, Any]]
-) -> Callable[[Serving, msgspec.Raw], Coroutine[Any, Any, bytes]]:
+    params_type: type[Params], serve: Callable[[Server, Params], Coroutine[Any, Any, Any]]
+) -> Callable[[Server, msgspec.Raw], Coroutine[Any, Any, bytes]]:
     """A method of a dialect's serving for parameters that are not decoded yet."""
 
-    async def handle(serving: Serving, raw: msgspec.Raw) -> bytes:
+    async def handle(serving: Server, raw: msgspec.Raw) -> bytes:
         return codec.encode(await serve(serving, checked(raw, params_type)))
 
     return handle
@@ -73,7 +137,7 @@ def unreadable(params: msgspec.Raw, error: InvalidMessage) -> tuple[str, Unknown
     return told.session_id, UnknownUpdate(kind, bytes(told.update).decode())
 
 
-def mcp_failure(error: Exception) -> tuple[int, str, Any]:
+def _mcp_failure(error: Exception) -> tuple[int, str, Any]:
     """Code, message and data for an agent whose message to an MCP server of ours failed."""
     if not isinstance(error, DragomanError):
         logger.exception("an MCP server of ours failed")

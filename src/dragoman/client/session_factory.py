@@ -12,6 +12,8 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import msgspec
+
 from dragoman.agents.extensions import Quirks, quirks_for
 from dragoman.client.config import HostCapabilities
 from dragoman.client.dialect import Opened, Place
@@ -47,37 +49,41 @@ _MOST_WAITS = 200
 _NO_WAY = "the agent can neither load nor resume sessions"
 
 
+class Terms(msgspec.Struct):
+    """On what terms the sessions of a client work: what decides, and who is asked and notified."""
+
+    policy: Policy
+    providers: Providers
+    quirks: Quirks | None = None
+    listen: Listener | None = None
+
+
 class Openings:
-    """Makes the sessions of one client."""
+    """Makes the sessions of one client, whose agent is offered the `offers`."""
 
     def __init__(
         self,
         client: Client,
         router: Router,
-        *,
-        policy: Policy,
-        providers: Providers,
+        terms: Terms,
         offers: HostCapabilities,
-        quirks: Quirks | None,
-        listen: Listener | None,
+        *,
         folders_are_here: bool = True,
     ) -> None:
-        self._folders_are_here = folders_are_here
         self._client = client
         self._router = router
-        self._policy = policy
-        self._providers = providers
+        self._terms = terms
         self._offers = offers
-        self._quirks = quirks
-        self._listen = listen
+        self._folders_are_here = folders_are_here
 
     def place(
         self,
         cwd: str | os.PathLike[str],
-        additional_directories: Sequence[str | os.PathLike[str]],
-        mcp_servers: Sequence[McpServer],
-        system_prompt: str | None,
-        meta: dict[str, Any] | None,
+        *,
+        additional_directories: Sequence[str | os.PathLike[str]] = (),
+        mcp_servers: Sequence[McpServer] = (),
+        system_prompt: str | None = None,
+        meta: dict[str, Any] | None = None,
     ) -> Place:
         """Where the session is to work. Raises ValueError for a folder that does not exist."""
         agent = self._client.capabilities
@@ -272,20 +278,20 @@ class Openings:
             log=log,
             gate=self._gate(session_id, place, log),
         )
-        if (listen := self._listen) is not None:
+        if (listen := self._terms.listen) is not None:
             log.listeners.append(lambda event: listen(session, event))
         self._router.add(session)
         return session
 
     def _gate(self, session_id: str, place: Place, log: SessionLog) -> Gate:
         workspace = found(Workspace(session_id, place.cwd, tuple(place.additional_directories)))
-        quirks = self._quirks or quirks_for(self._client.agent_info.name)
+        quirks = self._terms.quirks or quirks_for(self._client.agent_info.name)
         consent = Consent(
             workspace,
             agent=self._client.name,
-            policy=self._policy,
-            permissions=self._providers.permissions,
-            elicitation=self._providers.elicitation,
+            policy=self._terms.policy,
+            permissions=self._terms.providers.permissions,
+            elicitation=self._terms.providers.elicitation,
             state=log.state,
             record=log.record_work,
             habits=quirks,
@@ -296,7 +302,7 @@ class Openings:
             workspace,
             agent=self._client.name,
             consent=consent,
-            providers=self._providers,
+            providers=self._terms.providers,
             offered=self._offers.methods,
             missing_file=quirks.missing_file,
             state=log.state,

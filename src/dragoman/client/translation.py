@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from dragoman.client.capabilities import SessionInfo
 from dragoman.client.config_options import is_told, unknown_option
+from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
 from dragoman.host.forms.elicitation import ElicitationRequest
 from dragoman.schema.base import Unknown
 from dragoman.session import events as e
@@ -399,3 +401,33 @@ def elicitation_request(
 
 def permission_option(wire: v1.PermissionOption | v2.PermissionOption) -> PermissionOption:
     return PermissionOption(wire.option_id, wire.name, wire.kind, meta=wire.meta)
+
+
+def session_info(wire: v1.SessionInfo | v2.SessionInfo) -> SessionInfo:
+    return SessionInfo(
+        id=wire.session_id,
+        cwd=wire.cwd,
+        additional_directories=wire.additional_directories,
+        title=wire.title,
+        updated_at=wire.updated_at,
+        archived=wire.archived,
+        meta=wire.meta,
+    )
+
+
+def mcp_server(server: McpServer, schema: Schema) -> Any:
+    """None for a server of a transport that the version does not have."""
+    match server:
+        case StdioServer():
+            env = [schema.EnvVariable(name=name, value=value) for name, value in server.env.items()]
+            return schema.McpServerStdio(
+                name=server.name, command=server.command, args=list(server.args), env=env
+            )
+        case HttpServer() | SseServer():
+            kind = "McpServerHttp" if isinstance(server, HttpServer) else "McpServerSse"
+            found = getattr(schema, kind, None)
+            pairs = server.headers.items()
+            headers = [schema.HttpHeader(name=name, value=value) for name, value in pairs]
+            return found and found(name=server.name, url=server.url, headers=headers)
+        case InProcessServer():
+            return schema.McpServerAcp(name=server.name, server_id=server.id)

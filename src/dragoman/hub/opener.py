@@ -362,10 +362,8 @@ class Opener:
     ) -> Place:
         place = running.client.openings.place(
             record.cwd,
-            record.additional_directories,
-            self._agents.launcher.mcp_servers(record.agent),
-            None,
-            None,
+            additional_directories=record.additional_directories,
+            mcp_servers=self._agents.launcher.mcp_servers(record.agent),
         )
         place.history, place.recorder = history, recording.take
         place.quota = OutputQuota(self._output_limits)

@@ -13,17 +13,15 @@ from msgspec import UNSET
 
 from dragoman.agents.extensions import TERMINAL_EXIT, TERMINAL_INFO, TERMINAL_OUTPUT, said
 from dragoman.client import translation
-from dragoman.client.dialect import Host
 from dragoman.client.inbound import (
+    SharedServing,
     Told,
     checked,
     examined,
-    mcp_failure,
     typed,
     unread_of_call,
     unreadable,
 )
-from dragoman.client.mcp import telling
 from dragoman.client.v1 import wire_format
 from dragoman.errors import InvalidMessage, MethodNotFound
 from dragoman.host.permissions.questions import NO_SUBJECT, Subject
@@ -83,22 +81,14 @@ class _McpDraftMessage(msgspec.Struct, rename="camel"):
     params: dict[str, Any] | None = None
 
 
-class Serving:
+class Serving(SharedServing):
     """Handles what comes from the agent; the peer calls `on_notification` and `on_request`."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    schema = v1
+    updates = _UPDATES
+    no_request = UNSET
 
     # ── notifications ─────────────────────────────────────────────────────────────────────────
-
-    def on_notification(self, method: str, params: msgspec.Raw) -> None:
-        if method in _UPDATES:
-            self._session_update(params)
-        elif method == "elicitation/complete":
-            done = codec.decode(params, v1.CompleteElicitationNotification)
-            self._host.on_elicitation_complete(done.elicitation_id)
-        else:
-            logger.debug("the notification %s was ignored", method)
 
     def _session_update(self, params: msgspec.Raw) -> None:
         try:
@@ -129,11 +119,6 @@ class Serving:
             size = sum(sizes[done : done + len(together)])
             done += len(together)
             self._host.on_events(session_id, _events_of(together), size)
-
-    def _keep(self, found: tuple[str, e.UnknownUpdate] | None) -> None:
-        if found is not None:
-            session_id, event = found
-            self._host.on_events(session_id, [event], len(event.raw))
 
     # ── requests ──────────────────────────────────────────────────────────────────────────────
 
@@ -166,19 +151,7 @@ class Serving:
         answer = await self._host.request_permission(
             p.session_id, tool_call, options, NO_SUBJECT if p.meta is None else Subject(meta=p.meta)
         )
-        if answer.option_id is None:
-            return v1.RequestPermissionResponse(outcome=v1.CancelledPermissionOutcome())
-        return v1.RequestPermissionResponse(
-            outcome=v1.SelectedPermissionOutcome(option_id=answer.option_id)
-        )
-
-    async def create_elicitation(
-        self, p: v1.CreateElicitationRequest
-    ) -> v1.CreateElicitationResponse:
-        request = translation.elicitation_request(p)
-        tied_to = None if p.request_id is UNSET else msgspec.json.encode(p.request_id)
-        answer = await self._host.create_elicitation(p.session_id, request, tied_to)
-        return v1.CreateElicitationResponse(action=answer.action, content=answer.content)
+        return self._outcome(answer)
 
     async def create_terminal(self, p: v1.CreateTerminalRequest) -> v1.CreateTerminalResponse:
         command = TerminalCommand(
@@ -219,24 +192,7 @@ class Serving:
             draft = checked(msgspec.Raw(msgspec.json.encode(p)), _McpDraftMessage)
             return await self._host.mcp_server(draft.connection_id)(draft.method, draft.params)
         request = checked(msgspec.Raw(msgspec.json.encode(p)), v1.MessageMcpRequest)
-        handle = self._host.mcp_server(request.server_id)
-
-        def tell(method: str, params: dict[str, Any] | None) -> None:
-            told = v1.MessageMcpNotification(
-                server_id=request.server_id,
-                request_id=request.request_id,
-                method=method,
-                params=params,
-            )
-            self._host.notify("mcp/message", codec.encode(told))
-
-        try:
-            with telling(tell):
-                result = await handle(request.method, request.params)
-            return v1.MessageMcpResponse(result=result)
-        except Exception as error:
-            code, message, data = mcp_failure(error)
-            return v1.MessageMcpResponse(error=v1.McpError(code=code, message=message, data=data))
+        return await super().mcp_message(request)
 
 
 Handler = Callable[[Serving, msgspec.Raw], Coroutine[Any, Any, bytes]]

@@ -10,7 +10,6 @@ from msgspec import UNSET, UnsetType
 from dragoman.agents.extensions import TOOL_NAME, TOOL_OUTPUT, said
 from dragoman.client import translation
 from dragoman.client.config import HostCapabilities
-from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
 from dragoman.client.translation import (
     Updates,
     block_of,
@@ -142,31 +141,6 @@ def config_options(wire: list[v1.SessionConfigOption]) -> list[ConfigOption]:
 
 def content(part: Content) -> v1.ContentBlock:
     return block_of(part, v1)
-
-
-def mcp_server(server: McpServer) -> v1.McpServer:
-    match server:
-        case StdioServer():
-            return v1.McpServerStdio(
-                name=server.name,
-                command=server.command,
-                args=list(server.args),
-                env=[v1.EnvVariable(name=n, value=value) for n, value in server.env.items()],
-            )
-        case HttpServer():
-            return v1.McpServerHttp(
-                name=server.name, url=server.url, headers=_headers(server.headers)
-            )
-        case SseServer():
-            return v1.McpServerSse(
-                name=server.name, url=server.url, headers=_headers(server.headers)
-            )
-        case InProcessServer():
-            return v1.McpServerAcp(name=server.name, server_id=server.id)
-
-
-def _headers(headers: dict[str, str]) -> list[v1.HttpHeader]:
-    return [v1.HttpHeader(name=name, value=value) for name, value in headers.items()]
 
 
 def client_capabilities(host: HostCapabilities) -> v1.ClientCapabilities:

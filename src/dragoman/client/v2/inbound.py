@@ -12,15 +12,14 @@ import msgspec
 from dragoman.client import translation
 from dragoman.client.dialect import Finished, Host
 from dragoman.client.inbound import (
+    SharedServing,
     Told,
     checked,
-    mcp_failure,
     typed,
     unread_of_call,
     unread_of_piece,
     unreadable,
 )
-from dragoman.client.mcp import telling
 from dragoman.client.v2 import upserts, wire_format
 from dragoman.client.v2.foreground import Foreground
 from dragoman.errors import (
@@ -102,23 +101,16 @@ def _conversation() -> ConversationState:
     return ConversationState(Foreground(), upserts.Terminals())
 
 
-class Serving:
+class Serving(SharedServing):
     """Handles what comes from the agent; the peer calls `on_notification` and `on_request`."""
 
+    schema = v2
+
     def __init__(self, host: Host) -> None:
+        super().__init__(host)
         self.conversations = Conversations(host)
-        self._host = host
 
     # ── notifications ─────────────────────────────────────────────────────────────────────────
-
-    def on_notification(self, method: str, params: msgspec.Raw) -> None:
-        if method == "session/update":
-            self._session_update(params)
-        elif method == "elicitation/complete":
-            done = codec.decode(params, v2.CompleteElicitationNotification)
-            self._host.on_elicitation_complete(done.elicitation_id)
-        else:
-            logger.debug("the notification %s was ignored", method)
 
     def _session_update(self, params: msgspec.Raw) -> None:
         try:
@@ -180,11 +172,6 @@ class Serving:
                 event.more = [*event.more, *_unread(unfit, told.update)]
         self._host.on_events(told.session_id, events, size)
 
-    def _keep(self, found: tuple[str, e.UnknownUpdate] | None) -> None:
-        if found is not None:
-            session_id, event = found
-            self._host.on_events(session_id, [event], len(event.raw))
-
     def _events(self, session_id: str, wire: v2.SessionUpdate) -> list[e.Event]:
         conversation = self.conversations.heard(session_id)
         events = self._translated(session_id, wire, conversation)
@@ -230,35 +217,7 @@ class Serving:
         options = [translation.permission_option(option) for option in p.options]
         tool_call, subject = tool_call_of(p, raw), subject_of(p)
         answer = await self._host.request_permission(p.session_id, tool_call, options, subject)
-        if answer.option_id is None:
-            return v2.RequestPermissionResponse(outcome=v2.CancelledPermissionOutcome())
-        chosen = v2.SelectedPermissionOutcome(option_id=answer.option_id)
-        return v2.RequestPermissionResponse(outcome=chosen)
-
-    async def create_elicitation(
-        self, p: v2.CreateElicitationRequest
-    ) -> v2.CreateElicitationResponse:
-        request = translation.elicitation_request(p)
-        tied_to = None if p.request_id is None else msgspec.json.encode(p.request_id)
-        answer = await self._host.create_elicitation(p.session_id, request, tied_to)
-        return v2.CreateElicitationResponse(action=answer.action, content=answer.content)
-
-    async def mcp_message(self, p: v2.MessageMcpRequest) -> v2.MessageMcpResponse:
-        handle = self._host.mcp_server(p.server_id)
-
-        def tell(method: str, params: dict[str, Any] | None) -> None:
-            told = v2.MessageMcpNotification(
-                server_id=p.server_id, request_id=p.request_id, method=method, params=params
-            )
-            self._host.notify("mcp/message", codec.encode(told))
-
-        try:
-            with telling(tell):
-                result = await handle(p.method, p.params)
-            return v2.MessageMcpResponse(result=result)
-        except Exception as error:
-            code, message, data = mcp_failure(error)
-            return v2.MessageMcpResponse(error=v2.McpError(code=code, message=message, data=data))
+        return self._outcome(answer)
 
 
 Handler = Callable[[Serving, msgspec.Raw], Coroutine[Any, Any, bytes]]

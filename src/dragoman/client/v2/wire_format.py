@@ -15,15 +15,13 @@ from msgspec import UNSET, UnsetType
 from dragoman.agents.extensions import TOOL_NAME, TOOL_OUTPUT, said
 from dragoman.client import translation
 from dragoman.client.config import HostCapabilities
-from dragoman.client.dialect import Place
-from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, StdioServer
 from dragoman.client.translation import Updates, block_of, location, shared_updates, tool_contents
 from dragoman.client.v1 import wire_format as v1_format
 from dragoman.host.permissions.raw_input import PatchNames
 from dragoman.schema import codec, v1, v2
 from dragoman.schema.base import Unknown
 from dragoman.session import events as e
-from dragoman.session.content import Content, Diff, Text, ToolContent, UnknownItem
+from dragoman.session.content import Content, Diff, ToolContent, UnknownItem
 from dragoman.session.facts import Command, ConfigOption
 
 
@@ -241,38 +239,3 @@ def _capabilities(host: HostCapabilities) -> v2.ClientCapabilities:
 
 def content(part: Content) -> v2.ContentBlock:
     return block_of(part, v2)
-
-
-def mcp_servers(place: Place) -> list[v2.McpServer]:
-    """Without servers of a transport that this version does not have; they were left out with a
-    note already, because no agent of this version can say that it takes them."""
-    found = (_mcp_server(server) for server in place.mcp_servers)
-    return [server for server in found if server is not None]
-
-
-def _mcp_server(server: McpServer) -> v2.McpServer | None:
-    match server:
-        case StdioServer():
-            return v2.McpServerStdio(
-                name=server.name,
-                command=server.command,
-                args=list(server.args),
-                env=[v2.EnvVariable(name=n, value=value) for n, value in server.env.items()],
-            )
-        case HttpServer():
-            headers = [v2.HttpHeader(name=n, value=value) for n, value in server.headers.items()]
-            return v2.McpServerHttp(name=server.name, url=server.url, headers=headers)
-        case InProcessServer():
-            return v2.McpServerAcp(name=server.name, server_id=server.id)
-        case _:
-            return None
-
-
-def directories(place: Place) -> list[str]:
-    return place.additional_directories if place.tell_directories else []
-
-
-def system_prompt(place: Place) -> v2.SystemPrompt | None:
-    if place.system_prompt is None:
-        return None
-    return v2.SystemPrompt(mode="append", content=[content(Text(place.system_prompt))])
