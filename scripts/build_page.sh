@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the page into the package; without npm, or a registry to ask, it says so and goes on: the
+# Builds the page into the package; without npm, or a registry to ask, it says so and continues: the
 # server then shows visitors how to build the page.
 set -eu
 cd "$(dirname "$0")/../web"

@@ -15,11 +15,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-COVERED = ("README.md", "docs", "src/dragoman", "scripts", "web/src")
+COVERED = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "bench/RESULTS.md",
+    "docs",
+    "examples",
+    "src/dragoman",
+    "scripts",
+    "web/src",
+)
 SUFFIXES = (".md", ".py", ".sh", ".ts", ".tsx")
 GENERATED = ("src/dragoman/schema/v1.py", "src/dragoman/schema/v2.py", "src/dragoman/web/static")
 BETTER = {
     r"whoever": "the person or process that …, anyone who …",
+    r"(?:some|any|every)body": "someone, anyone, everyone",
+    r"notwithstanding": "despite",
     r"anew": "again",
     r"any more": "no longer",
     r"all the same": "anyway",
@@ -30,7 +43,16 @@ BETTER = {
     r"but for": "except",
     r"behind (?:accept|an? \w+ of|the (?:reply|cursor|event|prompt|last|newest))": "after",
     r"what stands": "what is",
-    r"(?:go|goes|gone|going) on with": "continue",
+    r"stands? (?:in|under|at|before|behind|between|above|below|there)": "is",
+    r"as (?:it|they) stands?": "as it is",
+    r"(?:go|goes|went|gone) on(?! record\b| the \w+)": "continue",
+    r"again and again": "repeatedly",
+    r"put right": "corrected, repaired",
+    r"what is the matter": "the reason",
+    r"sees? to it": "ensures",
+    r"one behind (?:another|the other)": "one after another",
+    r"in (?:the )?words of": "in the types of, as",
+    r"(?:has|have) told": "has reported",
     r"(?:has|have|had) to be told": "must be notified of",
 }
 _HABITS = [(re.compile(rf"\b{words}\b", re.IGNORECASE), better) for words, better in BETTER.items()]

@@ -133,18 +133,3 @@ def test_the_map_of_the_code_names_files_that_are_there() -> None:
     places = [*roots, *(ROOT / "src" / "dragoman" / folder for folder in inner)]
     assert len(named) > 100
     assert [name for name in named if not any((place / name).exists() for place in places)] == []
-
-
-# ── plain English ─────────────────────────────────────────────────────────────────────────────
-
-_HABITS = re.compile(
-    r"\b(?:whoever|anew|any more|all the same|beside|but for|for ever|somebody|notwithstanding"
-    r"|(?<!there )is no (?!longer|way around))\b",
-    re.IGNORECASE,
-)
-PROSE = [page for page in LINKED if page.name not in {*GENERATED, "cli.md", "CHANGELOG.md"}]
-
-
-@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_page_has_none_of_the_words_that_slow_a_reader_down(page: Path) -> None:
-    assert [found[0] for found in _HABITS.finditer(_text(page))] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,11 @@ def test_the_text_of_the_repository_is_clean() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_every_page_is_covered() -> None:
+    covered = set(runpy.run_path(str(SCRIPT))["covered"]())
+    assert {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} <= covered
+
+
 @pytest.mark.parametrize(
     ("name", "text", "line", "words"),
     [
@@ -31,6 +37,10 @@ def test_the_text_of_the_repository_is_clean() -> None:
         ("a.py", 'x = f"{1} is no number"\n', 1, "is no number: is not a …"),
         ("a.md", "one\n\nWhoever comes.\n", 3, "Whoever: the person"),
         ("a.md", "```\nanew\n```\n\nread anew\n", 5, "anew: again"),
+        ("a.md", "Somebody asks.\n", 1, "Somebody: someone"),
+        ("a.md", "The turn goes\non later.\n", 1, "goes on: continue"),
+        ("a.py", "# It stands in the list.\n", 1, "stands in: is"),
+        ("a.sh", "# again and again\n", 1, "again and again: repeatedly"),
         ("a.ts", "const a = 1\n// beside it\n", 2, "beside: next to"),
     ],
 )
@@ -51,6 +61,7 @@ def test_a_habit_is_reported_with_its_place_and_better_words(
         ("a.py", "anew = whoever = 1\n"),
         ("a.py", '"""There is no file, it is no longer read, and besides, for every one."""\n'),
         ("a.md", "Say `beside`.\n\n```sh\nanew\n```\n"),
+        ("a.md", "It goes on record, and on the wire it goes on the stream. It stands for you.\n"),
     ],
 )
 def test_names_code_and_good_words_are_left_alone(tmp_path: Path, name: str, text: str) -> None:

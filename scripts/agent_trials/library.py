@@ -231,7 +231,7 @@ class LibraryFace(Face):
         await self._agent.settled()
         await self._session.reconnect()
         await said(self._session, self._agent.prompts["say"], self._agent.hello)
-        return f"{told}; it went on after a new start"
+        return f"{told}; it continued after a new start"
 
     async def _begun(self) -> Turn:
         """A turn in which the agent has begun to speak."""

@@ -276,7 +276,7 @@ class ServerFace(Face):
         if self._reopens:
             await self._agent.settled()
             await self._said(self._session, self._agent.prompts["say"], self._agent.hello)
-            return "it went on after a new start"
+            return "it continued after a new start"
         return ""
 
     async def _begin(self) -> None:

@@ -182,7 +182,7 @@ class Peer:
 
     def _send(self, frame: bytes) -> None:
         if self._error is not None:
-            # Without what it went through before: it is raised again and again.
+            # Without its earlier traceback: it is raised repeatedly.
             raise self._error.with_traceback(None)
         self._record("sent", frame)
         self._transport.send(frame + b"\n")

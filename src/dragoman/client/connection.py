@@ -3,8 +3,8 @@
 Knows nothing of sessions but that someone routes to them.
 
 Version 2 is asked for only where someone wants it, and imported only when an agent agrees to it;
-one that does not is spoken to in version 1. So is one that repeats the number it was asked for and
-says the rest in the words of version 1.
+others get version 1. So does an agent that repeats the number but answers in the format of
+version 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Questions outside any session: an agent asks them while it signs in, or opens a session.
 
-They are tied to a request of ours and end with it. What was asked while a session was opened goes
-on that session's record once it is open.
+They are tied to a request of ours and end with it. What was asked while a session was opened is
+added to that session's record once it is open.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def location(wire: v1.ToolCallLocation | v2.ToolCallLocation) -> Location:
 
 
 def block_of(part: Content, schema: Schema) -> Any:
-    """A content block in the words of a version."""
+    """A content block in the types of a version."""
     said = {"annotations": None, "meta": part.meta}
     if part.annotations is not None:
         said["annotations"] = msgspec.convert(part.annotations, schema.Annotations)

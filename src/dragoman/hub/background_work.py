@@ -104,8 +104,8 @@ class Chores:
     # ── recovery ──────────────────────────────────────────────────────────────────────────────
 
     async def recover(self) -> None:
-        """Put right the sessions whose owners have ended without doing so. A process that is short
-        of descriptors sees too little of others to take anything from them: DragomanError."""
+        """Recover the sessions whose owners have ended without closing them. Raises DragomanError
+        if this process is short of descriptors: it then sees too little of other processes."""
         if descriptors.are_short():
             raise DragomanError("no free file descriptor: cannot recover sessions")
         async with self._recovering:

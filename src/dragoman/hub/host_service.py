@@ -166,7 +166,7 @@ class Hosting:
         self.look()  # more may have come for it
 
     async def _answer(self, call: StoredCommand) -> None:
-        """Once, whatever comes of it: a call that stays would be answered again and again."""
+        """Once, whatever comes of it: a call that stays would be answered repeatedly."""
         try:
             await self._obey(call.session_id, c.decode_command(call.body))
         except UnknownSession:

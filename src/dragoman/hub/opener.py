@@ -88,8 +88,8 @@ class Opener:
     ) -> None:
         self._output_limits = output_limits
         self.left: dict[str, str] = {}
-        """Sessions that are ours and do not run here, and why what they did was cut short: they
-        have to be put right before they are given up, and the store did not take that yet."""
+        """Sessions that are ours but do not run here, and why they were cut short: they must be
+        recovered before they are released, and the store has not accepted that yet."""
         self._store = store
         self._agents = agents
         self._owner = owner
@@ -235,8 +235,8 @@ class Opener:
 
     async def _begin_fork(self, record: SessionRecord, lease: Lease) -> Live:
         """One that another host has left to us. When it fails, what was copied until then must not
-        be taken for a session: it is left, and deleted when that is put right. Not at once, since
-        its caller could not learn why."""
+        be taken for a session: it is left, and deleted by the next recovery. Not at once, since its
+        caller could not learn why."""
         try:
             parent = await self._store.session(record.parent or "")
             known = None if parent is None else await self.conversation_of(parent)

@@ -109,7 +109,7 @@ async def prune(hub: Hub, records: list[SessionRecord], retention: Retention) ->
 async def keep_pruning(
     hub: Hub, retention: Callable[[], Retention], tell: Callable[[Pruned], None]
 ) -> None:
-    """Again and again, what belongs to this host, as the settings say at that time."""
+    """Prune regularly what belongs to this host, as the settings say at that time."""
     while True:
         try:
             kept = retention()

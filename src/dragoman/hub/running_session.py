@@ -368,7 +368,7 @@ class Live:
 
 
 _DELAYED = (
-    "the command is kept on this host, and goes on when it is back, unless another host or "
+    "the command is kept on this host, and continues when it is back, unless another host or "
     "process has taken the session by then"
 )
 _CODES: dict[type[DragomanError], str] = {

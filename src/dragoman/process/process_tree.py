@@ -97,8 +97,7 @@ class OwnChildren:
 
 
 def end_tree(own: OwnChildren, nothing_left: Callable[[], bool]) -> None:
-    """Kill everything below this process, again and again until `nothing_left` (which reaps)
-    agrees."""
+    """Kill everything below this process repeatedly, until `nothing_left` (which reaps) agrees."""
     pause = 0.001
     while not nothing_left():
         kill_tree(os.getpid())

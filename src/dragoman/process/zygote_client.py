@@ -33,7 +33,7 @@ Progress = tuple[bool, bool, list[bytes]]
 """Whether a zygote is held, whether it is busy, and what it has done so far, to compare."""
 
 
-# Between two looks at a zygote that is stopped again and again.
+# Between two looks at a zygote that is stopped repeatedly.
 _HELD_SECONDS = 0.05
 
 

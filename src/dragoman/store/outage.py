@@ -70,8 +70,8 @@ class Outage:
         return self.seconds > PATIENCE_SECONDS
 
     def is_too_long(self, since: float) -> bool:
-        """For one who waits since then; by its own watch too, since an outage may begin again and
-        again while some connections come back and others do not."""
+        """For a caller that has waited since then: an outage may begin repeatedly while some
+        connections come back and others do not."""
         return self.is_long or time.monotonic() - since > PATIENCE_SECONDS
 
     def begins(self, error: StoreAway) -> None:

@@ -65,7 +65,7 @@ class Texts:
         return whole
 
     def _titled(self, event: e.InfoChanged) -> list[Said]:
-        """Agents send the same title again and again."""
+        """Agents send the same title repeatedly."""
         title = (event.title or "")[:_MAX_TITLE]
         if title == self._title:
             return []

@@ -40,7 +40,7 @@ let left = MAX_MS
 let lastLook = 0
 
 /** The rows of a change, worked out once. One that is too large to compare is only counted, and so is
- * one that comes with too many others, until somebody has it `asked` for. */
+ * one that comes with too many others, until someone has it `asked` for. */
 export function diffRows(diff: Diff, asked = false): FileDiff {
   const before = known.get(diff)
   if (before !== undefined && !(asked && before.postponed)) return before

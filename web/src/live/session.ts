@@ -28,7 +28,7 @@ export class LiveSession {
   state: SessionState = newState()
   loaded = false
   error: ApiError | null = null
-  /** Somebody deleted it: what was loaded is all that is left. */
+  /** Someone deleted it: what was loaded is all that is left. */
   gone = false
   /** It is looked back at: nothing in it can be answered or stopped. */
   readonly past: boolean = false

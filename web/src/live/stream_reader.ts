@@ -18,7 +18,7 @@ export type Link = 'connecting' | 'online' | 'offline' | 'refused'
 export interface Sink {
   frames(frames: Frame[]): void
   link(link: Link): void
-  /** The server cannot go on where we were: everything must be asked for again. */
+  /** The server cannot continue from our cursor: everything must be loaded again. */
   reset(): void
   /** Something about sessions changed that is not one of their events: a title, or a new session. */
   listed(): void
@@ -28,7 +28,7 @@ export interface Sink {
 
 const MAX_WAIT = 10_000
 
-/** Reads `/api/events` for as long as it is wanted, and goes on where it was after an interruption. */
+/** Reads `/api/events` while it is wanted, and resumes where it was after an interruption. */
 export class StreamReader {
   private position: string | null = null
   private abort = new AbortController()

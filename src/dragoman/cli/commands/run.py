@@ -397,7 +397,7 @@ async def _end_of(turn: Turn) -> DragomanError | None:
 
 
 async def _commands_told(hub: Hub, live: Live, after: int) -> None:
-    """Wait until the agent has told its commands."""
+    """Wait until the agent has sent its commands."""
     async for page in hub.watch(live.id, after):
         if any(isinstance(stored.decode(), e.CommandsChanged) for stored in page):
             return

@@ -41,7 +41,7 @@ class Lists:
     async def of_session(
         self, session: Session, commands_told: Callable[[], Awaitable[None]]
     ) -> None:
-        """`commands_told` waits until the agent has told its commands, be it none."""
+        """`commands_told` waits until the agent has sent its commands, even if it has none."""
         if self._options.list_modes:
             self._print(modes(session))
         if self._options.list_commands:

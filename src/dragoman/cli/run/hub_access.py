@@ -253,8 +253,8 @@ async def opened_hub(
 ) -> AsyncGenerator[Hub]:
     """A hub that asks nobody: what an agent wants is decided by the stored rules.
 
-    With an `agent_command` it also starts that agent, by the name it has in a run. What owners that
-    were killed left behind is put right first. Raises StoreError.
+    With an `agent_command` it also starts that agent, by the name it has in a run. Sessions of
+    owners that were killed are recovered first. Raises StoreError.
     """
     store = await open_default()
     try:

@@ -24,7 +24,7 @@ _Assertion: TypeAlias = str
 
 
 class _Sequence(list["_Node"]):
-    """One behind the other."""
+    """One after another."""
 
 
 class _Choice(list["_Node"]):

@@ -84,7 +84,7 @@ _not_alphanumeric = re.compile(r"[^a-z0-9]")
 class RawInput:
     """The findings of one walk. `complete` is off when something could not be read to its end.
 
-    `paths` stand under keys that name paths; `strays` only look like paths; `ends` are the two
+    `paths` are under keys that name paths; `strays` only look like paths; `ends` are the two
     ends of a move, if it is one, and `new_names` is what a file is called then; `patched` are the
     files that a patch is for. `verbs` stand where a command would and are none.
     """

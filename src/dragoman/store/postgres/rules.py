@@ -63,9 +63,8 @@ _rule = msgspec.json.Decoder(Rule)
 
 
 def stored_rule(place: str, row: tuple[Any, ...], here: str) -> StoredRule:
-    """As the machine `here` sees it: what somebody allowed elsewhere was allowed among the files
-    that are there, so it is nothing that anybody allowed here. Refusals and questions count on all
-    machines. Raises StoreCorrupt."""
+    """As the machine `here` sees it. An allow rule counts only on the machine whose files the
+    person saw; deny and ask rules count on all machines. Raises StoreCorrupt."""
     body, created_at, used_at, home = row
     try:
         rule = _rule.decode(body)

@@ -246,7 +246,7 @@ class PostgresStore:
         return await self._read(partial(owners.owner_of, session_id=session_id))
 
     async def owned(self) -> list[tuple[str, Owner]]:
-        """Asked again and again by chores, who can wait: nobody else does for it."""
+        """Asked regularly by background work, which can wait; nothing else waits for it."""
         return await self._searching.use(owners.owned)
 
     async def standing(self, session_id: str) -> Standing:

@@ -479,7 +479,7 @@ class WriteJob(Generic[T]):
 
 
 class Append:
-    """A batch of events; those that wait one behind the other are written together."""
+    """A batch of events; adjacent ones in the queue are written together."""
 
     lasting = True
     tells = ""

@@ -87,7 +87,7 @@ class WriteJob(Generic[T]):
 
 
 class Append:
-    """A job of the most frequent kind; those that wait one behind the other become one. One that
+    """A job of the most frequent kind; adjacent ones in the queue become one. One that
     was tried before (`again`) may be stored already; one that is `kept` is in the outbox."""
 
     writes, wipes, lasting = True, False, True

@@ -58,7 +58,7 @@ class Second:
     # ── what the agent tells ──────────────────────────────────────────────────────────────────
 
     def update(self, session_id: str, update: Any) -> Any:
-        """An update as it goes on the wire: in the words of v2, if it is not in those already."""
+        """An update as it goes on the wire: in the types of v2, translated if necessary."""
         if type(update).__module__ == v2.__name__:
             return update
         return self._words_of(session_id).update(update)

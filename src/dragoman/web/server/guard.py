@@ -66,7 +66,7 @@ Log: TypeAlias = Callable[[str, str, int, float], None]
 
 
 class Guard:
-    """Stands before `app`, which is called with the route in its scope."""
+    """Guards `app`, which is called with the route in its scope."""
 
     def __init__(
         self,

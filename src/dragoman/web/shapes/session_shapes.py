@@ -324,7 +324,7 @@ class SearchQuery(Shape):
 
 
 class HitShape(Shape):
-    """In `snippet` the words found stand between U+0001 and U+0002."""
+    """In `snippet`, matching words are between U+0001 and U+0002."""
 
     session_id: str
     title: str | None

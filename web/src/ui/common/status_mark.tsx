@@ -31,7 +31,7 @@ export function StatusMark({ session, quiet = false }: { session: Summary; quiet
 const ICONS: Record<Exclude<Mark, 'running' | 'new'>, IconName> = {
   waiting: 'alert', completed: 'check', cancelled: 'stop', failed: 'cross', interrupted: 'pause', closed: 'archive',
 }
-/** All of them can go on at once. */
+/** All of them can be active at once. */
 const CLASSES: Partial<Record<Mark, string>> = { new: 'idle', completed: 'idle', cancelled: 'idle' }
 
 /** A session at rest is marked by how its last turn ended: only what was carried through is done. */

@@ -69,7 +69,7 @@ export function stop(session: LiveSession): void {
 
 interface One { session: LiveSession; what: string; stop: () => Promise<unknown> }
 
-/** For what the agent says can be stopped for itself; the turn goes on. */
+/** For what the agent says can be stopped alone; the turn continues. */
 export function StopOne({ session, what, stop }: One) {
   const [asked, setAsked] = useState(false)
   useEffect(() => {

@@ -41,7 +41,7 @@ function Beginnings() {
 
 const LATELY = 10
 
-/** What goes on, and where one was. */
+/** What needs you, what is running, and what is recent. */
 function Overview() {
   const all = shownSessions(store.summaries.values(), 'all', '')
   // The oldest question of each session comes last here, and so it is the one that is kept.

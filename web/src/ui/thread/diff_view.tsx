@@ -45,7 +45,7 @@ export const DiffView = memo(function DiffView({ diff, cwd, whole = false, onLin
   )
 })
 
-/** A change that someone has to judge: both ends at once, and no line that goes on out of sight. */
+/** A change that someone has to judge: both ends at once, and no line that continues out of sight. */
 export const AskedDiff = memo(function AskedDiff({ diff, cwd }: { diff: Diff; cwd: string }) {
   const file = useMemo(() => askedRows(diff), [diff])
   const { parts, more } = useEnds(file.rows, emptinessOf)

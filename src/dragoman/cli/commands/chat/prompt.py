@@ -120,7 +120,7 @@ class Prompt:
         return text
 
     async def _leave(self, text: str) -> None:
-        """Have what was typed stand above the prompt, whole and once."""
+        """Leave what was typed above the prompt, once and in full."""
         if not text.strip():
             return
         typed = sanitise(text.rstrip()).split("\n")
