@@ -13,8 +13,8 @@ from dragoman.rpc import Peer
 from dragoman.schema import v1
 from dragoman.schema.codec import decode, encode
 from dragoman.schema.decoders import decoder
-from dragoman.transport.base import Transport
 from dragoman.transport.stdio import AgentCommand, StdioTransport
+from dragoman.transport.transport import Transport
 from dragoman.wire.fast_path import Usual
 
 

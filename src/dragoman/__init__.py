@@ -173,9 +173,9 @@ if TYPE_CHECKING:
         UserEntry,
     )
     from dragoman.stream import Stream
-    from dragoman.transport.base import Transport
     from dragoman.transport.stdio import AgentCommand
     from dragoman.transport.target import RemoteAgent
+    from dragoman.transport.transport import Transport
 
 __all__ = [
     "Access",
@@ -393,7 +393,7 @@ _NAMES = {
         "UserEntry"
     ),
     "stream": "Stream",
-    "transport.base": "Transport",
+    "transport.transport": "Transport",
     "transport.target": "RemoteAgent",
     "transport.stdio": "AgentCommand",
 }

@@ -27,7 +27,7 @@ from dragoman.errors import (
     remote_error,
     to_wire,
 )
-from dragoman.transport.base import Transport
+from dragoman.transport.transport import Transport
 from dragoman.wire import messages
 from dragoman.wire.fast_path import Usual
 from dragoman.wire.framing import MAX_FRAME_BYTES, Framer, Noise

@@ -28,9 +28,9 @@ from dragoman.testing import ScriptedAgent
 from dragoman.testing import faults as f
 from dragoman.testing.demo.demo_agent import DemoAgent
 from dragoman.testing.steps import say
-from dragoman.transport.base import Transport
 from dragoman.transport.http_routing import Outline
 from dragoman.transport.target import RemoteAgent
+from dragoman.transport.transport import Transport
 from dragoman.web.failures import RequestFailed
 from dragoman.web.server.http_server import AsgiServer
 

@@ -19,12 +19,12 @@ from support.clients import until
 from support.peers import settled, soon, tidy_loop
 from support.raw_http import raw, request
 
-from dragoman.bridge import app, http_connections
+from dragoman.bridge import bridge_server, http_connections
 from dragoman.errors import CommandNotFound, ConnectionLost, RemoteLost, StartError, Unreachable
-from dragoman.transport.base import Transport
 from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 from dragoman.transport.target import RemoteAgent, way_to
+from dragoman.transport.transport import Transport
 from dragoman.web.routing.route import Route as WebRoute
 from dragoman.web.routing.route import Table
 from dragoman.web.server.guard import AllowedHosts, Guard
@@ -145,7 +145,7 @@ async def test_what_is_no_proper_request_has_its_status(
 async def test_a_body_that_comes_slowly_but_steadily_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(app, "BODY_SECONDS", 1.0)
+    monkeypatch.setattr(bridge_server, "BODY_SECONDS", 1.0)
 
     async def slowly() -> AsyncGenerator[bytes]:
         for letter in b'{"a":1}':

@@ -11,7 +11,7 @@ from support.raw_agent import RawAgent, Refusal
 
 from dragoman import Client
 from dragoman.bridge import http_connections
-from dragoman.transport.base import Transport
+from dragoman.transport.transport import Transport
 
 LIMIT = 4
 

@@ -11,12 +11,12 @@ from support.bridges import TOKEN, InMemory, bridged
 from support.clients import until
 from support.peers import soon, tidy_loop
 
-from dragoman.bridge import app
+from dragoman.bridge import bridge_server
 from dragoman.errors import RemoteLost
-from dragoman.transport.base import Transport
 from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 from dragoman.transport.target import RemoteAgent
+from dragoman.transport.transport import Transport
 
 DEAF = ("-I", "-S", "-c", "import time; time.sleep(1000)")
 
@@ -33,7 +33,7 @@ async def test_neither_the_token_nor_a_query_is_logged(caplog: pytest.LogCapture
 async def test_an_agent_that_takes_nothing_is_ended_though_its_client_is_not_seen_leaving(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(app, "_STALL_SECONDS", 0.3)
+    monkeypatch.setattr(bridge_server, "_STALL_SECONDS", 0.3)
     started: list[StdioTransport] = []
 
     async def start() -> Transport:
@@ -53,7 +53,7 @@ async def test_an_agent_that_takes_nothing_is_ended_though_its_client_is_not_see
 
 
 async def test_a_slow_reader_is_not_cut_off_for_a_late_pong() -> None:
-    stall: float = vars(app)["_STALL_SECONDS"]
+    stall: float = vars(bridge_server)["_STALL_SECONDS"]
     async with tidy_loop(), bridged(InMemory().start) as web:
         patience = web.running.config.ws_ping_timeout
     assert patience is None or patience >= 2 * stall

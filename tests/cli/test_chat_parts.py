@@ -16,7 +16,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import DummyOutput
 
 from dragoman.cli.commands.chat import prompt as chat_prompt
-from dragoman.cli.commands.chat.completion import Completions
+from dragoman.cli.commands.chat.input_completion import Completions
 from dragoman.cli.commands.chat.prompt import Prompt, breaks_lines
 from dragoman.cli.commands.chat.screen import Screen
 from dragoman.cli.commands.chat.slash_commands import OWN, Route, route

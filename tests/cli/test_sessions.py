@@ -12,7 +12,7 @@ import pytest
 from support.command import COMMAND, Done, Dragoman
 from support.screen import needs_tmux, on_screen
 
-from dragoman.cli.commands.sessions.list import iso
+from dragoman.cli.commands.sessions.session_list import iso
 
 FIELDS = (
     "id",

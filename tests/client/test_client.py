@@ -39,7 +39,7 @@ from dragoman.errors import (
     VersionMismatch,
 )
 from dragoman.session import events as e
-from dragoman.transport.base import Transport
+from dragoman.transport.transport import Transport
 
 AUTH_METHODS = [
     {"id": "oauth", "name": "Sign in with a browser", "description": "opens a page"},

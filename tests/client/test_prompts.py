@@ -24,8 +24,8 @@ from dragoman.session import events as e
 from dragoman.session.content import Content, UnknownContent
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say
-from dragoman.transport.base import Transport
 from dragoman.transport.target import RemoteAgent
+from dragoman.transport.transport import Transport
 
 ALL = AgentCapabilities(image=True, audio=True, embedded_context=True)
 NONE = AgentCapabilities()

@@ -23,8 +23,8 @@ from dragoman.bridge.http_connections import HttpConnection, Mailbox
 from dragoman.errors import RemoteLost, Unreachable
 from dragoman.session import events as e
 from dragoman.transport import http, reconnection
-from dragoman.transport.base import Transport
 from dragoman.transport.target import RemoteAgent
+from dragoman.transport.transport import Transport
 from dragoman.web.failures import RequestFailed
 
 FILES = ("readTextFile", "writeTextFile")

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from support.peers import SECONDS
 
-from dragoman.bridge.app import PATH, Bridge, make_app
-from dragoman.transport.base import Transport
+from dragoman.bridge.bridge_server import PATH, Bridge, make_app
 from dragoman.transport.memory import MemoryTransport, memory_pair
 from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.target import RemoteAgent
+from dragoman.transport.transport import Transport
 from dragoman.web.server.guard import AllowedHosts
 from dragoman.web.server.http_server import AsgiServer
 

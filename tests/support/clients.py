@@ -12,7 +12,7 @@ from support.peers import SECONDS, settled, tidy_loop
 
 from dragoman import Client, Session
 from dragoman.session import events as e
-from dragoman.transport.base import Transport
+from dragoman.transport.transport import Transport
 
 Kind = TypeVar("Kind", bound=e.Event)
 

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from support.peers import SECONDS
 
-from dragoman.transport.base import Transport
 from dragoman.transport.memory import MemoryTransport, memory_pair
+from dragoman.transport.transport import Transport
 from dragoman.wire.framing import Framer
 
 Json: TypeAlias = dict[str, Any]

@@ -14,9 +14,9 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Protocol, TypeAlias
 
-from dragoman.transport.base import Transport
 from dragoman.transport.memory import memory_pair
 from dragoman.transport.stdio import AgentCommand, StdioTransport
+from dragoman.transport.transport import Transport
 
 _RELAY = """if True:
     import os, select, socket, sys

@@ -24,7 +24,7 @@ from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.base import Store
 from dragoman.store.open import open_store
 from dragoman.store.postgres.store import open_postgres
-from dragoman.transport.base import Transport
+from dragoman.transport.transport import Transport
 from dragoman.web.app import make_app
 from dragoman.web.context import Server
 from dragoman.web.frame_ring import Frames

@@ -16,9 +16,9 @@ from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
 from dragoman.transport import websocket
-from dragoman.transport.base import Transport
 from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.target import RemoteAgent
+from dragoman.transport.transport import Transport
 from dragoman.wire.framing import MAX_FRAME_BYTES
 
 Answer = Callable[[ServerProtocol, Request], Response]

@@ -17,11 +17,11 @@ from support.proxies import proxy
 
 from dragoman.errors import ChainBroken, ConnectionClosed, ConnectionLost
 from dragoman.rpc import Peer
-from dragoman.transport.base import Transport
 from dragoman.transport.memory import MemoryTransport, memory_pair
 from dragoman.transport.proxy_chain import ChainTransport, Component
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import way_to
+from dragoman.transport.transport import Transport
 from dragoman.wire.messages import MAX_DEPTH
 
 KIBIBYTE = 1024

@@ -17,7 +17,7 @@ from support.socket_server import by_websocket
 
 from dragoman.errors import ConnectionClosed, ConnectionLost, FrameTooLarge
 from dragoman.rpc import Limits, Peer
-from dragoman.transport.base import Transport
+from dragoman.transport.transport import Transport
 from dragoman.wire.framing import Framer
 
 MEBIBYTE = 1 << 20

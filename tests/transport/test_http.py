@@ -31,9 +31,9 @@ from dragoman.errors import (
     Unreachable,
 )
 from dragoman.transport import http
-from dragoman.transport.base import Transport
 from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.target import RemoteAgent
+from dragoman.transport.transport import Transport
 from dragoman.web.server.http_server import AsgiServer
 
 HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n'

@@ -6,8 +6,8 @@ import pytest
 from support.peers import Turns, settled, soon
 
 from dragoman.errors import ConnectionClosed
-from dragoman.transport.base import Transport
 from dragoman.transport.memory import memory_pair
+from dragoman.transport.transport import Transport
 
 
 async def test_what_one_end_sends_the_other_receives_in_order() -> None:

@@ -23,9 +23,9 @@ from websockets.server import ServerProtocol
 from dragoman.errors import ConnectionLost, FrameTooLarge, RemoteLost, StartError, Unreachable
 from dragoman.rpc import Peer
 from dragoman.transport import websocket
-from dragoman.transport.base import Transport
 from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.target import RemoteAgent
+from dragoman.transport.transport import Transport
 
 
 async def lost(transport: Transport) -> ConnectionLost | StartError:

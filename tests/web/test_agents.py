@@ -10,12 +10,12 @@ from typing import Any
 from support.raw_agent import RawAgent
 from support.serving import SECONDS, Served, served
 
+from dragoman.cli.parsers import parsed
+from dragoman.cli.run.agent_setup import given_rules
 from dragoman.errors import AuthRequired
-from dragoman.host.rules.rule import Rule
 from dragoman.schema import v1
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import say, write_file
-from dragoman.web.server.runner import ServeOptions, given_rules
 
 
 async def test_agents_are_listed_with_their_state(tmp_path: Path) -> None:
@@ -235,19 +235,20 @@ async def test_an_always_answer_is_a_rule_that_can_be_revoked(tmp_path: Path) ->
 async def test_what_the_server_was_started_with_is_told_beside_the_stored_rules(
     tmp_path: Path,
 ) -> None:
-    denied = Rule(effect="deny", operation="write", path="secret/**", source="rules.json")
-    told = ServeOptions(host="", port=0, cwd="/", rules=[denied], write=True, execute=True)
+    file = tmp_path / "rules.json"
+    file.write_text('{"rules": [{"effect": "deny", "operation": "write", "path": "secret/**"}]}')
     async with served(tmp_path) as web:
-        web.server.given = given_rules(told)
+        flags = ["--policy", str(file), "--write", "--exec"]
+        web.server.given = given_rules(parsed("serve", flags))
         answer = await web.call("GET", "/api/policies")
         assert answer["policies"] == []
         assert [
             (each["effect"], each["operation"], each["source"]) for each in answer["given"]
         ] == [
-            ("deny", "write", "rules.json"),
+            ("deny", "write", str(file)),
             ("allow", "write", "--write"),
             ("allow", "execute", "--exec"),
         ]
-        web.server.given = given_rules(ServeOptions(host="", port=0, cwd="/", yolo=True))
+        web.server.given = given_rules(parsed("serve", ["--yolo"]))
         given = (await web.call("GET", "/api/policies"))["given"]
         assert {each["source"] for each in given} == {"--yolo"}

@@ -6,6 +6,7 @@ import shutil
 from typing import Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from dragoman.agents.known import KnownAgent, known_agents, known_as
 from dragoman.agents.settings import AgentSettings, Settings
@@ -42,37 +43,36 @@ def list_agents(settings: Settings) -> list[ListedAgent]:
 
 def _from_settings(agent: AgentSettings, default: str) -> ListedAgent:
     command = None if agent.command is None else agent.command.command
-    path = None if command is None else shutil.which(command)
-    state = "remote" if command is None else "missing" if path is None else "installed"
     known = known_as(agent.name, command)
-    return ListedAgent(
-        name=agent.name,
-        title=agent.name,
-        source="settings",
-        state=state,
-        is_default=agent.name == default,
-        command=command,
-        path=path,
-        variable="" if known is None else known.variable,
-        sign_in="" if known is None else known.sign_in,
-        homepage="" if known is None else known.homepage,
-    )
+    listed = _listed(agent.name, command, default)
+    return listed if known is None else replace(listed, **_how_to_use(known))
 
 
 def _from_known(agent: KnownAgent, default: str) -> ListedAgent:
-    path = shutil.which(agent.command)
-    state = "built in" if agent.built_in else "missing" if path is None else "installed"
-    return ListedAgent(
-        name=agent.name,
+    listed = _listed(agent.name, agent.command, default)
+    return replace(
+        listed,
         title=agent.title,
         source="known",
-        state=state,
-        is_default=agent.name == default,
-        command=agent.command,
-        path=path,
+        state="built in" if agent.built_in else listed.state,
         install=agent.install,
         needs=agent.needs,
-        variable=agent.variable,
-        sign_in=agent.sign_in,
-        homepage=agent.homepage,
+        **_how_to_use(agent),
     )
+
+
+def _listed(name: str, command: str | None, default: str) -> ListedAgent:
+    path = None if command is None else shutil.which(command)
+    return ListedAgent(
+        name=name,
+        title=name,
+        source="settings",
+        state="remote" if command is None else "missing" if path is None else "installed",
+        is_default=name == default,
+        command=command,
+        path=path,
+    )
+
+
+def _how_to_use(agent: KnownAgent) -> dict[str, str]:
+    return {"variable": agent.variable, "sign_in": agent.sign_in, "homepage": agent.homepage}

@@ -26,9 +26,9 @@ from dragoman.errors import ConfigError, UnknownAgent
 from dragoman.host.rules.policy_file import read_strict_json
 from dragoman.host.workspace.regular_file import read_regular
 from dragoman.session.facts import EVERYTHING, Offer
-from dragoman.transport.base import Side
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_header_value
+from dragoman.transport.transport import Side
 
 
 class StdioServer(msgspec.Struct, kw_only=True):

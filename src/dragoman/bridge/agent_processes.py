@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 
 from dragoman.errors import AgentExited, ChainBroken, ConnectionLost, DragomanError, StartError
 from dragoman.safe_text import single_line
-from dragoman.transport.base import Start, Transport
 from dragoman.transport.pipes import InputPipe, OutputPipe
+from dragoman.transport.transport import Start, Transport
 from dragoman.web.failures import RequestFailed
 from dragoman.wire.framing import Framer
 

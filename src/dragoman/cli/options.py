@@ -10,13 +10,14 @@ from dragoman.cli.streams import terminal_width
 TYPE_CHECKING = False  # that of `typing` would cost `--help` the import
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup as ArgumentGroup  # pyright: ignore[reportPrivateUsage]
-    from typing import NoReturn, TypeAlias
+    from typing import Any, NoReturn, TypeAlias
 
     from dragoman.session.facts import ConfigOption
     from dragoman.session.state import SessionState
 
     AddArgument: TypeAlias = Callable[..., object]
     """`add_argument` of a parser or of a group in it."""
+    Address: TypeAlias = dict[str, Any]
 
 Assignment: TypeAlias = tuple[str, str]
 
@@ -89,23 +90,27 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_workspace_options(add: AddArgument) -> None:
-    add("--cwd", metavar="DIR", help="workspace (default: the current directory)")
-    add(
-        "--add-dir",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="additional workspace root; repeatable",
-    )
+    add_folder_options(add)
     add("--mode", metavar="ID", help="set the session mode before prompting")
     add("--model", metavar="ID", help="select the model before prompting")
-    add(
-        "--set",
-        metavar="OPTION=VALUE",
-        action="append",
-        default=[],
-        help="set a config option before prompting; repeatable",
-    )
+    add_repeatable(add, "--set", "OPTION=VALUE", "set a config option before prompting")
+
+
+def add_folder_options(add: AddArgument) -> None:
+    add("--cwd", metavar="DIR", help="workspace (default: the current directory)")
+    add_repeatable(add, "--add-dir", "DIR", "additional workspace root")
+
+
+def add_repeatable(
+    add: AddArgument, flag: str, metavar: str, text: str, *, order: str = "", **more: object
+) -> None:
+    """An option that may be given several times; `order` says what their order means."""
+    text += f"; repeatable{order and f': {order}'}"
+    add(flag, metavar=metavar, action="append", default=[], help=text, **more)
+
+
+def add_json_option(add: AddArgument, text: str = "print a JSON array of objects") -> None:
+    add("--json", action="store_true", help=text)
 
 
 def add_settings_option(add: AddArgument) -> None:
@@ -113,13 +118,12 @@ def add_settings_option(add: AddArgument) -> None:
 
 
 def add_proxy_option(add: AddArgument) -> None:
-    add(
+    add_repeatable(
+        add,
         "--proxy",
-        metavar="'CMD ARGS'",
-        action="append",
-        default=[],
-        help="route all messages through this ACP proxy, a command or a ws:// or wss:// address; "
-        "repeatable: the first is closest to you, and all come before those in the settings",
+        "'CMD ARGS'",
+        "route all messages through this ACP proxy, a command or a ws:// or wss:// address",
+        order="the first is closest to you, and all come before those in the settings",
     )
 
 
@@ -199,13 +203,8 @@ def add_permission_options(parser: argparse.ArgumentParser, scope: str) -> Argum
         help="allow everything that can be allowed, including reads and commands outside the "
         "workspace (writes outside it are always refused)",
     )
-    allowed.add_argument(
-        "--policy",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help=f"file of permission rules for {scope}; repeatable",
-    )
+    text = f"file of permission rules for {scope}"
+    add_repeatable(allowed.add_argument, "--policy", "FILE", text)
     return allowed
 
 
@@ -221,13 +220,8 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
     prompt.add_argument(
         "-f", "--file", metavar="FILE", help="read the prompt from a file; - for standard input"
     )
-    prompt.add_argument(
-        "--attach",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="attach an image, audio or any other file; repeatable",
-    )
+    text = "attach an image, audio or any other file"
+    add_repeatable(prompt.add_argument, "--attach", "FILE", text)
     prompt.add_argument(
         "-o",
         "--output",
@@ -364,14 +358,8 @@ def add_address_options(parser: argparse.ArgumentParser) -> ArgumentGroup:
         action="store_true",
         help="allow --host to be an address that other machines can reach",
     )
-    where.add_argument(
-        "--allow-origin",
-        metavar="ORIGIN",
-        type=_origin,
-        action="append",
-        default=[],
-        help="let pages from this origin call the API (they still need the token); repeatable",
-    )
+    text = "let pages from this origin call the API (they still need the token)"
+    add_repeatable(where.add_argument, "--allow-origin", "ORIGIN", text, type=_origin)
     where.add_argument(
         "--token-file",
         metavar="PATH",
@@ -380,13 +368,27 @@ def add_address_options(parser: argparse.ArgumentParser) -> ArgumentGroup:
     return where
 
 
-def check_address(options: argparse.Namespace) -> None:
-    """Raises UsageError for an address that other machines reach, without --allow-remote."""
+def address_of(options: argparse.Namespace) -> Address:
+    """Where a server listens, and which clients it admits: the fields of a `Door`.
+
+    Raises UsageError for an address that other machines reach, without --allow-remote.
+    """
     from dragoman.cli.exit_codes import UsageError
     from dragoman.web.server.guard import is_loopback
 
     if not options.allow_remote and not is_loopback(options.host):
         raise UsageError(_REMOTE.format(host=options.host))
+    return {
+        "host": options.host,
+        "port": options.port,
+        "token_file": options.token_file,
+        "origins": options.allow_origin,
+    }
+
+
+def announce(address: str) -> None:
+    """Print where a server listens, for people and for programs that read our output."""
+    print(address, flush=True)
 
 
 def _port(text: str) -> int:

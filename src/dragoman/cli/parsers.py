@@ -16,15 +16,21 @@ from dragoman.cli import options
 class Actions:
     """The actions of one command; the chosen one is `options.action`."""
 
-    def __init__(self, parser: argparse.ArgumentParser, *, stored: bool = False) -> None:
-        """With `stored`, each action takes `--store`."""
+    def __init__(
+        self, parser: argparse.ArgumentParser, package: str, *, stored: bool = False
+    ) -> None:
+        """`package` has the modules of the actions. With `stored`, each takes `--store`."""
+        self._package = package
         self._stored = stored
         self._actions = parser.add_subparsers(
             dest="action", metavar="ACTION", required=True, title="actions"
         )
 
-    def add(self, name: str, text: str, examples: str = "") -> argparse.ArgumentParser:
-        """Add an action; `text` says what it does, `examples` are lines for its help."""
+    def add(
+        self, name: str, text: str, examples: str = "", *, module: str | None = None
+    ) -> argparse.ArgumentParser:
+        """Add an action; `text` says what it does, `examples` are lines for its help. Its `module`
+        has the name of the action, unless another is given, and a function `run(options)`."""
         parser = self._actions.add_parser(
             name,
             help=text,
@@ -42,7 +48,13 @@ class Actions:
         )
         if self._stored:
             options.add_store_option(parser, "use the store in")
+        parser.set_defaults(module=f"{self._package}.{module or name}")
         return parser
+
+
+def run_action(options: argparse.Namespace) -> int:
+    """The `run` of a command with actions: that of the chosen one."""
+    return import_module(options.module).run(options)
 
 
 COMMANDS = {

@@ -44,9 +44,9 @@ from dragoman.host.terminals.pty import LocalTerminals
 from dragoman.host.workspace.files import FilesProvider, LocalFiles
 from dragoman.rpc import Pace, Tap
 from dragoman.session.bounds import ID, LIMITS, weigh_struct
-from dragoman.transport.base import Side, Transport
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, is_remote
+from dragoman.transport.transport import Side, Transport
 
 logger = logging.getLogger("dragoman.client")
 

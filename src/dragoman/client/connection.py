@@ -32,10 +32,10 @@ from dragoman.errors import (
 )
 from dragoman.rpc import Pace, Peer, Tap
 from dragoman.session.bounds import LIMITS, fitted, fitting
-from dragoman.transport.base import Transport
 from dragoman.transport.proxy_chain import ChainTransport
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, processes_of, way_to
+from dragoman.transport.transport import Transport
 from dragoman.wire.fast_path import Usual
 
 

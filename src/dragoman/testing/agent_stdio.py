@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable
 from typing import NoReturn, TypeAlias
 
 from dragoman.errors import ConnectionClosed
-from dragoman.transport.base import Transport
 from dragoman.transport.memory import memory_pair
 from dragoman.transport.pipes import InputPipe, OutputPipe
+from dragoman.transport.transport import Transport
 
 Serve: TypeAlias = Callable[[Transport], Awaitable[None]]
 """Is an agent on a transport, until the client goes away."""

@@ -23,7 +23,7 @@ import msgspec
 from dragoman.errors import DragomanError, InternalError, InvalidParams, MethodNotFound, to_wire
 from dragoman.testing.agent_stdio import Served
 from dragoman.testing.recording import TO_AGENT, Recording, load_recording
-from dragoman.transport.base import Transport
+from dragoman.transport.transport import Transport
 from dragoman.wire import messages
 from dragoman.wire.framing import Framer
 from dragoman.wire.messages import Failure, Id, Notification, Reply, Request

@@ -16,7 +16,7 @@ from dragoman.schema import v1
 from dragoman.testing.agent_stdio import Served
 from dragoman.testing.scripted_connection import Answer, Connection
 from dragoman.testing.scripted_turn import AgentTurn, Script, Step
-from dragoman.transport.base import Transport
+from dragoman.transport.transport import Transport
 
 if TYPE_CHECKING:
     from dragoman.transport.stdio import AgentCommand

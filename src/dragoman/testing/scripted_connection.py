@@ -27,7 +27,7 @@ from dragoman.schema import codec, v1
 from dragoman.schema.base import Unknown
 from dragoman.testing.agent_stdio import StandardStreams
 from dragoman.testing.scripted_turn import AgentTurn
-from dragoman.transport.base import Transport
+from dragoman.transport.transport import Transport
 from dragoman.wire import messages
 
 if TYPE_CHECKING:

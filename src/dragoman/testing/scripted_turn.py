@@ -14,7 +14,7 @@ from dragoman.testing.agent_stdio import StandardStreams
 if TYPE_CHECKING:
     from dragoman.testing.scripted_agent import AgentSession, ScriptedAgent
     from dragoman.testing.scripted_connection import Connection
-    from dragoman.transport.base import Transport
+    from dragoman.transport.transport import Transport
 
 
 class AgentTurn:

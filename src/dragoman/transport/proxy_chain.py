@@ -27,9 +27,9 @@ from dragoman.errors import (
     StartError,
     Unreachable,
 )
-from dragoman.transport.base import Start, Transport
 from dragoman.transport.memory import memory_pair
 from dragoman.transport.stdio import StdioTransport
+from dragoman.transport.transport import Start, Transport
 from dragoman.wire import messages
 from dragoman.wire.framing import MAX_FRAME_BYTES, Framer, Noise
 from dragoman.wire.messages import Malformed

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dragoman.errors import RemoteLost, Unreachable
-from dragoman.transport.base import Transport
 from dragoman.transport.target import RemoteAgent, host_of
+from dragoman.transport.transport import Transport
 
 CONNECT_SECONDS = 20.0
 REASON_BYTES = 4 * 1024

@@ -26,8 +26,8 @@ from dragoman.errors import (
 from dragoman.process import descriptors
 from dragoman.process.child import ExitStatus, Process
 from dragoman.process.spawn import spawn
-from dragoman.transport.base import Side
 from dragoman.transport.pipes import InputPipe, OutputPipe, TailPipe
+from dragoman.transport.transport import Side
 
 # A descendant may hold the output open forever after the agent itself has ended.
 _LAST_WORDS_SECONDS = 0.3

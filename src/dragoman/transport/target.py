@@ -14,9 +14,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
-from dragoman.transport.base import Side, Start, Transport
 from dragoman.transport.proxy_chain import ChainTransport, Component
 from dragoman.transport.stdio import AgentCommand, StdioTransport
+from dragoman.transport.transport import Side, Start, Transport
 
 SCHEMES = ("ws", "wss", "http", "https")
 _SHORTEST_SECRET = 4

@@ -24,15 +24,8 @@ from websockets.proxy import Proxy, get_proxy, parse_proxy, prepare_connect_requ
 from websockets.uri import WebSocketURI, parse_uri
 
 from dragoman.errors import ConnectionClosed, ConnectionLost, RemoteLost, StartError, Unreachable
+from dragoman.transport import reconnection
 from dragoman.transport import websocket_frames as frames
-from dragoman.transport.reconnection import (
-    CONNECT_SECONDS,
-    REASON_BYTES,
-    REASON_SECONDS,
-    ReconnectingRoute,
-    refusal,
-    unreachable,
-)
 from dragoman.transport.websocket_frames import BadFrame, Incoming
 from dragoman.wire.framing import Framer
 
@@ -62,11 +55,11 @@ _quiet = logging.getLogger("dragoman.websocket.handshake")
 _quiet.setLevel(logging.CRITICAL + 1)
 
 
-async def connect(route: ReconnectingRoute) -> WebSocketTransport:
+async def connect(route: reconnection.ReconnectingRoute) -> WebSocketTransport:
     """Open a WebSocket. Raises Unreachable."""
     place = route.agent.place
     try:
-        async with asyncio.timeout(CONNECT_SECONDS):
+        async with asyncio.timeout(reconnection.CONNECT_SECONDS):
             return await _connect(route, parse_uri(route.agent.endpoint))
     except InvalidURI as error:  # which has the whole address in its words
         raise Unreachable(place, f"its address cannot be used ({error.msg})") from None
@@ -75,10 +68,10 @@ async def connect(route: ReconnectingRoute) -> WebSocketTransport:
     except EOFError as error:
         raise Unreachable(place, "it closed the connection at once", again=True) from error
     except (OSError, TimeoutError) as error:
-        raise unreachable(place, error) from error
+        raise reconnection.unreachable(place, error) from error
 
 
-async def _connect(route: ReconnectingRoute, uri: WebSocketURI) -> WebSocketTransport:
+async def _connect(route: reconnection.ReconnectingRoute, uri: WebSocketURI) -> WebSocketTransport:
     handshake = ClientProtocol(uri, logger=_quiet)
     transport = WebSocketTransport(route.agent.place, handshake)
     await _dial(uri, await tunnel(uri, route.agent.place), transport)
@@ -90,7 +83,9 @@ async def _connect(route: ReconnectingRoute, uri: WebSocketURI) -> WebSocketTran
         _keep_cookies(route, error.response)
         location = next(iter(error.response.headers.get_all("Location")), None)
         body = await transport.reason()
-        raise refusal(route.agent, error.response.status_code, location, body) from error
+        raise reconnection.refusal(
+            route.agent, error.response.status_code, location, body
+        ) from error
     finally:
         if not transport.is_open:
             transport.abort()
@@ -108,7 +103,7 @@ async def _dial(
         await create(lambda: protocol, sock=sock, ssl=context, server_hostname=name)
 
 
-def _request_headers(route: ReconnectingRoute) -> dict[str, str]:
+def _request_headers(route: reconnection.ReconnectingRoute) -> dict[str, str]:
     """The headers to send, with the cookies that were set there."""
     request = _as_http(route)
     route.cookies.add_cookie_header(request)
@@ -122,12 +117,12 @@ def _request_headers(route: ReconnectingRoute) -> dict[str, str]:
     return headers | {own: f"{headers[own]}; {cookies}"}
 
 
-def _keep_cookies(route: ReconnectingRoute, response: Response) -> None:
+def _keep_cookies(route: reconnection.ReconnectingRoute, response: Response) -> None:
     answer: Any = _Answer(response)
     route.cookies.extract_cookies(answer, _as_http(route))
 
 
-def _as_http(route: ReconnectingRoute) -> Request:
+def _as_http(route: reconnection.ReconnectingRoute) -> Request:
     return Request(route.agent.endpoint.replace("ws", "http", 1))
 
 
@@ -228,7 +223,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         """The body of a refusal; less than that when it is large, or does not come soon."""
         body = b""
         with suppress(TimeoutError):
-            async with asyncio.timeout(REASON_SECONDS):
+            async with asyncio.timeout(reconnection.REASON_SECONDS):
                 while len(body) < self._reason_bytes and (data := await self.receive()):
                     body += data
         return body[: self._reason_bytes]
@@ -418,7 +413,7 @@ def _small_body(head: bytes) -> int:
     """How many bytes follow, when it is said and they are few: a page is not waited for."""
     found = re.search(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*\r\n", head, re.IGNORECASE)
     size = 0 if found is None else int(found[1])
-    return size if size <= REASON_BYTES else 0
+    return size if size <= reconnection.REASON_BYTES else 0
 
 
 def _without_body(head: bytes) -> bytes:

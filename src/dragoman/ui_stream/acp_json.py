@@ -26,29 +26,25 @@ def given(**fields: Any) -> Json:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def whole(fact: msgspec.Struct) -> Json:
+    """Every field that says something, under ACP's name for it."""
+    return given(**{_acp_name(name): getattr(fact, name) for name in fact.__struct_fields__})
+
+
+def _acp_name(name: str) -> str:
+    head, *more = name.split("_")
+    return "_meta" if name == "meta" else head + "".join(map(str.capitalize, more))
+
+
 def content(part: c.Content) -> Json:
     match part:
-        case c.Text():
-            block = {"type": "text", "text": part.text}
-        case c.Image():
-            block = given(type="image", data=part.data, mimeType=part.mime_type, uri=part.uri)
-        case c.Audio():
-            block = {"type": "audio", "data": part.data, "mimeType": part.mime_type}
-        case c.ResourceLink():
-            block = given(
-                type="resource_link",
-                uri=part.uri,
-                name=part.name,
-                mimeType=part.mime_type,
-                title=part.title,
-                description=part.description,
-                size=part.size,
-            )
         case c.Resource():
-            block = {"type": "resource", "resource": _resource(part)}
-        case _:
+            more = given(annotations=part.annotations, _meta=part.meta)
+            return {"type": "resource", "resource": _resource(part)} | more
+        case c.UnknownContent():
             return raw(part.kind, part.raw)
-    return block | given(annotations=part.annotations, _meta=part.meta)
+        case _:
+            return {"type": part.__struct_config__.tag} | whole(part)
 
 
 def _resource(part: c.Resource) -> Json:
@@ -108,17 +104,13 @@ def _diff(item: c.Diff) -> Json:
 
 
 def locations(places: Sequence[c.Location]) -> list[Json]:
-    return [given(path=p.path, line=p.line, _meta=p.meta) for p in places]
+    return [whole(place) for place in places]
 
 
 def plan(event: e.PlanUpdated) -> Json:
     if event.markdown is not None or event.uri is not None:
         return given(planId=event.plan_id or None, content=event.markdown, uri=event.uri)
-    entries = [
-        given(content=step.content, priority=step.priority, status=step.status, _meta=step.meta)
-        for step in event.steps
-    ]
-    return given(planId=event.plan_id or None, entries=entries)
+    return given(planId=event.plan_id or None, entries=[whole(step) for step in event.steps])
 
 
 def commands(found: Sequence[f.Command]) -> list[Json]:
@@ -134,7 +126,7 @@ def commands(found: Sequence[f.Command]) -> list[Json]:
 
 
 def modes(found: Sequence[f.Mode]) -> list[Json]:
-    return [given(id=m.id, name=m.name, description=m.description, _meta=m.meta) for m in found]
+    return [whole(mode) for mode in found]
 
 
 def config_options(options: Sequence[f.ConfigOption]) -> list[Json]:
@@ -150,18 +142,8 @@ def _config_option(option: f.ConfigOption) -> Json:
         category=option.category,
         type="boolean" if choices is None else "select",
         currentValue=option.value,
-        options=None if choices is None else [_choice(choice) for choice in choices],
+        options=None if choices is None else [whole(choice) for choice in choices],
         _meta=option.meta,
-    )
-
-
-def _choice(choice: f.ConfigChoice) -> Json:
-    return given(
-        value=choice.value,
-        name=choice.name,
-        description=choice.description,
-        group=choice.group,
-        _meta=choice.meta,
     )
 
 
@@ -174,14 +156,7 @@ def _cost(cost: f.Cost | None) -> Json | None:
 
 
 def tokens(found: f.TokenUsage) -> Json:
-    return given(
-        totalTokens=found.total,
-        inputTokens=found.input,
-        outputTokens=found.output,
-        thoughtTokens=found.thought,
-        cachedReadTokens=found.cached_read,
-        cachedWriteTokens=found.cached_write,
-    )
+    return {f"{name}Tokens": count for name, count in whole(found).items() if name != "_meta"}
 
 
 def permission_options(options: Sequence[f.PermissionOption]) -> list[Json]:

@@ -109,6 +109,7 @@ def request(event: Request, settled: Settlement | None) -> Data:
             name, data = "permission", _permission(event)
         case _:
             name, data = "elicitation", _elicitation(event)
+    data |= given(requestId=event.request_id, toolCallId=event.tool_call_id)
     data["status"] = "pending" if settled is None else "settled"
     match settled:
         case e.PermissionSettled():
@@ -123,8 +124,6 @@ def request(event: Request, settled: Settlement | None) -> Data:
 
 def _permission(event: e.PermissionRequested) -> Json:
     return given(
-        requestId=event.request_id,
-        toolCallId=event.tool_call_id,
         title=event.title,
         always=event.always,
         explanation=event.explanation,
@@ -140,8 +139,6 @@ def _permission(event: e.PermissionRequested) -> Json:
 
 def _elicitation(event: e.ElicitationRequested) -> Json:
     return given(
-        requestId=event.request_id,
-        toolCallId=event.tool_call_id,
         message=event.message,
         mode=event.mode,
         requestedSchema=event.schema,

@@ -14,36 +14,9 @@ import msgspec
 
 from dragoman.session import content as c
 from dragoman.session import events as e
-from dragoman.ui_stream import acp_json
+from dragoman.ui_stream import acp_json, chunks
 from dragoman.ui_stream.acp_json import given
-from dragoman.ui_stream.chunks import (
-    Chunk,
-    Data,
-    File,
-    Finish,
-    Json,
-    MessageMetadata,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningFile,
-    ReasoningStart,
-    Sdk,
-    SourceDocument,
-    SourceUrl,
-    Start,
-    StartStep,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolApprovalRequest,
-    ToolApprovalResponse,
-    ToolInputAvailable,
-    ToolInputStart,
-    ToolOutputAvailable,
-    ToolOutputDenied,
-    ToolOutputError,
-    is_object,
-)
+from dragoman.ui_stream.chunks import Chunk, Json, Sdk, is_object
 from dragoman.ui_stream.encoder import Encoder
 from dragoman.ui_stream.message_parts import ANY_TYPE, file_of, is_web
 
@@ -191,8 +164,8 @@ class History:
         self._encoder, self._message, self._in_turn = None, Message(), False
 
 
-def _cut_note(cut: int) -> list[MessageMetadata]:
-    return [MessageMetadata(message_metadata={"acp": {"cut": cut}})] if cut else []
+def _cut_note(cut: int) -> list[chunks.MessageMetadata]:
+    return [chunks.MessageMetadata(message_metadata={"acp": {"cut": cut}})] if cut else []
 
 
 def user_parts(content: c.Content) -> list[Json]:
@@ -225,8 +198,8 @@ def _add(parts: list[Json], more: list[Json]) -> None:
             parts.append(part)
 
 
-_DELTAS = (TextDelta, ReasoningDelta)
-_ENDS = (TextEnd, ReasoningEnd, Start, Finish, MessageMetadata)
+_DELTAS = (chunks.TextDelta, chunks.ReasoningDelta)
+_ENDS = (chunks.TextEnd, chunks.ReasoningEnd, chunks.Start, chunks.Finish, chunks.MessageMetadata)
 """What is taken however much there is."""
 
 
@@ -276,11 +249,11 @@ class Message:
 
     # ── the message and its texts ─────────────────────────────────────────────────────────────
 
-    def start(self, chunk: Start) -> None:
+    def start(self, chunk: chunks.Start) -> None:
         self.message.id = chunk.message_id
         self.learn(chunk)
 
-    def learn(self, chunk: Start | Finish | MessageMetadata) -> None:
+    def learn(self, chunk: chunks.Start | chunks.Finish | chunks.MessageMetadata) -> None:
         if chunk.message_metadata is not None:
             self.message.metadata = _merged(self.message.metadata or {}, chunk.message_metadata)
 
@@ -288,29 +261,31 @@ class Message:
         self.message.parts.append(part)
         return part
 
-    def start_step(self, chunk: StartStep) -> None:
+    def start_step(self, chunk: chunks.StartStep) -> None:
         self._step_tools.clear()
         self.add({"type": "step-start"})
 
-    def start_text(self, chunk: TextStart | ReasoningStart) -> None:
-        is_text = isinstance(chunk, TextStart)
+    def start_text(self, chunk: chunks.TextStart | chunks.ReasoningStart) -> None:
+        is_text = isinstance(chunk, chunks.TextStart)
         part: Json = {"type": "text"} if is_text else {"type": "reasoning", "id": chunk.id}
         part |= given(providerMetadata=chunk.provider_metadata)
         self._spoken[chunk.id] = self.add({**part, "text": "", "state": "streaming"}), []
 
-    def extend_text(self, chunk: TextDelta | ReasoningDelta) -> None:
+    def extend_text(self, chunk: chunks.TextDelta | chunks.ReasoningDelta) -> None:
         self._spoken[chunk.id][1].append(chunk.delta)
 
-    def end_text(self, chunk: TextEnd | ReasoningEnd) -> None:
+    def end_text(self, chunk: chunks.TextEnd | chunks.ReasoningEnd) -> None:
         if chunk.id not in self._spoken:
             return  # it began behind the limit
         part, pieces = self._spoken.pop(chunk.id)
         part |= {"text": "".join(pieces), "state": "done"}
 
-    def add_whole(self, chunk: File | ReasoningFile | SourceUrl | SourceDocument) -> None:
+    def add_whole(
+        self, chunk: chunks.File | chunks.ReasoningFile | chunks.SourceUrl | chunks.SourceDocument
+    ) -> None:
         self.add(msgspec.to_builtins(chunk))
 
-    def data(self, chunk: Data) -> None:
+    def data(self, chunk: chunks.Data) -> None:
         if chunk.transient:
             return
         known = None if chunk.id is None else self._data.get((chunk.type, chunk.id))
@@ -323,7 +298,7 @@ class Message:
 
     # ── tools ─────────────────────────────────────────────────────────────────────────────────
 
-    def tool_input(self, chunk: ToolInputStart | ToolInputAvailable) -> None:
+    def tool_input(self, chunk: chunks.ToolInputStart | chunks.ToolInputAvailable) -> None:
         part = self._tool_of_step(chunk.tool_call_id)
         for field in ("input", "output", "errorText", "preliminary"):
             part.pop(field, None)
@@ -331,29 +306,29 @@ class Message:
         part["state"] = "input-streaming"
         part["providerExecuted"] = True
         part |= given(title=chunk.title, callProviderMetadata=chunk.provider_metadata)
-        if isinstance(chunk, ToolInputAvailable):
+        if isinstance(chunk, chunks.ToolInputAvailable):
             part |= {"state": "input-available", "input": chunk.input}
 
-    def ask(self, chunk: ToolApprovalRequest) -> None:
+    def ask(self, chunk: chunks.ToolApprovalRequest) -> None:
         part = self._tools[chunk.tool_call_id]
         part |= {"state": "approval-requested", "approval": {"id": chunk.approval_id}}
 
-    def answer(self, chunk: ToolApprovalResponse) -> None:
+    def answer(self, chunk: chunks.ToolApprovalResponse) -> None:
         for part in self.message.parts:
             approval: Json | None = part.get("approval")
             if approval is not None and approval["id"] == chunk.approval_id:
                 part["state"] = "approval-responded"
                 approval["approved"] = chunk.approved
 
-    def tool_output(self, chunk: ToolOutputAvailable) -> None:
+    def tool_output(self, chunk: chunks.ToolOutputAvailable) -> None:
         part = self._ended(chunk.tool_call_id, "output-available")
         part |= given(preliminary=chunk.preliminary)
         part["output"] = chunk.output
 
-    def tool_error(self, chunk: ToolOutputError) -> None:
+    def tool_error(self, chunk: chunks.ToolOutputError) -> None:
         self._ended(chunk.tool_call_id, "output-error")["errorText"] = chunk.error_text
 
-    def tool_denied(self, chunk: ToolOutputDenied) -> None:
+    def tool_denied(self, chunk: chunks.ToolOutputDenied) -> None:
         self._tools[chunk.tool_call_id]["state"] = "output-denied"
 
     def _ended(self, tool_call_id: str, state: str) -> Json:
@@ -373,28 +348,28 @@ class Message:
 
 
 _READERS: dict[type[Any], Callable[[Message, Any], None]] = {
-    Start: Message.start,
-    Finish: Message.learn,
-    MessageMetadata: Message.learn,
-    StartStep: Message.start_step,
-    TextStart: Message.start_text,
-    TextDelta: Message.extend_text,
-    TextEnd: Message.end_text,
-    ReasoningStart: Message.start_text,
-    ReasoningDelta: Message.extend_text,
-    ReasoningEnd: Message.end_text,
-    File: Message.add_whole,
-    ReasoningFile: Message.add_whole,
-    SourceUrl: Message.add_whole,
-    SourceDocument: Message.add_whole,
-    Data: Message.data,
-    ToolInputStart: Message.tool_input,
-    ToolInputAvailable: Message.tool_input,
-    ToolApprovalRequest: Message.ask,
-    ToolApprovalResponse: Message.answer,
-    ToolOutputAvailable: Message.tool_output,
-    ToolOutputError: Message.tool_error,
-    ToolOutputDenied: Message.tool_denied,
+    chunks.Start: Message.start,
+    chunks.Finish: Message.learn,
+    chunks.MessageMetadata: Message.learn,
+    chunks.StartStep: Message.start_step,
+    chunks.TextStart: Message.start_text,
+    chunks.TextDelta: Message.extend_text,
+    chunks.TextEnd: Message.end_text,
+    chunks.ReasoningStart: Message.start_text,
+    chunks.ReasoningDelta: Message.extend_text,
+    chunks.ReasoningEnd: Message.end_text,
+    chunks.File: Message.add_whole,
+    chunks.ReasoningFile: Message.add_whole,
+    chunks.SourceUrl: Message.add_whole,
+    chunks.SourceDocument: Message.add_whole,
+    chunks.Data: Message.data,
+    chunks.ToolInputStart: Message.tool_input,
+    chunks.ToolInputAvailable: Message.tool_input,
+    chunks.ToolApprovalRequest: Message.ask,
+    chunks.ToolApprovalResponse: Message.answer,
+    chunks.ToolOutputAvailable: Message.tool_output,
+    chunks.ToolOutputError: Message.tool_error,
+    chunks.ToolOutputDenied: Message.tool_denied,
 }
 
 

@@ -123,14 +123,7 @@ class ToolPart:
 
     def _tell(self, head: Head) -> Iterator[Chunk]:
         if self._head is None or head.input is None:
-            yield ToolInputStart(
-                tool_call_id=self.id,
-                tool_name=head.name,
-                title=head.title,
-                dynamic=True,
-                provider_executed=True,
-                provider_metadata=head.metadata,
-            )
+            yield ToolInputStart(tool_call_id=self.id, **_shown(head))
         if head.input is not None:
             yield _input(self.id, head)
         self._head = head
@@ -204,15 +197,18 @@ def error_text(call: ToolCall) -> str:
 
 
 def _input(tool_call_id: str, head: Head) -> Chunk:
-    return ToolInputAvailable(
-        tool_call_id=tool_call_id,
-        tool_name=head.name,
-        input=head.input,
-        title=head.title,
-        dynamic=True,
-        provider_executed=True,
-        provider_metadata=head.metadata,
-    )
+    return ToolInputAvailable(tool_call_id=tool_call_id, input=head.input, **_shown(head))
+
+
+def _shown(head: Head) -> Json:
+    """What both chunks about an input say of the call."""
+    return {
+        "tool_name": head.name,
+        "title": head.title,
+        "dynamic": True,
+        "provider_executed": True,
+        "provider_metadata": head.metadata,
+    }
 
 
 def _output(call: ToolCall, *, preliminary: bool = False) -> ToolOutputAvailable:

@@ -237,10 +237,7 @@ async def list_sessions(patient: Patient) -> CheckOutcome:
 
 
 async def load(patient: Patient) -> CheckOutcome:
-    session_id = _session_id(patient)
-    before = len(patient.seen(session_id))
-    request = v1.LoadSessionRequest(session_id=session_id, cwd=patient.cwd, mcp_servers=[])
-    await patient.call("session/load", request, v1.LoadSessionResponse)
+    session_id, before = await _continue(patient, "session/load", v1.LoadSessionRequest)
     told = patient.seen_at_reply(session_id) - before
     if late := await _late(patient, session_id, before + told):
         return warned(f"{_count(late, 'piece')} of the history arrived after the reply")
@@ -250,13 +247,22 @@ async def load(patient: Patient) -> CheckOutcome:
 
 
 async def resume(patient: Patient) -> CheckOutcome:
-    session_id = _session_id(patient)
-    before = len(patient.seen(session_id))
-    request = v1.ResumeSessionRequest(session_id=session_id, cwd=patient.cwd, mcp_servers=[])
-    await patient.call("session/resume", request, v1.ResumeSessionResponse)
+    session_id, before = await _continue(patient, "session/resume", v1.ResumeSessionRequest)
     if late := await _late(patient, session_id, before):
         return warned(f"{_count(late, 'update')} replayed the history, which only load should do")
     return passed("resumed without replaying the history")
+
+
+_Continuing: TypeAlias = type[v1.LoadSessionRequest] | type[v1.ResumeSessionRequest]
+
+
+async def _continue(patient: Patient, method: str, request: _Continuing) -> tuple[str, int]:
+    """The session's id, and how many of its updates had come before."""
+    session_id = _session_id(patient)
+    before = len(patient.seen(session_id))
+    params = request(session_id=session_id, cwd=patient.cwd, mcp_servers=[])
+    await patient.call(method, params, v1.LoadSessionResponse)
+    return session_id, before
 
 
 async def fork(patient: Patient) -> CheckOutcome:

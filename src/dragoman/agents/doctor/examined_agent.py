@@ -17,9 +17,9 @@ from dragoman.process import process_tree
 from dragoman.process.child import ExitStatus
 from dragoman.rpc import Peer
 from dragoman.schema import codec, v1
-from dragoman.transport.base import Transport
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 from dragoman.transport.target import RemoteAgent, way_to
+from dragoman.transport.transport import Transport
 
 T = TypeVar("T")
 

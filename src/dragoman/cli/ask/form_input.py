@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.host.forms.form_values import demands, unmet
+from dragoman.host.forms.form_values import as_object, demands, unmet
 from dragoman.safe_text import single_line
 
 _LONGEST = 300
@@ -80,12 +80,12 @@ def fields_of(schema: dict[str, Any] | None) -> list[Field]:
 
 
 def _field(name: str, field: Any, required: bool) -> Field:
-    described = _object(field)
+    described = as_object(field)
     expected, parsed = _kind(described)
     if demanded := demands(described):
         expected = f"{expected}, {demanded}"
     title, description = described.get("title"), described.get("description")
-    choices = _choices(described) or _choices(_object(described.get("items")))
+    choices = _choices(described) or _choices(as_object(described.get("items")))
     return Field(
         name=name,
         title=str(title or description or name),
@@ -129,7 +129,7 @@ def _number(kind: type[int] | type[float]) -> Callable[[str], int | float | None
 
 
 def _array(items: Any) -> tuple[str, Callable[[str], Any]]:
-    choices = _choices(_object(items))
+    choices = _choices(as_object(items))
 
     def parsed(text: str) -> list[str] | None:
         parts = [part.strip() for part in text.split(",")]
@@ -171,14 +171,6 @@ def _meant(text: str, choices: list[_Choice]) -> str | None:
     values = [choice.value for choice in choices if choice.value == text]
     titled = [choice.value for choice in choices if choice.title == text]
     return next(iter(values + titled), None)
-
-
-def _object(value: Any) -> dict[str, Any]:
-    match value:
-        case {**entries}:
-            return entries
-        case _:
-            return {}
 
 
 def _strings(values: Any) -> list[str]:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import TYPE_CHECKING
 
-from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import (
     AGENT_HELP,
     add_address_options,
     add_proxy_option,
     add_settings_option,
-    check_address,
+    address_of,
+    announce,
     count,
 )
 from dragoman.cli.server_log import Lines, keep_journal
 
 if TYPE_CHECKING:
-    from dragoman.transport.base import Start
+    from dragoman.transport.transport import Start
 
 _MOST = 32
 
@@ -63,32 +62,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace, start: Start, log: Lines) -> int:
-    check_address(options)
-    from dragoman.bridge.app import BridgeOptions, serve
+    address = address_of(options)
+    from dragoman.bridge.bridge_server import BridgeOptions, serve
 
-    settings = BridgeOptions(
-        start=start,
-        host=options.host,
-        port=options.port,
-        token_file=options.token_file,
-        origins=options.allow_origin,
-        limit=options.max_connections,
-    )
-    serve(settings, _announce, log)
+    settings = BridgeOptions(start=start, limit=options.max_connections, **address)
+    serve(settings, announce, log)
     return 0
 
 
 def _start(options: argparse.Namespace) -> Start:
     """How to start the agent and its proxies."""
-    from dragoman.cli.run.agent_setup import choose_agent
+    from dragoman.cli.run.agent_setup import choose_agent, folder
     from dragoman.hub.launcher import run_in
     from dragoman.transport.target import way_to
 
-    if not os.path.isdir(options.cwd):
-        raise UsageError(f"--cwd {options.cwd}: no such directory")
-    choice, folder = choose_agent(options), os.path.abspath(options.cwd)
-    proxies = [run_in(proxy, folder) for proxy in choice.agent.proxies]
-    return way_to(run_in(choice.command, folder), proxies)
+    cwd = folder("--cwd", options.cwd)
+    choice = choose_agent(options)
+    proxies = [run_in(proxy, cwd) for proxy in choice.agent.proxies]
+    return way_to(run_in(choice.command, cwd), proxies)
 
 
 def _relay(start: Start) -> int:
@@ -101,7 +92,3 @@ def _relay(start: Start) -> int:
     if ended is not None:
         raise ended
     return 0
-
-
-def _announce(address: str) -> None:
-    print(address, flush=True)

@@ -15,10 +15,15 @@ from dragoman.cli.options import (
     add_address_options,
     add_permission_options,
     add_settings_option,
-    check_address,
+    address_of,
+    announce,
 )
 from dragoman.cli.server_log import Lines, keep_journal
 from dragoman.data_directory import data_directory, make_private
+
+TYPE_CHECKING = False  # that of `typing` would cost `--help` the import
+if TYPE_CHECKING:
+    from dragoman.cli.options import Address
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,40 +59,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    check_address(options)
+    address = address_of(options)
     _check_headless(options)
-    if not os.path.isdir(options.cwd):
-        raise UsageError(f"--cwd {options.cwd}: no such directory")
+    from dragoman.cli.run.agent_setup import folder
+
+    cwd = folder("--cwd", options.cwd)
     _delete_stale_redirects()
     with Lines(sys.stderr.fileno()) as log:
         keep_journal(log, debug=options.debug)
-        _serve(options, log)
+        _serve(options, address, cwd, log)
     return 0
 
 
-def _serve(options: argparse.Namespace, log: Lines) -> None:
-    from dragoman.cli.run.agent_setup import given_rules
+def _serve(options: argparse.Namespace, address: Address, cwd: str, log: Lines) -> None:
+    from dragoman.cli.run.agent_setup import given_rules, offer_of
     from dragoman.web.server.runner import ServeOptions, serve
 
     settings = ServeOptions(
-        host=options.host,
-        port=options.port,
-        token_file=options.token_file,
-        origins=options.allow_origin,
+        **address,
         agent=options.agent,
-        cwd=os.path.abspath(options.cwd),
+        cwd=cwd,
         settings=options.settings,
-        rules=given_rules(options.policy),
-        write=options.write,
-        execute=options.exec,
-        yolo=options.yolo,
-        no_files=options.no_files,
-        no_terminals=options.no_terminals,
+        rules=given_rules(options),
+        offer=offer_of(options),
         name=options.name,
         headless=options.headless,
         open_page=_open if options.open else None,
     )
-    serve(settings, _announce, log)
+    serve(settings, announce, log)
 
 
 def _check_headless(options: argparse.Namespace) -> None:
@@ -108,10 +107,6 @@ def _name(text: str) -> str:
         sentence = f"expected up to 63 letters, digits, dots, dashes or underscores, not {text!r}"
         raise argparse.ArgumentTypeError(sentence)
     return text
-
-
-def _announce(address: str) -> None:
-    print(address, flush=True)
 
 
 def _open(address: str) -> Callable[[], None]:

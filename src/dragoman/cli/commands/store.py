@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 
-from dragoman.cli.parsers import Actions
+from dragoman.cli.parsers import Actions, run_action
 
 _EXAMPLES = """\
   dragoman store copy postgresql://me@db.example/team    from here to PostgreSQL
@@ -26,10 +26,24 @@ prunes automatically."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = Actions(parser, stored=True)
-    actions.add("check", "show where sessions are recorded, and check that the store is intact")
-    copying = actions.add("copy", "copy sessions, events and rules to another store", _EXAMPLES)
-    pruning = actions.add("prune", "delete sessions that have been idle for a long time", _PRUNING)
+    actions = Actions(parser, "dragoman.cli.commands", stored=True)
+    actions.add(
+        "check",
+        "show where sessions are recorded, and check that the store is intact",
+        module="store_actions",
+    )
+    copying = actions.add(
+        "copy",
+        "copy sessions, events and rules to another store",
+        _EXAMPLES,
+        module="store_actions",
+    )
+    pruning = actions.add(
+        "prune",
+        "delete sessions that have been idle for a long time",
+        _PRUNING,
+        module="store_actions",
+    )
     pruning.add_argument(
         "--older-than",
         metavar="AGE",
@@ -54,16 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> int:
-    import asyncio
-
-    from dragoman.cli.commands import store_actions
-
-    if options.action == "check":
-        return asyncio.run(store_actions.check())
-    if options.action == "prune":
-        return asyncio.run(store_actions.prune(options))
-    return asyncio.run(store_actions.copy(options.to))
+run = run_action
 
 
 def _age(text: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import time
 
 from dragoman.agents.settings import Retention
@@ -16,6 +17,14 @@ from dragoman.hub.retention import prune as prune_all
 from dragoman.safe_text import reveal
 from dragoman.store.open import check_store, open_address, open_default
 from dragoman.store.transfer import copy_store
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.action == "check":
+        return asyncio.run(check())
+    if options.action == "prune":
+        return asyncio.run(prune(options))
+    return asyncio.run(copy(options.to))
 
 
 async def check() -> int:

@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.cli.render.event_text import (
-    Permissions,
-    change_key,
-    changed_steps,
-    command_line,
-    diff_lines,
-    ending_words,
-    last_lines,
-    shown,
-    token_words,
-    tool_output,
-    usage_words,
-)
+from dragoman.cli.render import event_text
 from dragoman.cli.render.view import Writer
 from dragoman.safe_text import Sanitiser, reveal, sanitise, single_line
 from dragoman.session import events as e
@@ -45,7 +33,7 @@ class SimpleView:
             if last != self._entry:
                 self._end_line()
                 self._entry = last
-            self._write(self._safe.feed(shown(event.content)))
+            self._write(self._safe.feed(event_text.shown(event.content)))
 
     def close(self) -> None:
         self._end_line()
@@ -71,7 +59,7 @@ class PlainView:
     def __init__(self, out: Writer, output_lines: int | None = OUTPUT_LINES) -> None:
         self._out = out
         self._output_lines = output_lines
-        self._permissions = Permissions()
+        self._permissions = event_text.Permissions()
         self._safe = Sanitiser()
         self._flow: tuple[str, str | None] | None = None
         self._at_start = True
@@ -85,9 +73,9 @@ class PlainView:
             self._end_flow()  # printed text cannot be withdrawn: it is printed again
         match event:
             case e.AgentMessage():
-                self._stream("", event.message_id, shown(event.content))
+                self._stream("", event.message_id, event_text.shown(event.content))
             case e.AgentThought():
-                self._stream("[thought]", event.message_id, shown(event.content))
+                self._stream("[thought]", event.message_id, event_text.shown(event.content))
             case e.TerminalOutput():
                 self._stream("[terminal]", event.terminal_id, event.data)
             case e.PlanUpdated():
@@ -97,9 +85,11 @@ class PlainView:
             case e.FileWritten():
                 self._diff(Diff(event.path, event.after, event.before))
             case e.TerminalStarted():
-                self._line("[terminal]", f"$ {command_line(event.argv) or event.command}")
+                self._line(
+                    "[terminal]", f"$ {event_text.command_line(event.argv) or event.command}"
+                )
             case e.TerminalExited():
-                self._line("[terminal]", ending_words(event.exit_code, event.signal))
+                self._line("[terminal]", event_text.ending_words(event.exit_code, event.signal))
             case e.TurnEnded():
                 self._ended(event)
             case e.PermissionRequested() | e.PermissionSettled() | e.AccessDecided():
@@ -156,7 +146,7 @@ class PlainView:
             case e.ModeChanged(available=None):
                 fact = "[mode]", event.mode_id
             case e.UsageChanged():
-                fact = "[usage]", usage_words(event.used, event.size, event.cost)
+                fact = "[usage]", event_text.usage_words(event.used, event.size, event.cost)
             case _:
                 return
         if self._flow is None:
@@ -171,7 +161,7 @@ class PlainView:
             return
         done = sum(step.status == "completed" for step in event.steps)
         marks = {"completed": "x", "in_progress": ">"}
-        changed = changed_steps(self._steps.get(event.plan_id, []), event.steps)
+        changed = event_text.changed_steps(self._steps.get(event.plan_id, []), event.steps)
         self._steps[event.plan_id] = event.steps
         if changed:
             self._line("[plan]", f"{done}/{len(event.steps)}")
@@ -196,7 +186,9 @@ class PlainView:
 
     def _output(self, call: ToolCall) -> None:
         """What it brought back; why it failed, as far as the agent says."""
-        left_out, lines = last_lines(sanitise(tool_output(call)), self._output_lines)
+        left_out, lines = event_text.last_lines(
+            sanitise(event_text.tool_output(call)), self._output_lines
+        )
         if left_out:
             self._line("[tool]", f"  … {left_out} earlier lines")
         for line in lines:
@@ -208,8 +200,8 @@ class PlainView:
 
     def _diff(self, diff: Diff) -> None:
         """A change, once: the agent tells it, and perhaps has us write it as well."""
-        lines = diff_lines(diff)
-        if (key := change_key(diff, lines)) not in self._diffs:
+        lines = event_text.diff_lines(diff)
+        if (key := event_text.change_key(diff, lines)) not in self._diffs:
             self._diffs.add(key)
             self._end_flow()
             for line in lines:
@@ -218,7 +210,7 @@ class PlainView:
     def _ended(self, event: e.TurnEnded) -> None:
         self._end_flow()
         if event.usage is not None:
-            self._line("[usage]", token_words(event.usage))
+            self._line("[usage]", event_text.token_words(event.usage))
 
     def _write(self, text: str) -> None:
         if text:

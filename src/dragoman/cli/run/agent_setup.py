@@ -6,7 +6,6 @@ import argparse
 import os
 import re
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -23,11 +22,11 @@ from dragoman.client.config import HostCapabilities, Timeouts
 from dragoman.client.mcp import McpServer
 from dragoman.data_directory import settings_file
 from dragoman.errors import Unsupported
-from dragoman.host.rules.policy import Policy
+from dragoman.host.rules.policy import Policy, flag_rules
 from dragoman.session.facts import Offer
-from dragoman.transport.base import Side
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import ProxyTarget, RemoteAgent, check_proxy, is_remote
+from dragoman.transport.transport import Side
 
 if TYPE_CHECKING:
     from dragoman.cli.ask.asker import TerminalAsker
@@ -162,18 +161,12 @@ def _address(option: str, url: str) -> RemoteAgent:
         raise UsageError(f"{option}: {error}") from error
 
 
-def policy(options: argparse.Namespace, stored: StoredRules) -> Policy:
+def policy_of(options: argparse.Namespace, stored: StoredRules) -> Policy:
     """The rules of this run: its flags, its file, and what was answered with always before.
 
     Raises ConfigError for a file that cannot be read or understood.
     """
-    return Policy(
-        given_rules(options.policy),
-        write=options.write,
-        execute=options.exec,
-        yolo=options.yolo,
-        stored=stored,
-    )
+    return Policy(given_rules(options), stored=stored)
 
 
 def folders(options: argparse.Namespace, files: Side | None) -> tuple[str, list[str]]:
@@ -249,11 +242,16 @@ async def configure(session: Session, job: Job) -> None:
         raise UsageError(str(error)) from error
 
 
-def given_rules(paths: Sequence[str]) -> tuple[Rule, ...]:
-    """Raises ConfigError for a file that cannot be read or understood."""
-    if not paths:
-        return ()
+def given_rules(options: argparse.Namespace) -> tuple[Rule, ...]:
+    """Those of `--policy`, then `--write`, `--exec` and `--yolo`.
+
+    Raises ConfigError for a file that cannot be read or understood.
+    """
+    flags = flag_rules(write=options.write, execute=options.exec, yolo=options.yolo)
+    if not options.policy:
+        return flags
     from dragoman.host.rules.policy_file import load_policy  # brings a TOML parser along
 
     home = str(Path.home())
-    return tuple(rule for path in paths for rule in load_policy(Path(path), home=home))
+    loaded = (rule for path in options.policy for rule in load_policy(Path(path), home=home))
+    return (*loaded, *flags)

@@ -93,7 +93,7 @@ def prepare(
         proxies=[run_in(proxy, cwd) for proxy in choice.agent.proxies],
         mcp_servers=choice.mcp_servers,
         rules=rules,
-        policy=agent_setup.policy(options, rules),
+        policy=agent_setup.policy_of(options, rules),
         cwd=cwd,
         more_folders=more_folders,
         assignments=[assignment(text) for text in options.set],

@@ -44,7 +44,7 @@ def wrong_fields(schema: Mapping[str, Any] | None, content: Mapping[str, Any]) -
 
 def unmet(field: Any, value: Any, work: Work | None = None) -> str | None:
     """What is expected instead of the value, if that does not fit."""
-    described = _object(field)
+    described = as_object(field)
     kind = described.get("type")
     types, words = _TYPES.get(kind, ((), "")) if isinstance(kind, str) else ((), "")
     if types and (not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean")):
@@ -67,7 +67,7 @@ def _unmet(field: dict[str, Any], value: Any, work: Work) -> Iterator[str]:
             yield from _outside(value, field, ("minimum", "maximum"), "")
         case [*items]:
             yield from _outside(len(items), field, ("minItems", "maxItems"), "item")
-            among = dict.fromkeys(_choices(_object(field.get("items"))))
+            among = dict.fromkeys(_choices(as_object(field.get("items"))))
             if among and not all(isinstance(item, str) and item in among for item in items):
                 yield f"expected any of {', '.join(among)}"
         case _:
@@ -124,13 +124,14 @@ def _choices(field: Mapping[str, Any]) -> list[str]:
         case {"enum": [*values]}:
             return [value for value in values if isinstance(value, str)]
         case {"oneOf": [*options]} | {"anyOf": [*options]}:
-            consts = [_object(option).get("const") for option in options]
+            consts = [as_object(option).get("const") for option in options]
             return [value for value in consts if isinstance(value, str)]
         case _:
             return []
 
 
-def _object(value: Any) -> dict[str, Any]:
+def as_object(value: Any) -> dict[str, Any]:
+    """An agent's value, if it is one; nothing of anything else."""
     match value:
         case {**entries}:
             return entries

@@ -10,7 +10,7 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,21 @@ class Door(msgspec.Struct, kw_only=True):
     def address(self, scheme: str, port: int) -> str:
         """How a client on this machine reaches it."""
         return f"{scheme}://{in_brackets(ANYWHERE.get(self.host, self.host))}:{port}"
+
+
+class Operator(msgspec.Struct, frozen=True):
+    """Who started a server: `announce` receives its address, `log` its lines."""
+
+    announce: Callable[[str], None]
+    log: Callable[[str], None]
+
+    def note(self, sentence: str) -> None:
+        """What an operator should know."""
+        self.log(f"{_now()} {sentence}")
+
+    def note_request(self, method: str, path: str, status: int, seconds: float) -> None:
+        """One line a request; no query, no header, no body: they may hold secrets."""
+        self.log(f"{_now()} {method} {path} {status or '-'} {seconds * 1000:.0f} ms")
 
 
 @asynccontextmanager
@@ -148,17 +163,8 @@ class AsgiServer(uvicorn.Server):
         self.should_exit = True
 
 
-def noted(sentence: str) -> str:
-    return f"{_now()} {sentence}"
-
-
 def _now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S")
-
-
-def log_line(method: str, path: str, status: int, seconds: float) -> str:
-    """One line a request; no query, no header, no body: they may hold secrets."""
-    return f"{_now()} {method} {path} {status or '-'} {seconds * 1000:.0f} ms"
 
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{32,512}")

@@ -15,7 +15,7 @@ from dragoman.agents.listing import list_agents
 from dragoman.agents.settings import Retention, load_settings
 from dragoman.data_directory import data_directory
 from dragoman.errors import ConfigError
-from dragoman.host.rules.policy import Policy, flag_rules
+from dragoman.host.rules.policy import Policy
 from dragoman.host.rules.rule import Rule
 from dragoman.hub.assembly import new_hub
 from dragoman.hub.background_work import told_of_outages
@@ -24,7 +24,7 @@ from dragoman.hub.host_service import Presence
 from dragoman.hub.launcher import SettingsLauncher
 from dragoman.hub.retention import in_words, keep_pruning
 from dragoman.process import descriptors
-from dragoman.session.facts import Offer
+from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.store.open import open_when_there
 from dragoman.web.app import make_app
 from dragoman.web.context import Server
@@ -35,8 +35,7 @@ from dragoman.web.server.http_server import (
     ANYWHERE,
     AsgiServer,
     Door,
-    log_line,
-    noted,
+    Operator,
     serving,
 )
 from dragoman.web.uploads import Uploads, keep_clean
@@ -52,11 +51,8 @@ class ServeOptions(Door, kw_only=True):
     cwd: str
     settings: str | None = None
     rules: Sequence[Rule] = ()
-    write: bool = False
-    execute: bool = False
-    yolo: bool = False
-    no_files: bool = False
-    no_terminals: bool = False
+    """They hold for all sessions, and cannot be revoked while the server runs."""
+    offer: Offer = EVERYTHING
     name: str | None = None
     headless: bool = False
     grace_seconds: float = GRACE_SECONDS
@@ -75,55 +71,33 @@ def serve(
     """
     descriptors.raise_limit()
     load_settings(settings.settings)  # mistakes there are reported now, not to the first client
-    with Deadline(lambda sentence: log(noted(sentence)), settings.grace_seconds) as deadline:
-        asyncio.run(_run(settings, deadline, announce, log))
+    operator = Operator(announce, log)
+    run = _run_headless if settings.headless else _serve
+    with Deadline(operator.note, settings.grace_seconds) as deadline:
+        asyncio.run(run(settings, operator, deadline))
 
 
-async def _run(
-    settings: ServeOptions,
-    deadline: Deadline,
-    announce: Callable[[str], None],
-    log: Callable[[str], None],
-) -> None:
-    if settings.headless:
-        await _run_headless(settings, deadline, announce, log)
-    else:
-        token, listener = settings.token(), settings.listen()
-        await _serve(settings, token, listener, deadline, announce, log)
+async def _run_headless(settings: ServeOptions, operator: Operator, deadline: Deadline) -> None:
+    """What other hosts call for, and nothing that listens."""
+    ending = asyncio.Event()
+    async with _running(settings, "", operator) as (_, name):
+        deadline.on_signal(ending.set)
+        operator.announce(f"host {name}, headless")
+        await ending.wait()
     deadline.all_is_done()
 
 
-async def _run_headless(
-    settings: ServeOptions,
-    deadline: Deadline,
-    announce: Callable[[str], None],
-    log: Callable[[str], None],
-) -> None:
-    """What other hosts call for, and nothing that listens."""
-    ending = asyncio.Event()
-    async with _running(settings, "", log) as (_, name):
-        deadline.on_signal(ending.set)
-        announce(f"host {name}, headless")
-        await ending.wait()
-
-
-async def _serve(
-    settings: ServeOptions,
-    token: str,
-    listener: socket.socket,
-    deadline: Deadline,
-    announce: Callable[[str], None],
-    log: Callable[[str], None],
-) -> None:
+async def _serve(settings: ServeOptions, operator: Operator, deadline: Deadline) -> None:
+    token, listener = settings.token(), settings.listen()
     port = listener.getsockname()[1]
     used = asyncio.Event()
 
     def logged(method: str, path: str, status: int, seconds: float) -> None:
         if path.startswith("/api/") and status == 200:
             used.set()
-        log(log_line(method, path, status, seconds))
+        operator.note_request(method, path, status, seconds)
 
-    async with _running(settings, _reachable(settings.host, port), log) as (server, _):
+    async with _running(settings, _reachable(settings.host, port), operator) as (server, _):
         app = make_app(
             server,
             token=token,
@@ -133,12 +107,13 @@ async def _serve(
         )
         page = f"{settings.address('http', port)}/#token={token}"
         async with serving(AsgiServer(app, server.closing), listener, deadline) as tasks:
-            announce(page)
+            operator.announce(page)
             if settings.open_page is not None:
                 first = await first_session(server.hub)
                 where = "" if first is None else f"&to=/s/{first}"
                 forget = settings.open_page(page + where)
                 tasks.create_task(_when_used(forget, used, server.closing))
+    deadline.all_is_done()
 
 
 async def _when_used(forget: Callable[[], None], *events: asyncio.Event) -> None:
@@ -161,23 +136,16 @@ def _reachable(host: str, port: int) -> str:
 
 @asynccontextmanager
 async def _running(
-    settings: ServeOptions, reachable: str, log: Callable[[str], None]
+    settings: ServeOptions, reachable: str, operator: Operator
 ) -> AsyncGenerator[tuple[Server, str]]:
     """A server, and what it is called among hosts."""
-    store = await open_when_there(lambda sentence: log(noted(sentence)))
+    store = await open_when_there(operator.note)
     try:
-        policy = Policy(
-            settings.rules,
-            write=settings.write,
-            execute=settings.execute,
-            yolo=settings.yolo,
-            stored=store.rules,
-        )
         launcher = SettingsLauncher(
             lambda: load_settings(settings.settings),
-            policy,
+            Policy(settings.rules, stored=store.rules),
             new_tap=Frames,
-            offer=Offer(files=not settings.no_files, terminals=not settings.no_terminals),
+            offer=settings.offer,
         )
         made = new_hub(store, launcher, label=settings.name)
         if settings.agent is not None and made.hosts.home is None:  # else another host may have it
@@ -199,40 +167,34 @@ async def _running(
                 uploads=uploads,
                 cwd=settings.cwd,
                 agent=settings.agent,
-                given=given_rules(settings),
+                given=settings.rules,
             )
             tidying = [
-                asyncio.create_task(_prune(server, launcher, log)),
+                asyncio.create_task(_prune(server, launcher, operator)),
                 asyncio.create_task(keep_clean(uploads, store)),
             ]
             try:
-                async with told_of_outages(store, lambda sentence: log(noted(sentence))):
+                async with told_of_outages(store, operator.note):
                     yield server, name
             finally:
                 for task in tidying:
                     task.cancel()
                 await asyncio.wait(tidying)
             if cut := sum(live.session.busy for live in hub.live.values()):
-                log(noted(f"{cut} running turn{'s are' if cut > 1 else ' is'} cut off"))
+                operator.note(f"{cut} running turn{'s are' if cut > 1 else ' is'} cut off")
     finally:
         await store.aclose()
 
 
-async def _prune(server: Server, launcher: SettingsLauncher, log: Callable[[str], None]) -> None:
+async def _prune(server: Server, launcher: SettingsLauncher, operator: Operator) -> None:
     """Old sessions, as the settings say."""
 
     def retention() -> Retention:
         return launcher.settings().retention
 
     await keep_pruning(
-        server.hub, retention, lambda pruned: log(noted(f"pruned {in_words(pruned)}"))
+        server.hub, retention, lambda pruned: operator.note(f"pruned {in_words(pruned)}")
     )
-
-
-def given_rules(settings: ServeOptions) -> tuple[Rule, ...]:
-    """What holds for all sessions of this server and cannot be revoked while it runs."""
-    flags = flag_rules(write=settings.write, execute=settings.execute, yolo=settings.yolo)
-    return (*settings.rules, *flags)
 
 
 def _startable(launcher: SettingsLauncher) -> list[str]:

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
 
-from dragoman.cli.options import add_settings_option, seconds
-from dragoman.cli.parsers import Actions
+from dragoman.cli.options import add_json_option, add_settings_option, seconds
+from dragoman.cli.parsers import Actions, run_action
 
 REGISTRY = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
 
-_MODULES = {
-    "list": "list",
-    "doctor": "doctor",
-    "install": "install",
-    "remove": "install",
-    "login": "sign_in",
-    "logout": "sign_in",
-}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = Actions(parser)
+    actions = Actions(parser, __name__)
     _add_list(actions)
     _add_doctor(actions)
     _add_install(actions)
@@ -30,16 +20,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_logout(actions)
 
 
-def run(options: argparse.Namespace) -> int:
-    return import_module(f"{__name__}.{_MODULES[options.action]}").run(options)
+run = run_action
 
 
 def _add_list(actions: Actions) -> None:
-    parser = actions.add("list", "list the agents in your settings, then other known agents")
+    parser = actions.add(
+        "list", "list the agents in your settings, then other known agents", module="agent_list"
+    )
     shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--json", action="store_true", help="print a JSON array of objects")
+    add_json_option(shape.add_argument)
     shape.add_argument("--names", action="store_true", help="print only the names, one per line")
-    _add_settings(parser)
+    add_settings_option(parser.add_argument)
 
 
 def _add_doctor(actions: Actions) -> None:
@@ -59,8 +50,8 @@ def _add_doctor(actions: Actions) -> None:
         default=60.0,
         help="time limit for each check (default: 60)",
     )
-    parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
-    _add_settings(parser)
+    add_json_option(parser.add_argument, "print the report as one JSON object")
+    add_settings_option(parser.add_argument)
 
 
 def _add_install(actions: Actions) -> None:
@@ -85,13 +76,15 @@ def _add_install(actions: Actions) -> None:
         action="store_true",
         help="let npm packages run their install scripts, which some need",
     )
-    _add_settings(parser)
+    add_settings_option(parser.add_argument)
 
 
 def _add_remove(actions: Actions) -> None:
-    parser = actions.add("remove", "remove an installed agent and its entry in the settings")
+    parser = actions.add(
+        "remove", "remove an installed agent and its entry in the settings", module="install"
+    )
     parser.add_argument("name", metavar="NAME", help="the agent's name in the settings")
-    _add_settings(parser)
+    add_settings_option(parser.add_argument)
 
 
 def _add_login(actions: Actions) -> None:
@@ -108,13 +101,13 @@ def _add_login(actions: Actions) -> None:
         nargs="?",
         help="sign-in method (default: list the available methods)",
     )
-    _add_settings(parser)
+    add_settings_option(parser.add_argument)
 
 
 def _add_logout(actions: Actions) -> None:
-    parser = actions.add("logout", "sign out of an agent, if it supports that")
+    parser = actions.add("logout", "sign out of an agent, if it supports that", module="login")
     _add_agent(parser)
-    _add_settings(parser)
+    add_settings_option(parser.add_argument)
 
 
 def _add_agent(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +122,3 @@ def _add_agent(parser: argparse.ArgumentParser) -> None:
         metavar="'CMD ARGS'",
         help="run this command as the agent; needs no settings",
     )
-
-
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    add_settings_option(parser.add_argument)

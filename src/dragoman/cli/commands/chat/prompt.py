@@ -31,7 +31,7 @@ from prompt_toolkit.renderer import Renderer
 from prompt_toolkit.styles import Style as Colours
 
 from dragoman.cli.ask.asker import Tty
-from dragoman.cli.commands.chat.completion import Completions
+from dragoman.cli.commands.chat.input_completion import Completions
 from dragoman.cli.commands.chat.screen import Screen
 from dragoman.cli.exit_codes import sentence, tell
 from dragoman.cli.render.style import BOLD, CYAN, Style

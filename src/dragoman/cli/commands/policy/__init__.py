@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
 
-from dragoman.cli.parsers import Actions
+from dragoman.cli.options import add_folder_options, add_json_option, add_repeatable
+from dragoman.cli.parsers import Actions, run_action
 
-_MODULES = {
-    "list": "rules",
-    "check": "rules",
-    "revoke": "rules",
-    "explain": "explain",
-}
 # As in `host.rules.access`, which would cost more to import than the rest of the help.
 _OPERATIONS = ("read", "write", "execute", "fetch", "mcp", "other")
 
@@ -26,19 +20,18 @@ This command does not access the paths or run the command."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = Actions(parser, stored=True)
-    listing = actions.add("list", 'list the rules created by your "always" answers')
-    listing.add_argument("--json", action="store_true", help="print a JSON array of objects")
+    actions = Actions(parser, __name__, stored=True)
+    listing = actions.add("list", 'list the rules created by your "always" answers', module="rules")
+    add_json_option(listing.add_argument)
     listing.add_argument("--names", action="store_true", help="print only the ids, one per line")
-    checking = actions.add("check", "check a policy file")
+    checking = actions.add("check", "check a policy file", module="rules")
     checking.add_argument("file", metavar="FILE", help="policy file, JSON or TOML")
     _add_explain(actions)
-    revoking = actions.add("revoke", "delete a stored rule")
+    revoking = actions.add("revoke", "delete a stored rule", module="rules")
     revoking.add_argument("id", metavar="ID", help="rule id, as printed by `policy list`")
 
 
-def run(options: argparse.Namespace) -> int:
-    return import_module(f"{__name__}.{_MODULES[options.action]}").run(options)
+run = run_action
 
 
 def _add_explain(actions: Actions) -> None:
@@ -53,16 +46,8 @@ def _add_explain(actions: Actions) -> None:
     )
     what = parser.add_argument_group("request")
     what.add_argument("--operation", choices=_OPERATIONS, help="the operation to explain")
-    what.add_argument(
-        "--path",
-        metavar="P",
-        action="append",
-        default=[],
-        help="path that the operation affects; repeatable",
-    )
-    what.add_argument(
-        "--host", metavar="HOST", action="append", default=[], help="host to fetch from; repeatable"
-    )
+    add_repeatable(what.add_argument, "--path", "P", "path that the operation affects")
+    add_repeatable(what.add_argument, "--host", "HOST", "host to fetch from")
     what.add_argument("--tool", metavar="TOOL", help="name of the tool, for mcp and other")
     what.add_argument("--agent", metavar="NAME", default="", help="agent that makes the request")
     what.add_argument(
@@ -71,21 +56,9 @@ def _add_explain(actions: Actions) -> None:
         help="explain every request in this recording instead; `dragoman --record FILE` makes one",
     )
     where = parser.add_argument_group("workspace and rules")
-    where.add_argument("--cwd", metavar="DIR", help="workspace (default: the current directory)")
-    where.add_argument(
-        "--add-dir",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="additional workspace root; repeatable",
-    )
-    where.add_argument(
-        "--policy",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="file of permission rules in addition to the stored ones; repeatable",
-    )
+    add_folder_options(where.add_argument)
+    text = "file of permission rules in addition to the stored ones"
+    add_repeatable(where.add_argument, "--policy", "FILE", text)
     for flag in ("write", "exec", "yolo"):
         where.add_argument(f"--{flag}", action="store_true", help=f"assume `dragoman --{flag}`")
-    where.add_argument("--json", action="store_true", help="print the explanation as JSON")
+    add_json_option(where.add_argument, "print the explanation as JSON")

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from dragoman.cli.exit_codes import UsageError
-from dragoman.cli.run.agent_setup import given_rules
+from dragoman.cli.run.agent_setup import policy_of
 from dragoman.cli.run.playback import recorded
 from dragoman.cli.run.stored_rules import StoredRules
 from dragoman.client import translation
@@ -110,7 +110,7 @@ def _rule_fields(each: Considered) -> dict[str, Any]:
 def _asked(options: argparse.Namespace) -> Explained:
     workspace = _workspace(options.cwd or ".", options.add_dir)
     access = _access(options, workspace)
-    return Explained(access, _policy(options).explain(access, workspace))
+    return Explained(access, policy_of(options, StoredRules()).explain(access, workspace))
 
 
 def _access(options: argparse.Namespace, workspace: Workspace) -> Access:
@@ -149,22 +149,12 @@ def _workspace(cwd: str, more: list[str]) -> Workspace:
     return Workspace("", os.path.abspath(cwd), tuple(os.path.abspath(path) for path in more))
 
 
-def _policy(options: argparse.Namespace) -> Policy:
-    return Policy(
-        given_rules(options.policy),
-        write=options.write,
-        execute=options.exec,
-        yolo=options.yolo,
-        stored=StoredRules(),
-    )
-
-
 # ── a whole recording ─────────────────────────────────────────────────────────────────────────
 
 
 def _recorded(options: argparse.Namespace) -> Iterator[Explained]:
     """Everything that was asked for, as today's rules would have decided it."""
-    policy = _policy(options)
+    policy = policy_of(options, StoredRules())
     transcript = Transcript()
     recording = recorded(options.recording, but="replay can show it, but rules need frames")
     for line in recording.lines:

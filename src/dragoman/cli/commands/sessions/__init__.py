@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
 
-from dragoman.cli.options import SESSION_HELP, add_settings_option, count, name, not_negative
-from dragoman.cli.parsers import Actions
+from dragoman.cli.options import (
+    SESSION_HELP,
+    add_json_option,
+    add_settings_option,
+    count,
+    name,
+    not_negative,
+)
+from dragoman.cli.parsers import Actions, run_action
 
-_MODULES = {
-    "list": "list",
-    "search": "list",
-    "show": "show",
-    "changes": "changes",
-    "revert": "changes",
-    "export": "files",
-    "import": "files",
-    "recover": "files",
-    "fork": "manage",
-    "close": "manage",
-    "delete": "manage",
-    "rename": "manage",
-    "archive": "manage",
-    "answer": "answer",
-}
 _STATUSES = ("idle", "running", "waiting", "interrupted", "closed")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = Actions(parser, stored=True)
+    actions = Actions(parser, __name__, stored=True)
     _add_list(actions)
     _add_looking(actions)
     _add_changes(actions)
@@ -36,12 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_acts(actions)
 
 
-def run(options: argparse.Namespace) -> int:
-    return import_module(f"{__name__}.{_MODULES[options.action]}").run(options)
+run = run_action
 
 
 def _add_list(actions: Actions) -> None:
-    parser = actions.add("list", "list recorded sessions, newest first")
+    parser = actions.add("list", "list recorded sessions, newest first", module="session_list")
     parser.add_argument("--cwd", metavar="DIR", help="only sessions in this directory")
     parser.add_argument("-a", "--agent", metavar="NAME", help="only sessions of this agent")
     parser.add_argument("--status", choices=_STATUSES, help="only sessions with this status")
@@ -53,8 +42,8 @@ def _add_list(actions: Actions) -> None:
     )
     parser.add_argument("--names", action="store_true", help="print only names and ids")
     _add_limit(parser, 50)
-    _add_settings(parser)
-    _add_json(parser)
+    add_settings_option(parser.add_argument)
+    add_json_option(parser.add_argument)
 
 
 def _add_looking(actions: Actions) -> None:
@@ -65,35 +54,39 @@ def _add_looking(actions: Actions) -> None:
         action="store_true",
         help="print all output of commands and tools, not just the end",
     )
-    _add_json(show, "print the session's state as one JSON object")
+    add_json_option(show.add_argument, "print the session's state as one JSON object")
     search = actions.add(
         "search",
         "search prompts and answers",
         "  dragoman sessions search 'parser error'\n  dragoman sessions search flaky --json",
+        module="session_list",
     )
     search.add_argument("words", metavar="WORDS", help="words to find; the last may be incomplete")
     _add_limit(search, 20)
-    _add_json(search)
+    add_json_option(search.add_argument)
 
 
 def _add_changes(actions: Actions) -> None:
-    changes = actions.add("changes", "show the files a session changed, as diffs")
+    changes = actions.add(
+        "changes", "show the files a session changed, as diffs", module="session_changes"
+    )
     _add_session(changes)
-    _add_settings(changes)
-    _add_json(changes)
+    add_settings_option(changes.add_argument)
+    add_json_option(changes.add_argument)
     revert = actions.add(
         "revert",
         "revert the files that Dragoman wrote for a session, and print their paths",
         "  dragoman sessions revert fix                     all files\n"
         "  dragoman sessions revert fix src/app.py          one file\n\n"
         "If any of the files has changed since, nothing is reverted, unless you add\n--force.",
+        module="session_changes",
     )
     _add_session(revert)
     revert.add_argument("path", metavar="PATH", nargs="*", help="only these files (default: all)")
     revert.add_argument(
         "--force", action="store_true", help="also revert files that have changed since"
     )
-    _add_settings(revert)
+    add_settings_option(revert.add_argument)
 
 
 def _add_files(actions: Actions) -> None:
@@ -101,6 +94,7 @@ def _add_files(actions: Actions) -> None:
         "export",
         "write a session as JSON Lines, for `sessions import` and `replay`",
         "  dragoman sessions export s-1f3a > session.jsonl",
+        module="session_files",
     )
     _add_session(export)
     export.add_argument(
@@ -112,6 +106,7 @@ def _add_files(actions: Actions) -> None:
         "  dragoman sessions import session.jsonl\n"
         "  dragoman sessions import -a goose 20260801_1\n\n"
         "`dragoman sessions list --known -a goose` lists the sessions to import.",
+        module="session_files",
     )
     importing.add_argument(
         "what",
@@ -126,8 +121,10 @@ def _add_files(actions: Actions) -> None:
         help="workspace (default with -a: the current directory; a session from a file has "
         "none until `--resume ID --cwd DIR` sets one)",
     )
-    _add_settings(importing)
-    recover = actions.add("recover", "rebuild a damaged store from its mirror files")
+    add_settings_option(importing.add_argument)
+    recover = actions.add(
+        "recover", "rebuild a damaged store from its mirror files", module="session_files"
+    )
     recover.add_argument("--force", action="store_true", help="rebuild even if the store is intact")
 
 
@@ -140,19 +137,25 @@ def _add_agent_command(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_acts(actions: Actions) -> None:
-    fork = actions.add("fork", "start a new session with the history of another, and print its id")
+    fork = actions.add(
+        "fork", "start a new session with the history of another, and print its id", module="manage"
+    )
     _add_session(fork)
     fork.add_argument("--name", metavar="NAME", help="name for the new session")
     fork.add_argument(
         "--cwd", metavar="DIR", help="workspace, if the session was imported without one"
     )
-    _add_settings(fork)
+    add_settings_option(fork.add_argument)
     _add_agent_command(fork)
-    close = actions.add("close", "close a session, here and in the agent, but keep its record")
+    close = actions.add(
+        "close", "close a session, here and in the agent, but keep its record", module="manage"
+    )
     _add_session(close)
-    _add_settings(close)
+    add_settings_option(close.add_argument)
     delete = actions.add(
-        "delete", "delete recorded sessions, and the agent's copies if it supports that"
+        "delete",
+        "delete recorded sessions, and the agent's copies if it supports that",
+        module="manage",
     )
     delete.add_argument("session", metavar="SESSION", nargs="*", help=SESSION_HELP)
     delete.add_argument("--local", action="store_true", help="do not delete them in the agent")
@@ -162,12 +165,14 @@ def _add_acts(actions: Actions) -> None:
         type=not_negative,
         help="delete all sessions idle for more than DAYS (locally only)",
     )
-    _add_settings(delete)
+    add_settings_option(delete.add_argument)
     _add_agent_command(delete)
-    rename = actions.add("rename", "change a session's title")
+    rename = actions.add("rename", "change a session's title", module="manage")
     _add_session(rename)
     rename.add_argument("title", metavar="TITLE", help="the new title")
-    archive = actions.add("archive", "hide a session from the list without deleting it")
+    archive = actions.add(
+        "archive", "hide a session from the list without deleting it", module="manage"
+    )
     _add_session(archive)
     archive.add_argument("--undo", action="store_true", help="restore it to the list")
     _add_answer(actions)
@@ -196,7 +201,7 @@ def _add_answer(actions: Actions) -> None:
         help="form fields, after accept; omitted fields use their defaults",
     )
     answer.add_argument("--request", metavar="ID", help="question to answer (default: the first)")
-    _add_json(answer)
+    add_json_option(answer.add_argument)
 
 
 def _add_session(parser: argparse.ArgumentParser) -> None:
@@ -211,11 +216,3 @@ def _add_limit(parser: argparse.ArgumentParser, most: int) -> None:
         default=most,
         help=f"maximum number of results (default: {most})",
     )
-
-
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    add_settings_option(parser.add_argument)
-
-
-def _add_json(parser: argparse.ArgumentParser, text: str = "print a JSON array of objects") -> None:
-    parser.add_argument("--json", action="store_true", help=text)

@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman.cli.ask.asker import answer_lines, asked, request_of
 from dragoman.cli.ask.form_input import Field, as_typed, fields_of
-from dragoman.cli.commands.sessions.list import print_json
+from dragoman.cli.commands.sessions.session_list import print_json
 from dragoman.cli.exit_codes import UsageError
 from dragoman.cli.options import assignment
 from dragoman.cli.render.style import Style, wants_colour

@@ -8,7 +8,7 @@ import sys
 
 import msgspec
 
-from dragoman.cli.commands.sessions.list import print_json
+from dragoman.cli.commands.sessions.session_list import print_json
 from dragoman.cli.render.status_line import Status
 from dragoman.cli.run.follower import Follower
 from dragoman.cli.run.hub_access import meant, opened_store

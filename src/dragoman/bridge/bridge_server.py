@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import uuid
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import suppress
@@ -18,7 +17,6 @@ from dragoman.bridge.agent_processes import AgentProcesses, BridgedAgent
 from dragoman.bridge.http_connections import HttpConnection, HttpConnections, Mailbox
 from dragoman.errors import FrameTooLarge
 from dragoman.process import descriptors
-from dragoman.transport.base import Start
 from dragoman.transport.http_routing import (
     CONNECTION_ID,
     EVENT_STREAM,
@@ -28,11 +26,12 @@ from dragoman.transport.http_routing import (
     Outline,
     outline,
 )
+from dragoman.transport.transport import Start
 from dragoman.web.failures import RequestFailed, failure_of, response_for
 from dragoman.web.routing.route import Route, Table
 from dragoman.web.server.deadline import Deadline
 from dragoman.web.server.guard import ROUTE, AllowedHosts, Guard, Log
-from dragoman.web.server.http_server import AsgiServer, Door, log_line, noted, serving
+from dragoman.web.server.http_server import AsgiServer, Door, Operator, serving
 from dragoman.web.streams.sse import HEADERS, HEARTBEAT
 from dragoman.web.streams.stream_response import StreamedResponse, with_beats
 from dragoman.wire.framing import MAX_FRAME_BYTES
@@ -280,19 +279,13 @@ def serve(
     Raises ConfigError, and DragomanError when the address cannot be used.
     """
     descriptors.raise_limit()
+    operator = Operator(announce, log)
+    with Deadline(operator.note) as deadline:
+        asyncio.run(_serve(settings, operator, deadline))
+
+
+async def _serve(settings: BridgeOptions, operator: Operator, deadline: Deadline) -> None:
     token, listener = settings.token(), settings.listen()
-    with Deadline(lambda sentence: log(noted(sentence))) as deadline:
-        asyncio.run(_serve(settings, token, listener, deadline, announce, log))
-
-
-async def _serve(
-    settings: BridgeOptions,
-    token: str,
-    listener: socket.socket,
-    deadline: Deadline,
-    announce: Callable[[str], None],
-    log: Callable[[str], None],
-) -> None:
     port = listener.getsockname()[1]
     closing = asyncio.Event()
     bridge = Bridge(settings.start, limit=settings.limit, closing=closing)
@@ -301,9 +294,9 @@ async def _serve(
         token=token,
         hosts=AllowedHosts(settings.host, port),
         origins=settings.origins,
-        log=lambda method, path, status, seconds: log(log_line(method, path, status, seconds)),
+        log=operator.note_request,
     )
     async with serving(AsgiServer(app, closing, sockets=True), listener, deadline):
-        announce(f"{settings.address('ws', port)}{PATH}#token={token}")
+        operator.announce(f"{settings.address('ws', port)}{PATH}#token={token}")
     await bridge.connections.all_ended()
     deadline.all_is_done()

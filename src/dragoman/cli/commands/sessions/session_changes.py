@@ -8,7 +8,7 @@ import os
 import sys
 from contextlib import aclosing
 
-from dragoman.cli.commands.sessions.list import print_json
+from dragoman.cli.commands.sessions.session_list import print_json
 from dragoman.cli.render.style import BOLD, Style, wants_colour
 from dragoman.cli.render.terminal_view import painted_diff
 from dragoman.cli.run.hub_access import meant, opened_hub
