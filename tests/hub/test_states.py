@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,13 +13,18 @@ from support.hubs import TestLauncher, stored
 
 from dragoman.hub import stored_sessions
 from dragoman.hub.hub import Hub
-from dragoman.hub.stored_sessions import snapshot_of, state_to_go_on, stored_state
+from dragoman.hub.stored_sessions import (
+    StoredStates,
+    snapshot_of,
+    state_to_go_on,
+    stored_state,
+)
 from dragoman.session import events as e
 from dragoman.session.content import Text
 from dragoman.session.reduce import reduce
 from dragoman.session.state import SessionState, ToolCall
 from dragoman.store.base import Store
-from dragoman.store.records import Batch, Lease, Snapshot, StoredEvent, encode_event
+from dragoman.store.records import Batch, Lease, SessionRecord, Snapshot, StoredEvent, encode_event
 from dragoman.testing import ScriptedAgent
 
 MANY = stored_sessions.WORTH_A_SNAPSHOT
@@ -49,6 +55,79 @@ async def test_a_long_session_is_folded_once(tmp_path: Path) -> None:
         state.title = "folded before"
         await store.save_snapshot(lease, snapshot_of(state))
         assert (await stored_state(store, "s")).title == "folded before"
+
+
+class Folds:
+    """Counts how often a session is read from its first event on, and can hold that up."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self.at_end, self.may_go_on = asyncio.Event(), asyncio.Event()
+        original = store.events
+
+        async def events(session_id: str, *, after: int = 0, limit: int = 1000) -> Any:
+            found = await original(session_id, after=after, limit=limit)
+            self.count += not after
+            if not found:
+                self.at_end.set()
+                await self.may_go_on.wait()
+            return found
+
+        monkeypatch.setattr(store, "events", events)
+
+
+async def test_those_who_ask_at_the_same_time_share_one_fold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stored(tmp_path) as store, Hub(store, TestLauncher({})) as hub:
+        await talk(store, await begin(store), 0, 10)
+        folds = Folds(store, monkeypatch)
+        asking = [asyncio.create_task(hub.state("s")) for _ in range(24)]
+        await folds.at_end.wait()
+        asking.pop(0).cancel()  # the one for whom it was begun
+        folds.may_go_on.set()
+        states = await asyncio.gather(*asking)
+        assert folds.count == 1
+        assert {state.last_seq for state in states} == {10}
+        # Nothing is kept for those who ask later.
+        await hub.state("s")
+        assert folds.count == 2
+
+
+async def test_one_who_asks_during_a_fold_sees_what_was_stored_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stored(tmp_path) as store:
+        lease, states = await begin(store), StoredStates(store)
+        await talk(store, lease, 0, 10)
+        folds = Folds(store, monkeypatch)
+        early = asyncio.create_task(states.of(await known(store)))
+        await folds.at_end.wait()
+        await talk(store, lease, 10, 1)
+        late = asyncio.create_task(states.of(await known(store)))
+        await asyncio.sleep(0)  # it joins
+        folds.may_go_on.set()
+        assert (await early).last_seq == 10
+        assert (await late).last_seq == 11
+
+
+async def known(store: Store) -> SessionRecord:
+    record = await store.session("s")
+    assert record is not None
+    return record
+
+
+async def test_a_fold_that_is_left_when_the_hub_closes_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stored(tmp_path) as store:
+        async with Hub(store, TestLauncher({})) as hub:
+            await talk(store, await begin(store), 0, 10)
+            folds = Folds(store, monkeypatch)
+            asking = asyncio.create_task(hub.state("s"))
+            await folds.at_end.wait()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
 
 
 async def test_a_snapshot_is_the_state_and_others_run_while_it_is_read(

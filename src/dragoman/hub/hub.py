@@ -46,7 +46,7 @@ from dragoman.hub.owner import is_gone, this_process
 from dragoman.hub.remote_sessions import Elsewhere
 from dragoman.hub.running_session import Live
 from dragoman.hub.running_sessions import Lives
-from dragoman.hub.stored_sessions import Past, status_of, stored_state, whole_thread
+from dragoman.hub.stored_sessions import Past, StoredStates, status_of, whole_thread
 from dragoman.process import descriptors
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.session.state import AnyEntry, SessionState
@@ -101,6 +101,7 @@ class Hub:
         self.chores = Chores(self, self._opener, self._agents)
         self.elsewhere = Elsewhere(self)
         self.past = Past(store)
+        self._states = StoredStates(store)
         self._new = partial(new_record, home)
         self._hosting = Hosting(self, self._opener)
 
@@ -145,6 +146,7 @@ class Hub:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self.past.forget()
+        await self._states.aclose()
         await self._hosting.aclose()
         await self.chores.aclose()
         await self._inbox.aclose()
@@ -504,8 +506,7 @@ class Hub:
             await live.recording.shown()
             if live.is_stored:
                 return live.state
-        await self.record(session_id)
-        return await stored_state(self.store, session_id)
+        return await self._states.of(await self.record(session_id))
 
     async def thread(self, session_id: str) -> AsyncGenerator[AnyEntry]:
         """Every entry of a session, also those that its state has let go. Raises

@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from functools import cache
+from functools import cache, partial
 
 import msgspec
 
@@ -83,6 +83,40 @@ def snapshot_of(state: SessionState) -> Snapshot:
 async def stored_state(store: Store, session_id: str) -> SessionState:
     """In pages, so that opening a long session does not hold up the others."""
     return await _folded(store, session_id, await _from_snapshot(store, session_id))
+
+
+class StoredStates:
+    """States for readers, who do not change them: those who ask at the same time share one fold."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._folding: dict[str, asyncio.Task[SessionState]] = {}
+
+    async def of(self, record: SessionRecord) -> SessionState:
+        """At least as new as a record that was just read."""
+        if (begun := self._folding.get(record.id)) is not None:
+            state = await asyncio.shield(begun)
+            if state.last_seq >= record.last_seq:
+                return state
+        return await asyncio.shield(self._folding.get(record.id) or self._begin(record.id))
+
+    def _begin(self, session_id: str) -> asyncio.Task[SessionState]:
+        """Not cancelled with one who asked for it: others may wait for it too."""
+        task = asyncio.create_task(stored_state(self._store, session_id))
+        self._folding[session_id] = task
+        task.add_done_callback(partial(self._ended, session_id))
+        return task
+
+    def _ended(self, session_id: str, task: asyncio.Task[SessionState]) -> None:
+        del self._folding[session_id]
+        if not task.cancelled():
+            task.exception()  # whoever waited may be gone
+
+    async def aclose(self) -> None:
+        folding = list(self._folding.values())
+        for task in folding:
+            task.cancel()
+        await asyncio.gather(*folding, return_exceptions=True)
 
 
 async def state_to_go_on(store: Store, lease: Lease) -> SessionState:
