@@ -48,8 +48,8 @@ class Launcher(Protocol):
 
 
 class Running:
-    """One agent process and how many sessions use it; `started_again` is to be called when it is
-    another process. While a recording in `behind` has much to store, the agent is not read."""
+    """One agent process and the number of sessions that use it; call `started_again` after a
+    restart. While a recorder in `behind` has much to store, the agent is not read."""
 
     def __init__(self, client: Client, started_again: Callable[[], None]) -> None:
         self.client = client
@@ -68,7 +68,7 @@ class Running:
 
 
 class AgentPool:
-    """Starts agents when a session needs one and ends those that none has used for a while.
+    """Starts agents when a session needs one, and ends those that have not been used for a while.
 
     `on_change` gets the clients that run whenever there is one more or less. With `attended`, what
     agents ask waits for an answer, inside sessions and outside.

@@ -37,7 +37,8 @@ _AT_HAND_SECONDS = 30.0
 
 
 class Chores:
-    """Run in the background of a hub; one that fails is tried again, and hurts no other."""
+    """The background tasks of a hub; one that fails is tried again and does not affect the
+    others."""
 
     def __init__(self, hub: Hub, opener: Opener, agents: AgentPool) -> None:
         self._hub = hub

@@ -43,7 +43,7 @@ _REFUSAL_SECONDS = 10.0
 
 
 class Inbox:
-    """Looks for commands when something is new in the store, and has `serve` carry them out."""
+    """Reads commands when the store reports news, and has `serve` carry them out."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ class _Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="comma
 
 
 class Prompt(_Command, frozen=True, tag="prompt"):
-    """Say this next; it waits while a turn runs. The reply has the `turn` and whether it is
+    """Send a prompt; it waits while a turn runs. The reply has the `turn` and whether it is
     `queued`."""
 
     content: str | list[Content]
@@ -48,8 +48,8 @@ class Answer(_Command, frozen=True, tag="answer"):
 
 
 class AnswerElicitation(_Command, frozen=True, tag="answer_elicitation"):
-    """Settle a form or an address. What a person typed, the `content`, never rests in a store: to
-    another process it goes in a box."""
+    """Settle a form or an address. What a person typed, the `content`, is never stored; it goes to
+    another process in a sealed box."""
 
     request_id: str
     action: Literal["accept", "decline", "cancel"]
@@ -57,7 +57,8 @@ class AnswerElicitation(_Command, frozen=True, tag="answer_elicitation"):
 
 
 class AskKey(_Command, frozen=True, tag="ask_key"):
-    """Which key opens boxes in the process that runs the session. The reply has the `key`."""
+    """Ask the process that runs the session for its key for sealed boxes. The reply has the
+    `key`."""
 
 
 class Sealed(_Command, frozen=True, tag="sealed"):
@@ -102,19 +103,19 @@ class Rename(_Command, frozen=True, tag="rename"):
 
 
 class Close(_Command, frozen=True, tag="close"):
-    """End the session, on the agent's side too; its record stays."""
+    """Close the session, in the agent too; its record is kept."""
 
 
 class Kill(_Command, frozen=True, tag="kill"):
-    """End what the agent does for the session, whatever that is: the session alone where the agent
-    can close it, else its process. When other sessions of that process would lose their turns, or
-    could not continue, the reply names them as `others`, and nothing is done unless `force`."""
+    """End the agent's work on the session: only the session if the agent can close it, else its
+    process. If other sessions of that process would lose their turns, or could not continue, the
+    reply names them as `others`, and nothing is done unless `force`."""
 
     force: bool = False
 
 
 class Open(_Command, frozen=True, tag="open"):
-    """Run the session on a host, from now on in a folder there if one is named."""
+    """Run the session on a host, in a folder there if one is named."""
 
     host: str
     cwd: str | None = None
@@ -122,11 +123,11 @@ class Open(_Command, frozen=True, tag="open"):
 
 
 class Leave(_Command, frozen=True, tag="leave"):
-    """Stop running the session, so that another host may; refused while anything happens in it."""
+    """Release the session so that another host can run it; refused while it is busy."""
 
 
 class Delete(_Command, frozen=True, tag="delete"):
-    """Forget a session that does not run, by its agent too unless `local`."""
+    """Delete a session that is not running, and the agent's copy unless `local`."""
 
     local: bool = False
 
@@ -158,7 +159,7 @@ Reply: TypeAlias = dict[str, Any]
 
 
 class Refusal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a command was not done."""
+    """Why a command was not carried out."""
 
     code: str
     sentence: str

@@ -49,8 +49,9 @@ SEAL_AWAY_SECONDS = 5.0
 
 
 class EventRecorder:
-    """`take` accepts events; `on_stored` is called when there are more for readers. A recording
-    with much left to store adds itself to `behind`, which the sessions of one agent share.
+    """Records one session: `take` accepts events, and `on_stored` is called when readers can read
+    more. A recorder with much left to store adds itself to `behind`, which the sessions of one
+    agent share.
 
     When the store fails, `error` is set, `on_failed` is called with it, and no more is accepted.
     """

@@ -49,7 +49,7 @@ def name_of(home: str | None, hosts: Sequence[HostRecord]) -> str:
 
 
 class HostDirectory:
-    """As they are seen from a process with a home, or with None from one that needs none."""
+    """The hosts as seen from a process with this home; None for a store that needs no homes."""
 
     def __init__(self, store: Store, owner: Owner, home: str | None) -> None:
         self.home = home

@@ -47,8 +47,8 @@ _BETWEEN_TRIES = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Presence:
-    """What a server says of itself; `agents` are those it can start now. With `renamed` another
-    name is taken where a living host has this one."""
+    """What a server announces; `agents` are those it can start now. With `renamed`, it takes
+    another name if a live host has this one."""
 
     name: str
     agents: Callable[[], Sequence[str]]
@@ -58,7 +58,7 @@ class Presence:
 
 
 class Hosting:
-    """Of one hub, from `start` to `aclose`."""
+    """The host service of one hub, from `start` to `aclose`."""
 
     def __init__(self, hub: Hub, opener: Opener) -> None:
         self._hub = hub

@@ -61,7 +61,8 @@ logger = logging.getLogger("dragoman.hub")
 
 
 class Hub:
-    """Use it as a context manager; leaving it ends what runs here, and all of it is stored.
+    """The sessions of one process. Use it as a context manager; leaving it ends what runs here,
+    with everything stored.
 
     With `attended`, someone always answers questions; else only the person a client's provider
     asks. In `notes`, a folder, stands what runs here, for the next hub if this one is killed.

@@ -24,8 +24,8 @@ from dragoman.transport.target import RemoteAgent
 
 
 class SettingsLauncher:
-    """`new_tap` makes a tap for each agent that is started; `taps` has those of the running.
-    What `offer` switches off is off for every agent."""
+    """Starts agents as the settings say. `new_tap` makes a tap for each agent, and `taps` has those
+    of running agents. What `offer` switches off is off for every agent."""
 
     def __init__(
         self,

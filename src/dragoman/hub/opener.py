@@ -59,7 +59,7 @@ Begin: TypeAlias = Callable[[Client, Place], Awaitable[Session]]
 
 
 class Move(msgspec.Struct, frozen=True):
-    """A session comes here from another host, into a folder if its own is another one here."""
+    """A move of a session to this host; `cwd` if its folder is a different one here."""
 
     cwd: str | None = None
 

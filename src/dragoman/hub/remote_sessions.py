@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class Elsewhere:
-    """For one hub. Everything raises CommandRefused with what the other host says."""
+    """The requests of one hub to other hosts. Every method raises CommandRefused with the other
+    host's reason."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub

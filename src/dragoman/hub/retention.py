@@ -33,7 +33,7 @@ _DAY = 86400.0
 
 
 class Pruned(msgspec.Struct):
-    """What was forgotten, or would be; and what the disk got back of that so far."""
+    """What was pruned, or would be, and how much disk space was freed so far."""
 
     sessions: int = 0
     bytes: int = 0

@@ -53,8 +53,8 @@ _TITLE_SECONDS = 5.0
 
 
 class Live:
-    """One session, the recording of its events, and the agent it runs on; it was not run here up
-    to the event numbered `last_before`."""
+    """One session, the recorder of its events, and its agent. Events up to number `last_before` are
+    from before it ran here."""
 
     def __init__(
         self,

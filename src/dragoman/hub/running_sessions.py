@@ -30,7 +30,8 @@ _CANCEL_SECONDS = 5.0
 
 
 class Lives:
-    """`tell` is called with the id of a session that begins to run here, or fails to continue."""
+    """The live sessions of one hub. `tell` is called with the id of a session that starts here, or
+    fails to continue."""
 
     def __init__(self, opener: Opener, agents: AgentPool, tell: Callable[[str], None]) -> None:
         self.running: dict[str, Live] = {}

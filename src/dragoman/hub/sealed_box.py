@@ -35,7 +35,7 @@ _BLOCK = 256
 
 
 class Key:
-    """A key of this process. Its `public` half is for those who seal something for it."""
+    """A key of this process. Its `public` half is for processes that seal something for it."""
 
     def __init__(self) -> None:
         self._secret = secrets.randbits(_SECRET_BITS)

@@ -228,7 +228,7 @@ async def whole_thread(
 
 
 class Past:
-    """Looks back on request; the last stretch that was read stays at hand for a while."""
+    """Reads earlier entries on request; the range that was read last is cached for a while."""
 
     def __init__(self, store: Store, limits: Limits = LIMITS) -> None:
         self._store = store

@@ -33,11 +33,11 @@ _TYPES = ("session_opened", "turn_started", "turn_ended", "file_written", "file_
 
 
 class Written:
-    """Fed with the events of a session in order. With `opened_as`, only what came behind the first
-    opening under that id: a fork begins with what another session did.
+    """The files a session wrote, from its events in order. With `opened_as`, only those after the
+    session was first opened under that id: a fork starts with the events of its parent.
 
-    Of more than `max_kept_bytes` the oldest contents are let go of, and of more than `MAX_CHANGES`
-    changes the newest are left out: then it is not `complete`.
+    Beyond `max_kept_bytes`, the oldest contents are dropped. Beyond `MAX_CHANGES`, the newest
+    changes are left out, and it is not `complete`.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ _HEADER = 'the header of a session, {"dragoman": 1, "session": {…}}'
 
 
 class Archive(msgspec.Struct):
-    """What a file says: the record, and every event as it stood there."""
+    """The content of a file: the record, and every event as it was written there."""
 
     record: SessionRecord
     events: list[bytes]

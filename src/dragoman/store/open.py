@@ -163,7 +163,8 @@ _ALL = 10_000_000
 
 
 class Checked(msgspec.Struct):
-    """Where it is, what it holds, and in words what is wrong with it."""
+    """The result of a check: where the store is, what it holds, and what is wrong with it, in
+    words."""
 
     place: str
     sessions: int = 0

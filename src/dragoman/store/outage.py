@@ -36,7 +36,8 @@ _DELAYED = (
 
 
 class Outage:
-    """`cannot` is what people read of it, unless the disk is full; without it, the reason."""
+    """The state of an outage. `cannot` is its message for people, unless the disk is full; by
+    default, the reason."""
 
     def __init__(self, place: str, cannot: str = "") -> None:
         self.place = place
@@ -106,8 +107,8 @@ _batch = msgspec.msgpack.Decoder(Batch)
 
 
 class Outbox:
-    """In a folder of the host's own, for the store of this id; nothing is made there before there
-    is something to keep."""
+    """Events that wait, in the host's own data directory, for the store with this id; nothing is
+    created until there is something to keep."""
 
     def __init__(self, folder: Path, store_id: str) -> None:
         self.store_id = store_id
@@ -187,7 +188,7 @@ async def deliver_left(
 
 
 class LeftEvents:
-    """What one process left behind."""
+    """The undelivered events of one process that has ended."""
 
     def __init__(self, file: _Locked) -> None:
         self._file = file

@@ -25,14 +25,15 @@ LAST_MOMENT = 253_402_300_799.0
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """That a session came from a file: its folder there, and how many events the file told."""
+    """Where an imported session came from: the folder that the file names, and its number of
+    events."""
 
     cwd: str
     events: int
 
 
 class SessionRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One session, as it is in a list. `id` is ours; the agent has its own."""
+    """One session as it is listed. `id` is ours; the agent has its own."""
 
     id: str
     agent: str
@@ -156,7 +157,7 @@ class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class HostRecord(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """A process that takes sessions from others, as it tells of itself; and what the store adds."""
+    """A process that runs sessions for others, as it announces itself, and what the store adds."""
 
     id: str
     """That of its `Owner`: another one after each start."""
@@ -182,7 +183,7 @@ class HostRecord(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """A session, who has it, and all hosts: read at one moment."""
+    """A session, its owner, and all hosts, read at the same time."""
 
     record: SessionRecord | None
     owner: Owner | None
@@ -191,7 +192,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """Some sessions and who has them, as far as someone does, and all hosts."""
+    """Some sessions with their owners, if any, and all hosts."""
 
     position: int
     """Read first: of the newest event of all. A reader that continues from there misses none."""
@@ -209,8 +210,8 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class SessionTip(msgspec.Struct, array_like=True):
-    """What must be known of a session before it is written to: its key in the database, its last
-    event, and its owner."""
+    """What a write to a session needs to know: its key in the database, its last event, its
+    owner."""
 
     id: str
     key: int
@@ -225,7 +226,7 @@ class SessionTip(msgspec.Struct, array_like=True):
 
 
 class StoredCommand(msgspec.Struct, frozen=True):
-    """Something another process asks of a session's owner."""
+    """A command from another process to a session's owner."""
 
     id: int
     session_id: str
@@ -242,7 +243,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A place that a search found; `snippet` has the words found between U+0001 and U+0002."""
+    """A search result; in `snippet`, matching words are between U+0001 and U+0002."""
 
     session_id: str
     seq: int

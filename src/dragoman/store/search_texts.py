@@ -21,7 +21,7 @@ _id_of, _text_of = attrgetter("message_id"), attrgetter("content.text")
 
 
 class Texts:
-    """Feed it the events of a session, in order; a message is given out once it is whole."""
+    """Takes the events of a session in order, and yields each message once it is complete."""
 
     def __init__(self) -> None:
         self._kind: type[_Message] | None = None

@@ -22,7 +22,8 @@ from dragoman.web.uploads import Uploads
 
 @dataclass(kw_only=True)
 class Server:
-    """`agent` and `cwd` are what a session gets that names none; `closing` ends the streams."""
+    """What all handlers share. `agent` and `cwd` are the defaults for new sessions; `closing` ends
+    the streams."""
 
     hub: Hub
     launcher: SettingsLauncher

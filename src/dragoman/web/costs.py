@@ -48,7 +48,7 @@ class _Tally:
 
 
 class Costs:
-    """Reads each event once for each beginning that is asked for; the last of them is kept."""
+    """Reads each event once for each start time that is asked for; the last result is kept."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

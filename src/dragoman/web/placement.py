@@ -21,7 +21,8 @@ _TRY_THE_NEXT = ("no_workspace", "owner_gone", "host_gone")
 
 
 class WantedPlace(msgspec.Struct, kw_only=True, frozen=True):
-    """A new session; without an agent that of this server, without a folder that of its host."""
+    """Where a new session should run; by default, with this server's agent and in its host's
+    folder."""
 
     agent: str | None = None
     cwd: str | None = None

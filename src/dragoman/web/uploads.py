@@ -65,7 +65,7 @@ class Uploaded:
 
 
 class Uploads:
-    """What is kept in `folder`."""
+    """The uploads in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -54,8 +54,8 @@ SELECT pg_backend_pid(), extract(epoch FROM clock_timestamp())::float8;
 
 
 class Database:
-    """One connection, for one task at a time. Every method raises StoreError; StoreAway when the
-    database has gone."""
+    """One connection, for one task at a time. Every method raises StoreError; StoreAway if the
+    connection is lost."""
 
     def __init__(self, connection: psycopg.AsyncConnection[TupleRow], address: Address) -> None:
         self.place = address.shown
@@ -223,10 +223,10 @@ Statement: TypeAlias = tuple[str, Sequence[Any]]
 
 
 class Plan(Generic[T]):
-    """A transaction of two round trips: all that is `first` is asked in one, and what `decide`
-    makes of the answers is written and committed in the other. `decide` has the result too, and
-    raises what there is to refuse. One that is `repeatable` does no harm when it is done twice:
-    it takes one round trip, and nothing is written afterwards."""
+    """A transaction of two round trips: the queries in `first` are sent in one, and what `decide`
+    makes of the answers is written and committed in the other. `decide` also has the result, and
+    raises an error to refuse. A `repeatable` plan may safely run twice: it takes one round trip,
+    and nothing is written afterwards."""
 
     def __init__(
         self,

@@ -244,8 +244,8 @@ async def fenced(db: Database, lease: Lease) -> SessionTip:
 
 
 class Sent(msgspec.Struct):
-    """A batch on its way. `again` when it was sent before and nobody knows what came of it: then
-    what is stored already is left out."""
+    """A batch on its way. `again` if it was sent before with an unknown outcome: events that are
+    already stored are then left out."""
 
     lease: Lease
     batch: Batch
@@ -270,7 +270,7 @@ class AcceptedBatch(msgspec.Struct):
 
 
 class Appending:
-    """All that one transaction appends: what is accepted gathers."""
+    """Everything that one transaction appends; collects accepted batches."""
 
     def __init__(self, place: str, found: dict[str, SessionTip]) -> None:
         self.bodies: list[bytes] = []

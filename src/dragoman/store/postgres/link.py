@@ -30,11 +30,11 @@ _LONGEST_PAUSE = 2.0
 
 
 class Link:
-    """One connection for one thing at a time, in the order of the calls; `db` is its first.
+    """One connection for one operation at a time, in the order of the calls; `db` is the first.
 
-    One that only reads gives up what takes longer than `reads_within`: a connection that is cut
-    instead would be taken for an outage, and the same asked again, forever. One that was lost
-    comes back by itself, used or not: else nobody might learn that the database is back.
+    A link that only reads gives up what takes longer than `reads_within`: cutting the connection
+    instead would count as an outage, and the read would be repeated forever. A lost connection is
+    reopened even if it is not in use, to notice that the database is back.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ _Asked = tuple[WantedEvents, asyncio.Future[list[StoredEvent]]]
 
 
 class Reader:
-    """Has a connection of its own, so that nobody waits for a search."""
+    """Reads on a separate connection, so that no read waits for a search."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

@@ -75,8 +75,8 @@ def stored_rule(place: str, row: tuple[Any, ...], here: str) -> StoredRule:
 
 
 class PostgresRules:
-    """Connected when it is first asked, for any thread; nothing here is awaited. While the database
-    is away the rules last known hold, and none can be added."""
+    """The stored rules. Connects on first use; synchronous, for any thread. While the database is
+    unreachable, the last known rules apply, and none can be added."""
 
     def __init__(self, address: Address, home: str) -> None:
         self._address = address

@@ -176,7 +176,8 @@ def fenced(db: Database, lease: Lease) -> SessionTip:
 
 
 class Appending:
-    """All that one transaction appends: what is accepted gathers, and `write` writes it."""
+    """Everything that one transaction appends: collects accepted batches, and `write` writes
+    them."""
 
     def __init__(self, db: Database, session_ids: Sequence[str]) -> None:
         self._db = db

@@ -38,7 +38,7 @@ def must_last(rule: Rule) -> None:
 
 
 class SqliteRules:
-    """Opened when it is first asked; `path` None keeps the rules in memory."""
+    """The stored rules, opened on first use; with None as `path`, they are kept in memory."""
 
     def __init__(self, path: str | None, clock: Callable[[], float] = time.time) -> None:
         self._path = path

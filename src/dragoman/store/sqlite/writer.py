@@ -116,8 +116,8 @@ Settled: TypeAlias = tuple[AnyJob, Any]
 
 class StoreWriter:
     """`on_news` is called in the loop after a commit that wrote something, once what was waited for
-    is settled; also when another process wrote something, while `watch` is on. Without an `outbox`
-    what cannot be written is in memory alone."""
+    is settled; also when another process wrote something, while `watch` is on. Without an `outbox`,
+    what cannot be written is only in memory."""
 
     def __init__(self, db: Database, outbox: Outbox | None = None) -> None:
         self._db = db

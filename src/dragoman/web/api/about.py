@@ -68,7 +68,7 @@ def _shape(server: Server, host: HostRecord) -> HostShape:
 
 
 class Whereabouts:
-    """Where sessions are, as the hosts stood at one moment."""
+    """Where sessions are, according to the hosts at one moment."""
 
     def __init__(self, server: Server, known: Sequence[HostRecord]) -> None:
         self._owner = server.hub.owner

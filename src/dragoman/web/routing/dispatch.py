@@ -27,7 +27,7 @@ BODY_SECONDS = 60.0
 
 
 class Dispatch:
-    """The app behind the guard."""
+    """The application behind the guard."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

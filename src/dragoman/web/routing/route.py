@@ -26,7 +26,7 @@ JSON_LIMIT = 1024 * 1024
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """One path and method. `body` is the type of the request, `answer` that of the response;
-    with `takes` other than JSON the body is raw bytes. Nothing is public unless it says so."""
+    with `takes` other than JSON the body is raw bytes. A route is public only if it says so."""
 
     method: str
     path: str
@@ -57,7 +57,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class FoundRoute:
-    """What there is at a path: a route for each method, and the path's parameters."""
+    """The routes at a path, one for each method, and the path's parameters."""
 
     routes: Mapping[str, Route]
     parameters: Mapping[str, str]

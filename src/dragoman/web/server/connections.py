@@ -32,8 +32,8 @@ _Transports: TypeAlias = dict[asyncio.Transport, None]
 
 class Connections:
     """At most `most`, by default as many as leave half of the descriptors for the store, agents and
-    terminals. `head_seconds` is for a request's head; a reader that takes nothing of its answer for
-    `stall_seconds` is cut off."""
+    terminals. `head_seconds` is for a request's head; a reader that takes nothing of its response
+    for `stall_seconds` is disconnected."""
 
     def __init__(
         self,

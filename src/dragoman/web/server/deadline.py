@@ -28,7 +28,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Deadline:
-    """Use it as a context manager around the event loop; `log` hears when time is up."""
+    """Use it as a context manager around the event loop; `log` is called when time is up."""
 
     def __init__(self, log: Callable[[str], None], seconds: float = GRACE_SECONDS) -> None:
         self._log = log

@@ -43,7 +43,7 @@ def told_of(app: Any, transport: asyncio.Transport, state: ServerState) -> ASGIA
 
 
 class Protocol(H11Protocol):
-    """A connection; one that does not send the head of a request in time is ended."""
+    """A connection; it is closed if it does not send the request headers in time."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _reader_timer: asyncio.TimerHandle | None = None

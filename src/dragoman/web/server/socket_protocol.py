@@ -15,7 +15,7 @@ from dragoman.web.server.protocol import open_now, told_of
 
 
 class SocketProtocol(WebSocketsSansIOProtocol):
-    """Takes a connection over once its head has asked for a socket."""
+    """Takes over a connection whose request asks for a WebSocket."""
 
     def __init__(
         self,

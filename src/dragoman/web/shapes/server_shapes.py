@@ -20,11 +20,11 @@ Cursor: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_CURSOR)]
 
 
 class Shape(msgspec.Struct, rename="camel"):
-    """Anything that travels."""
+    """A type of a request or a response."""
 
 
 class IdQuery(Shape):
-    """Which one is meant."""
+    """The id in a query."""
 
     id: str
 
@@ -63,14 +63,14 @@ class ImportBody(Shape):
 
 
 class AuthBody(Shape):
-    """Without a method, only the list of them."""
+    """The method to sign in with; without one, the methods are only listed."""
 
     method_id: str | None = None
 
 
 class SignIn(Shape):
-    """A way to sign in. One of the kind `agent` is gone with its id; one of the kind `terminal` is
-    a `command` that a person runs, in which the variables of `env` are set."""
+    """A sign-in method. One of kind `agent` is used by its id; one of kind `terminal` is a
+    `command` for a person to run, with the variables in `env` set."""
 
     id: str
     name: str
@@ -103,7 +103,7 @@ class QuestionList(Shape):
 
 
 class DoctorReport(Report):
-    """What the doctor found, and what it comes to."""
+    """What the doctor found, and its verdict."""
 
     outcome: Grade = "pass"
     counts: dict[str, int] = msgspec.field(default_factory=dict[str, int])
@@ -122,8 +122,8 @@ class RuleShape(Shape):
 
 
 class RuleList(Shape, omit_defaults=True):
-    """`given` is what the server was started with; each says so in its `source`: a flag, or the
-    file of rules. They hold until it ends."""
+    """The stored rules, and in `given` those that the server was started with, which apply until it
+    stops; their `source` is a flag or a file of rules."""
 
     policies: list[RuleShape]
     given: tuple[Rule, ...] = ()
@@ -136,7 +136,7 @@ class ChatQuery(Shape):
 
 
 class MessagesQuery(ChatQuery):
-    """`active` includes the answer of a running turn, which a resumed stream tells again."""
+    """`active` includes the answer of a running turn, which a resumed stream sends again."""
 
     active: bool = False
 
@@ -158,9 +158,9 @@ class Readiness(Shape):
 
 
 class HostShape(Shape):
-    """A process that takes sessions; `alive` when it was heard of in time, `here` is this server.
+    """A host; `alive` if it has announced itself recently, `here` if it is this server.
 
-    `id` is another one after each start. `address` is where its page is, null when other machines
+    `id` differs after each start. `address` is where its page is, null when other machines
     do not reach one. `sessions` are those it runs, `turns` how many of them are at work.
     """
 
@@ -182,7 +182,7 @@ class HostList(Shape):
 
 
 class SessionHost(Shape):
-    """Where a session runs; where its workspace is, when it does not."""
+    """Where a session runs, or if it does not run, where its workspace is."""
 
     name: str
     alive: bool

@@ -41,7 +41,7 @@ class OwnerShape(Shape):
 
 
 class Summary(Shape):
-    """A session as it is in a list."""
+    """A session in a list."""
 
     id: str
     name: str | None
@@ -67,7 +67,7 @@ class Summary(Shape):
 
 
 class RunningAgent(Shape):
-    """What the agent of a session that runs here says of itself."""
+    """What the agent of a session that runs here says about itself."""
 
     name: str
     version: str
@@ -110,8 +110,8 @@ class Detail(Summary):
 
 
 class SessionPage(Shape):
-    """`next` is the cursor for `before`, null on the last page; `position` is where the stream of
-    all events stood before this was read."""
+    """`next` is the cursor for `before`, null on the last page; `position` is the end of the stream
+    of all events before this was read."""
 
     sessions: list[Summary]
     next: str | None
@@ -130,7 +130,7 @@ class ListQuery(Shape):
 
 
 class OfferShape(Shape, forbid_unknown_fields=True):
-    """What of its host a session's agent is offered; settings and flags there may offer less."""
+    """What a session's agent is offered; the host's settings and flags may offer less."""
 
     files: bool = True
     terminals: bool = True
@@ -173,7 +173,7 @@ class ForkBody(Shape, forbid_unknown_fields=True):
 
 
 class DeleteQuery(Shape):
-    """`local` leaves what the agent itself keeps."""
+    """`local` keeps the agent's own copy."""
 
     local: bool = False
 
@@ -213,8 +213,8 @@ class PromptBody(Shape):
 
 
 class Accepted(Shape, omit_defaults=True):
-    """The prompt's turn; `queued` behind another one. `delayed` says why it does not begin yet,
-    while the database cannot be reached."""
+    """The prompt's turn, `queued` if it waits for another one. During an outage of the database,
+    `delayed` says why it does not start yet."""
 
     turn: str
     queued: bool
@@ -222,8 +222,8 @@ class Accepted(Shape, omit_defaults=True):
 
 
 class CancelBody(Shape, forbid_unknown_fields=True):
-    """Nothing for the whole turn; or the tool call, or the terminal of the agent's own, to stop
-    alone, where it offers that. What is misspelt must not stop the turn instead."""
+    """The tool call or terminal to stop alone, if the agent supports that; empty for the whole
+    turn. Unknown fields are refused: a typo must not stop the turn instead."""
 
     tool_call_id: str | None = None
     terminal_id: str | None = None
@@ -243,8 +243,7 @@ class KillBody(Shape, forbid_unknown_fields=True):
 
 
 class Nothing(Shape, omit_defaults=True):
-    """No more than that it was done; `delayed` says why nobody sees it yet, while the database
-    cannot be reached."""
+    """Done. During an outage of the database, `delayed` says why it is not visible yet."""
 
     delayed: str | None = None
 
@@ -268,8 +267,9 @@ class ElicitationBody(Shape):
 
 
 class RevertBody(Shape, forbid_unknown_fields=True):
-    """Of one turn or of all, to these `paths` or to all; `force` also puts back what someone else
-    has changed since. What is misspelt must not undo everything instead."""
+    """What to revert: one turn or all, these `paths` or all; `force` also reverts files that
+    someone else has changed since. Unknown fields are refused: a typo must not revert
+    everything."""
 
     turn_id: str | None = None
     force: bool = False
@@ -282,14 +282,14 @@ class Reverted(Shape, omit_defaults=True):
 
 
 class Queue(Shape, omit_defaults=True):
-    """As it is now, or, with `delayed`, will be once the database can be reached again."""
+    """The queue as it is now, or with `delayed`, as it will be when the outage is over."""
 
     queue: list[QueuedPrompt]
     delayed: str | None = None
 
 
 class QueueBody(PromptBody):
-    """With an `id`, what that queued prompt says from now on; else one more prompt."""
+    """With an `id`, the new content of that queued prompt; otherwise another prompt."""
 
     id: str | None = None
 
@@ -349,7 +349,7 @@ class CostAmount(Shape):
 
 
 class CostList(Shape):
-    """What was spent, in each currency; agents that tell no cost are not in it."""
+    """The costs in each currency, of agents that report them."""
 
     costs: list[CostAmount]
 
@@ -367,7 +367,7 @@ class FoundFile(Shape):
 
 
 class Files(Shape):
-    """`complete` says that no folder was left out for want of time or room."""
+    """Not `complete` if folders were left out for lack of time or space."""
 
     files: list[FoundFile]
     complete: bool
@@ -379,8 +379,8 @@ class ChangesQuery(Shape):
 
 class FileChange(Shape):
     """A file before and after. What the `host` wrote is certain and can be reverted; what an
-    `agent` wrote by itself is as it told us; what is `imported` is in a file that told of the
-    session, and may never have happened. Contents that are too large are left out."""
+    `agent` wrote by itself is as it reported; what is `imported` comes from a file, and may never
+    have happened. Contents that are too large are left out."""
 
     path: str
     source: Literal["host", "agent", "imported"]
@@ -391,7 +391,7 @@ class FileChange(Shape):
 
 
 class FileChanges(Shape):
-    """`complete` says that no file was left out for want of room."""
+    """Not `complete` if files were left out for lack of space."""
 
     changes: list[FileChange]
     complete: bool = True

@@ -50,7 +50,7 @@ class Deleted(Shape):
 
 
 class Roster:
-    """Looks while someone reads, and until `closing`."""
+    """Polls for changes while there are readers, until `closing`."""
 
     def __init__(self, store: Store, news: News, closing: asyncio.Event) -> None:
         self._store = store

@@ -24,7 +24,7 @@ Scope: TypeAlias = Literal["session", "all"]
 
 
 class ResetNote(msgspec.Struct):
-    """Sent when a cursor is ahead of all there is: what the reader has is not what is here."""
+    """Sent when a cursor is ahead of everything stored, so the reader's state is not ours."""
 
     reason: str
     after: int
@@ -43,7 +43,7 @@ def gone_frame() -> bytes:
 
 
 class StoreNote(msgspec.Struct):
-    """What is delayed while the store is away; null when it is back."""
+    """What is delayed during an outage of the store; null when it is over."""
 
     away: str | None
 

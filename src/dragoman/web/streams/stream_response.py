@@ -35,7 +35,7 @@ class Pace:
 
 
 class StreamedResponse:
-    """Sends what the generator yields; `pace` tells the generator how that goes."""
+    """Sends what the generator yields; `pace` reports to it whether the reader keeps up."""
 
     def __init__(
         self,
