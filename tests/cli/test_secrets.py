@@ -68,7 +68,9 @@ def everything(user: Dragoman, agent: str) -> Iterator[Done]:
     yield run("-a", agent, "--session", agent, "again")
     yield run("-a", agent, "--fork", agent, "in a fork")
     yield run("-a", agent, "--record", str(user.state / "recording.jsonl"), SAID)
-    yield run("-a", agent, "--list-caps", "--list-modes", "--list-commands")
+    yield run("-a", agent, "--list-caps", "--list-modes")
+    # One that has commands, so that nobody waits for the message that there are some.
+    yield run("-a", "noted", "--list-commands")
     yield run("sessions", "show", agent)
     yield run("sessions", "show", agent, "--json")
     yield run("sessions", "list", "--json")

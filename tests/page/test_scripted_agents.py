@@ -6,7 +6,7 @@ from pathlib import Path
 
 from page.browsing import answer, browsed, finished, new_session, person, prompt, ready
 from page.site import scripted, served
-from playwright.async_api import expect
+from playwright.async_api import Page, expect
 
 
 async def test_a_form_is_filled_in_and_the_agent_gets_it(tmp_path: Path) -> None:
@@ -122,11 +122,19 @@ async def test_an_agent_that_does_not_stop_can_be_killed(tmp_path: Path) -> None
     ):
         await new_session(page)
         await prompt(page, "Go on for ever")
-        await page.get_by_role("button", name="Stop").click()
-        await expect(page.get_by_role("button", name="Stopping")).to_be_disabled()
+        await stop_in_vain(page)
         await page.get_by_role("button", name="Kill agent").click()
         await expect(page.locator(".notice.error")).to_contain_text("cut short")
         await expect(page.get_by_role("button", name="Kill agent")).to_have_count(0)
+
+
+async def stop_in_vain(page: Page) -> None:
+    """Ask the agent to stop, and have the page's own clock go past the time that it has for it."""
+    await page.clock.install()
+    await page.get_by_role("button", name="Stop", exact=True).click()
+    await expect(page.get_by_role("button", name="Stopping")).to_be_disabled()
+    await expect(page.get_by_role("button", name="Kill agent")).to_have_count(0)
+    await page.clock.fast_forward(5000)
 
 
 async def test_whoever_loses_by_a_kill_is_named_first(tmp_path: Path) -> None:
@@ -142,7 +150,7 @@ async def test_whoever_loses_by_a_kill_is_named_first(tmp_path: Path) -> None:
             await expect(page.locator(".card.permission")).to_be_visible()
         await new_session(page)
         await prompt(page, "Go on for ever")
-        await page.get_by_role("button", name="Stop", exact=True).click()
+        await stop_in_vain(page)
         await page.get_by_role("button", name="Kill agent").click()
         dialog = page.get_by_role("dialog")
         await expect(dialog.locator("li")).to_have_text(["Ask mewaiting for your answer"] * 2)

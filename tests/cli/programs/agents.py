@@ -292,7 +292,7 @@ async def pause(turn: AgentTurn) -> None:
 
 
 async def speak_for_ever(turn: AgentTurn) -> None:
-    while True:
+    while not turn.cancelled.is_set():
         turn.say("and on\n")
         await asyncio.sleep(0.01)
 
