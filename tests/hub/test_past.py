@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from store.stores import begin
 from support.hubs import stored
 
-from dragoman.hub.stored_sessions import Past, whole_thread
+from dragoman.hub.stored_sessions import Past, stored_state, whole_thread
 from dragoman.session import events as e
 from dragoman.session.bounds import Limits
 from dragoman.session.content import Text
@@ -28,11 +31,15 @@ async def filled(store: Store, *last: e.Event) -> list[e.Event]:
         events.append(e.ToolCallUpdated(f"call-{number}", title=str(number)))
         events.append(e.ToolCallUpdated(f"call-{number}", status="completed"))
     events += last
+    await keep(store, events)
+    return events
+
+
+async def keep(store: Store, events: Sequence[e.Event]) -> None:
     for seq, event in enumerate(events, 1):
         event.seq = seq
     bodies = [encode_event(event) for event in events]
     await store.append(await begin(store), Batch(first_seq=1, events=bodies))
-    return events
 
 
 async def test_all_entries_are_told_in_their_order_and_as_they_ended(tmp_path: Path) -> None:
@@ -92,3 +99,33 @@ async def test_what_was_read_stays_at_hand_for_the_next_question(
         await past.entries("s", 95, 5)
         assert reads
         past.forget()
+
+
+@pytest.mark.parametrize("size", [300, 40_000, 200_000])
+async def test_others_run_while_a_session_is_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """By how much the loop decodes and folds without a pause: what it costs grows with that."""
+    values = {f"k{number}": [{"x": 0}, [0], "a"] for number in range(size // 20)}
+    calls = [e.ToolCallUpdated(f"c{n}", raw_input=values) for n in range(2_000_000 // size)]
+    decode, step = StoredEvent.decode, asyncio.Handle._run  # pyright: ignore[reportPrivateUsage]
+    loop, read, stretches = threading.get_ident(), list[int](), [0]
+
+    def weighed(event: StoredEvent) -> e.Event:
+        read.append(len(event.body))
+        if threading.get_ident() == loop:
+            stretches[-1] += len(event.body)
+        return decode(event)
+
+    def stepped(handle: asyncio.Handle) -> None:
+        stretches.append(0)
+        step(handle)
+
+    async with stored(tmp_path) as store:
+        await keep(store, calls)
+        monkeypatch.setattr(StoredEvent, "decode", weighed)
+        monkeypatch.setattr(asyncio.Handle, "_run", stepped)
+        assert (await stored_state(store, "s")).last_seq == len(calls)
+        assert sum(read) > 1_500_000
+        assert len([entry async for entry in whole_thread(store, "s")]) == len(calls)
+    assert max(stretches) <= 128 << 10

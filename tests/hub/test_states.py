@@ -156,6 +156,15 @@ async def test_a_snapshot_is_the_state_and_others_run_while_it_is_read(
         assert await reading == saved
 
 
+def test_a_snapshot_is_in_small_parts_also_of_large_entries() -> None:
+    saved = SessionState()
+    values = {f"k{number}": [{"x": 0}, [0], "a"] for number in range(1_000)}
+    for seq in range(1, 101):
+        reduce(saved, e.ToolCallUpdated(str(seq), raw_input=values, seq=seq))
+    parts = msgspec.json.decode(snapshot_of(saved).body)[2]
+    assert [len(part) for part in parts] == [1] * len(saved.entries)
+
+
 @pytest.mark.parametrize("how", ["another version", "nonsense", "what was once saved"])
 async def test_a_snapshot_of_another_version_does_not_count(tmp_path: Path, how: str) -> None:
     async with stored(tmp_path) as store:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from functools import cache, partial
+from typing import TypeVar
 
 import msgspec
 
@@ -32,12 +33,16 @@ from dragoman.store.records import (
 
 logger = logging.getLogger("dragoman.hub")
 
+T = TypeVar("T")
+
 WORTH_A_SNAPSHOT = 2_000
 """Events that may have to be folded before it pays to have it done once and for all."""
 
 _PAGE = 2_000
-_ENTRIES = 200
-"""Of a snapshot, that are decoded at once."""
+_PORTION = 64 << 10
+_EVENT = 512
+"""What is decoded and folded at once: so many bytes, where each event and each entry costs
+something in addition to its own. Many small values are the dearest: some ten milliseconds."""
 
 _FOLD = f"{__version__}, one question"
 """Which fold made a snapshot: another one may come to something else."""
@@ -70,8 +75,7 @@ _saved = msgspec.json.Decoder(_Saved)
 
 
 def snapshot_of(state: SessionState) -> Snapshot:
-    entries = state.entries
-    parts = [entries[at : at + _ENTRIES] for at in range(0, len(entries), _ENTRIES)]
+    parts = _portions(state.entries, lambda entry: _EVENT + entry.size)
     saved = _Saved(
         _FOLD,
         msgspec.Raw(_encoder.encode(msgspec.structs.replace(state, entries=[]))),
@@ -143,12 +147,37 @@ def written_snapshot(session_id: str, state: SessionState) -> Snapshot | None:
 
 async def _folded(store: Store, session_id: str, state: SessionState) -> SessionState:
     while events := await store.events(session_id, after=state.last_seq, limit=_PAGE):
-        fold(state, readable(events))
+        for portion in _portions(events, _cost):
+            await _in_turn(lambda some: fold(state, readable(some)), portion)
         state.last_seq = events[-1].seq
     return state
 
 
-def readable(events: list[StoredEvent]) -> Iterator[Event]:
+async def _in_turn(work: Callable[[Sequence[StoredEvent]], T], portion: Sequence[StoredEvent]) -> T:
+    """After others have had theirs; what is large in a thread, where they have it meanwhile."""
+    if _cost(portion[0]) > _PORTION:
+        return await asyncio.to_thread(work, portion)
+    await asyncio.sleep(0)
+    return work(portion)
+
+
+def _cost(event: StoredEvent) -> int:
+    return _EVENT + len(event.body)
+
+
+def _portions(items: Sequence[T], cost: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """Between them others have their turn; what is large is alone in one."""
+    first = size = 0
+    for at, each in enumerate(map(cost, items)):
+        if size + each > _PORTION and at > first:
+            yield items[first:at]
+            first, size = at, 0
+        size += each
+    if items:
+        yield items[first:]
+
+
+def readable(events: Iterable[StoredEvent]) -> Iterator[Event]:
     for event in events:
         try:
             yield event.decode()
@@ -214,14 +243,21 @@ async def whole_thread(
     state = SessionState()
     held: deque[AnyEntry] = deque()
     given = after = 0
-    while events := await store.events(session_id, after=after, limit=_PAGE):
-        for event in readable(events):
+
+    def gone(portion: Iterable[StoredEvent]) -> list[AnyEntry]:
+        """What leaves the state with these events."""
+        first = given
+        for event in readable(portion):
             reduce(state, event, limits)
-            fresh = state.entry_count - given - len(held)
+            fresh = state.entry_count - first - len(held)
             held.extend(state.entries[len(state.entries) - fresh :])
-            while given < state.entries_before:
+        return [held.popleft() for _ in range(state.entries_before - first)]
+
+    while events := await store.events(session_id, after=after, limit=_PAGE):
+        for portion in _portions(events, _cost):
+            for entry in await _in_turn(gone, portion):
                 given += 1
-                yield held.popleft()
+                yield entry
         after = events[-1].seq
     for entry in held:
         yield entry
