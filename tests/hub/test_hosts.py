@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from support.postgres import empty_database
 
 from dragoman.errors import (
     CommandRefused,
+    LeaseLost,
     SessionElsewhere,
     SessionNotContinued,
     SessionOwned,
@@ -25,11 +27,21 @@ from dragoman.hub.host_directory import home_of
 from dragoman.hub.host_service import Presence
 from dragoman.hub.hub import Hub
 from dragoman.hub.opener import new_record
+from dragoman.hub.owner import started, this_process
 from dragoman.session import events as e
+from dragoman.session.content import Text
 from dragoman.session.facts import Offer
 from dragoman.session.state import UserEntry
 from dragoman.store.base import Store
-from dragoman.store.records import HostRecord, Lease, Owner, SessionChange, SessionFilter
+from dragoman.store.records import (
+    Batch,
+    HostRecord,
+    Lease,
+    Owner,
+    SessionChange,
+    SessionFilter,
+    encode_event,
+)
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.steps import ask, say
 
@@ -212,6 +224,34 @@ async def test_a_session_of_a_host_that_is_gone_waits_for_it_or_moves(place: Pla
         assert (moved.home, one.live[live.id].session.continuity) == ("one", "continued")
         [kept] = await one.store.sessions(SessionFilter(name="kept"))
         assert kept.home == "one"
+
+
+async def test_a_session_moves_from_a_host_on_this_machine_that_was_stopped(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path, empty_database())
+    async with hosting(place, "one", {"it": scripted()}) as one:
+        # A process that is there, and says nothing more: as after SIGSTOP.
+        pid, shared = os.getppid(), this_process(alone=False)
+        stopped = Owner("stopped", shared.machine, pid, started(pid), home="two")
+        record = new_record("two", "it", place.cwd)
+        lease = await one.store.begin_session(record, stopped, seconds=60)
+        opened = e.SessionOpened("theirs", place.cwd, "new", seq=1)
+        asked = e.TurnStarted("t", [Text("go")], seq=2)
+        bodies = [encode_event(event) for event in (opened, asked)]
+        change = SessionChange(agent_session_id="theirs", status="running")
+        await one.store.append(lease, Batch(first_seq=1, events=bodies, change=change))
+        here = await host_of(one)
+        with pytest.raises(SessionOwned):
+            await soon(one.open_here(record.id, on_reset="new"))
+        await one.store.renew(stopped, seconds=-1)
+        with pytest.raises(CommandRefused, match="can be moved to another") as caught:
+            await soon(one.send(record.id, c.Prompt("again")))
+        assert caught.value.code == "owner_gone"
+        await soon(one.elsewhere.move(record, here, None, "new"))
+        await said(one, record.id, "again")
+        with pytest.raises(LeaseLost):
+            await one.store.append(lease, Batch(first_seq=3, events=bodies))
 
 
 async def test_an_agent_without_its_memory_goes_on_only_when_that_is_wanted(

@@ -111,6 +111,15 @@ def test_of_a_process_with_another_home_that_has_stopped_only_its_lease_tells() 
     assert has_ended(msgspec.structs.replace(theirs, home=None), "ours") is True
 
 
+def test_of_a_process_here_that_is_silent_only_its_lease_tells_on_a_shared_store() -> None:
+    shared, alone = this_process(alone=False), this_process()
+    there = Owner("x", shared.machine, 1, started(1), home="theirs")
+    assert has_ended(there) is False
+    assert has_ended(msgspec.structs.replace(there, alive=False)) is None
+    silent = Owner("x", alone.machine, 1, started(1), alive=False)
+    assert has_ended(silent) is False, "clocks jump, and a file has no other"
+
+
 async def test_a_living_owner_is_not_robbed_when_the_clock_jumps(tmp_path: Path) -> None:
     here = this_process()
     neighbour = Owner("neighbour", here.machine, 1, started(1))

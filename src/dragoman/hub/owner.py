@@ -37,8 +37,7 @@ def is_gone(owner: Owner) -> bool:
     cannot be seen from here may still work, cut off from the store; `has_ended` tells."""
     if not _is_here(owner):
         return not owner.alive
-    # On a store that other machines have too, one that was paused is as silent as one of theirs.
-    return _has_stopped(owner) or (owner.machine != _machine() and not owner.alive)
+    return _has_stopped(owner) or _is_silent(owner)
 
 
 def has_ended(owner: Owner, home: str | None = None) -> bool | None:
@@ -49,7 +48,7 @@ def has_ended(owner: Owner, home: str | None = None) -> bool | None:
         return None
     if _has_stopped(owner):
         return True if owner.home in (None, home) else None
-    return None if owner.pid == os.getpid() else False
+    return None if owner.pid == os.getpid() or _is_silent(owner) else False
 
 
 def _has_stopped(owner: Owner) -> bool:
@@ -58,6 +57,12 @@ def _has_stopped(owner: Owner) -> bool:
         return started(owner.pid) != owner.started
     except OSError:
         return False
+
+
+def _is_silent(owner: Owner) -> bool:
+    """On a store that other machines have too, one that was paused is as gone as one of theirs; the
+    epoch of its successor shuts it out when it wakes."""
+    return owner.machine != _machine() and not owner.alive
 
 
 def _is_here(owner: Owner) -> bool:

@@ -81,7 +81,8 @@ def acquire(
             epoch = last_epoch
             if encoded is None:
                 continue
-            is_gone = gone(holder := _owner.decode(encoded))
+            holder = msgspec.structs.replace(_owner.decode(encoded), alive=not has_run_out)
+            is_gone = gone(holder)
             if not (has_run_out if is_gone is None else is_gone):
                 raise SessionOwned(session_id, _described(holder))
         lease = Lease(session_id, owner.id, epoch + 1)

@@ -59,8 +59,9 @@ def acquire(
         epoch = last_epoch
         if encoded is None:
             continue
-        is_gone = gone(holder := _owner.decode(encoded))
-        if not (expires_at <= now if is_gone is None else is_gone):
+        holder = msgspec.structs.replace(_owner.decode(encoded), alive=expires_at > now)
+        is_gone = gone(holder)
+        if holder.alive if is_gone is None else not is_gone:
             raise SessionOwned(session_id, _described(holder))
     lease = Lease(session_id, owner.id, epoch + 1)
     db.run(_TAKE, (key, lease.epoch, owner.id, msgspec.json.encode(owner), now + seconds))
