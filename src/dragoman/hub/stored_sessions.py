@@ -114,7 +114,7 @@ class StoredStates:
     def _ended(self, session_id: str, task: asyncio.Task[SessionState]) -> None:
         del self._folding[session_id]
         if not task.cancelled():
-            task.exception()  # whoever waited may be gone
+            task.exception()  # all who waited may be gone
 
     async def aclose(self) -> None:
         folding = list(self._folding.values())
