@@ -9,14 +9,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-import pytest
 from support.peers import SECONDS
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
-from dragoman.transport import websocket
-from dragoman.transport.reconnection import ReconnectingRoute
+from dragoman.transport.reconnection import ReconnectingRoute, RouteTimeouts
 from dragoman.transport.target import RemoteAgent
 from dragoman.transport.transport import Transport
 from dragoman.wire.framing import MAX_FRAME_BYTES
@@ -45,6 +43,7 @@ class SocketSide:
         self.reader, self.writer = reader, writer
         self.protocol = ServerProtocol(max_size=MAX_FRAME_BYTES)
         self.request: Request | None = None
+        self.pings = 0
         self._unfinished = b""
 
     async def shake_hands(self, answer: Answer) -> bool:
@@ -71,6 +70,7 @@ class SocketSide:
             self.protocol.receive_data(data)
             self._flush()  # what the library answers by itself: pongs
             events = self.protocol.events_received()
+            self.pings += sum(isinstance(e, Frame) and e.opcode is Opcode.PING for e in events)
             texts = [e.data for e in events if isinstance(e, Frame) and e.opcode is Opcode.TEXT]
             if texts:
                 return b"".join(bytes(text) + b"\n" for text in texts)
@@ -147,13 +147,12 @@ async def socket_server(
 
 
 @asynccontextmanager
-async def by_websocket() -> AsyncGenerator[tuple[Transport, SocketSide]]:
+async def by_websocket(*, beat: float = 20.0) -> AsyncGenerator[tuple[Transport, SocketSide]]:
+    # Few who test with it read on until they are told goodbye.
+    timeouts = RouteTimeouts(close=0.05, beat=beat)
     async with socket_server() as server:
-        ours = await ReconnectingRoute(RemoteAgent(server.url)).connect()
-        with pytest.MonkeyPatch.context() as patch:
-            # Few who test with it read on until they are told goodbye.
-            patch.setattr(websocket, "_CLOSE_SECONDS", 0.05)
-            try:
-                yield ours, await server.connection()
-            finally:
-                await ours.aclose()
+        ours = await ReconnectingRoute(RemoteAgent(server.url), timeouts=timeouts).connect()
+        try:
+            yield ours, await server.connection()
+        finally:
+            await ours.aclose()

@@ -30,8 +30,7 @@ from dragoman.errors import (
     StartError,
     Unreachable,
 )
-from dragoman.transport import http
-from dragoman.transport.reconnection import ReconnectingRoute
+from dragoman.transport.reconnection import ReconnectingRoute, RouteTimeouts
 from dragoman.transport.target import RemoteAgent
 from dragoman.transport.transport import Transport
 from dragoman.web.server.http_server import AsgiServer
@@ -101,13 +100,16 @@ async def _a_moment() -> None:
 
 
 @asynccontextmanager
-async def played(play: Play, *, say_hello: bool = True) -> AsyncGenerator[Transport]:
+async def played(
+    play: Play, *, say_hello: bool = True, timeouts: RouteTimeouts | None = None
+) -> AsyncGenerator[Transport]:
     listener = socket.create_server(("127.0.0.1", 0))
     play.url = f"http://127.0.0.1:{listener.getsockname()[1]}/acp"
     server = AsgiServer(play, asyncio.Event())
     serving = asyncio.create_task(server.serve([listener]))
     await server.ready.wait()
-    transport = await ReconnectingRoute(RemoteAgent(play.url, {"X-Key": "CANARY"})).connect()
+    agent = RemoteAgent(play.url, {"X-Key": "CANARY"})
+    transport = await ReconnectingRoute(agent, timeouts=timeouts).connect()
     try:
         if say_hello:
             transport.send(HELLO)
@@ -349,14 +351,11 @@ async def test_a_large_reason_is_not_read() -> None:
     assert error.reason == "it replied with HTTP status 409"
 
 
-async def test_a_reason_that_does_not_come_is_done_without(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(http, "REASON_SECONDS", 0.05)
-    play = Play()
+async def test_a_reason_that_does_not_come_is_done_without() -> None:
+    play, timeouts = Play(), RouteTimeouts(reason=0.05)
     endless = play.pieces(play.stream("reason"))
     play.answers["POST"] = lambda request, sent: StreamingResponse(endless, 409)
-    async with tidy_loop(), played(play, say_hello=False) as transport:
+    async with tidy_loop(), played(play, say_hello=False, timeouts=timeouts) as transport:
         transport.send(HELLO)
         error = await lost(transport)
     assert isinstance(error, Unreachable)
@@ -436,12 +435,9 @@ async def test_no_header_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert "CANARY" not in caplog.text
 
 
-async def test_closing_is_not_held_up_by_a_server_that_does_not_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("dragoman.transport.http._CLOSE_SECONDS", 0.1)
+async def test_closing_is_not_held_up_by_a_server_that_does_not_answer() -> None:
     play = Play()
-    async with tidy_loop(), played(play) as transport:
+    async with tidy_loop(), played(play, timeouts=RouteTimeouts(close=0.1)) as transport:
         never: Any = StreamingResponse(play.pieces(asyncio.Queue()))
         play.answers["POST"] = play.answers["DELETE"] = lambda request, body: never
         transport.send(PROMPT)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from support.clients import until
 from support.cost import resident_bytes
 from support.https import make_certificate
 from support.peers import ignore, refuse, settled, soon, tidy_loop
@@ -22,8 +23,7 @@ from websockets.server import ServerProtocol
 
 from dragoman.errors import ConnectionLost, FrameTooLarge, RemoteLost, StartError, Unreachable
 from dragoman.rpc import Peer
-from dragoman.transport import websocket
-from dragoman.transport.reconnection import ReconnectingRoute
+from dragoman.transport.reconnection import ReconnectingRoute, RouteTimeouts
 from dragoman.transport.target import RemoteAgent
 from dragoman.transport.transport import Transport
 
@@ -34,9 +34,9 @@ async def lost(transport: Transport) -> ConnectionLost | StartError:
     return await soon(transport.failure(spoke=True, printed=""))
 
 
-async def refused(agent: RemoteAgent) -> Unreachable:
+async def refused(agent: RemoteAgent, timeouts: RouteTimeouts | None = None) -> Unreachable:
     with pytest.raises(Unreachable) as caught:
-        await soon(ReconnectingRoute(agent).connect())
+        await soon(ReconnectingRoute(agent, timeouts=timeouts).connect())
     return caught.value
 
 
@@ -138,10 +138,8 @@ async def test_a_reason_that_comes_in_pieces_is_put_together() -> None:
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-async def test_a_reason_that_does_not_come_is_done_without(
-    leaves: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(websocket, "REASON_SECONDS", 60 if leaves else 0.05)
+async def test_a_reason_that_does_not_come_is_done_without(leaves: bool) -> None:
+    timeouts = RouteTimeouts(reason=600 if leaves else 0.05)
 
     async def refuse_half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b'HTTP/1.1 409 Conflict\r\ncontent-length: 90\r\n\r\n{"error":')
@@ -149,7 +147,7 @@ async def test_a_reason_that_does_not_come_is_done_without(
             await reader.read()
 
     async with tidy_loop(), answering(refuse_half) as agent:
-        error = await refused(agent)
+        error = await refused(agent, timeouts)
     assert error.reason == "it replied with HTTP status 409"
 
 
@@ -357,32 +355,26 @@ async def test_pings_are_answered() -> None:
         assert bytes([data[6] ^ data[2]]) == b"2"
 
 
-async def test_silence_is_answered_with_a_ping_and_then_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(websocket, "BEAT_SECONDS", 0.05)
-    async with tidy_loop(), by_websocket() as (ours, theirs):
+async def test_silence_is_answered_with_a_ping_and_then_given_up() -> None:
+    async with tidy_loop(), by_websocket(beat=0.05) as (ours, theirs):
         error = await lost(ours)
         assert (await soon(theirs.reader.readexactly(1)))[0] == 0x89
     assert isinstance(error, RemoteLost)
     assert error.reason.startswith("it sent nothing for")
 
 
-async def test_a_side_that_answers_pings_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(websocket, "BEAT_SECONDS", 0.1)
-    async with tidy_loop(), by_websocket() as (ours, theirs):
+async def test_a_side_that_answers_pings_is_not_given_up() -> None:
+    async with tidy_loop(), by_websocket(beat=0.3) as (ours, theirs):
         answering = asyncio.create_task(theirs.receive())
-        await asyncio.sleep(1)
+        # Without an answer there would be one, and then the end.
+        await until(lambda: answering.done() or theirs.pings >= 3)
         theirs.send(b"{}\n")
         assert await soon(ours.receive()) == b"{}\n"
         answering.cancel()
 
 
-async def test_a_side_that_takes_a_large_message_slowly_is_not_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(websocket, "BEAT_SECONDS", 0.3)
-    async with tidy_loop(), by_websocket() as (ours, theirs):
+async def test_a_side_that_takes_a_large_message_slowly_is_not_given_up() -> None:
+    async with tidy_loop(), by_websocket(beat=0.3) as (ours, theirs):
         sock = theirs.writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
         ours.send(b'{"x":"' + b"y" * (48 << 20) + b'"}\n')
@@ -403,9 +395,8 @@ async def _read_slowly(theirs: SocketSide) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_a_side_that_stops_taking_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(websocket, "BEAT_SECONDS", 0.2)
-    async with tidy_loop(), by_websocket() as (ours, _):
+async def test_a_side_that_stops_taking_is_given_up() -> None:
+    async with tidy_loop(), by_websocket(beat=0.2) as (ours, _):
         ours.send(b'{"x":"' + b"y" * (32 << 20) + b'"}\n')
         error = await lost(ours)
         await ours.aclose()
@@ -482,10 +473,7 @@ async def test_a_frame_of_nearly_64_mib_passes() -> None:
     assert sizes == [(63 << 20) + 4]
 
 
-async def test_a_goodbye_that_nobody_answers_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(websocket, "_CLOSE_SECONDS", 0.05)
+async def test_a_goodbye_that_nobody_answers_is_not_waited_for() -> None:
     async with tidy_loop(), by_websocket() as (ours, theirs):
         await soon(ours.aclose())
         assert (await soon(theirs.reader.readexactly(1)))[0] == 0x88

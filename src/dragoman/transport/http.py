@@ -44,7 +44,6 @@ from dragoman.transport.http_routing import (
 from dragoman.transport.reconnection import (
     CONNECT_SECONDS,
     REASON_BYTES,
-    REASON_SECONDS,
     ReconnectingRoute,
     refusal,
     unreachable,
@@ -53,7 +52,6 @@ from dragoman.wire.framing import MAX_FRAME_BYTES, Framer
 
 _LITTLE_QUEUED = 64 * 1024
 _MUCH_AHEAD = 64 * 1024
-_CLOSE_SECONDS = 2.0
 _LATER = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Pauses before asking again for the stream of a session: one that is not known there yet, or one
 that ended."""
@@ -82,6 +80,7 @@ class HttpTransport:
         self._place = route.agent.place
         self._url = route.agent.endpoint
         self._at_work = route.at_work
+        self._timeouts = route.timeouts
         self._new_client = partial(new_client, route, ssl.create_default_context())
         self._http = self._new_client()
         self._connection_id: str | None = None
@@ -218,7 +217,8 @@ class HttpTransport:
         if status in _ACCEPTED:
             return
         if self._connection_id is None or 300 <= status < 400 or status in (401, 403):
-            location, body = response.headers.get("Location"), await reason_of(response)
+            location = response.headers.get("Location")
+            body = await reason_of(response, self._timeouts.reason)
             raise refusal(self._agent, status, location, body)
         if status == 404:
             raise RemoteLost(self._place, "it has forgotten the connection")
@@ -380,11 +380,11 @@ class HttpTransport:
 
     async def _shut(self) -> None:
         with suppress(httpx.HTTPError, OSError, TimeoutError):
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with asyncio.timeout(self._timeouts.close):
                 await self._sent.wait()
         self._fail(ConnectionClosed())
         with suppress(httpx.HTTPError, OSError, TimeoutError):
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with asyncio.timeout(self._timeouts.close):
                 if self._connection_id is not None:
                     await self._http.delete(self._url, headers=self._headers(None))
         tasks = list(self._tasks)
@@ -469,11 +469,11 @@ async def body_of(response: httpx.Response) -> bytes:
     return bytes(body)
 
 
-async def reason_of(response: httpx.Response) -> bytes:
-    """The body of a refusal; nothing when it is large, or does not come soon."""
+async def reason_of(response: httpx.Response, seconds: float) -> bytes:
+    """The body of a refusal; nothing when it is large, or does not come within `seconds`."""
     body = bytearray()
     with suppress(httpx.HTTPError, TimeoutError):
-        async with asyncio.timeout(REASON_SECONDS):
+        async with asyncio.timeout(seconds):
             async for data in response.aiter_raw():
                 body += data
                 if len(body) > REASON_BYTES:

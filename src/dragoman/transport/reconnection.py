@@ -23,13 +23,24 @@ from dragoman.transport.transport import Transport
 
 CONNECT_SECONDS = 20.0
 REASON_BYTES = 4 * 1024
-"""The body of a refusal is read when it is not larger than this, and there soon."""
-REASON_SECONDS = 2.0
+"""The body of a refusal is read when it is not larger than this."""
 _LONGEST_REASON = 200
 PAUSES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Before each further try to reach an agent that was there before."""
 
 Result = TypeVar("Result")
+
+
+class RouteTimeouts(msgspec.Struct, kw_only=True, frozen=True):
+    """How long a connection to a remote agent waits, in seconds."""
+
+    reason: float = 2.0
+    """For the body of a refusal."""
+    close: float = 2.0
+    """For the other side to take part in closing."""
+    beat: float = 20.0
+    """Silence for so long is answered with a ping; for so long again, and the other side is gone.
+    Only WebSockets have pings."""
 
 
 class ReconnectingRoute:
@@ -41,10 +52,14 @@ class ReconnectingRoute:
     """
 
     def __init__(
-        self, agent: RemoteAgent, at_work: Callable[[str], bool] = lambda session_id: False
+        self,
+        agent: RemoteAgent,
+        at_work: Callable[[str], bool] = lambda session_id: False,
+        timeouts: RouteTimeouts | None = None,
     ) -> None:
         self.agent = agent
         self.at_work = at_work
+        self.timeouts = timeouts or RouteTimeouts()
         self.cookies = CookieJar()
 
     async def connect(self) -> Transport:

@@ -29,9 +29,6 @@ from dragoman.transport import websocket_frames as frames
 from dragoman.transport.websocket_frames import BadFrame, Incoming
 from dragoman.wire.framing import Framer
 
-BEAT_SECONDS = 20.0
-"""Silence for so long is answered with a ping; for so long again, and the other side is gone."""
-_CLOSE_SECONDS = 2.0
 _MUCH_AHEAD = 64 * 1024
 """Beyond this nothing more is read until what is there was taken."""
 _LITTLE_QUEUED = 64 * 1024
@@ -73,7 +70,7 @@ async def connect(route: reconnection.ReconnectingRoute) -> WebSocketTransport:
 
 async def _connect(route: reconnection.ReconnectingRoute, uri: WebSocketURI) -> WebSocketTransport:
     handshake = ClientProtocol(uri, logger=_quiet)
-    transport = WebSocketTransport(route.agent.place, handshake)
+    transport = WebSocketTransport(route.agent.place, handshake, route.timeouts)
     await _dial(uri, await tunnel(uri, route.agent.place), transport)
     try:
         response = await transport.shake_hands(_request_headers(route))
@@ -141,9 +138,12 @@ class _Answer:
 class WebSocketTransport(asyncio.BufferedProtocol):
     """The connection; make one with `connect`."""
 
-    def __init__(self, place: str, handshake: ClientProtocol) -> None:
+    def __init__(
+        self, place: str, handshake: ClientProtocol, timeouts: reconnection.RouteTimeouts
+    ) -> None:
         self.is_open = False
         self._place = place
+        self._timeouts = timeouts
         self._handshake = handshake
         self._loop = asyncio.get_running_loop()
         self._shaken: asyncio.Future[Response] = self._loop.create_future()
@@ -207,7 +207,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
     def _open(self, response: Response, rest: bytes) -> None:
         self.is_open = True
         self._head.clear()
-        self._beat = self._loop.call_later(BEAT_SECONDS, self._beaten)
+        self._beat = self._loop.call_later(self._timeouts.beat, self._beaten)
         self._shaken.set_result(response)
         if rest:
             self._arrived(rest)
@@ -223,7 +223,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
         """The body of a refusal; less than that when it is large, or does not come soon."""
         body = b""
         with suppress(TimeoutError):
-            async with asyncio.timeout(reconnection.REASON_SECONDS):
+            async with asyncio.timeout(self._timeouts.reason):
                 while len(body) < self._reason_bytes and (data := await self.receive()):
                     body += data
         return body[: self._reason_bytes]
@@ -306,12 +306,12 @@ class WebSocketTransport(asyncio.BufferedProtocol):
     def _beaten(self) -> None:
         has_moved = self._has_moved()
         if self._is_quiet and not self._is_paused and not has_moved:
-            self._give_up(_GOING_AWAY, f"it sent nothing for {2 * BEAT_SECONDS:g} s")
+            self._give_up(_GOING_AWAY, f"it sent nothing for {2 * self._timeouts.beat:g} s")
             return
         # What we do not read may well be there.
         self._is_quiet = not self._is_paused
         self._write(frames.ping())
-        self._beat = self._loop.call_later(BEAT_SECONDS, self._beaten)
+        self._beat = self._loop.call_later(self._timeouts.beat, self._beaten)
 
     def _has_moved(self) -> bool:
         """Whether some of what waited at the last beat has gone out: our ping is after it."""
@@ -366,7 +366,7 @@ class WebSocketTransport(asyncio.BufferedProtocol):
             if was_open:
                 self._write(frames.close(_NORMAL))
                 self._resume()
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with asyncio.timeout(self._timeouts.close):
                 await self._is_over.wait()
         except TimeoutError:
             pass
