@@ -12,6 +12,7 @@ from support.raw_agent import Json, RawAgent
 
 from dragoman import Client, Policy
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
+from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.session.state import NoticeEntry
 
 
@@ -45,6 +46,9 @@ class Broken:
     async def release_all(self, *_: Any) -> None:
         pass
 
+    async def request_permission(self, _: PermissionRequest) -> str | None:
+        return self._fail()
+
     async def create_elicitation(self, request: ElicitationRequest) -> ElicitationAnswer:
         return self._fail()
 
@@ -73,6 +77,42 @@ async def test_what_a_provider_fails_with_is_logged_and_on_the_record(
     sentence = f"the {kind} provider failed: RuntimeError: the disk is made of cheese"
     assert said == [sentence]
     assert "cheese" not in str(answer)
+    [logged] = [record for record in caplog.records if record.exc_info]
+    assert (logged.name.split(".")[0], logged.levelname) == ("dragoman", "ERROR")
+
+
+PERMISSION: Json = {
+    "sessionId": "s1",
+    "toolCall": {"toolCallId": "c1", "title": "Do it"},
+    "options": [
+        {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+        {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("session/request_permission", PERMISSION),
+        ("terminal/create", {"sessionId": "s1", "command": "ls"}),
+    ],
+)
+async def test_what_the_permissions_provider_fails_with_stays_on_this_side(
+    method: str, params: Json, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whether the agent asks or we do, before we act for it."""
+    agent = RawAgent()
+    with caplog.at_level(logging.ERROR, "dragoman"):
+        async with opened(agent, tmp_path, permissions=Broken()) as (_, session):
+            answer = await agent.ask(method, params)
+            said = [entry.text for entry in session.state.entries if type(entry) is NoticeEntry]
+    assert said == ["the permissions provider failed: RuntimeError: the disk is made of cheese"]
+    assert "cheese" not in str(answer)
+    if method == "terminal/create":
+        assert answer["error"]["message"] == "ls: refused (the permissions provider failed)"
+    else:
+        assert answer["result"] == {"outcome": {"outcome": "selected", "optionId": "no"}}
     [logged] = [record for record in caplog.records if record.exc_info]
     assert (logged.name.split(".")[0], logged.levelname) == ("dragoman", "ERROR")
 

@@ -148,7 +148,13 @@ class Consent:
         self._judging = asyncio.Lock()
         """One request at a time, so that many at once leave the others of this process a turn."""
         self._room = Room()
-        self._permissions = _permission_questions(limit)
+        self._permissions: Questions[Settlement, PermissionAnswer] = Questions(
+            "permission-",
+            withdrawn=Settlement(CANCELLED, "cancel", "the request was withdrawn"),
+            failed=self._permission_failed,
+            late=Settlement(REFUSED, "nobody", f"nobody answered within {limit} seconds"),
+            limit=limit,
+        )
         self._elicitations: Questions[ElicitationAnswer, ElicitationAnswer] = Questions(
             "elicitation-",
             withdrawn=ElicitationAnswer("cancel"),
@@ -420,6 +426,11 @@ class Consent:
             project=self._workspace.cwd,
         )
 
+    def _permission_failed(self, error: BaseException) -> Settlement:
+        """The reason is sent to the agent, which must not read what the provider failed with."""
+        self._record(e.Notice(blame("permissions", error), "error", source="client"))
+        return Settlement(REFUSED, "host", "the permissions provider failed")
+
     # ── elicitation ───────────────────────────────────────────────────────────────────────────
 
     def _elicitation_failed(self, error: BaseException) -> ElicitationAnswer:
@@ -503,16 +514,6 @@ class Consent:
         """The session ends, and what was allowed for it."""
         self.cancel_all(reason)
         self._policy.forget(self._workspace)
-
-
-def _permission_questions(limit: float | None) -> Questions[Settlement, PermissionAnswer]:
-    return Questions(
-        "permission-",
-        withdrawn=Settlement(CANCELLED, "cancel", "the request was withdrawn"),
-        failed=lambda error: Settlement(REFUSED, "host", blame("permissions", error)),
-        late=Settlement(REFUSED, "nobody", f"nobody answered within {limit} seconds"),
-        limit=limit,
-    )
 
 
 _NOBODY_TO_ASK = "there is nobody to ask"
