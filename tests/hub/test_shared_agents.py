@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -13,11 +14,12 @@ from support.hubs import hub_with, seen_until, stored_events
 from support.peers import soon
 
 from dragoman import AgentCommand, Timeouts
+from dragoman.hub import agent_pool
 from dragoman.hub import commands as c
 from dragoman.hub.hub import Hub
 from dragoman.hub.running_session import Live
 from dragoman.session import events as e
-from dragoman.testing import ScriptedAgent
+from dragoman.testing import AgentTurn, ScriptedAgent
 
 IMPATIENT = Timeouts(cancel=2.0)
 
@@ -98,6 +100,42 @@ async def test_only_the_session_ends_where_the_agent_can_close_it(tmp_path: Path
         assert stuck.state.turns[-1].status == "completed"
         opened = [x for x in await stored_events(hub, stuck.id) if isinstance(x, e.SessionOpened)]
         assert [event.continuity for event in opened] == ["new", "continued"]
+
+
+@pytest.mark.parametrize("way", ["close", "delete"])
+async def test_an_agent_that_goes_on_without_a_session_is_ended(tmp_path: Path, way: str) -> None:
+    """It has no turn that could be cancelled."""
+    at_work: list[asyncio.Task[None]] = []
+
+    async def works_on(turn: AgentTurn) -> None:
+        async def without_end() -> None:
+            while True:
+                turn.say("x")
+                await asyncio.sleep(0)
+
+        at_work.append(asyncio.create_task(without_end()))
+
+    async with hub_with(tmp_path, ScriptedAgent(works_on)) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Prompt("go"))
+        await until(lambda: live.idle)
+        [client] = hub.clients("it")
+        await (hub.delete(live.id) if way == "delete" else hub.send(live.id, c.Close()))
+        for _ in range(agent_pool._LOOKS):  # pyright: ignore[reportPrivateUsage]
+            heard = client.strays
+            await until(lambda heard=heard: client.strays > heard or not hub.clients("it"))
+            await hub.chores.rest()
+        assert not hub.clients("it")
+        at_work[0].cancel()
+
+
+async def test_an_agent_that_is_quiet_without_a_session_is_kept(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, shared_agent(tmp_path)) as hub:
+        live = await asked(hub, "yes", tmp_path)
+        await hub.send(live.id, c.Close())
+        for _ in range(10):
+            await hub.chores.rest()
+        assert hub.clients("it")
 
 
 @pytest.mark.parametrize("name", ["shared", "closes"])

@@ -201,6 +201,11 @@ class Client:
         read does not count as silence of the agent."""
         return self._connection.pauses
 
+    @property
+    def strays(self) -> int:
+        """How often the agent sent something for a session that is not open here."""
+        return self._router.strays
+
     def _lost(self, error: DragomanError) -> None:
         for session in self._router.sessions():
             session.lost(error)

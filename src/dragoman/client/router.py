@@ -44,6 +44,8 @@ class Router:
         self.outside = outside
         self.notify: Callable[[str, bytes], None] = _unheard
         """Sends the agent a notification, once there is a connection."""
+        self.strays = 0
+        """How often the agent sent something for a session that is not open here."""
         self._sessions: dict[str, Session] = {}
         self._opening: list[Place] = []
         self._held: list[tuple[str, list[Event], int]] = []
@@ -98,6 +100,7 @@ class Router:
         elif self._opening:
             self._hold(session_id, events, size)
         else:
+            self.strays += 1
             logger.debug("an update for an unknown session was ignored")
 
     def known(self, session_id: str) -> SessionState | None:
@@ -115,6 +118,7 @@ class Router:
     def _gate(self, session_id: str) -> Gate:
         session = self._sessions.get(session_id)
         if session is None:
+            self.strays += 1
             raise ResourceNotFound(f"no such session: {session_id}", {"sessionId": session_id})
         session.log.touch()
         return session.gate

@@ -29,6 +29,8 @@ from dragoman.store.records import Owner
 
 logger = logging.getLogger("dragoman.hub")
 
+_LOOKS = 3
+
 
 class Launcher(Protocol):
     """How to start an agent by its name."""
@@ -57,7 +59,20 @@ class Running:
         self.behind: set[EventRecorder] = set()
         client.read_at(self._pace)
         self.users = 0
+        self._heard = self._looks = 0
+        self.rests()
+
+    def rests(self) -> None:
+        """From now on nobody uses it, or one less does."""
         self.idle_since = time.monotonic()
+        self._heard, self._looks = self.client.strays, 0
+
+    def goes_on(self) -> bool:
+        """Whether it sent something between each two of the last looks, though it has no session:
+        what is on its way when a session is closed comes in once."""
+        before, self._heard = self._heard, self.client.strays
+        self._looks = self._looks + 1 if self._heard > before else 0
+        return self._looks >= _LOOKS
 
     def _pace(self) -> Awaitable[None] | None:
         return self._until_stored() if self.behind else None
@@ -126,7 +141,7 @@ class AgentPool:
     async def leave(self, running: Running, *, spent: bool = False) -> None:
         """A session no longer needs it; no other can use one that is `spent`."""
         running.users -= 1
-        running.idle_since = time.monotonic()
+        running.rests()
         if spent and running.users == 0:
             self.retire(running)
         if running.users == 0 and running not in self._shared.values():
@@ -137,9 +152,11 @@ class AgentPool:
         self._shared = {key: one for key, one in self._shared.items() if one is not running}
 
     async def stop_idle(self, seconds: float) -> None:
-        """End shared agents that nobody has used for so long."""
+        """End shared agents that nobody has used for so long, or that go on without a session."""
         for key, running in list(self._shared.items()):
-            if running.users == 0 and time.monotonic() - running.idle_since >= seconds:
+            if running.users:
+                continue
+            if running.goes_on() or time.monotonic() - running.idle_since >= seconds:
                 del self._shared[key]
                 await self._end(running)
 
@@ -221,7 +238,7 @@ def _still_runs(child: _Child) -> bool:
 
 def _end(child: _Child) -> bool:
     if not child.started or not _still_runs(child):
-        return False
+        return self._looks >= _LOOKS
     logger.warning("killing leftover process %d", child.pid)
     with suppress(ProcessLookupError, PermissionError):
         # Agents lead a group of their own, and what they started is in it.
