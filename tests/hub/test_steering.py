@@ -200,6 +200,21 @@ async def test_a_session_changes_hands_when_its_owner_lets_go(tmp_path: Path) ->
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
 
 
+async def test_a_session_that_only_its_owner_may_run_is_not_opened_by_the_sender(
+    tmp_path: Path,
+) -> None:
+    """The process that opens a session has to serve whatever other windows queue in it."""
+    async with two_windows(tmp_path, ScriptedAgent([say("yes")])) as (owner, other):
+        live = await owner.create("it", str(tmp_path))
+        await other.send(live.id, c.Rename("asked"), opens=False)
+        await owner.detach(live)
+        with pytest.raises(CommandRefused) as refused:
+            await other.send(live.id, c.Prompt("go on"), opens=False)
+        assert refused.value.code == "owner_gone"
+        assert not other.live
+        assert (await other.record(live.id)).title == "asked"
+
+
 async def test_what_an_owner_left_undone_is_not_done_by_the_next_one(tmp_path: Path) -> None:
     agent = ScriptedAgent([say("yes")])
     async with two_windows(tmp_path, agent) as (owner, other):

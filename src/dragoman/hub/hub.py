@@ -314,9 +314,10 @@ class Hub:
 
     # ── asking for things ─────────────────────────────────────────────────────────────────────
 
-    async def send(self, session_id: str, command: c.Command) -> c.Reply:
+    async def send(self, session_id: str, command: c.Command, *, opens: bool = True) -> c.Reply:
         """Have a session do something, wherever it runs. Where it runs here and the store is away,
-        the reply says what is `delayed`.
+        the reply says what is `delayed`. A session that no process runs is opened here; without
+        `opens` it is refused as `owner_gone` instead.
 
         Raises CommandRefused when it cannot, UnknownSession, and what opening it raises.
         """
@@ -333,7 +334,9 @@ class Hub:
                 return _nothing_runs(session_id, command)
             if isinstance(command, c.Close):
                 return await self._close_stored(session_id)
-        if not is_ours:
+            if is_ours and not opens:
+                raise CommandRefused(session_id, "owner_gone", "no process is running it")
+        if not (is_ours and opens):
             return await self.elsewhere.ask(record, at, command)
         try:
             live = await self.open(session_id)

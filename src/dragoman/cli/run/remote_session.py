@@ -90,7 +90,8 @@ class TurnElsewhere:
             sentence = "another process is running this session, and only it has the frames"
             raise UsageError(f"{sentence}; remove --record, or wait until it has ended")
         await self._configure()
-        reply = await self._hub.send(self._id, c.Prompt(prompt))
+        # Not opened here: the process that opens it has to serve those who queue after us.
+        reply = await self._hub.send(self._id, c.Prompt(prompt), opens=False)
         self._turn = self._follower.turn = OwnTurn(reply["turn"])
         if reply["queued"]:
             self._console.tell("queued: it will be sent when the running turn ends")
@@ -106,7 +107,7 @@ class TurnElsewhere:
             wanted.append(c.SetConfig(option, typed(self._follower.state, option, value)))
         try:
             for command in wanted:
-                await self._hub.send(self._id, command)
+                await self._hub.send(self._id, command, opens=False)
         except CommandRefused as error:
             if error.code not in ("invalid", "unsupported"):
                 raise
