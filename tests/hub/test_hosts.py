@@ -359,7 +359,7 @@ async def far_away(store: Store, place: Place, session_id: str = "s-far") -> Own
     owner = Owner("far", "another machine", 1, "then", "far")
     host = HostRecord(id="far", home="far", name="far", agents=["it"], owner=owner)
     await store.announce(host, seconds=60)
-    await store.create_session(new_record("far", "it", place.cwd, session_id))
+    await store.create_session(new_record("far", "it", place.cwd, session_id=session_id))
     await store.acquire(session_id, owner, seconds=60, gone=lambda _: None)
     await store.change_session(session_id, SessionChange(status="running"))
     return owner

@@ -13,11 +13,12 @@ from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from dragoman.errors import DragomanError, LeaseLost, SessionError, StoreAway
+from dragoman.errors import DragomanError, LeaseLost, SessionError
 from dragoman.hub.agent_pool import AgentPool
 from dragoman.hub.opener import LEASE_SECONDS, Opener
 from dragoman.process import descriptors
 from dragoman.store.base import Store
+from dragoman.store.outage import failure_logged
 from dragoman.store.records import Owner
 
 if TYPE_CHECKING:
@@ -90,15 +91,8 @@ class Chores:
 
     async def _try(self, chore: Callable[[], Awaitable[None]]) -> bool:
         """Whether it worked."""
-        try:
+        with failure_logged("a chore failed", logger):
             await chore()
-        except StoreAway:
-            pass  # said once, by the store
-        except DragomanError as error:
-            logger.warning("a chore failed: %s", error)
-        except Exception:
-            logger.exception("a chore failed")
-        else:
             return True
         return False
 

@@ -15,7 +15,6 @@ from dragoman.errors import (
     CommandRefused,
     DragomanError,
     SessionError,
-    StoreAway,
     StoreError,
     UnknownSession,
 )
@@ -24,6 +23,7 @@ from dragoman.hub.event_readers import News
 from dragoman.hub.host_directory import is_there
 from dragoman.hub.owner import is_gone
 from dragoman.store.base import Store
+from dragoman.store.outage import failure_logged
 from dragoman.store.records import Lease, StoredCommand
 
 logger = logging.getLogger("dragoman.hub")
@@ -103,16 +103,9 @@ class Inbox:
             await asyncio.sleep(_BETWEEN_LOOKS)
 
     async def _take(self) -> None:
-        try:
+        taken: Sequence[StoredCommand] = ()
+        with failure_logged("the inbox could not be read", logger):
             taken = await self._taken()
-        except StoreAway:
-            return  # said once, by the store
-        except DragomanError as error:
-            logger.warning("the inbox could not be read: %s", error)
-            return
-        except Exception:
-            logger.exception("the inbox could not be read")
-            return
         for command in taken:
             # A task each: one that waits for the agent must not hold up a cancel. They start in
             # order, so prompts keep theirs.

@@ -25,7 +25,6 @@ from dragoman.errors import (
     SessionError,
     SessionNotContinued,
     SessionOwned,
-    StoreAway,
     UnknownAgent,
     UnknownHost,
     UnknownSession,
@@ -33,6 +32,7 @@ from dragoman.errors import (
 )
 from dragoman.hub import commands as c
 from dragoman.hub.opener import LEASE_SECONDS, Opener
+from dragoman.store.outage import failure_logged
 from dragoman.store.records import HostRecord, StoredCommand
 
 if TYPE_CHECKING:
@@ -112,14 +112,8 @@ class Hosting:
         while True:
             await asyncio.sleep(ANNOUNCE_SECONDS)
             self.look()  # should a hint have been lost
-            try:
+            with failure_logged("other hosts cannot see this one", logger):
                 await self._announce(presence)
-            except StoreAway:
-                pass  # said once, by the store
-            except DragomanError as error:
-                logger.warning("other hosts cannot see this one: %s", error)
-            except Exception:
-                logger.exception("other hosts cannot see this one")
 
     async def _announce(self, presence: Presence) -> None:
         host = HostRecord(
@@ -145,16 +139,9 @@ class Hosting:
             await asyncio.sleep(_BETWEEN_LOOKS)
 
     async def _look(self) -> None:
-        try:
+        calls: Sequence[StoredCommand] = ()
+        with failure_logged("requests from other hosts could not be read", logger):
             calls = await self._hub.store.calls(self._hub.owner.id)
-        except StoreAway:
-            return  # said once, by the store
-        except DragomanError as error:
-            logger.warning("requests from other hosts could not be read: %s", error)
-            return
-        except Exception:
-            logger.exception("requests from other hosts could not be read")
-            return
         for call in calls:
             if call.session_id not in self._answering:
                 task = asyncio.create_task(self._answer(call))

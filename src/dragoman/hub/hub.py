@@ -18,7 +18,7 @@ from collections.abc import (
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import msgspec
 
@@ -41,7 +41,17 @@ from dragoman.hub.command_inbox import Inbox
 from dragoman.hub.event_readers import News, Tail, watch_all, watch_session
 from dragoman.hub.host_directory import HostDirectory
 from dragoman.hub.host_service import Hosting, Presence
-from dragoman.hub.opener import Move, OnReset, Opener, Way, new_record, with_more, workspace_of
+from dragoman.hub.opener import (
+    Move,
+    OnReset,
+    Opener,
+    RecordOptions,
+    RecordReach,
+    Way,
+    new_record,
+    with_more,
+    workspace_of,
+)
 from dragoman.hub.owner import is_gone, this_process
 from dragoman.hub.remote_sessions import Elsewhere
 from dragoman.hub.running_session import Live
@@ -103,7 +113,7 @@ class Hub:
         self.elsewhere = Elsewhere(self)
         self.past = Past(store)
         self._states = StoredStates(store)
-        self._new = partial(new_record, home)
+        self._home = home
         self._hosting = Hosting(self, self._opener)
 
     # ── its life ──────────────────────────────────────────────────────────────────────────────
@@ -155,35 +165,18 @@ class Hub:
 
     # ── opening ───────────────────────────────────────────────────────────────────────────────
 
-    async def create(
-        self,
-        agent: str,
-        cwd: str,
-        *,
-        session_id: str | None = None,
-        name: str | None = None,
-        additional_directories: Sequence[str] = (),
-        offer: Offer = EVERYTHING,
-    ) -> Live:
+    async def create(self, agent: str, cwd: str, **options: Unpack[RecordOptions]) -> Live:
         """A new session, whose agent is offered this much of the machine, now and later. Raises
         NameTaken, and what starting the agent raises."""
-        record = self._new(agent, cwd, session_id, name, additional_directories, offer)
+        record = new_record(self._home, agent, cwd, **options)
         return await self.lives.begin(record.id, lambda: self._opener.create(record))
 
     async def create_on(
-        self,
-        host: HostRecord,
-        agent: str,
-        cwd: str,
-        *,
-        session_id: str | None = None,
-        name: str | None = None,
-        additional_directories: Sequence[str] = (),
-        offer: Offer = EVERYTHING,
+        self, host: HostRecord, agent: str, cwd: str, **options: Unpack[RecordOptions]
     ) -> str:
         """A new session on another host, in a folder there; its id. Raises NameTaken, and
         CommandRefused when the host cannot."""
-        record = self._new(agent, cwd, session_id, name, additional_directories, offer)
+        record = new_record(self._home, agent, cwd, **options)
         await self.elsewhere.begin(record, host)
         return record.id
 
@@ -194,11 +187,10 @@ class Hub:
         cwd: str,
         *,
         on_reset: OnReset = "fail",
-        additional_directories: Sequence[str] = (),
-        offer: Offer = EVERYTHING,
+        **reach: Unpack[RecordReach],
     ) -> Live:
         """A session that only the agent knew. Raises SessionNotContinued where it cannot be."""
-        record = self._new(agent, cwd, None, None, additional_directories, offer)
+        record = new_record(self._home, agent, cwd, **reach)
         return await self.lives.begin(
             record.id, lambda: self._opener.adopt(agent_session_id, record, on_reset)
         )
@@ -226,21 +218,22 @@ class Hub:
             raise Unsupported("forking a session that has no conversation with an agent")
         directories = with_more(parent.additional_directories, more_directories)
         offered = parent.offer.within(offer)
-        record = self._new(parent.agent, folder, None, name, directories, offered)
+        record = new_record(
+            self._home,
+            parent.agent,
+            folder,
+            name=name,
+            additional_directories=directories,
+            offer=offered,
+        )
         record.parent, record.imported = parent.id, parent.imported
         return await self.lives.begin(record.id, lambda: self._opener.fork(known, record, parent))
 
     async def fork_known(
-        self,
-        agent: str,
-        agent_session_id: str,
-        cwd: str,
-        *,
-        additional_directories: Sequence[str] = (),
-        offer: Offer = EVERYTHING,
+        self, agent: str, agent_session_id: str, cwd: str, **reach: Unpack[RecordReach]
     ) -> Live:
         """The same for a session that only the agent knows. Raises Unsupported."""
-        record = self._new(agent, cwd, None, None, additional_directories, offer)
+        record = new_record(self._home, agent, cwd, **reach)
         return await self.lives.begin(
             record.id, lambda: self._opener.fork(agent_session_id, record, None)
         )

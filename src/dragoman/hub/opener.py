@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
@@ -387,27 +387,35 @@ def with_more(directories: Sequence[str], more: Sequence[str]) -> list[str]:
     return list(dict.fromkeys((*directories, *more)))
 
 
+class RecordReach(TypedDict, total=False):
+    """What a new session may use: more folders, and what its agent is offered."""
+
+    additional_directories: Sequence[str]
+    offer: Offer
+
+
+class RecordOptions(RecordReach, total=False):
+    """What a new session may be given: an id, a name, and what it may use."""
+
+    session_id: str | None
+    name: str | None
+
+
 def new_record(
-    home: str | None,
-    agent: str,
-    cwd: str,
-    session_id: str | None = None,
-    name: str | None = None,
-    additional_directories: Sequence[str] = (),
-    offer: Offer = EVERYTHING,
+    home: str | None, agent: str, cwd: str, **options: Unpack[RecordOptions]
 ) -> SessionRecord:
     """Of a session that begins now."""
     now = time.time()
     return SessionRecord(
-        id=session_id or f"s-{os.urandom(8).hex()}",
+        id=options.get("session_id") or f"s-{os.urandom(8).hex()}",
         agent=agent,
         cwd=cwd,
         created_at=now,
         updated_at=now,
-        name=name,
-        additional_directories=list(additional_directories),
+        name=options.get("name"),
+        additional_directories=list(options.get("additional_directories", ())),
         home=home,
-        offer=offer,
+        offer=options.get("offer", EVERYTHING),
     )
 
 

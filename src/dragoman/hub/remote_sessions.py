@@ -73,9 +73,13 @@ class Elsewhere:
         host = host_of(parent, at.hosts)
         if host is None:
             raise _gone(parent, at, "host_gone")
-        directories = parent.additional_directories
         record = new_record(
-            host.home, parent.agent, parent.cwd, None, name, directories, parent.offer
+            host.home,
+            parent.agent,
+            parent.cwd,
+            name=name,
+            additional_directories=parent.additional_directories,
+            offer=parent.offer,
         )
         record.parent, record.imported = parent.id, parent.imported
         await self.begin(record, host)

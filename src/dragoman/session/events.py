@@ -20,6 +20,7 @@ from dragoman.session.facts import (
     ContextUsage,
     Cost,
     Decision,
+    ElicitationQuestion,
     Mode,
     PermissionQuestion,
     PlanStep,
@@ -375,16 +376,16 @@ class AccessDecided(Recorded, tag="access"):
     option_id: str | None = None
 
 
-class ElicitationRequested(Recorded, tag="elicitation_requested"):
+class ElicitationRequested(
+    ElicitationQuestion, Kind, tag_field="type", tag="elicitation_requested", gc=False
+):
     """The agent asks the user for something: a form to fill in, or an address to visit."""
 
-    request_id: str
-    message: str
-    mode: str
-    schema: dict[str, Any] | None = None
-    url: str | None = None
-    elicitation_id: str | None = None
-    tool_call_id: str | None = None
+    # Those of `Recorded`, as with a permission.
+    seq: int = 0
+    at: float = 0.0
+    replay: bool = False
+    meta: Meta = None
 
     @property
     def text(self) -> str:

@@ -186,8 +186,34 @@ class PermissionQuestion(msgspec.Struct, omit_defaults=True):
 
     def as_kind(self, kind: type[Asking], **changes: Any) -> Asking:
         """The same question as a struct of another kind, with its own fields in `changes`."""
-        same = {name: getattr(self, name) for name in PermissionQuestion.__struct_fields__}
-        return kind(**{**same, **changes})
+        return kind(**_fields_of(self, PermissionQuestion) | changes)
+
+
+Form = TypeVar("Form", bound="ElicitationQuestion")
+
+
+class ElicitationQuestion(msgspec.Struct, omit_defaults=True):
+    """What an agent asks a person other than a permission: the same in the call of a provider, in
+    its event, and in the state while it waits.
+
+    A form to fill in (`mode` is `form`, with a `schema`), or an address to visit (`url`).
+    """
+
+    request_id: str
+    message: str
+    mode: str
+    schema: dict[str, Any] | None = None
+    url: str | None = None
+    elicitation_id: str | None = None
+    tool_call_id: str | None = None
+
+    def as_kind(self, kind: type[Form], **changes: Any) -> Form:
+        """The same question as a struct of another kind, with its own fields in `changes`."""
+        return kind(**_fields_of(self, ElicitationQuestion) | changes)
+
+
+def _fields_of(question: msgspec.Struct, base: type[msgspec.Struct]) -> dict[str, Any]:
+    return {name: getattr(question, name) for name in base.__struct_fields__}
 
 
 Decider: TypeAlias = Literal["person", "rule", "default", "nobody", "cancel", "offer", "host"]

@@ -506,15 +506,7 @@ def _permission_requested(
 def _elicitation_requested(
     state: SessionState, event: e.ElicitationRequested, limits: Limits
 ) -> None:
-    state.pending[event.request_id] = PendingElicitation(
-        event.request_id,
-        event.message,
-        event.mode,
-        event.schema,
-        event.url,
-        event.elicitation_id,
-        event.tool_call_id,
-    )
+    state.pending[event.request_id] = event.as_kind(PendingElicitation)
     _turn_waits(state)
 
 

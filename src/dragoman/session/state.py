@@ -20,6 +20,7 @@ from dragoman.session.facts import (
     ConfigOption,
     ContextUsage,
     Decision,
+    ElicitationQuestion,
     Mode,
     Modes,
     PermissionQuestion,
@@ -255,14 +256,14 @@ class PendingPermission(PermissionQuestion, tag_field="kind", tag="permission"):
         return self.request_id
 
 
-class PendingElicitation(msgspec.Struct, omit_defaults=True, tag_field="kind", tag="elicitation"):
-    id: str
-    message: str
-    mode: str
-    schema: dict[str, Any] | None = None
-    url: str | None = None
-    elicitation_id: str | None = None
-    tool_call_id: str | None = None
+class PendingElicitation(ElicitationQuestion, tag_field="kind", tag="elicitation"):
+    """A form or an address that waits for an answer."""
+
+    request_id: str = msgspec.field(name="id")
+
+    @property
+    def id(self) -> str:
+        return self.request_id
 
 
 Pending: TypeAlias = PendingPermission | PendingElicitation

@@ -12,15 +12,15 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from copy import copy
 from pathlib import Path
 
 import msgspec
 
 from dragoman.data_directory import make_private
-from dragoman.errors import StoreAway, StoreCorrupt, StoreError, StoreFull
+from dragoman.errors import DragomanError, StoreAway, StoreCorrupt, StoreError, StoreFull
 from dragoman.store.records import Batch, Lease
 from dragoman.store.sqlite.database import Database, prepare
 
@@ -91,6 +91,20 @@ class Outage:
         return copy(self._error)
 
 
+@contextmanager
+def failure_logged(sentence: str, log: logging.Logger) -> Generator[None]:
+    """For work that is done again later: what fails is logged and not raised. An outage was logged
+    already, once, when it began."""
+    try:
+        yield
+    except StoreAway:
+        pass
+    except DragomanError as error:
+        log.warning("%s: %s", sentence, error)
+    except Exception:
+        log.exception("%s", sentence)
+
+
 if sys.platform != "win32":
     import fcntl
 
@@ -115,6 +129,7 @@ class Outbox:
         self._folder = folder / "outbox" / store_id
         self._lost = folder / "undelivered"
         self._file: _File | None = None
+        self._is_full = False
 
     @property
     def holds_some(self) -> bool:
@@ -126,6 +141,19 @@ class Outbox:
             make_private(self._folder)
             self._file = _File(self._folder, f"{os.getpid()}-{os.urandom(4).hex()}.db")
         self._file.add(sent)
+
+    def keeps(self, sent: list[tuple[Lease, Batch]]) -> bool:
+        """Whether it is durable now. If not, it is still in memory and was not acknowledged; that
+        is logged once, until something can be kept again."""
+        try:
+            self.keep(sent)
+        except (StoreError, OSError) as error:
+            if not self._is_full:
+                logger.warning("the outbox cannot store it: %s", error)
+            self._is_full = True
+            return False
+        self._is_full = False
+        return True
 
     def clear(self) -> None:
         """All of it is delivered."""

@@ -206,10 +206,6 @@ def main() -> None:
     ReplayAgent(sys.argv[1], first=first).serve_stdio()
 
 
-if __name__ == "__main__":
-    main()
-
-
 class Say(msgspec.Struct, frozen=True):
     """Send this frame."""
 
@@ -439,3 +435,7 @@ def _read(json: bytes | msgspec.Raw, type_: Any) -> Any:
         return msgspec.json.decode(json, type=type_)
     except msgspec.DecodeError:
         return type_()
+
+
+if __name__ == "__main__":
+    main()

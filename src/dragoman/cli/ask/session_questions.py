@@ -160,15 +160,8 @@ class SessionQuestions:
     async def _command(self, event: Asked) -> c.Command | None:
         if isinstance(event, e.PermissionRequested):
             return await self._permission(event)
-        request = ElicitationRequest(
-            request_id=event.request_id,
-            message=event.message,
-            mode=event.mode,
-            schema=event.schema,
-            url=event.url,
-        )
         try:
-            answer = await self._asker.create_elicitation(request)
+            answer = await self._asker.create_elicitation(event.as_kind(ElicitationRequest))
         except OSError:  # the terminal has gone away
             if not self._must_answer:
                 return None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from dragoman.client.dialect import Finished
 from dragoman.session.bounds import ID, LIMITS, drop_oldest
 from dragoman.session.content import Content
@@ -17,29 +19,30 @@ from dragoman.session.facts import BackgroundWork
 IDLE = "idle"
 
 
-class Prompted:
+class Prompted(msgspec.Struct, eq=False):
     """A prompt under way; `alone` if nothing else was when it was sent, else the agent may have
     been at work already."""
 
-    def __init__(
-        self, content: list[Content], finish: Callable[[Finished], None], *, alone: bool
-    ) -> None:
-        self.finish = finish
-        self.alone = alone
-        self.taken = False
-        """It is in the conversation: the agent has acknowledged it."""
-        self.worked = False
-        """The agent has been seen at work: since then, or before that since it was sent."""
-        self.stopping = False
-        """The agent was asked to stop: it may say how it stopped without ever having begun."""
-        self.early: tuple[frozenset[str], Finished] | None = None
-        """The work ended before the acknowledgement came; with the messages told until then."""
-        self.awaited: str | None = None
-        """Its name in the conversation: with an early end, that is its own once this is
-        reported."""
-        self._told: dict[str, str] = {}
-        """By message, no more than decides whether it is this prompt."""
-        self._text = "".join(part.text for part in content)
+    content: list[Content]
+    finish: Callable[[Finished], None]
+    alone: bool
+    taken: bool = False
+    """The agent has acknowledged it: it is part of the conversation."""
+    worked: bool = False
+    """The agent has been seen at work: since then, or before that since it was sent."""
+    stopping: bool = False
+    """The agent was asked to stop: it may say how it stopped without ever having begun."""
+    early: tuple[frozenset[str], Finished] | None = None
+    """The work ended before the acknowledgement came; with the messages told until then."""
+    awaited: str | None = None
+    """Its name in the conversation: with an early end, that is its own once this is
+    reported."""
+    _told: dict[str, str] = {}
+    """By message, no more than decides whether it is this prompt."""
+    _text: str = ""
+
+    def __post_init__(self) -> None:
+        self._text = "".join(part.text for part in self.content)
 
     @property
     def told(self) -> frozenset[str]:

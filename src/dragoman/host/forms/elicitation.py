@@ -11,33 +11,23 @@ import msgspec
 
 from dragoman.host.forms.form_values import FormError, wrong_fields
 from dragoman.session.events import ElicitationRequested
+from dragoman.session.facts import ElicitationQuestion
 
 
-class ElicitationRequest(msgspec.Struct, kw_only=True, frozen=True):
+# Structs may be frozen whatever their base is: this one is nobody's to change once it is asked.
+class ElicitationRequest(
+    ElicitationQuestion,
+    kw_only=True,
+    frozen=True,  # pyright: ignore[reportGeneralTypeIssues]
+):
     """A form to fill in (`mode` is `form`, with a `schema`), or an address to visit (`url`)."""
 
-    request_id: str
-    message: str
-    mode: str
-    schema: dict[str, Any] | None = None
-    url: str | None = None
-    elicitation_id: str | None = None
-    tool_call_id: str | None = None
     session_id: str | None = None
     """None for one that is asked outside any session, while signing in for example."""
     meta: dict[str, Any] | None = None
 
     def as_event(self) -> ElicitationRequested:
-        return ElicitationRequested(
-            self.request_id,
-            self.message,
-            self.mode,
-            self.schema,
-            self.url,
-            self.elicitation_id,
-            self.tool_call_id,
-            meta=self.meta,
-        )
+        return self.as_kind(ElicitationRequested, meta=self.meta)
 
 
 class ElicitationAnswer(msgspec.Struct, frozen=True):

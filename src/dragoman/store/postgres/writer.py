@@ -14,8 +14,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
+import msgspec
 import psycopg
 from psycopg.rows import TupleRow
 
@@ -91,7 +92,7 @@ class StoreWriter:
         """What is being written."""
         self._fresh = asyncio.Event()
         self._doubt: Doubt[Any] | None = None
-        self._was_away = self._is_closing = self._must_stay = self._is_box_full = False
+        self._was_away = self._is_closing = self._must_stay = False
         self._task = asyncio.create_task(self._run())
 
     def submit(self, job: AnyJob) -> None:
@@ -376,17 +377,9 @@ class StoreWriter:
         if not new:
             return
         sent = [(job.sent.lease, job.sent.batch) for job in new]
-        try:
-            await asyncio.to_thread(self._outbox.keep, sent)
-        except (StoreError, OSError) as error:
-            # It is still in memory, and was not acknowledged.
-            if not self._is_box_full:
-                logger.warning("the outbox cannot store it: %s", error)
-            self._is_box_full = True
-            return
-        self._is_box_full = False
-        for job in new:
-            job.kept = True
+        if await asyncio.to_thread(self._outbox.keeps, sent):
+            for job in new:
+                job.kept = True
 
     def _refuse(self) -> None:
         """What cannot wait; but not what may have been done, before that is known."""
@@ -453,58 +446,50 @@ def _unfit(place: str, error: Exception) -> RowRefused:
 _MUCH_BYTES = 1024 * 1024
 
 
-class WriteJob(Generic[T]):
+class WriteJob(msgspec.Struct, Generic[T], eq=False):
     """`work` is called, or carried out, in a transaction of its own, and other hosts are notified
     of what it `tells`, unless that is None. One that is `lasting` waits for a database that is away
     for as long as it takes; one that `is_long` has it do much at once."""
 
-    def __init__(
-        self,
-        work: Callable[[Database], Awaitable[T]] | Plan[T],
-        future: asyncio.Future[T],
-        *,
-        tells: str | None = "",
-        lasting: bool = False,
-        is_long: bool = False,
-    ) -> None:
-        self.work = work
-        self.future = future
-        self.tells = tells
-        self.lasting = lasting
-        self.is_long = is_long
-        self.is_settled = False
-        self.since = time.monotonic()
-        self.lost = 0
-        """How often the connection was lost while it ran."""
+    work: Callable[[Database], Awaitable[T]] | Plan[T]
+    future: asyncio.Future[T]
+    tells: str | None = ""
+    lasting: bool = False
+    is_long: bool = False
+    is_settled: bool = False
+    since: float = msgspec.field(default_factory=time.monotonic)
+    lost: int = 0
+    """How often the connection was lost while it ran."""
 
 
-class Append:
+class Append(msgspec.Struct, eq=False):
     """A batch of events; adjacent ones in the queue are written together."""
 
-    lasting = True
-    tells = ""
+    lasting: ClassVar = True
+    tells: ClassVar = ""
 
-    def __init__(self, sent: Sent, future: asyncio.Future[int]) -> None:
-        self.sent = sent
-        self.future = future
-        self.is_settled = False
-        self.size = sum(map(len, sent.batch.events))
-        self.kept = False
-        """Whether it is in the outbox, or comes from there."""
-        self.is_stuck = False
-        """Whether it can neither be delivered nor be set aside."""
+    sent: Sent
+    future: asyncio.Future[int]
+    is_settled: bool = False
+    kept: bool = False
+    """Whether it is in the outbox, or comes from there."""
+    is_stuck: bool = False
+    """Whether it can neither be delivered nor be set aside."""
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        self.size = sum(map(len, self.sent.batch.events))
 
 
 AnyJob: TypeAlias = WriteJob[Any] | Append
 
 
-class Doubt(Generic[T]):
+class Doubt(msgspec.Struct, Generic[T], eq=False):
     """A transaction whose commit was sent, and perhaps carried out."""
 
-    def __init__(self, xid: str, job: WriteJob[T], result: T) -> None:
-        self.xid = xid
-        self.job = job
-        self.result = result
+    xid: str
+    job: WriteJob[T]
+    result: T
 
 
 def is_much(unit: Sequence[AnyJob]) -> bool:

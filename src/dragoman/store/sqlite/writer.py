@@ -18,7 +18,9 @@ from contextlib import suppress
 from copy import copy
 from itertools import groupby
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+import msgspec
 
 from dragoman.errors import (
     DragomanError,
@@ -62,51 +64,38 @@ CLOSE_SECONDS = 5.0
 _WIPE_SECONDS = 1.0
 
 
-class WriteJob(Generic[T]):
+class WriteJob(msgspec.Struct, Generic[T], eq=False):
     """`run` is called in a transaction, `after` once it is committed. One that is `lasting` waits
     for a database that cannot be written for as long as it takes."""
 
-    def __init__(
-        self,
-        run: Callable[[Database], T],
-        future: asyncio.Future[T],
-        *,
-        writes: bool = True,
-        wipes: bool = False,
-        lasting: bool = False,
-        after: Callable[[], None] | None = None,
-    ) -> None:
-        self.run = run
-        self.future = future
-        self.writes = writes
-        self.lasting = lasting
-        self.wipes = wipes
-        """Whether it deletes what should not stay in the log of the database either."""
-        self.after = after
-        self.size = 0
+    run: Callable[[Database], T]
+    future: asyncio.Future[T]
+    writes: bool = True
+    wipes: bool = False
+    """Whether it deletes what should not stay in the log of the database either."""
+    lasting: bool = False
+    after: Callable[[], None] | None = None
+    size: int = 0
 
 
-class Append:
+class Append(msgspec.Struct, eq=False):
     """A job of the most frequent kind; adjacent ones in the queue become one. One that
     was tried before (`again`) may be stored already; one that is `kept` is in the outbox."""
 
-    writes, wipes, lasting = True, False, True
+    writes: ClassVar = True
+    wipes: ClassVar = False
+    lasting: ClassVar = True
 
-    def __init__(
-        self,
-        lease: Lease,
-        batch: Batch,
-        future: asyncio.Future[int],
-        after: Callable[[], None] | None,
-        *,
-        left: bool = False,
-    ) -> None:
-        self.again = self.kept = left
-        self.lease = lease
-        self.batch = batch
-        self.future = future
-        self.after = after
-        self.size = sum(map(len, batch.events))
+    lease: Lease
+    batch: Batch
+    future: asyncio.Future[int]
+    after: Callable[[], None] | None
+    again: bool = False
+    kept: bool = False
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        self.size = sum(map(len, self.batch.events))
 
 
 AnyJob: TypeAlias = WriteJob[Any] | Append
@@ -125,7 +114,7 @@ class StoreWriter:
         self._outbox = outbox
         self._kept: dict[str, int] = {}
         """By session: the last event that is in the outbox."""
-        self._is_box_full = self._must_stay = False
+        self._must_stay = False
         self._pause = _AGAIN_SECONDS
         self._gives_up_at: float | None = None
         self.on_news: Callable[[], None] = lambda: None
@@ -165,7 +154,7 @@ class StoreWriter:
         """Recover what an ended process left; what nobody may own is set aside.
         Raises StoreError when some of it is nowhere else yet."""
         appends = [
-            Append(lease, batch, self._loop.create_future(), None, left=True)
+            Append(lease, batch, self._loop.create_future(), None, again=True, kept=True)
             for lease, batch in entries
         ]
         for append in appends:
@@ -336,15 +325,8 @@ class StoreWriter:
         new = [job for job in self._appends() if not job.kept]
         if self._outbox is None or not new:
             return
-        try:
-            self._outbox.keep([(job.lease, job.batch) for job in new])
-        except (StoreError, OSError) as error:
-            # It is still in memory, and was not acknowledged.
-            if not self._is_box_full:
-                logger.warning("the outbox cannot store it: %s", error)
-            self._is_box_full = True
+        if not self._outbox.keeps([(job.lease, job.batch) for job in new]):
             return
-        self._is_box_full = False
         for job in new:
             job.kept = True
             self._kept[job.lease.session_id] = job.batch.first_seq + len(job.batch.events) - 1

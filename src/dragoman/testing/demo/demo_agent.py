@@ -20,23 +20,13 @@ import msgspec
 
 from dragoman._version import __version__
 from dragoman.schema import v1
-from dragoman.testing.scripted_agent import AgentSession, ScriptedAgent
+from dragoman.testing.scripted_agent import EVERYTHING, AgentSession, ScriptedAgent
 from dragoman.testing.scripted_turn import AgentTurn
 
-CAPABILITIES: Final = v1.AgentCapabilities(
-    load_session=True,
-    prompt_capabilities=v1.PromptCapabilities(image=True, audio=True, embedded_context=True),
-    session_capabilities=v1.SessionCapabilities(
-        list=v1.SessionListCapabilities(),
-        delete=v1.SessionDeleteCapabilities(),
-        fork=v1.SessionForkCapabilities(),
-        resume=v1.SessionResumeCapabilities(),
-        close=v1.SessionCloseCapabilities(),
-        title=v1.SessionTitleCapabilities(),
-        status=v1.SessionStatusCapabilities(),
-        archive=v1.SessionArchiveCapabilities(),
-        additional_directories=v1.SessionAdditionalDirectoriesCapabilities(),
-    ),
+CAPABILITIES: Final = msgspec.structs.replace(
+    EVERYTHING,
+    mcp_capabilities=v1.McpCapabilities(),
+    auth=v1.AgentAuthCapabilities(),
 )
 """No MCP transports: it would accept servers and never use them."""
 

@@ -226,7 +226,7 @@ export interface AccessDecided extends Recorded {
   option_id?: string | null
 }
 
-export interface ElicitationRequested extends Recorded {
+export interface ElicitationRequested {
   type: 'elicitation_requested'
   request_id: string
   message: string
@@ -235,6 +235,10 @@ export interface ElicitationRequested extends Recorded {
   url?: string | null
   elicitation_id?: string | null
   tool_call_id?: string | null
+  seq?: number
+  at?: number
+  replay?: boolean
+  meta?: Json | null
 }
 
 export interface ElicitationSettled extends Recorded {

@@ -111,6 +111,16 @@ export interface PermissionQuestion {
   env?: string[]
 }
 
+export interface ElicitationQuestion {
+  request_id: string
+  message: string
+  mode: string
+  schema?: Json | null
+  url?: string | null
+  elicitation_id?: string | null
+  tool_call_id?: string | null
+}
+
 export interface Decision extends Fact {
   effect: string
   reason: string
