@@ -19,7 +19,7 @@ from support.clients import until
 from support.peers import settled, soon, tidy_loop
 from support.raw_http import raw, request
 
-from dragoman.bridge import bridge_server, http_connections
+from dragoman.bridge.http_connections import BridgeLimits
 from dragoman.errors import CommandNotFound, ConnectionLost, RemoteLost, StartError, Unreachable
 from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.stdio import AgentCommand, StdioTransport
@@ -142,17 +142,13 @@ async def test_what_is_no_proper_request_has_its_status(
     assert response.json()["error"]["message"]
 
 
-async def test_a_body_that_comes_slowly_but_steadily_is_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(bridge_server, "BODY_SECONDS", 1.0)
-
+async def test_a_body_that_comes_slowly_but_steadily_is_taken() -> None:
     async def slowly() -> AsyncGenerator[bytes]:
         for letter in b'{"a":1}':
             await asyncio.sleep(0.25)
             yield bytes([letter])
 
-    async with bridged(InMemory().start) as web:
+    async with bridged(InMemory().start, limits=BridgeLimits(body=1.0)) as web:
         headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
         async with httpx.AsyncClient(
             trust_env=False, headers=headers | {"content-length": "7"}
@@ -355,12 +351,9 @@ async def test_banners_and_broken_lines_of_an_agent_stay_here() -> None:
     assert received == b'{"a":1}\n{"b":2}\n'
 
 
-async def test_a_connection_that_nobody_reads_from_is_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(http_connections, "UNREAD_SECONDS", 0.1)
+async def test_a_connection_that_nobody_reads_from_is_ended() -> None:
     memory = InMemory()
-    async with tidy_loop(), bridged(memory.start) as web:
+    async with tidy_loop(), bridged(memory.start, limits=BridgeLimits(unread=0.1)) as web:
         headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
         async with httpx.AsyncClient(trust_env=False, headers=headers) as http:
             url = f"http://127.0.0.1:{web.port}/acp"

@@ -14,6 +14,7 @@ from dragoman.bridge import http_connections
 from dragoman.transport.transport import Transport
 
 LIMIT = 4
+LIMITS = http_connections.BridgeLimits(sessions=LIMIT)
 
 
 @pytest.mark.parametrize("scheme", ["ws", "http"])
@@ -38,10 +39,9 @@ def update(session: int) -> bytes:
 
 
 async def test_sessions_that_nobody_reads_do_not_end_the_connection(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(http_connections, "_MAX_SESSIONS", LIMIT)
-    async with tidy_loop(), by_http() as (ours, theirs):
+    async with tidy_loop(), by_http(LIMITS) as (ours, theirs):
         for session in range(LIMIT + 1):
             theirs.send(update(session))
         theirs.send(b'{"method":"x"}\n')
@@ -49,9 +49,8 @@ async def test_sessions_that_nobody_reads_do_not_end_the_connection(
     assert caplog.text.count("was dropped") == 1
 
 
-async def test_sessions_that_were_read_and_left_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_connections, "_MAX_SESSIONS", LIMIT)
-    connection = http_connections.HttpConnection(_nobody())
+async def test_sessions_that_were_read_and_left_make_room() -> None:
+    connection = http_connections.HttpConnection(_nobody(), LIMITS)
     for session in range(LIMIT):
         connection.mailbox(f"s{session}").put(b"{}")
     events = connection.mailbox("s1").events()

@@ -11,7 +11,7 @@ from support.bridges import TOKEN, InMemory, bridged
 from support.clients import until
 from support.peers import soon, tidy_loop
 
-from dragoman.bridge import bridge_server
+from dragoman.bridge.http_connections import BridgeLimits
 from dragoman.errors import RemoteLost
 from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.stdio import AgentCommand, StdioTransport
@@ -30,17 +30,15 @@ async def test_neither_the_token_nor_a_query_is_logged(caplog: pytest.LogCapture
     assert "CANARY" not in caplog.text
 
 
-async def test_an_agent_that_takes_nothing_is_ended_though_its_client_is_not_seen_leaving(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(bridge_server, "_STALL_SECONDS", 0.3)
+async def test_an_agent_that_takes_nothing_is_ended_though_its_client_is_not_seen_leaving() -> None:
+    limits = BridgeLimits(stall=0.3)
     started: list[StdioTransport] = []
 
     async def start() -> Transport:
         started.append(await StdioTransport.start(AgentCommand(sys.executable, DEAF)))
         return started[-1]
 
-    async with tidy_loop(), bridged(start, limit=1) as web:
+    async with tidy_loop(), bridged(start, limit=1, limits=limits) as web:
         ours = await ReconnectingRoute(web.agent("ws")).connect()
         ours.send(b'{"x":"' + b"y" * (1 << 20) + b'"}\n')
         assert await soon(ours.receive()) == b""
@@ -53,7 +51,6 @@ async def test_an_agent_that_takes_nothing_is_ended_though_its_client_is_not_see
 
 
 async def test_a_slow_reader_is_not_cut_off_for_a_late_pong() -> None:
-    stall: float = vars(bridge_server)["_STALL_SECONDS"]
     async with tidy_loop(), bridged(InMemory().start) as web:
         patience = web.running.config.ws_ping_timeout
-    assert patience is None or patience >= 2 * stall
+    assert patience is None or patience >= 2 * BridgeLimits().stall

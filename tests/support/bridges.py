@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from support.peers import SECONDS
 
 from dragoman.bridge.bridge_server import PATH, Bridge, make_app
+from dragoman.bridge.http_connections import BridgeLimits
 from dragoman.transport.memory import MemoryTransport, memory_pair
 from dragoman.transport.reconnection import ReconnectingRoute
 from dragoman.transport.target import RemoteAgent
@@ -38,11 +39,12 @@ async def bridged(
     limit: int = 8,
     origins: tuple[str, ...] = (),
     port: int = 0,
+    limits: BridgeLimits | None = None,
 ) -> AsyncGenerator[Bridged]:
     closing = asyncio.Event()
     listener = socket.create_server(("127.0.0.1", port))
     port = listener.getsockname()[1]
-    bridge = Bridge(start, limit=limit, closing=closing)
+    bridge = Bridge(start, limit=limit, closing=closing, limits=limits)
     log: list[tuple[str, str, int]] = []
     app = make_app(
         bridge,
@@ -83,10 +85,12 @@ WELCOME = b'{"jsonrpc":"2.0","id":"hello","result":{}}'
 
 
 @asynccontextmanager
-async def by_http() -> AsyncGenerator[tuple[Transport, MemoryTransport]]:
+async def by_http(
+    limits: BridgeLimits | None = None,
+) -> AsyncGenerator[tuple[Transport, MemoryTransport]]:
     """A transport over HTTP, the bridge, and the agent behind it; hands are shaken already."""
     memory = InMemory()
-    async with bridged(memory.start) as web:
+    async with bridged(memory.start, limits=limits) as web:
         ours = await ReconnectingRoute(web.agent("http")).connect()
         try:
             ours.send(HELLO + b"\n")

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.bridge.agent_processes import AgentProcesses, BridgedAgent
-from dragoman.bridge.http_connections import HttpConnection, HttpConnections, Mailbox
+from dragoman.bridge.http_connections import BridgeLimits, HttpConnection, HttpConnections, Mailbox
 from dragoman.errors import FrameTooLarge
 from dragoman.process import descriptors
 from dragoman.transport.http_routing import (
@@ -39,19 +39,25 @@ from dragoman.wire.framing import MAX_FRAME_BYTES
 logger = logging.getLogger("dragoman.bridge")
 
 PATH = "/acp"
-BODY_SECONDS = 60.0
-"""For each piece of it."""
 _LONGEST_ID = 512
 
 
 class Bridge:
     """Everything behind the guard."""
 
-    def __init__(self, start: Start, *, limit: int, closing: asyncio.Event) -> None:
+    def __init__(
+        self,
+        start: Start,
+        *,
+        limit: int,
+        closing: asyncio.Event,
+        limits: BridgeLimits | None = None,
+    ) -> None:
         agents = AgentProcesses(start, limit)
+        self._limits = limits or BridgeLimits()
         self._closing = closing
-        self._sockets = Sockets(agents, closing)
-        self.connections = HttpConnections(agents, closing)
+        self._sockets = Sockets(agents, closing, self._limits.stall)
+        self.connections = HttpConnections(agents, closing, self._limits)
         self.table = Table(
             [
                 Route(
@@ -94,7 +100,7 @@ class Bridge:
     # ── Streamable HTTP ───────────────────────────────────────────────────────────────────────
 
     async def _post(self, request: Request) -> Response:
-        frame = _checked(await _body(request))
+        frame = _checked(await _body(request, self._limits.body))
         message = outline(frame)
         if message.method == INITIALIZE and _header(request, CONNECTION_ID) is None:
             return await self._begin(frame, message)
@@ -161,12 +167,12 @@ def _header(request: Request, name: str) -> str | None:
     return value
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, seconds: float) -> bytes:
     body = bytearray()
     pieces = request.stream()
     try:
         while True:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout(seconds):
                 piece = await anext(pieces, None)
             if piece is None:
                 return bytes(body)
@@ -187,19 +193,17 @@ def _checked(body: bytes) -> bytes:
     return frame
 
 
-_STALL_SECONDS = 60.0
-"""A reader that takes nothing for so long is cut off, and its agent ends; so is a client whose
-agent takes nothing, since meanwhile it could not be seen leaving."""
 _NORMAL, _FAILED, _STALLED = 1000, 1011, 1008
 _LONGEST_REASON = 120
 
 
 class Sockets:
-    """`closing` ends all of them."""
+    """`closing` ends all of them; `stall` is that of `BridgeLimits`."""
 
-    def __init__(self, agents: AgentProcesses, closing: asyncio.Event) -> None:
+    def __init__(self, agents: AgentProcesses, closing: asyncio.Event, stall: float) -> None:
         self._agents = agents
         self._closing = closing
+        self._stall = stall
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection, from its acceptance to its end. Raises as `Agents.one` does before."""
@@ -217,8 +221,8 @@ class Sockets:
     async def _relay(self, agent: BridgedAgent, receive: Receive, send: Send) -> tuple[int, str]:
         """Both ways, until either has ended; how to close."""
         ways = [
-            asyncio.create_task(_inward(agent, receive)),
-            asyncio.create_task(_outward(agent, send)),
+            asyncio.create_task(_inward(agent, receive, self._stall)),
+            asyncio.create_task(_outward(agent, send, self._stall)),
             asyncio.create_task(self._ending()),
         ]
         try:
@@ -234,24 +238,24 @@ class Sockets:
         return 1001, "the bridge is closing"
 
 
-async def _inward(agent: BridgedAgent, receive: Receive) -> tuple[int, str]:
+async def _inward(agent: BridgedAgent, receive: Receive, stall: float) -> tuple[int, str]:
     while True:
         message = await receive()
         if message["type"] == "websocket.disconnect":
             return _NORMAL, ""
         if (text := message.get("text")) is not None:  # binary messages mean nothing here
             try:
-                async with asyncio.timeout(_STALL_SECONDS):
+                async with asyncio.timeout(stall):
                     await agent.send(text.encode())
             except TimeoutError:
                 return _STALLED, "the agent did not read its input for too long"
 
 
-async def _outward(agent: BridgedAgent, send: Send) -> tuple[int, str]:
+async def _outward(agent: BridgedAgent, send: Send, stall: float) -> tuple[int, str]:
     try:
         async for frames in agent.frames():
             for frame in frames:
-                async with asyncio.timeout(_STALL_SECONDS):
+                async with asyncio.timeout(stall):
                     text = frame.decode("utf-8", "replace")
                     await send({"type": "websocket.send", "text": text})
     except FrameTooLarge as error:

@@ -14,6 +14,8 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
+import msgspec
+
 from dragoman.bridge.agent_processes import AgentProcesses, BridgedAgent
 from dragoman.errors import FrameTooLarge
 from dragoman.transport.http_routing import Outline, outline
@@ -21,20 +23,31 @@ from dragoman.web.failures import RequestFailed
 
 logger = logging.getLogger("dragoman.bridge")
 
-UNREAD_SECONDS = 60.0
-_STALL_SECONDS = 60.0
 _INITIALIZE_SECONDS = 60.0
 _MAX_WAITING = 64 * 1024 * 1024
-_MAX_SESSIONS = 1024
 _ON_CONNECTION = ("session/load",)
 """Requests of a session whose reply goes to the connection's stream anyway."""
+
+
+class BridgeLimits(msgspec.Struct, kw_only=True, frozen=True):
+    """How much a connection may hold, and how long it waits, in seconds."""
+
+    sessions: int = 1024
+    unread: float = 60.0
+    """For a reader, before a connection over HTTP is ended."""
+    stall: float = 60.0
+    """For a reader to take something, before it is cut off and its agent ends. The same for an
+    agent that takes nothing, since meanwhile its client could not be seen leaving."""
+    body: float = 60.0
+    """For each piece of a request's body."""
 
 
 class HttpConnection:
     """One agent, from its first message on. Make one with `Connections.begin`."""
 
-    def __init__(self, agent: BridgedAgent) -> None:
+    def __init__(self, agent: BridgedAgent, limits: BridgeLimits) -> None:
         self.id = str(uuid.uuid4())
+        self._limits = limits
         self.ended = asyncio.Event()
         self._agent = agent
         self._tally = ConnectionTally(_MAX_WAITING)
@@ -76,9 +89,10 @@ class HttpConnection:
         """Raises Failure when there are too many sessions."""
         if session is None:
             return self._main
-        if session not in self._sessions and len(self._sessions) >= _MAX_SESSIONS:
+        most = self._limits.sessions
+        if session not in self._sessions and len(self._sessions) >= most:
             self._forget_idle()
-            if len(self._sessions) >= _MAX_SESSIONS:
+            if len(self._sessions) >= most:
                 raise RequestFailed(
                     429, "too_many", "there are too many sessions on this connection"
                 )
@@ -103,7 +117,7 @@ class HttpConnection:
             self._unread = None
         if not self._readers and not self.ended.is_set():
             loop = asyncio.get_running_loop()
-            self._unread = loop.call_later(UNREAD_SECONDS, self.ended.set)
+            self._unread = loop.call_later(self._limits.unread, self.ended.set)
 
     # ── from the agent ────────────────────────────────────────────────────────────────────────
 
@@ -113,7 +127,7 @@ class HttpConnection:
             async for frames in self._agent.frames():
                 for frame in frames:
                     self._sort(frame)
-                await self._tally.room(_STALL_SECONDS)
+                await self._tally.room(self._limits.stall)
             self._why = await self._agent.why_ended()
             logger.warning("a connection was closed: %s", self._why)
         except FrameTooLarge as error:
@@ -148,7 +162,10 @@ class HttpConnection:
 class HttpConnections:
     """All of them, by their ids. `closing` ends them."""
 
-    def __init__(self, agents: AgentProcesses, closing: asyncio.Event) -> None:
+    def __init__(
+        self, agents: AgentProcesses, closing: asyncio.Event, limits: BridgeLimits
+    ) -> None:
+        self._limits = limits
         self._agents = agents
         self._closing = closing
         self._open: dict[str, HttpConnection] = {}
@@ -157,7 +174,8 @@ class HttpConnections:
     async def begin(self, frame: bytes, message: Outline) -> tuple[HttpConnection, bytes]:
         """A connection and the agent's answer. Raises Failure, StartError."""
         stack = AsyncExitStack()
-        connection = HttpConnection(await stack.enter_async_context(self._agents.one()))
+        agent = await stack.enter_async_context(self._agents.one())
+        connection = HttpConnection(agent, self._limits)
         task = asyncio.create_task(self._run(connection, stack))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
