@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
-import sys
 import time
+from pathlib import Path
 
 import pytest
 from support.command import Dragoman
 
+from dragoman import Client
 from dragoman.cli.render import offers
+from dragoman.testing import ScriptedAgent
 
 ALL = ("--list-caps", "--list-modes", "--list-commands")
 MODES = """\
@@ -62,25 +65,14 @@ def test_an_agent_without_modes_says_none(dragoman: Dragoman) -> None:
     assert dragoman("--list-modes", agent="modeless").out == "modes: none\n"
 
 
-def test_an_agent_without_commands_says_none_when_there_was_time_for_them(
-    dragoman: Dragoman,
+async def test_an_agent_without_commands_says_none_when_there_was_time_for_them(
+    tmp_path: Path,
 ) -> None:
     assert offers.WAIT_FOR_COMMANDS == 5
-    sooner = (
-        "import sys, dragoman.cli.render.offers as lists, dragoman.cli.main as main;"
-        "lists.WAIT_FOR_COMMANDS = 0.1; sys.exit(main.main(sys.argv[1:]))"
-    )
-    words = dragoman.command("--list-modes", "--list-commands", agent="modeless")[1:]
-    done = subprocess.run(
-        [sys.executable, "-c", sooner, *words],
-        env=dragoman.env,
-        cwd=dragoman.workspace,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stdout == "modes: none\n\ncommands: none\n"
+    async with Client.start(ScriptedAgent([]).connect()) as client:
+        session = await client.new_session(tmp_path)
+        never = asyncio.Event()
+        assert await offers.commands(session, never.wait, within=0.01) == ["commands: none"]
 
 
 @pytest.mark.soak  # it is given its five seconds

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from dragoman.testing import AgentSession
-from dragoman.testing.demo import demo_agent
 from dragoman.testing.demo.demo_agent import StoredSessions
 
 
@@ -105,11 +104,8 @@ def test_a_broken_file_is_no_session(tmp_path: Path) -> None:
     assert "a" not in StoredSessions(str(tmp_path))
 
 
-def test_the_newest_sessions_come_first_and_the_oldest_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(demo_agent, "MAX_SESSIONS", 3)
-    sessions = StoredSessions(str(tmp_path))
+def test_the_newest_sessions_come_first_and_the_oldest_go(tmp_path: Path) -> None:
+    sessions = StoredSessions(str(tmp_path), max_sessions=3)
     for n, name in enumerate("abcd"):
         sessions[name] = session_of(name)
         os.utime(tmp_path / f"{name}.jsonl", (n, n))
@@ -117,14 +113,11 @@ def test_the_newest_sessions_come_first_and_the_oldest_go(
     assert len(sessions) == 3
 
 
-def test_of_a_long_conversation_the_oldest_turns_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(demo_agent, "MAX_HISTORY_BYTES", 1000)
+def test_of_a_long_conversation_the_oldest_turns_go(tmp_path: Path) -> None:
     history: list[msgspec.Raw] = []
     for n in range(10):
         history += [update(f"q{n}", "user_message_chunk"), update("a" * 100)]
-    sessions = StoredSessions(str(tmp_path))
+    sessions = StoredSessions(str(tmp_path), max_history_bytes=1000)
     sessions["a"] = session_of("a", *history)
     kept = texts(sessions["a"])
     assert kept[0] == "q7"

@@ -90,9 +90,13 @@ def _mode_line(mode: Mode, current: str) -> str:
     return f"  {mark} {mode.id}: {mode.name}{more}"
 
 
-async def commands(session: Session, commands_told: Callable[[], Awaitable[None]]) -> list[str]:
+async def commands(
+    session: Session,
+    commands_told: Callable[[], Awaitable[object]],
+    within: float = WAIT_FOR_COMMANDS,
+) -> list[str]:
     with suppress(TimeoutError):
-        async with asyncio.timeout(WAIT_FOR_COMMANDS):
+        async with asyncio.timeout(within):
             await commands_told()
     known = session.state.commands
     if not known:

@@ -130,9 +130,6 @@ async def _script(turn: AgentTurn) -> None:
     await turn.until_cancelled(perform(turn))
 
 
-MAX_SESSIONS = 100
-MAX_HISTORY_BYTES = 256 * 1024
-
 _is_id = re.compile(r"[A-Za-z0-9-]{1,64}").fullmatch
 _TURN = b'"user_message_chunk"'
 
@@ -140,8 +137,16 @@ _TURN = b'"user_message_chunk"'
 class StoredSessions(MutableMapping[str, AgentSession]):
     """Sessions by id, newest first; each look is a fresh one, so that processes can share them."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(
+        self,
+        folder: str,
+        *,
+        max_sessions: int = 100,
+        max_history_bytes: int = 256 * 1024,
+    ) -> None:
         self._folder = folder
+        self._max_sessions = max_sessions
+        self._max_history_bytes = max_history_bytes
 
     @classmethod
     def at_home(cls) -> MutableMapping[str, AgentSession]:
@@ -165,7 +170,7 @@ class StoredSessions(MutableMapping[str, AgentSession]):
         return session
 
     def __setitem__(self, session_id: str, session: AgentSession) -> None:
-        session.history = _bounded(session.history)
+        session.history = _bounded(session.history, self._max_history_bytes)
         about = msgspec.structs.replace(session, history=[], request=None)
         lines = [msgspec.json.encode(about), *map(bytes, session.history)]
         try:
@@ -173,7 +178,7 @@ class StoredSessions(MutableMapping[str, AgentSession]):
         except OSError as error:
             # The conversation continues; only the next process will know nothing of it.
             sys.stderr.write(f"the session could not be kept: {error}\n")
-        for oldest in list(self)[MAX_SESSIONS:]:
+        for oldest in list(self)[self._max_sessions :]:
             self.pop(oldest, None)
 
     def __delitem__(self, session_id: str) -> None:
@@ -217,11 +222,11 @@ def _home() -> str:
     return os.path.join(os.path.abspath(os.path.expanduser(data)), "dragoman")
 
 
-def _bounded(history: list[msgspec.Raw]) -> list[msgspec.Raw]:
-    """Without the oldest turns, if they are too much."""
+def _bounded(history: list[msgspec.Raw], most: int) -> list[msgspec.Raw]:
+    """Without the oldest turns, if there are more than `most` bytes."""
     size = sum(len(update) for update in history)
     start = 0
-    while size > MAX_HISTORY_BYTES and start < len(history):
+    while size > most and start < len(history):
         size -= len(history[start])
         start += 1
         while start < len(history) and _TURN not in bytes(history[start]):
