@@ -238,7 +238,7 @@ def _still_runs(child: _Child) -> bool:
 
 def _end(child: _Child) -> bool:
     if not child.started or not _still_runs(child):
-        return self._looks >= _LOOKS
+        return False
     logger.warning("killing leftover process %d", child.pid)
     with suppress(ProcessLookupError, PermissionError):
         # Agents lead a group of their own, and what they started is in it.
