@@ -136,7 +136,7 @@ class _Replay:
             if exchange.method == method and exchange.session_id == session_id:
                 return exchange
         where = "" if session_id is None else f" for session {session_id}"
-        raise InternalError(f"the recording holds no further {method}{where}")
+        raise InternalError(f"the recording has no further {method}{where}")
 
     def _compare(self, method: str, recorded: msgspec.Raw, live: msgspec.Raw) -> None:
         before = msgspec.json.decode(self._substitutes.apply(bytes(recorded)))
