@@ -413,7 +413,7 @@ class UnknownAgent(DragomanError):
 
     def __str__(self) -> str:
         where = f"; others go into agent_servers in {self.settings}" if self.settings else ""
-        return f"there is no agent {self.name!r}; known are: {', '.join(self.known)}{where}"
+        return f"there is no agent {self.name!r}; known agents: {', '.join(self.known)}{where}"
 
 
 class UnknownHost(DragomanError):

@@ -24,7 +24,7 @@ def test_an_entry_is_found_whatever_stands_beside_it() -> None:
 
 
 def test_an_id_that_is_not_there_names_those_that_are() -> None:
-    with pytest.raises(UnknownAgent, match="known are: tiny, other"):
+    with pytest.raises(UnknownAgent, match="known agents: tiny, other"):
         find_agent(registry(), "file", "huge")
 
 

@@ -319,7 +319,7 @@ async def test_a_client_that_leaves_is_no_warning(
 @pytest.mark.parametrize(
     ("proxy", "agent", "told"),
     [
-        ("sys.exit(3)", ECHO, "a proxy before the agent ended"),
+        ("sys.exit(3)", ECHO, "a proxy in front of the agent ended"),
         (ECHO, "sys.exit(3)", "the agent exited with code 3"),
         (ECHO, "print('x' * 5000)", "it ended"),
     ],

@@ -175,7 +175,7 @@ def test_arguments_and_environment_stay_secret(dragoman: Dragoman) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("nobody",), "there is no agent 'nobody'; known are: demo, claude"),
+        (("nobody",), "there is no agent 'nobody'; known agents: demo, claude"),
         (("demo", "--agent-command", "x"), "name the agent or use --agent-command, not both"),
         (("demo", "--timeout", "0"), "--timeout"),
         (("--agent-command", "wss://"), "--agent-command: an address must start with ws://"),

@@ -21,7 +21,7 @@ def test_an_unknown_agent_lists_the_names_and_says_where_they_come_from(
     file = dragoman.write_settings({"agent_servers": {"mine": {"command": "x"}}})
     done = dragoman("-a", "yours", "x")
     assert done.code == 2
-    assert done.err.startswith("dragoman: there is no agent 'yours'; known are: mine, demo, ")
+    assert done.err.startswith("dragoman: there is no agent 'yours'; known agents: mine, demo, ")
     assert done.err.endswith(f"; others go into agent_servers in {file}\n")
     assert done.err.count("\n") == 1
 
@@ -233,7 +233,7 @@ def test_a_known_agent_that_is_not_there_comes_with_how_to_get_it(dragoman: Drag
 def test_a_server_is_not_started_for_an_agent_that_is_not_there(dragoman: Dragoman) -> None:
     done = dragoman("serve", "-a", "nope")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("dragoman: there is no agent 'nope'; known are: ")
+    assert done.err.startswith("dragoman: there is no agent 'nope'; known agents: ")
     assert done.err.count("\n") == 1
 
 
@@ -336,7 +336,7 @@ def test_a_file_that_is_no_text_is_no_prompt(dragoman: Dragoman, tmp_path: Path)
     (tmp_path / "latin").write_bytes(b"caf\xe9")
     done = dragoman("-f", str(tmp_path / "latin"), agent="telling")
     assert done.code == 0
-    assert "latin is not all UTF-8; what cannot be read is sent as \ufffd" in done.err
+    assert "latin is not valid UTF-8; invalid bytes are sent as \ufffd" in done.err
 
 
 def test_a_dash_is_standard_input(dragoman: Dragoman) -> None:

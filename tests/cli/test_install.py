@@ -411,7 +411,7 @@ def test_a_registry_that_will_not_do_is_one_line(installing: Installing) -> None
     installing.offer(entry("other"))
     done = installing("tiny")
     assert done.code == 2
-    assert done.err == "dragoman: there is no agent 'tiny'; known are: other\n"
+    assert done.err == "dragoman: there is no agent 'tiny'; known agents: other\n"
     installing.registry.write_text("{")
     done = installing("tiny")
     assert done.code == 2

@@ -301,7 +301,7 @@ async def test_a_value_the_agent_does_not_take_is_not_shown_as_taken(tmp_path: P
         await session.set_config_option("provider", "other")
         assert session.state.config_options[0].value == "openai"
         assert session.state.entries[-1].text == (
-            "the agent keeps provider as openai, and does not take other"
+            "the agent kept provider at openai and did not accept other"
         )
 
 

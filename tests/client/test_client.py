@@ -157,7 +157,7 @@ async def test_nothing_can_be_done_before_entering(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(UnknownAgent, match="no agent 'nobody'; known are: demo"):
+    with pytest.raises(UnknownAgent, match="no agent 'nobody'; known agents: demo"):
         Client.start("nobody")
 
 

@@ -159,7 +159,7 @@ async def test_a_file_outside_is_not_looked_at_and_that_is_said(tmp_path: Path) 
         asking = s.ask_permission(question(kind="other", rawInput=told))
         (shown,) = (await s.waiting()).content
         assert isinstance(shown, Diff)
-        assert shown.replaces == "whatever is there: a place that was not looked at"
+        assert shown.replaces == "whatever is there: this place was not checked"
         assert "secret" not in str(s.heard)
         await s.answer("no")
         await soon(asking)
@@ -177,7 +177,7 @@ async def test_so_many_files_or_so_much_text_is_not_read_for_one_question(tmp_pa
         assert shown[0].replaces == "600000 lines, too many to be shown here"
         assert shown[0].old_text is None
         assert len([each for each in shown if each.replaces is None]) < 40
-        assert shown[-1].replaces == "whatever is there: so many files were not looked at"
+        assert shown[-1].replaces == "whatever is there: there are too many files to check"
         await s.answer("once")
         await soon(asking)
         await refused(s, s.write("new", "big.txt"))

@@ -296,7 +296,7 @@ async def test_a_question_with_more_options_than_can_be_weighed_is_refused(tmp_p
         assert answer["error"]["code"] == -32602
         reason = "a question has at most 32 options, not 33"
         assert answer["error"]["message"] == reason
-        assert notices(s) == [f"a question of the agent's was refused: {reason}"]
+        assert notices(s) == [f"a question from the agent was refused: {reason}"]
         asking = s.ask_permission(question(many[:32]))
         await s.answer("never 0")
         await soon(asking)
@@ -307,9 +307,9 @@ async def test_an_option_that_is_too_long_to_be_read_is_refused(tmp_path: Path) 
         await s.begin()
         answer = await soon(s.ask_permission(question([("a" * 4097, "allow_once")])))
         assert answer["error"]["code"] == -32602
-        reason = "the id, name and kind of an option have at most 4096 characters each"
+        reason = "the id, name and kind of an option may have at most 4096 characters each"
         assert answer["error"]["message"] == reason
-        assert notices(s) == [f"a question of the agent's was refused: {reason}"]
+        assert notices(s) == [f"a question from the agent was refused: {reason}"]
         asking = s.ask_permission(question([("a" * 4096, "allow_once")]))
         await s.answer("a" * 4096)
         await soon(asking)

@@ -112,7 +112,7 @@ async def test_a_write_that_is_undone_is_told_as_it_was(tmp_path: Path) -> None:
             assert "result" in await agent.ask("fs/write_text_file", write, number)
         await session.revert()
         told = sorted(entry.text for entry in session.state.entries)
-    assert told == [f"{new} was deleted, as it was new", f"{old} was put back as it was"]
+    assert told == [f"{new} was deleted, because it was new", f"{old} was restored"]
     assert (old.read_text(), new.exists()) == ("before", False)
 
 

@@ -215,7 +215,7 @@ async def test_a_session_of_a_host_that_is_gone_waits_for_it_or_moves(place: Pla
             live = await two.create("it", place.cwd, name="kept")
             await said(two, live.id)
         record = await one.record(live.id)
-        with pytest.raises(CommandRefused, match="the host two, which has the workspace") as caught:
+        with pytest.raises(CommandRefused, match="is on the host two, which is gone") as caught:
             await soon(one.send(live.id, c.Prompt("again")))
         assert caught.value.code == "host_gone"
         await one.elsewhere.move(record, await host_of(one), None, "fail")
@@ -399,7 +399,7 @@ async def test_what_is_asked_of_a_machine_that_is_gone_is_refused_at_once(
     async with hosting(place, "one", {"it": scripted()}) as one, place.store() as store:
         await store.renew(await far_away(store, place), seconds=-1)
         monkeypatch.setattr(one.store, "send", None)  # it is not even sent
-        with pytest.raises(CommandRefused, match="the host far, which has the") as caught:
+        with pytest.raises(CommandRefused, match="is on the host far, which is gone") as caught:
             await soon(one.send("s-far", command))
         assert caught.value.code == "owner_gone"
         assert [host.alive for host in await one.hosts.all() if host.name == "far"] == [False]

@@ -152,7 +152,7 @@ async def test_what_is_not_in_the_recording_is_refused(tmp_path: Path) -> None:
     async with tidy_loop(), Client.start(ReplayAgent(path).connect()) as client:
         session = await client.new_session(tmp_path)
         await session.prompt("go")
-        with pytest.raises(InternalError, match="holds no further session/prompt"):
+        with pytest.raises(InternalError, match="has no further session/prompt"):
             await session.prompt("more")
         with pytest.raises(MethodNotFound, match="not in the recording"):
             await client.load_session(session.id, tmp_path)

@@ -79,7 +79,7 @@ def test_an_event_loop_that_waits_for_good_does_not_hold_up_the_end(tmp_path: Pa
         session_id = running(server)
         [agent] = agents_of(server)
         assert server.end() == 1
-    assert "the server did not stop within 1 s and is killed now" in server.errors.read_text()
+    assert "the server did not stop within 1 s; killing it now" in server.errors.read_text()
     while Path(f"/proc/{agent}").exists():
         pass  # its keeper has seen that the server is gone
     (tmp_path / "state" / "fifo").unlink()

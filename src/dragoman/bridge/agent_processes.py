@@ -56,7 +56,7 @@ class BridgedAgent:
             case AgentExited():
                 return f"the agent {failure.ending}"
             case ChainBroken() if failure.component.startswith("the proxy "):
-                return "a proxy before the agent ended"
+                return "a proxy in front of the agent ended"
             case _:
                 return "it ended"
 

@@ -238,7 +238,7 @@ class Client:
             names = ", ".join(known) or "none"
             raise ValueError(f"unknown sign-in method {method_id!r}; available: {names}")
         if known[method_id].kind != "agent":
-            raise ValueError(f"{method_id!r} is signed in with by running the agent in a terminal")
+            raise ValueError(f"to sign in with {method_id!r}, run the agent in a terminal")
         try:
             await self.dialect.authenticate(method_id, meta)
         finally:

@@ -402,7 +402,7 @@ class Session:
         self.log.record(e.ConfigChanged(with_own(told, known) if told else known))
         kept = {each.id: each.value for each in self.state.config_options}.get(option_id, value)
         if kept != value:
-            note = f"the agent keeps {option_id} as {kept}, and does not take {value}"
+            note = f"the agent kept {option_id} at {kept} and did not accept {value}"
             self.log.record(e.Notice(note, "warning", source="client"))
 
     async def set_model(self, model_id: str, *, meta: Meta = None) -> None:

@@ -248,7 +248,7 @@ class Gate:
         )
         for change in undone:
             self._record(e.FileReverted(str(change.path), turn_id))
-            how = "was put back as it was" if change.existed else "was deleted, as it was new"
+            how = "was restored" if change.existed else "was deleted, because it was new"
             self._record(e.Notice(f"{change.path} {how}", source="client"))
         return undone
 

@@ -177,7 +177,7 @@ _encoder = msgspec.json.Encoder()
 def encode_command(command: Command) -> bytes:
     """For the store. Raises ValueError for what was typed into a form: that is sealed first."""
     if isinstance(command, AnswerElicitation) and command.content is not None:
-        raise ValueError("what was typed into a form must not rest in a store")
+        raise ValueError("what was typed into a form must be sealed before it is stored")
     return _encoder.encode(command)
 
 

@@ -133,7 +133,7 @@ class Elsewhere:
 
 def _gone(record: SessionRecord, at: Standing, code: str) -> CommandRefused:
     sentence = (
-        f"the host {name_of(record.home, at.hosts)}, which has the workspace of this session, "
-        "is not there; the session can be moved to another"
+        f"the workspace of this session is on the host {name_of(record.home, at.hosts)}, which is "
+        "gone; the session can be moved to another host"
     )
     return CommandRefused(record.id, code, sentence)

@@ -287,8 +287,8 @@ class Live:
         if len(sizes) < MAX_QUEUED and sum(sizes) < MAX_QUEUED_BYTES:
             return
         sentence = (
-            f"the queue is full: {len(sizes)} prompts wait, {sum(sizes):,} bytes; another is "
-            f"taken below {MAX_QUEUED} prompts and {MAX_QUEUED_BYTES >> 20} MiB; wait, or drop some"
+            f"the queue is full: {len(sizes)} prompts with {sum(sizes):,} bytes wait; the limit is "
+            f"{MAX_QUEUED} prompts or {MAX_QUEUED_BYTES >> 20} MiB; wait, or drop some"
         )
         raise CommandRefused(self.id, "queue_full", sentence)
 

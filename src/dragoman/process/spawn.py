@@ -59,7 +59,7 @@ async def _spawn(order: Order, stdio: Sequence[int]) -> Process:
             return await contained.spawn(order, stdio)
         except contained.ZygoteFailed as error:
             _log.warning(
-                "descendants of agents cannot be contained, no zygote can run here: %s", error
+                "descendants of agents cannot be contained: no zygote can run here: %s", error
             )
     return await spawn_portable(order, stdio)
 

@@ -64,7 +64,7 @@ def _cwd_reason(cwd: str, number: int) -> str:
     endings = {
         errno.ENOENT: "does not exist",
         errno.ENOTDIR: "is not a directory",
-        errno.EACCES: "may not be entered (permission denied)",
+        errno.EACCES: "cannot be entered (permission denied)",
     }
     return f"the working directory {cwd!r} {endings.get(number) or os.strerror(number)}"
 

@@ -189,7 +189,7 @@ def decode(body: bytes) -> ChatRequest:
 def _check_last(message: _Message) -> None:
     """It is a prompt, or the assistant's with answers in it."""
     if message.role not in ("user", "assistant"):
-        reason = f"expected a message of the user or the assistant, not {message.role!r}"
+        reason = f"expected a message from the user or the assistant, not {message.role!r}"
         raise UnusableRequest("messages[-1].role", reason)
     if message.role == "user" and not message.parts:
         raise UnusableRequest("messages[-1].parts", "there is nothing in the message")
@@ -247,7 +247,7 @@ class FileReader:
             return ResourceLink(url, name or _last_word(url), told or None)
         scheme, _, rest = url.partition(":")
         if scheme.lower() != "data":
-            raise UnusableFile(f"an address that begins with {scheme[:20]!r} is not taken")
+            raise UnusableFile(f"an address that begins with {scheme[:20]!r} is not accepted")
         found, data = _data_of(rest)
         return self._inline(data, found or told or ANY_TYPE, name)
 

@@ -20,8 +20,8 @@ from dragoman.web.server.guard import AllowedHosts, Guard, Log
 
 FOLDER = Path(__file__).parent / "static"
 NOT_BUILT = (
-    "The page was not built: run `npm ci && npm run build` in the folder web of the sources "
-    "and start again; all of the API is there without it.\n"
+    "The page was not built. Run `npm ci && npm run build` in the folder `web` of the sources, "
+    "then restart the server. The API works without the page.\n"
 )
 _FOREVER = "public, max-age=31536000, immutable"
 

@@ -196,7 +196,7 @@ async def test_a_pooler_that_gives_out_connections_by_transaction_is_refused(
     folder.mkdir()
     with (
         pooler(folder, empty_database(), mode) as pooled,
-        pytest.raises(StoreError, match=r"a pooler between us .* pool_mode = session"),
+        pytest.raises(StoreError, match=r"a pooler in transaction mode .* pool_mode = session"),
     ):
         async with opened(pooled, tmp_path):
             pass

@@ -96,7 +96,7 @@ def _decoded(data: bytes, source: str) -> str:
             raise UsageError(
                 f"{source} is not text; --attach FILE sends a file as it is"
             ) from error
-        tell(f"{source} is not all UTF-8; what cannot be read is sent as \ufffd")
+        tell(f"{source} is not valid UTF-8; invalid bytes are sent as \ufffd")
         return data.decode("utf-8", "replace")
 
 

@@ -147,7 +147,7 @@ def _condition(access: Access) -> Rule | NoRule:
         case Access(operation="mcp", tool=str(tool)):
             return Rule(effect="ask", tool=escape(tool))
         case _:
-            return NoRule("nothing in the request is precise enough to make a rule of")
+            return NoRule("nothing in the request is precise enough for a rule")
 
 
 def _exact_words(access: Access) -> Rule | NoRule:

@@ -214,7 +214,8 @@ class Consent:
             raise self._unfit(f"a question has at most {MOST_OPTIONS} options, not {len(options)}")
         if any(max(map(len, (o.id, o.name, o.kind))) > _LONGEST_ANSWER for o in options):
             raise self._unfit(
-                f"the id, name and kind of an option have at most {_LONGEST_ANSWER} characters each"
+                f"the id, name and kind of an option may have at most {_LONGEST_ANSWER} characters "
+                "each"
             )
         call_id = subject.tool_call_id
         if tool_call is not None:
@@ -256,7 +257,7 @@ class Consent:
     def _unfit(self, reason: str) -> InvalidParams:
         """The error reply to a question that is not asked; that there was one is on the record."""
         self._record(
-            e.Notice(f"a question of the agent's was refused: {reason}", "warning", source="client")
+            e.Notice(f"a question from the agent was refused: {reason}", "warning", source="client")
         )
         return InvalidParams(reason)
 
@@ -525,7 +526,7 @@ def _without_anybody(decision: Decision) -> Settlement:
     """Why a person was needed, unless it is only that no rule allows it: what another flag or rule
     would not change is said."""
     if decision.effect == "allow":
-        why = f"{decision.reason}, but no answer is for once only"
+        why = f"{decision.reason}, but no answer applies only once"
         return Settlement(REFUSED, "nobody", f"{why}, and {_NOBODY_TO_ASK}")
     if decision.unruled:
         return Settlement(REFUSED, "default", _NOBODY_TO_ASK)

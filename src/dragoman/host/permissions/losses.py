@@ -49,10 +49,10 @@ class _Losses:
         assert isinstance(item, Diff)
         self._files -= 1
         if self._files < 0:
-            return _replacing(item, "whatever is there: so many files were not looked at")
+            return _replacing(item, "whatever is there: there are too many files to check")
         path = self._inside(item.path)
         if path is None:
-            return _replacing(item, "whatever is there: a place that was not looked at")
+            return _replacing(item, "whatever is there: this place was not checked")
         text, reason = await self._look(path)
         if text is None:
             return item if not reason else _replacing(item, f"what cannot be shown ({reason})")

@@ -82,7 +82,7 @@ MOST_OPEN = 64
 """Questions that wait at the same time: no person looks through more."""
 MOST_WEIGHT = 16 * MIB
 """What they weigh together; a single one may weigh more."""
-NO_ROOM = f"{MOST_OPEN} questions, or {MOST_WEIGHT // MIB} MiB of them, wait for an answer already"
+NO_ROOM = f"{MOST_OPEN} questions, or {MOST_WEIGHT // MIB} MiB of them, already wait for an answer"
 
 
 class Room:
@@ -196,7 +196,7 @@ class Questions(Generic[Answer, Outcome]):
         if task.cancelled():
             self.settle(question_id, self._withdrawn)
         elif (error := task.exception()) is not None:
-            logger.error("a provider failed when it was to ask", exc_info=error)
+            logger.error("a provider failed while asking", exc_info=error)
             self.settle(question_id, self._failed(error))
         else:
             self.settle(question_id, task.result())

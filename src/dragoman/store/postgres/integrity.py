@@ -55,5 +55,5 @@ async def faults(db: Database) -> list[str]:
         found.append("there are events after the newest one")
     strays = await db.rows(_STRAY)
     if strays:
-        found.append(f"{len(strays)} sessions have events and no record")
+        found.append(f"{len(strays)} sessions have events but no record")
     return found

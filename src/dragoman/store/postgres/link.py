@@ -249,6 +249,6 @@ async def must_be_ours_alone(db: Database, address: Address) -> None:
 
 
 _POOLED = (
-    "a pooler between us and the database gives its connections out by transaction (PgBouncer: "
-    "pool_mode = transaction); name the database itself, or a pool with pool_mode = session"
+    "the connection goes through a pooler in transaction mode (PgBouncer: pool_mode = "
+    "transaction); use the database's own address, or a pool with pool_mode = session"
 )

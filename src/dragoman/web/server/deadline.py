@@ -78,7 +78,7 @@ class Deadline:
 
     def _say_why(self) -> None:
         """From a thread of its own: the reader may be what hangs."""
-        words = f"the server did not stop within {self._seconds:g} s and is killed now"
+        words = f"the server did not stop within {self._seconds:g} s; killing it now"
         with suppress(RuntimeError):  # no thread can be started
             threading.Thread(target=self._log, args=(words,), daemon=True).start()
             time.sleep(_LAST_WORDS_SECONDS)
