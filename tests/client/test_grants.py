@@ -481,7 +481,13 @@ async def test_always_is_remembered_as_a_rule(store: Kept | None, tmp_path: Path
         assert (rule.operation, rule.effect, rule.scope) == ("write", "allow", "project")
 
 
-@pytest.mark.parametrize("label", ["Allow for this session", "Approve for this session"])
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("Allow for this session", "Approve for this session", "Always allow (session)"),
+        *("Allow in session", "Allow session", "Yes, until session ends", "Allow until restart"),
+    ],
+)
 async def test_a_yes_for_the_session_is_stored_nowhere(label: str, tmp_path: Path) -> None:
     store = Kept()
     policy = Policy(stored=store)

@@ -24,6 +24,8 @@ _LABELS = (
     *("", " ", "Allow", "Reject", "reject_once", "allowOnce", "ReJect", "R e j e c t", "Yes", "No"),
     *("Do not allow this", "Don't allow", "Don\u2019t allow", "Never", "Never allow", "Not now"),
     *("Always allow", "Allow always", "once", "Approve for this session", "Allow for session"),
+    *("Always allow (session)", "allowSession", "Yes, until session ends", "this session’s"),
+    *("Allow until restart", "Allow in this chat", "Allow for all future sessions"),
     *("Yes, and don't ask again", "Never ask again", "Run without asking", "Run without sandbox"),
     *("No, and tell it what to do", "Reject, and continue without it", "Proceed", "✗ No", "Ja"),
     *("R\u200bej\u00adect", "Rej\u0435ct", "\uff32\uff25\uff2a\uff25\uff23\uff34", "R\u00e9ject"),

@@ -6,7 +6,7 @@ import pytest
 from support.normalising import Normalised
 
 from dragoman.session.facts import PermissionOption
-from dragoman.session.permission_options import as_shown, contradiction, in_order
+from dragoman.session.permission_options import as_shown, contradiction, in_order, is_for_session
 
 
 def option(name: str, kind: str) -> PermissionOption:
@@ -52,6 +52,40 @@ def test_a_yes_for_always_that_is_called_for_the_session_reads_so() -> None:
     assert shown(option("Allow for this session", "allow_once")) == [
         "Allow once (the agent calls this “Allow for this session”, but it applies once)"
     ]
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("Always allow (session)", "Allow in session", "Allow session", "Yes, until session ends"),
+        *("Session only", "Allow this tool for rest of session", "allow_session", "allowSession"),
+        *("Yes, allow all edits during this session", "Yes, for the session's duration"),
+        *("Allow for session", "SESSION", "Don't ask again (session-wide)"),
+        *("Always allow in this chat", "Allow for the rest of this conversation"),
+        *("Allow until exit", "Always allow until restart", "Yes, until I quit Gemini"),
+        *("Allow until the agent restarts", "Trust until kimi is closed"),
+    ],
+)
+def test_a_yes_for_always_that_speaks_of_the_session_is_for_the_session(label: str) -> None:
+    yes = option(label, "allow_always")
+    assert is_for_session(yes)
+    (each,) = as_shown([yes])
+    assert (each.words, each.warns) == ("Allow for this session", False)
+    assert not is_for_session(option(label, "reject_always"))
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("Always allow", "Allow for all future sessions", "Always allow in all sessions"),
+        *("Allow this command for all future sessions", "Yes, and don't ask again", "Obsession"),
+        *("Allow in all chats", "Always allow close", "Allow every restart"),
+    ],
+)
+def test_a_yes_for_always_that_speaks_of_more_or_of_something_else_is_for_always(
+    label: str,
+) -> None:
+    assert shown(option(label, "allow_always"))[0].startswith("Always allow")
 
 
 def test_answers_of_one_kind_are_told_apart() -> None:

@@ -94,8 +94,8 @@ def _shown(option: PermissionOption, *, alone: bool, known_by_name: bool, clear:
 
 
 def is_for_session(option: PermissionOption) -> bool:
-    """Whether a yes for always says that it is for this session. The label is believed, since it
-    makes the answer narrower; a no is as lasting as its kind."""
+    """Whether a yes for always speaks of this session, in whatever words. The label is believed,
+    since it makes the answer narrower; a no is as lasting as its kind."""
     if option.kind != "allow_always":
         return False
     return any(THE_SESSION.search(" ".join(words)) for words in _readings(option.name))
@@ -173,7 +173,13 @@ LASTING = re.compile(
     r"\b(?:always|forever|permanent|permanently|every time|from now on|all future|remember|never)\b"
 )
 _this = r"\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?"
-THE_SESSION = re.compile(rf"{_this}(?:session|conversation|chat)\b")
+# "sessions" as in "all future sessions" is for always; "this session's" is read as one word too.
+THE_SESSION = re.compile(
+    r"\bsession\b|\b(?:this|current|the) sessions\b"
+    rf"|{_this}(?:conversation|chat)\b|\b(?:in|during|within|of) (?:conversation|chat)\b"
+    r"|\b(?:until|till|before) (?:[a-z]+ ){0,3}(?:exit|quit|restart|close|shutdown)"
+    r"(?:s|d|ed)?\b"
+)
 FOR_A_WHILE = re.compile(rf"{_this}turn\b|\b(?:today|temporary|temporarily)\b")
 _LENGTHS = (
     ("once", ONCE),

@@ -57,7 +57,7 @@ export const LOOKALIKES = new Map([
 
 export const ONCE = /\b(?:once|one time|this time|just this|only this|just now)\b/
 export const LASTING = /\b(?:always|forever|permanent|permanently|every time|from now on|all future|remember|never)\b/
-export const THE_SESSION = /\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?(?:session|conversation|chat)\b/
+export const THE_SESSION = /\bsession\b|\b(?:this|current|the) sessions\b|\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?(?:conversation|chat)\b|\b(?:in|during|within|of) (?:conversation|chat)\b|\b(?:until|till|before) (?:[a-z]+ ){0,3}(?:exit|quit|restart|close|shutdown)(?:s|d|ed)?\b/
 export const FOR_A_WHILE = /\b(?:this|the|current|whole|entire|per|for) (?:[a-z]+ )?turn\b|\b(?:today|temporary|temporarily)\b/
 
 export const SEPARATORS = /[\x00-\x20!-&(-\/:-@\[-`{-~\u00b7\u2010-\u2015\u2022\u2026\u2028\u2029]+/g
