@@ -152,7 +152,7 @@ class AgentPool:
         self._shared = {key: one for key, one in self._shared.items() if one is not running}
 
     async def stop_idle(self, seconds: float) -> None:
-        """End shared agents that nobody has used for so long, or that continue without a session."""
+        """End shared agents that were unused for so long, or that continue without a session."""
         for key, running in list(self._shared.items()):
             if running.users:
                 continue
