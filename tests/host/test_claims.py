@@ -317,6 +317,38 @@ def test_an_address_that_can_be_read_two_ways_is_in_doubt(url: str) -> None:
     assert access.operation == "execute"
 
 
+COMMAND = Rule(effect="allow", operation="execute", argv=("npm", "test"))
+WRITES = Rule(effect="allow", operation="write")
+ADDRESS = Rule(effect="allow", operation="fetch", host="a.org")
+TOOL = Rule(effect="allow", operation="mcp", tool="deploy")
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "one", "other"),
+    [
+        ("other", {"command": "npm test", "tool": "deploy"}, COMMAND, TOOL),
+        ("execute", {"command": "npm test", "url": "https://a.org/x"}, COMMAND, ADDRESS),
+        ("edit", {"path": "src/a.py", "url": "https://a.org/x"}, WRITES, ADDRESS),
+        ("edit", {"path": "src/a.py", "more": {"base_url": "https://a.org"}}, WRITES, ADDRESS),
+        ("edit", {"path": "src/a.py", "tool": "deploy"}, WRITES, TOOL),
+    ],
+)
+def test_an_address_or_a_tool_next_to_something_else_is_to_be_allowed_for_itself(
+    kind: str, raw: Any, one: Rule, other: Rule
+) -> None:
+    access = claim(kind, raw)
+    for rules, effect in (([one], "ask"), ([other], "ask"), ([one, other], "allow")):
+        found = decide(access, rules, now=0.0, session_id="s", project="/ws")
+        assert found.effect == effect, rules
+
+
+def test_an_address_in_what_is_written_is_not_a_fetch() -> None:
+    access = claim(
+        "edit", {"path": "a", "old_string": "https://a.org", "new_string": "https://b.c"}
+    )
+    assert decide(access, [WRITES], now=0.0, session_id="s", project="/ws").effect == "allow"
+
+
 def test_an_environment_is_noticed() -> None:
     assert claim("execute", {"command": "a", "env": {"A": "1"}}).env
     assert claim("execute", {"command": "a", "environment": [{"name": "A"}]}).env

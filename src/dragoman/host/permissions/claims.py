@@ -163,14 +163,15 @@ def _with_operations(
         and (kind not in _READING or not found.patched),
     )
     kinds = _all(((_operation(facts, kind, writes),), tuple(_claimed(facts, kind, writes))))
-    return _apart(facts, kinds, [each for each in ("write", "fetch") if _says(each, kind, writes)])
+    return _apart(facts, kinds, tuple(_said(found, kind, writes)))
 
 
 def _apart(facts: Access, kinds: tuple[Operation, ...], said: Sequence[Operation]) -> Access:
-    """One access; where a command is named in what says that it is something else, each of the two
-    is to be allowed for itself."""
+    """One access; where a command or an edit names something else too, each of them is to be
+    allowed for itself."""
     whole = msgspec.structs.replace(facts, operation=kinds[0], also=kinds[1:])
-    if not facts.commands or not said:
+    said = [each for each in said if each != whole.operation]
+    if whole.operation not in ("execute", "write") or not said:
         return whole
     parts = [
         msgspec.structs.replace(
@@ -181,8 +182,14 @@ def _apart(facts: Access, kinds: tuple[Operation, ...], said: Sequence[Operation
     return msgspec.structs.replace(whole, parts=(whole, *parts))
 
 
-def _says(operation: Operation, kind: str | None, writes: bool) -> bool:
-    return writes if operation == "write" else kind == operation
+def _said(found: RawInput, kind: str | None, writes: bool) -> Iterator[Operation]:
+    """What the claim names, other than what it may hide."""
+    if writes:
+        yield "write"
+    if kind == "fetch" or found.has_address:
+        yield "fetch"
+    if found.tools:
+        yield "mcp"
 
 
 def together(claims: Sequence[Access]) -> Access:

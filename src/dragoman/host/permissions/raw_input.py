@@ -52,6 +52,7 @@ _FIELDS = frozenset(
 )
 _FILE_KEYS = frozenset(("path", "file", "filepath", "absolutepath", "filename"))
 _CONTENT_KEYS = frozenset(("content", "contents", "filetext"))
+_ADDRESS_ENDINGS = ("url", "urls", "uri", "uris", "href", "link", "links", "address", "endpoint")
 _TOOL_KEYS = frozenset(("tool", "toolname", "mcptool"))
 # Where agents put a whole JSON document into a string.
 _DOCUMENT_KEYS = _MAPPING_KEYS | {
@@ -100,6 +101,8 @@ class RawInput:
         self.folders: list[str] = []
         self.cwds: list[str] = []
         self.hosts: list[str] = []
+        self.has_address = False
+        """Whether one of them is called an address: any other may be a text that is written."""
         self.tools: list[str] = []
         self.variables: list[str] = []
         self.complete = True
@@ -187,6 +190,7 @@ class RawInput:
             self._walk(document, key, depth)
         elif _url.match(text):
             self._host(text)
+            self.has_address |= key.endswith(_ADDRESS_ENDINGS)
         elif key in _CWD_KEYS:
             self.cwds.append(text)
         elif key in _FOLDER_KEYS:
