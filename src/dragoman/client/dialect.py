@@ -8,6 +8,7 @@ Each says in its own module only what the other does not say alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -151,6 +152,7 @@ class Host(Protocol):
 Prompt = list[Content]
 OnOpened = Callable[[Opened], None]
 """Runs in wire order: before any update that follows the reply."""
+OnFinished = Callable[[Finished], None]
 
 
 class InboundHandler(Protocol):
@@ -279,14 +281,23 @@ class Dialect:
             reply = codec.decode(data, reply_type)
             known = reply.session_id if session_id is None else session_id
             on_opened(Opened(known, self._facts(reply, data), reply.meta))
+            self._has_opened(known)
 
-        await self._peer.call(
-            method,
-            codec.encode(request),
-            timeout=self._timeouts.initialize,
-            on_reply=on_reply,
-            on_sent=place.is_opened_by,
-        )
+        with nullcontext() if session_id is None else self._reopening(session_id):
+            await self._peer.call(
+                method,
+                codec.encode(request),
+                timeout=self._timeouts.initialize,
+                on_reply=on_reply,
+                on_sent=place.is_opened_by,
+            )
+
+    def _reopening(self, session_id: str) -> AbstractContextManager[None]:
+        """Around the call that has the agent open a session it knows."""
+        return nullcontext()
+
+    def _has_opened(self, session_id: str) -> None:
+        """Called right after `on_opened`."""
 
     def _facts(self, reply: Any, raw: bytes | msgspec.Raw) -> list[Event]:
         """What a reply that opens a session tells about it."""
@@ -337,11 +348,7 @@ class Dialect:
     # ── a live session ────────────────────────────────────────────────────────────────────────
 
     async def prompt(
-        self,
-        session_id: str,
-        prompt: Prompt,
-        meta: dict[str, Any] | None,
-        on_finished: Callable[[Finished], None],
+        self, session_id: str, prompt: Prompt, meta: Meta, on_finished: OnFinished
     ) -> None:
         """Returns when the turn is over; `on_finished` runs in wire order: after the turn's last
         update, before any later one."""

@@ -58,23 +58,14 @@ class Terms(msgspec.Struct):
     listen: Listener | None = None
 
 
-class Openings:
+class Openings(msgspec.Struct, eq=False):
     """Makes the sessions of one client, whose agent is offered the `offers`."""
 
-    def __init__(
-        self,
-        client: Client,
-        router: Router,
-        terms: Terms,
-        offers: HostCapabilities,
-        *,
-        folders_are_here: bool = True,
-    ) -> None:
-        self._client = client
-        self._router = router
-        self._terms = terms
-        self._offers = offers
-        self._folders_are_here = folders_are_here
+    client: Client
+    router: Router
+    terms: Terms
+    offers: HostCapabilities
+    folders_are_here: bool = True
 
     def place(
         self,
@@ -86,7 +77,7 @@ class Openings:
         meta: dict[str, Any] | None = None,
     ) -> Place:
         """Where the session is to work. Raises ValueError for a folder that does not exist."""
-        agent = self._client.capabilities
+        agent = self.client.capabilities
         servers, notes = supported(mcp_servers, agent)
         extra = [self._folder(path) for path in additional_directories]
         if extra and not agent.additional_directories:
@@ -106,7 +97,7 @@ class Openings:
 
     def _folder(self, path: str | os.PathLike[str]) -> str:
         """A folder of another machine cannot be looked for here."""
-        return _folder(path) if self._folders_are_here else os.path.abspath(path)
+        return _folder(path) if self.folders_are_here else os.path.abspath(path)
 
     # ── opening ───────────────────────────────────────────────────────────────────────────────
 
@@ -117,8 +108,8 @@ class Openings:
             opened.append(self._adopt(answer, place, continuity, replaying=False))
 
         async with self._undone_if_cut(opened):
-            with self._router.opening(place), self._explaining():
-                await self._client.dialect.new_session(place, on_opened)
+            with self.router.opening(place), self._explaining():
+                await self.client.dialect.new_session(place, on_opened)
         return opened[0]
 
     async def fork(self, session_id: str, place: Place) -> Session:
@@ -129,8 +120,8 @@ class Openings:
             opened.append(self._adopt(answer, place, "continued", replaying=True))
 
         async with self._undone_if_cut(opened):
-            with self._router.opening(place), self._explaining():
-                await self._client.dialect.fork_session(session_id, place, on_opened)
+            with self.router.opening(place), self._explaining():
+                await self.client.dialect.fork_session(session_id, place, on_opened)
         return opened[0]
 
     @asynccontextmanager
@@ -149,7 +140,7 @@ class Openings:
         Raises SessionBusy while that one has a turn running.
         """
         _check_id(session_id)
-        before = self._router.get(session_id)
+        before = self.router.get(session_id)
         if before is not None and before.busy:
             raise SessionBusy(session_id)
         # The history comes before the reply, so the session must be there first.
@@ -165,12 +156,12 @@ class Openings:
         return session
 
     async def _give_up(self, session: Session, before: Session | None) -> None:
-        self._router.remove(session)
+        self.router.remove(session)
         if before is None:
             await session.abandon()
         else:
             # Terminals are known by the session's id: those of the one before continue.
-            self._router.add(before)
+            self.router.add(before)
             session.log.close(NOT_OPENED)
 
     async def ensure(self, session_id: str, place: Place, *, allow_new: bool) -> Session:
@@ -207,7 +198,7 @@ class Openings:
 
     def _ways(self, *, known: bool) -> list[Way]:
         """Resuming comes first when the history is known here already."""
-        agent = self._client.capabilities
+        agent = self.client.capabilities
         ways: list[Way] = ["load"] if agent.load else []
         ways = [*ways, "resume"] if agent.resume else ways
         return ways[::-1] if known else ways
@@ -215,25 +206,25 @@ class Openings:
     async def _call(
         self, way: Way, session_id: str, place: Place, on_opened: Callable[[Opened], None]
     ) -> None:
-        dialect = self._client.dialect
+        dialect = self.client.dialect
         call = dialect.load_session if way == "load" else dialect.resume_session
-        with self._router.opening(place), self._explaining():
+        with self.router.opening(place), self._explaining():
             await call(session_id, place, on_opened)
         await self._history_complete(way, session_id)
 
     async def _history_complete(self, way: Way, session_id: str) -> None:
         """Some agents answer first and send the history right after; a prompt sent meanwhile would
         make it look live. An agent that resumes should send none: wait only if it does."""
-        session = self._router.get(session_id)
-        seen, pauses = -1 if way == "load" else 0, self._client.pauses
+        session = self.router.get(session_id)
+        seen, pauses = -1 if way == "load" else 0, self.client.pauses
         waits = 0
         while session is not None and waits < _MOST_WAITS:
-            was_read = pauses is not None and pauses == self._client.pauses
+            was_read = pauses is not None and pauses == self.client.pauses
             if was_read and session.log.retold == seen:
                 return
             waits += was_read
-            seen, pauses = session.log.retold, self._client.pauses
-            await asyncio.sleep(self._client.timeouts.history)
+            seen, pauses = session.log.retold, self.client.pauses
+            await asyncio.sleep(self.client.timeouts.history)
 
     @contextmanager
     def _explaining(self) -> Generator[None]:
@@ -241,7 +232,7 @@ class Openings:
         try:
             yield
         except AuthRequired as error:
-            raise explained(error, self._client.auth_methods) from error
+            raise explained(error, self.client.auth_methods) from error
 
     # ── making ────────────────────────────────────────────────────────────────────────────────
 
@@ -250,10 +241,10 @@ class Openings:
     ) -> Session:
         if len(answer.session_id) > ID:
             raise InvalidMessage(f"the agent's session id has more than {ID} characters")
-        if self._router.get(answer.session_id) is not None:
+        if self.router.get(answer.session_id) is not None:
             raise InvalidMessage("the agent gave a new session the id of one that is open")
         session = self._make(answer.session_id, place, continuity, replaying=replaying)
-        self._router.deliver_held(session)
+        self.router.deliver_held(session)
         _tell(session, answer)
         return session
 
@@ -272,38 +263,38 @@ class Openings:
             quota=place.quota,
         )
         session = Session(
-            self._client,
+            self.client,
             session_id=session_id,
             place=place,
             log=log,
             gate=self._gate(session_id, place, log),
         )
-        if (listen := self._terms.listen) is not None:
+        if (listen := self.terms.listen) is not None:
             log.listeners.append(lambda event: listen(session, event))
-        self._router.add(session)
+        self.router.add(session)
         return session
 
     def _gate(self, session_id: str, place: Place, log: SessionLog) -> Gate:
         workspace = found(Workspace(session_id, place.cwd, tuple(place.additional_directories)))
-        quirks = self._terms.quirks or quirks_for(self._client.agent_info.name)
+        quirks = self.terms.quirks or quirks_for(self.client.agent_info.name)
         consent = Consent(
             workspace,
-            agent=self._client.name,
-            policy=self._terms.policy,
-            permissions=self._terms.providers.permissions,
-            elicitation=self._terms.providers.elicitation,
+            agent=self.client.name,
+            policy=self.terms.policy,
+            permissions=self.terms.providers.permissions,
+            elicitation=self.terms.providers.elicitation,
             state=log.state,
             record=log.record_work,
             habits=quirks,
-            attended=self._client.attended,
-            limit=self._client.timeouts.question,
+            attended=self.client.attended,
+            limit=self.client.timeouts.question,
         )
         return Gate(
             workspace,
-            agent=self._client.name,
+            agent=self.client.name,
             consent=consent,
-            providers=self._terms.providers,
-            offered=self._offers.methods,
+            providers=self.terms.providers,
+            offered=self.offers.methods,
             missing_file=quirks.missing_file,
             state=log.state,
             record=log.record_work,
@@ -315,7 +306,7 @@ class Openings:
             place.cwd,
             continuity,
             place.additional_directories,
-            self._client.name,
+            self.client.name,
         )
 
 

@@ -373,15 +373,11 @@ def _choice(
 def token_usage(wire: v1.Usage | v2.Usage | None) -> TokenUsage | None:
     if wire is None:
         return None
-    return TokenUsage(
-        total=wire.total_tokens,
-        input=wire.input_tokens,
-        output=wire.output_tokens,
-        thought=wire.thought_tokens,
-        cached_read=wire.cached_read_tokens,
-        cached_write=wire.cached_write_tokens,
-        meta=wire.meta,
-    )
+    counts = {kind: getattr(wire, f"{kind}_tokens") for kind in _TOKENS}
+    return TokenUsage(**counts, meta=wire.meta)
+
+
+_TOKENS = ("total", "input", "output", "thought", "cached_read", "cached_write")
 
 
 def elicitation_request(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,6 +14,7 @@ from dragoman.client.dialect import (
     Dialect,
     Finished,
     Meta,
+    OnFinished,
     OnOpened,
     Place,
     Prompt,
@@ -107,11 +107,7 @@ class V1(Dialect):
     # ── a live session ────────────────────────────────────────────────────────────────────────
 
     async def prompt(
-        self,
-        session_id: str,
-        prompt: Prompt,
-        meta: dict[str, Any] | None,
-        on_finished: Callable[[Finished], None],
+        self, session_id: str, prompt: Prompt, meta: Meta, on_finished: OnFinished
     ) -> None:
         request = self._prompt_request(session_id, prompt, meta)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -15,8 +15,8 @@ from dragoman.client.dialect import (
     Dialect,
     Finished,
     Meta,
+    OnFinished,
     OnOpened,
-    Opened,
     Place,
     Prompt,
     Welcome,
@@ -78,23 +78,6 @@ class V2(Dialect):
         reply_type = v2.ResumeSessionResponse
         await self._open("session/resume", request, reply_type, session_id, place, on_opened)
 
-    async def _open(
-        self,
-        method: str,
-        request: msgspec.Struct,
-        reply_type: type[Any],
-        session_id: str | None,
-        place: Place,
-        on_opened: OnOpened,
-    ) -> None:
-        def opened(answer: Opened) -> None:
-            on_opened(answer)
-            self._conversations.of(answer.session_id).foreground.opening = False
-            self._conversations.tell(answer.session_id)
-
-        with nullcontext() if session_id is None else self._reopening(session_id):
-            await super()._open(method, request, reply_type, session_id, place, opened)
-
     @contextmanager
     def _reopening(self, session_id: str) -> Generator[None]:
         foreground = self._conversations.of(session_id).foreground
@@ -103,6 +86,10 @@ class V2(Dialect):
             yield
         finally:
             foreground.opening = False
+
+    def _has_opened(self, session_id: str) -> None:
+        self._conversations.of(session_id).foreground.opening = False
+        self._conversations.tell(session_id)
 
     def _facts(self, reply: Any, raw: bytes | msgspec.Raw) -> list[Event]:
         facts: list[Event] = []
@@ -118,11 +105,7 @@ class V2(Dialect):
     # ── a live session ────────────────────────────────────────────────────────────────────────
 
     async def prompt(
-        self,
-        session_id: str,
-        prompt: Prompt,
-        meta: dict[str, Any] | None,
-        on_finished: Callable[[Finished], None],
+        self, session_id: str, prompt: Prompt, meta: Meta, on_finished: OnFinished
     ) -> None:
         request = self._prompt_request(session_id, prompt, meta)
         over = asyncio.Event()

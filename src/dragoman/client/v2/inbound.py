@@ -267,18 +267,12 @@ def tool_call_of(wire: v2.RequestPermissionRequest, raw: msgspec.Raw) -> e.ToolC
 
 def subject_of(wire: v2.RequestPermissionRequest) -> Subject:
     """The fields of a request other than the tool call it may be about."""
-    match wire.subject:
-        case v2.CommandPermissionSubject() as asked:
-            return Subject(
-                title=wire.title,
-                explanation=wire.description,
-                command=asked.command,
-                cwd=asked.cwd,
-                tool_call_id=asked.tool_call_id,
-                meta=wire.meta,
-            )
-        case _:
-            return Subject(title=wire.title, explanation=wire.description, meta=wire.meta)
+    subject = Subject(title=wire.title, explanation=wire.description, meta=wire.meta)
+    if not isinstance(asked := wire.subject, v2.CommandPermissionSubject):
+        return subject
+    return msgspec.structs.replace(
+        subject, command=asked.command, cwd=asked.cwd, tool_call_id=asked.tool_call_id
+    )
 
 
 def _echoes(conversation: ConversationState, wire: v2.UserMessage | v2.UserMessageChunk) -> bool:

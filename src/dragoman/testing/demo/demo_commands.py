@@ -10,7 +10,7 @@ import struct
 import sys
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from dragoman.errors import InternalError
 from dragoman.schema import v1
@@ -152,9 +152,12 @@ async def _unknown(demo: DemoTurn, rest: str) -> None:
     await demo.say("I sent an update of a kind that no client knows.\n")
 
 
+def _client_takes(demo: DemoTurn, kind: Literal["notices", "compaction"]) -> bool:
+    return getattr(demo.turn.client.session, kind, None) is not None
+
+
 async def _notice(demo: DemoTurn, rest: str) -> None:
-    offered = demo.turn.client.session
-    if offered is None or offered.notices is None:
+    if not _client_takes(demo, "notices"):
         await demo.say("The client takes no notices.\n")
         return
     text = rest or "This is a notice"
@@ -163,8 +166,7 @@ async def _notice(demo: DemoTurn, rest: str) -> None:
 
 
 async def _compact(demo: DemoTurn, rest: str) -> None:
-    offered = demo.turn.client.session
-    if offered is None or offered.compaction is None:
+    if not _client_takes(demo, "compaction"):
         await demo.say("The client wants to know nothing of compactions.\n")
         return
     key = f"compaction-{demo.turn.request_id.decode()}"
