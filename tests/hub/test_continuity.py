@@ -222,6 +222,26 @@ async def test_what_waits_in_the_queue_is_not_sent_by_a_hub_that_closes(tmp_path
         assert [prompt.content[0].text for prompt in hub.live[live.id].state.queue] == ["three"]
 
 
+async def test_a_turn_that_a_closing_hub_cancels_says_why(tmp_path: Path) -> None:
+    async def waits(turn: AgentTurn) -> None:
+        turn.say("well")
+        await turn.cancelled.wait()
+
+    agent = ScriptedAgent(waits)
+    async with hub_with(tmp_path, agent) as hub:
+        live = await hub.create("it", str(tmp_path))
+        await hub.send(live.id, c.Prompt("one"))
+        await seen_until(hub.watch(live.id), e.AgentMessage)
+    async with hub_with(tmp_path, agent) as hub:
+        *_, notice, end = await stored_events(hub, live.id)
+        assert isinstance(notice, e.Notice)
+        assert notice.text == (
+            "the turn was cancelled because the process that ran the session was stopped"
+        )
+        assert isinstance(end, e.TurnEnded)
+        assert end.stop_reason == "cancelled"
+
+
 async def test_a_fork_does_not_go_on_with_the_turn_of_its_parent(tmp_path: Path) -> None:
     async def waits(turn: AgentTurn) -> None:
         turn.say("well")

@@ -19,6 +19,7 @@ from dragoman.hub.agent_pool import AgentPool
 from dragoman.hub.opener import NOT_RECORDED, Opener, Way
 from dragoman.hub.running_session import Live
 from dragoman.process.freed_memory import give_back
+from dragoman.session import events as e
 from dragoman.store.records import SessionRecord
 
 logger = logging.getLogger("dragoman.hub")
@@ -27,6 +28,7 @@ _LONG = 10_000
 """Events of a session that leaves much memory behind."""
 _CANCEL_SECONDS = 5.0
 """How long an agent may take to stop a turn when the session is put down or cut off."""
+_STOPPED = "the turn was cancelled because the process that ran the session was stopped"
 
 
 class Lives:
@@ -178,6 +180,7 @@ class Lives:
 async def _settle(live: Live) -> None:
     # When a turn ends in order, the next prompt is sent: those that wait are to wait here.
     if live.session.busy and not live.session.queued and not live.session.holds_back:
+        live.session.log.record(e.Notice(_STOPPED, severity="warning", source="client"))
         with suppress(DragomanError, TimeoutError):
             async with asyncio.timeout(_CANCEL_SECONDS):
                 await live.session.cancel()
