@@ -763,8 +763,9 @@ TWO_WAYS = [
         ({"kind": "other", "title": "Which colour?"}, OPENHANDS, None),
     ],
 )
-async def test_of_two_ways_to_say_yes_to_an_action_the_first_is_taken(
-    tmp_path: Path, call: Json, welcome: Json | None, chosen: str | None
+@pytest.mark.parametrize("options", [TWO_WAYS, TWO_WAYS[::-1]])
+async def test_of_two_ways_to_say_yes_to_an_action_the_narrower_is_taken(
+    tmp_path: Path, call: Json, welcome: Json | None, chosen: str | None, options: list[Json]
 ) -> None:
     """Without an action it is a question, for a person."""
     agent = RawAgent(welcome=welcome)
@@ -772,7 +773,7 @@ async def test_of_two_ways_to_say_yes_to_an_action_the_first_is_taken(
         session.prompt("go")
         await agent.expect("session/prompt")
         tool_call = {"toolCallId": "t", **call}
-        params = {"sessionId": "s1", "toolCall": tool_call, "options": TWO_WAYS}
+        params = {"sessionId": "s1", "toolCall": tool_call, "options": options}
         asking = asyncio.create_task(agent.ask("session/request_permission", params))
         if chosen is None:
             await until(lambda: session.state.pending)

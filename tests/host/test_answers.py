@@ -88,6 +88,36 @@ def test_an_allow_picks_the_narrowest_yes(
     assert choose_option(offered, "allow", names_action=names_action) == narrowest
 
 
+@pytest.mark.parametrize(
+    ("wide", "plain"),
+    [
+        ("Auto-confirm LOW risk", "Yes, proceed"),
+        ("Auto-confirm LOW/MEDIUM risk", "Yes"),
+        ("Switch to Default Mode and allow once (recommended)", "Allow"),
+        ("Always allow", "Allow"),
+        ("Allow all edits", "Allow this edit"),
+        ("Yes, and don't ask again", "Yes"),
+        ("Run without sandbox", "Run"),
+        ("Allow for this session", "Allow"),
+        ("Accept future edits too", "Accept"),
+        ("autoApprove", "approve"),
+        ("AUTO-APPROVE", ""),
+    ],
+)
+def test_a_yes_that_announces_more_is_not_the_narrowest(wide: str, plain: str) -> None:
+    once = [Option(name, name, "allow_once") for name in (wide, plain)]
+    no = Option("no", "No, and always ask", "reject_once")
+    for offered in ([*once, no], [no, *once[::-1]]):
+        assert choose_option(offered, "allow", names_action=True) == plain
+        assert choose_option(offered, "deny") == "no"
+
+
+def test_of_two_that_announce_more_or_none_the_first_is_taken() -> None:
+    for names in (("Allow all", "Switch mode"), ("Yes", "Proceed"), ("Authorize", "Allow")):
+        once = [Option(name, name, "allow_once") for name in names]
+        assert choose_option(once, "allow", names_action=True) == names[0]
+
+
 def test_yes_and_no_for_once_and_always_is_no_question() -> None:
     assert not is_question(ALL_FOUR, names_action=False)
     assert not is_question([], names_action=False)

@@ -101,6 +101,15 @@ def is_for_session(option: PermissionOption) -> bool:
     return any(THE_SESSION.search(" ".join(words)) for words in _readings(option.name))
 
 
+def announces_more(label: str) -> bool:
+    """Whether a yes says that it does more than allow the one action: that it lasts, or changes a
+    mode. Reading it so can only lead to a narrower answer."""
+    return any(
+        WIDER.search(" ".join(words)) or _senses(words) & {"always", "session", "while"}
+        for words in _readings(label)
+    )
+
+
 def _in_our_words(option: PermissionOption) -> str:
     return FOR_THE_SESSION if is_for_session(option) else WORDS.get(option.kind, UNKNOWN)
 
@@ -181,6 +190,10 @@ THE_SESSION = re.compile(
     r"(?:s|d|ed)?\b"
 )
 FOR_A_WHILE = re.compile(rf"{_this}turn\b|\b(?:today|temporary|temporarily)\b")
+WIDER = re.compile(
+    r"\b(?:auto[a-z]*|all|any|every|everything|anything|future|mode|switch|risks?|risky|rest"
+    r"|without|bypass|yolo)\b"
+)
 _LENGTHS = (
     ("once", ONCE),
     ("while", FOR_A_WHILE),

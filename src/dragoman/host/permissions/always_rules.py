@@ -1,6 +1,7 @@
 """Turns a decision into an answer, and an "always" answer into a rule.
 
-Options are known by their id and kind; their names are for people. A rule made from an answer is as
+Options are known by their id and kind; their names are for people, and of several ways to say yes
+once they single out the narrowest. A rule made from an answer is as
 narrow as what the person saw, or there is none, with the reason. Pure.
 """
 
@@ -19,6 +20,7 @@ from dragoman.host.rules.policy import Decision
 from dragoman.host.rules.rule import YOUR_ANSWER, Effect, Rule, Scope, folder
 from dragoman.host.rules.shell import plain_words
 from dragoman.safe_text import reveal
+from dragoman.session.permission_options import announces_more
 
 Answer: TypeAlias = Literal["allow", "deny"]
 
@@ -47,8 +49,8 @@ _REFUSING = ("reject_once", "reject_always")
 def is_question(options: Sequence[Option], *, names_action: bool) -> bool:
     """Whether the options differ in more than yes and no, so that only a person can choose.
 
-    Several ways to say yes once are one yes where the request names an action: the first is the
-    plain one, the others change a mode as well. An unknown kind and an id used twice leave open
+    Several ways to say yes once are one yes where the request names an action: one is the plain
+    one, the others change a mode as well. An unknown kind and an id used twice leave open
     what would be chosen.
     """
     kinds = Counter(option.kind for option in options)
@@ -69,7 +71,8 @@ def choose_option(
         return _first(options, _REFUSING[::-1] if always else _REFUSING)
     if effect == "ask" or is_question(options, names_action=names_action):
         return None
-    return _first(options, _ALLOWING[::-1] if always else _ALLOWING[:1])
+    plain_first = sorted(options, key=lambda option: announces_more(option.name))
+    return _first(plain_first, _ALLOWING[::-1] if always else _ALLOWING[:1])
 
 
 def always_rule(
