@@ -311,7 +311,7 @@ def test_a_pypi_package_gets_an_environment_of_its_own(
     command = installing.agents["tiny"]["command"]
     assert command.endswith("/agents/tiny/1.0.0/venv/bin/acme-acp")
     assert installing.agents["tiny"]["args"] == ["serve"]
-    ran = subprocess.run((command,), check=True, capture_output=True, timeout=30)
+    ran = subprocess.run((command,), check=True, capture_output=True, timeout=120)
     assert ran.stdout == b"it runs\n"
 
 

@@ -22,7 +22,7 @@ def test_the_frames_are_what_passed_between_client_and_agent(
         [sys.executable, str(TEE), str(tmp_path), *shlex.split(dragoman.agent(agent))]
     )
     with dragoman.started("-o", "jsonl", "--yolo", "--agent-command", teed, "go\u2029") as process:
-        out, err = process.communicate(b"", timeout=30)
+        out, err = process.communicate(b"", timeout=120)
     assert process.returncode == (7 if agent == "nasty" else 0)  # it ends for a reason of its own
     selected, *frames = out.split(b"\n")[:-1]
     assert json.loads(selected)["method"] == "client/selected_agent"

@@ -42,7 +42,7 @@ def test_lists_stack_in_order_with_a_blank_line_between(dragoman: Dragoman) -> N
 def test_lists_alone_do_not_read_standard_input(dragoman: Dragoman) -> None:
     with dragoman.started("--list-modes", agent="telling") as process:
         # Its input is never closed: whoever reads it would wait for ever.
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
         assert process.stdout is not None
         assert process.stdout.read().decode() == MODES
 
@@ -94,7 +94,7 @@ def test_lists_end_when_nobody_reads_them(dragoman: Dragoman) -> None:
         assert process.stderr is not None
         assert process.stdout.readline().startswith(b"agent:")
         process.stdout.close()
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
         assert process.stderr.read() == b""
 
 

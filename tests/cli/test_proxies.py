@@ -96,7 +96,7 @@ def test_a_proxy_is_not_left_out_in_silence_when_another_process_runs_the_sessio
         assert (refused.code, refused.out) == (2, "")
         assert refused.err.startswith(f"dragoman: {told}")
         user("cancel", "s")
-        other.wait(30)
+        other.wait(120)
     assert "a secret" not in user("sessions", "show", "s").out
     done = user(*words, "--proxy", PROXY, "now", env={"SIGNED": "here"})
     assert done.code == 0, done.err

@@ -29,7 +29,7 @@ def running(user: Dragoman, *words: str) -> Generator[subprocess.Popen[bytes]]:
 def test_a_turn_that_was_stopped_is_shown_as_stopped(user: Dragoman) -> None:
     with running(user, "--session", "fix") as process:
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
     user("--session", "fix", "go on")
     shown = user("sessions", "show", "fix").lines
     stopped = shown.index("the turn was cancelled")
@@ -125,7 +125,7 @@ def test_a_session_that_runs_is_deleted_once_it_was_closed(user: Dragoman) -> No
         hint = f"`dragoman sessions close {found['id']}` closes it, and then it can be deleted"
         refused(user("sessions", "delete", "fix"), "is run by process", hint, code=1)
         assert user("sessions", "close", "fix").code == 0
-        process.wait(30)
+        process.wait(120)
     assert user("sessions", "delete", "fix").code == 0
     assert json.loads(user("sessions", "list", "--json").out) == []
 

@@ -277,7 +277,7 @@ def test_a_run_that_was_killed_is_interrupted_and_can_go_on(user: Dragoman) -> N
         assert process.stdout.readline() == b"started\n"
         assert only(user)["status"] == "running"
         process.kill()
-        process.wait(30)
+        process.wait(120)
         # Nothing else runs that would put it right: whoever looks does.
         assert only(user)["status"] == "interrupted"
     shown = user("sessions", "show", "fix").out

@@ -29,7 +29,7 @@ def test_a_terminal_that_does_not_say_how_wide_it_is_is_taken_for_an_ordinary_on
             stdout=theirs,
             stderr=theirs,
             env=env if told is None else env | {"COLUMNS": told},
-            timeout=30,
+            timeout=120,
             check=True,
         )
         assert os.read(ours, 100).split() == [str(width).encode()]

@@ -210,7 +210,7 @@ def test_mcp_servers_are_forwarded_as_lists_and_those_left_out_are_named(
 
 def test_python_dash_m_is_the_same_command(dragoman: Dragoman) -> None:
     command = [sys.executable, "-m", "dragoman", "--version"]
-    assert subprocess.check_output(command, text=True, timeout=30) == dragoman("--version").out
+    assert subprocess.check_output(command, text=True, timeout=120) == dragoman("--version").out
 
 
 def test_without_settings_the_default_is_the_demo_agent(dragoman: Dragoman) -> None:

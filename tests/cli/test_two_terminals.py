@@ -211,4 +211,4 @@ def test_an_owner_that_leaves_hands_over_what_waits(user: Dragoman) -> None:
         heir.wait_for("queued")
         owner.send_signal(signal.SIGINT)
         assert "2. next" in heir.wait_for("exit code 0")
-        assert owner.wait(30) == 130
+        assert owner.wait(120) == 130
