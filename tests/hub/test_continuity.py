@@ -233,7 +233,7 @@ async def test_a_turn_that_a_closing_hub_cancels_says_why(tmp_path: Path) -> Non
         await hub.send(live.id, c.Prompt("one"))
         await seen_until(hub.watch(live.id), e.AgentMessage)
     async with hub_with(tmp_path, agent) as hub:
-        *_, notice, end = await stored_events(hub, live.id)
+        *_, notice, _, end = await stored_events(hub, live.id)
         assert isinstance(notice, e.Notice)
         assert notice.text == (
             "the turn was cancelled because the process that ran the session was stopped"
