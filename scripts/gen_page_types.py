@@ -168,9 +168,10 @@ def _interface(struct: Struct, *, whole: bool) -> str:
 
 
 def _base(struct: Struct) -> Struct | None:
-    """That of another module is spelled out: what may be absent differs between modules."""
+    """One without fields is left out. That of another module is spelled out: what may be absent
+    differs between modules."""
     base = struct.__bases__[0]
-    if base is msgspec.Struct or not issubclass(base, msgspec.Struct):
+    if not issubclass(base, msgspec.Struct) or not base.__struct_fields__:
         return None
     return base if base.__module__ == struct.__module__ else None
 

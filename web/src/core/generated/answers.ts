@@ -9,7 +9,7 @@ export interface OwnerShape {
   here: boolean
 }
 
-export interface SessionHost extends Shape {
+export interface SessionHost {
   name: string
   alive: boolean
   here: boolean
@@ -35,7 +35,7 @@ export interface Summary {
   host: SessionHost | null
 }
 
-export interface HostShape extends Shape {
+export interface HostShape {
   id: string
   name: string
   alive: boolean
@@ -68,7 +68,7 @@ export interface Rule {
   source?: string
 }
 
-export interface RuleShape extends Shape {
+export interface RuleShape {
   id: string
   rule: Rule
   createdAt: string
@@ -77,7 +77,7 @@ export interface RuleShape extends Shape {
   host: string | null
 }
 
-export interface RuleList extends Shape {
+export interface RuleList {
   policies: RuleShape[]
   given?: Rule[]
 }
@@ -97,7 +97,7 @@ export interface ListedAgent {
   homepage: string
 }
 
-export interface AgentSession extends Shape {
+export interface AgentSession {
   id: string
   cwd: string
   title: string | null
@@ -105,7 +105,7 @@ export interface AgentSession extends Shape {
   knownAs: string | null
 }
 
-export interface SignIn extends Shape {
+export interface SignIn {
   id: string
   name: string
   kind: string
@@ -114,13 +114,13 @@ export interface SignIn extends Shape {
   env: string[]
 }
 
-export interface SignIns extends Shape {
+export interface SignIns {
   methods: SignIn[]
   signedIn: boolean
   canLogout: boolean
 }
 
-export interface Question extends Shape {
+export interface Question {
   id: string
   message: string
   mode: string
