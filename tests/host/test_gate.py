@@ -24,6 +24,7 @@ from dragoman.host.workspace.files import MAX_BYTES
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
 from dragoman.session.content import Diff
+from dragoman.session.state import NoticeEntry
 
 
 class Hasty(FakeTerminals):
@@ -85,6 +86,34 @@ async def test_a_command_that_is_over_at_once_started_all_the_same(tmp_path: Pat
             assert told["result"] == {}
         released = [event for event in heard if isinstance(event, e.TerminalReleased)]
         assert len(released) == 1
+
+
+class Slow(FakeTerminals):
+    """Does not get to say whether the command runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = asyncio.Event()
+
+    async def create(
+        self, workspace: Workspace, command: TerminalCommand, watcher: TerminalWatcher
+    ) -> str:
+        self.began.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_a_command_that_is_cancelled_while_it_starts_may_have_run(tmp_path: Path) -> None:
+    agent, slow = RawAgent(), Slow()
+    options = {"policy": Policy(execute=True), "terminals": slow}
+    async with opened(agent, tmp_path, **options) as (_, session):
+        params = {"sessionId": "s1", "command": "make", "args": ["test"]}
+        asked = asyncio.create_task(agent.ask("terminal/create", params, 1))
+        await soon(slow.began.wait())
+        agent.send({"method": "$/cancel_request", "params": {"requestId": 1}})
+        assert "error" in await soon(asked)
+        [notice] = [entry for entry in session.state.entries if isinstance(entry, NoticeEntry)]
+        assert "cancelled while it started, and may have run: Run make test" in notice.text
 
 
 async def test_files_may_be_anywhere(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ executed by the providers, recorded as events.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import shlex
@@ -297,7 +298,7 @@ class Gate:
         workspace = self._widened(cwd, outside=access.place_of_cwd == "outside")
         await self.consent.permit(access, title, lambda grants: grants.take_command(shown))
         command = msgspec.structs.replace(command, cwd=cwd)
-        with self._blaming("terminals"), self._starting_one():
+        with self._blaming("terminals"), self._starting_one(title):
             terminal_id = await self._providers.terminals.create(workspace, command, self)
             argv = [command.command, *command.args]
             self._record(e.TerminalStarted(terminal_id, argv, str(cwd)))
@@ -306,10 +307,15 @@ class Gate:
         return terminal_id
 
     @contextmanager
-    def _starting_one(self) -> Generator[None]:
+    def _starting_one(self, title: str) -> Generator[None]:
         self._starting += 1
         try:
             yield
+        except asyncio.CancelledError:
+            # It is ended then, but nobody knows how far it came.
+            what = f"a command was cancelled while it started, and may have run: {title}"
+            self._record(e.Notice(what, "warning", source="client"))
+            raise
         finally:
             self._starting -= 1
             if not self._starting:
