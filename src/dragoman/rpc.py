@@ -50,7 +50,7 @@ logger = logging.getLogger("dragoman.rpc")
 logging.getLogger("dragoman").addHandler(logging.NullHandler())
 
 
-class Limits(msgspec.Struct, frozen=True):
+class PeerLimits(msgspec.Struct, frozen=True):
     """What one connection may hold; beyond it, something fails with a clear error."""
 
     frame_bytes: int = MAX_FRAME_BYTES
@@ -77,11 +77,11 @@ class Peer:
         on_request: OnRequest,
         waits: frozenset[str] = frozenset(),
         tap: Tap | None = None,
-        limits: Limits | None = None,
+        limits: PeerLimits | None = None,
         is_held: Callable[[], bool] = lambda: False,
     ) -> None:
         self._is_held = is_held
-        self.limits = limits or Limits()
+        self.limits = limits or PeerLimits()
         self.noise = Noise()
         self.usual: Usual[Any] | None = None
         """The notification that has a quick way, which `on_notification` then seldom sees."""

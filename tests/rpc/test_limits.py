@@ -19,7 +19,7 @@ from dragoman.errors import (
     FrameTooLarge,
     PeerStalled,
 )
-from dragoman.rpc import Limits
+from dragoman.rpc import PeerLimits
 
 REPLY = b'{"jsonrpc":"2.0","id":0,"result":"done"}'
 REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"work"}'
@@ -30,7 +30,7 @@ async def test_a_frame_too_large_ends_the_connection_with_that_error_for_everyon
     async with connected(
         on_request=wait_for_ever,
         on_notification=lambda method, params: seen.append(method),
-        limits=Limits(frame_bytes=100),
+        limits=PeerLimits(frame_bytes=100),
     ) as (peer, wire):
         calls = [await start_call(peer, wire) for _ in range(3)]
         wire.write(REQUEST, b'{"jsonrpc":"2.0","method":"before"}')
@@ -45,14 +45,14 @@ async def test_a_frame_too_large_ends_the_connection_with_that_error_for_everyon
 
 
 async def test_a_line_without_end_is_refused_at_the_limit() -> None:
-    async with connected(limits=Limits(frame_bytes=1000)) as (peer, wire):
+    async with connected(limits=PeerLimits(frame_bytes=1000)) as (peer, wire):
         for _ in range(11):
             wire.transport.send(b"x" * 100)
         assert isinstance(await soon(peer.wait_ended()), FrameTooLarge)
 
 
 async def test_a_peer_that_stops_reading_ends_the_connection_for_every_waiter() -> None:
-    async with connected(limits=Limits(unsent_bytes=1 << 20)) as (peer, _):
+    async with connected(limits=PeerLimits(unsent_bytes=1 << 20)) as (peer, _):
         params = b'"%b"' % (b"x" * 300_000)
         calls = [asyncio.create_task(peer.call("work", params)) for _ in range(4)]
         ended = await soon(peer.wait_ended())
@@ -66,7 +66,7 @@ async def test_a_peer_that_stops_reading_ends_the_connection_for_every_waiter() 
 async def test_answers_nobody_reads_end_the_connection_too() -> None:
     answer = b'"%b"' % (b"x" * 1000)
     async with connected(
-        on_request=lambda method, params: answer, limits=Limits(unsent_bytes=100_000)
+        on_request=lambda method, params: answer, limits=PeerLimits(unsent_bytes=100_000)
     ) as (peer, wire):
         wire.write(*[REQUEST] * 200)
         assert isinstance(await soon(peer.wait_ended()), PeerStalled)
@@ -77,14 +77,14 @@ async def test_a_handler_that_ends_the_connection_before_it_waits_is_cancelled()
         peer.notify("flood", b'"%b"' % (b"x" * 2000))
         return wait_for_ever(method, params)
 
-    async with connected(on_request=work, limits=Limits(unsent_bytes=1000)) as (peer, wire):
+    async with connected(on_request=work, limits=PeerLimits(unsent_bytes=1000)) as (peer, wire):
         wire.write(REQUEST)
         assert isinstance(await soon(peer.wait_ended()), PeerStalled)
         await soon(peer.aclose())
 
 
 async def test_a_slow_reader_is_no_stalled_one() -> None:
-    async with connected(limits=Limits(unsent_bytes=1 << 20)) as (peer, wire):
+    async with connected(limits=PeerLimits(unsent_bytes=1 << 20)) as (peer, wire):
         for _ in range(20):
             peer.notify("note", b'"%b"' % (b"x" * 200_000))
             await wire.read()

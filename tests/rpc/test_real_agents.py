@@ -21,7 +21,7 @@ from dragoman.errors import (
     NotAnAgent,
     PeerStalled,
 )
-from dragoman.rpc import Limits, OnNotification, OnRequest, Peer
+from dragoman.rpc import OnNotification, OnRequest, Peer, PeerLimits
 from dragoman.transport.stdio import AgentCommand, StdioTransport
 
 # What an agent's script starts with; it hears frames as bytes, and says them.
@@ -48,7 +48,7 @@ async def agent(
     *,
     on_notification: OnNotification = ignore,
     on_request: OnRequest = refuse,
-    limits: Limits | None = None,
+    limits: PeerLimits | None = None,
 ) -> AsyncGenerator[Peer]:
     """A peer of an agent that runs this script; afterwards nothing of either is left."""
     command = AgentCommand(sys.executable, ("-I", "-S", "-c", AGENT + script))
@@ -115,7 +115,7 @@ async def test_a_wrapper_that_does_not_find_its_command() -> None:
 
 
 async def test_an_agent_that_stops_reading() -> None:
-    limits = Limits(unsent_bytes=1 << 20)
+    limits = PeerLimits(unsent_bytes=1 << 20)
     async with agent("hear(); signal.pause()", limits=limits) as peer:
         params = b'"%b"' % (b"x" * 300_000)
         calls = [asyncio.create_task(peer.call("work", params)) for _ in range(10)]

@@ -23,7 +23,7 @@ from dragoman.errors import (
     RequestCancelled,
     ResourceNotFound,
 )
-from dragoman.rpc import Limits
+from dragoman.rpc import PeerLimits
 from dragoman.wire.messages import NULL
 
 REMOTE_ERRORS = [
@@ -266,7 +266,7 @@ async def test_the_65th_request_at_once_is_refused_and_the_64_go_on() -> None:
 
 async def test_an_answered_request_makes_room_for_another() -> None:
     door = Door()
-    async with connected(on_request=door, limits=Limits(requests=1)) as (_, wire):
+    async with connected(on_request=door, limits=PeerLimits(requests=1)) as (_, wire):
         for key in (b"1", b"2"):
             door.opened.clear()
             wire.write(request(key))
@@ -276,7 +276,7 @@ async def test_an_answered_request_makes_room_for_another() -> None:
 
 
 async def test_a_cancelled_request_makes_room_for_another() -> None:
-    async with connected(on_request=Door(), limits=Limits(requests=1)) as (_, wire):
+    async with connected(on_request=Door(), limits=PeerLimits(requests=1)) as (_, wire):
         for key in (b"1", b"2"):
             wire.write(request(key))
             wire.write(
@@ -287,7 +287,7 @@ async def test_a_cancelled_request_makes_room_for_another() -> None:
 
 async def test_open_waits_take_no_room_from_requests() -> None:
     door = Door()
-    limits = Limits(requests=1, waits=10)
+    limits = PeerLimits(requests=1, waits=10)
     async with connected(on_request=door, waits=frozenset({"wait"}), limits=limits) as (_, wire):
         wire.write(*(request(b"%d" % n, b"wait") for n in range(10)))
         wire.write(request(b"10"), request(b"11"))
@@ -298,7 +298,7 @@ async def test_open_waits_take_no_room_from_requests() -> None:
 
 async def test_waits_have_a_limit_of_their_own() -> None:
     door = Door()
-    limits = Limits(requests=1, waits=2)
+    limits = PeerLimits(requests=1, waits=2)
     async with connected(on_request=door, waits=frozenset({"wait"}), limits=limits) as (_, wire):
         wire.write(*(request(b"%d" % n, b"wait") for n in range(3)))
         refused = await wire.read_json()
@@ -311,7 +311,7 @@ async def test_waits_have_a_limit_of_their_own() -> None:
 
 async def test_requests_answered_at_once_never_count() -> None:
     async with connected(
-        on_request=lambda method, params: bytes(params), limits=Limits(requests=1)
+        on_request=lambda method, params: bytes(params), limits=PeerLimits(requests=1)
     ) as (_, wire):
         wire.write(*(request(b"%d" % n, params=b"%d" % n) for n in range(200)))
         answers = [json.loads(await wire.read()) for _ in range(200)]

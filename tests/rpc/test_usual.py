@@ -10,7 +10,7 @@ from msgspec import Raw
 from support.peers import connected, settled, soon
 
 from dragoman.errors import FrameTooLarge, PeerStalled
-from dragoman.rpc import Limits
+from dragoman.rpc import PeerLimits
 from dragoman.wire.fast_path import Usual
 
 
@@ -133,7 +133,7 @@ async def test_a_run_does_not_wait_for_more() -> None:
 
 async def test_what_came_before_the_frame_that_ends_a_connection_is_handled() -> None:
     log = Log()
-    limits = Limits(frame_bytes=1000)
+    limits = PeerLimits(frame_bytes=1000)
     async with connected(on_notification=log.notified, limits=limits) as (peer, wire):
         peer.usual = log.usual()
         wire.write(*map(note, range(4)), b"x" * 2000)
@@ -143,7 +143,7 @@ async def test_what_came_before_the_frame_that_ends_a_connection_is_handled() ->
 
 async def test_nothing_is_handled_behind_a_run_that_ended_the_connection() -> None:
     log = Log()
-    limits = Limits(unsent_bytes=1000)
+    limits = PeerLimits(unsent_bytes=1000)
     async with connected(on_notification=log.notified, on_request=log.asked, limits=limits) as (
         peer,
         wire,

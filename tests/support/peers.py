@@ -17,7 +17,7 @@ import msgspec
 from support.relayed import OtherSide, Pair, in_memory
 
 from dragoman.errors import MethodNotFound
-from dragoman.rpc import Limits, OnNotification, OnRequest, Peer, Tap
+from dragoman.rpc import OnNotification, OnRequest, Peer, PeerLimits, Tap
 from dragoman.wire.framing import Framer
 
 SECONDS = 60
@@ -101,7 +101,7 @@ async def connected(
     on_request: OnRequest = refuse,
     waits: frozenset[str] = frozenset(),
     tap: Tap | None = None,
-    limits: Limits | None = None,
+    limits: PeerLimits | None = None,
     pair: Pair = in_memory,
 ) -> AsyncGenerator[tuple[Peer, Wire]]:
     """A peer that also answers `ping`, and its other side."""

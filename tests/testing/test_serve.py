@@ -17,7 +17,7 @@ from support.peers import soon, tidy_loop
 
 from dragoman import AgentCommand, Client, Session
 from dragoman.errors import AgentExited, PeerStalled
-from dragoman.rpc import Limits, Peer
+from dragoman.rpc import Peer, PeerLimits
 from dragoman.session import events as e
 from dragoman.testing import ScriptedAgent
 from dragoman.testing.serve import find_agent
@@ -161,7 +161,7 @@ async def test_a_cancel_reaches_the_process(tmp_path: Path) -> None:
 
 
 async def test_an_agent_that_stops_reading_is_given_up() -> None:
-    limits = Limits(unsent_bytes=2 << 20)
+    limits = PeerLimits(unsent_bytes=2 << 20)
     async with talking_to("deaf", limits) as (peer, transport, prompting):
         peer.notify("_x/lots", b'"%b"' % (b"x" * (1 << 20)))
         with pytest.raises(TimeoutError):
@@ -187,7 +187,7 @@ async def test_an_agent_that_will_not_end_is_killed() -> None:
 
 @asynccontextmanager
 async def talking_to(
-    name: str, limits: Limits | None = None
+    name: str, limits: PeerLimits | None = None
 ) -> AsyncGenerator[tuple[Peer, StdioTransport, asyncio.Future[msgspec.Raw]]]:
     """In the middle of a turn, after the agent's first word."""
     spoke = asyncio.Event()

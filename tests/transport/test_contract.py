@@ -16,7 +16,7 @@ from support.relayed import OtherSide, Pair, by_process, in_memory
 from support.socket_server import by_websocket
 
 from dragoman.errors import ConnectionClosed, ConnectionLost, FrameTooLarge
-from dragoman.rpc import Limits, Peer
+from dragoman.rpc import Peer, PeerLimits
 from dragoman.transport.transport import Transport
 from dragoman.wire.framing import Framer
 
@@ -166,7 +166,7 @@ async def test_a_frame_over_the_limit_ends_the_connection_and_says_so(pair: Pair
             ours,
             on_notification=lambda method, params: None,
             on_request=lambda method, params: b"null",
-            limits=Limits(frame_bytes=MEBIBYTE),
+            limits=PeerLimits(frame_bytes=MEBIBYTE),
         )
         async with peer:
             theirs.send(message("x" * 2 * MEBIBYTE) + b"\n")

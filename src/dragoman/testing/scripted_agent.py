@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.schema import v1
 from dragoman.testing.agent_stdio import Served
-from dragoman.testing.scripted_connection import Answer, Connection
+from dragoman.testing.scripted_connection import Answer, ScriptedConnection
 from dragoman.testing.scripted_turn import AgentTurn, Script, Step
 from dragoman.transport.transport import Transport
 
@@ -109,7 +109,7 @@ class ScriptedAgent(Served):
 
     async def serve(self, transport: Transport) -> None:
         """Serve one client on this transport until it disconnects."""
-        connection = Connection(self, transport)
+        connection = ScriptedConnection(self, transport)
         async with connection.peer:
             if self.banner:
                 transport.send(self.banner)

@@ -47,7 +47,7 @@ CONVERSATION = frozenset(
 """The kinds of updates that are replayed on load."""
 
 
-class Connection:
+class ScriptedConnection:
     """A client, the sessions it has open, and the turns that run."""
 
     def __init__(self, agent: ScriptedAgent, transport: Transport) -> None:
@@ -369,24 +369,24 @@ class Connection:
         return codec.encode(v1.PromptResponse(stop_reason=reason, usage=turn.usage))
 
 
-_ANSWERS: dict[str, Callable[[Connection, Any], Any]] = {
-    "initialize": Connection.initialize,
-    "authenticate": Connection.authenticate,
-    "logout": Connection.logout,
-    "session/new": Connection.new_session,
-    "session/load": Connection.load_session,
-    "session/resume": Connection.resume_session,
-    "session/fork": Connection.fork_session,
-    "session/list": Connection.list_sessions,
-    "session/delete": Connection.delete_session,
-    "session/close": Connection.close_session,
-    "session/archive": Connection.archive_session,
-    "session/unarchive": Connection.unarchive_session,
-    "session/status": Connection.session_status,
-    "session/set_title": Connection.set_session_title,
-    "session/set_mode": Connection.set_session_mode,
-    "session/set_config_option": Connection.set_config_option,
-    "session/prompt": Connection.prompt,
+_ANSWERS: dict[str, Callable[[ScriptedConnection, Any], Any]] = {
+    "initialize": ScriptedConnection.initialize,
+    "authenticate": ScriptedConnection.authenticate,
+    "logout": ScriptedConnection.logout,
+    "session/new": ScriptedConnection.new_session,
+    "session/load": ScriptedConnection.load_session,
+    "session/resume": ScriptedConnection.resume_session,
+    "session/fork": ScriptedConnection.fork_session,
+    "session/list": ScriptedConnection.list_sessions,
+    "session/delete": ScriptedConnection.delete_session,
+    "session/close": ScriptedConnection.close_session,
+    "session/archive": ScriptedConnection.archive_session,
+    "session/unarchive": ScriptedConnection.unarchive_session,
+    "session/status": ScriptedConnection.session_status,
+    "session/set_title": ScriptedConnection.set_session_title,
+    "session/set_mode": ScriptedConnection.set_session_mode,
+    "session/set_config_option": ScriptedConnection.set_config_option,
+    "session/prompt": ScriptedConnection.prompt,
 }
 
 

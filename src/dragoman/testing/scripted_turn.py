@@ -13,7 +13,7 @@ from dragoman.testing.agent_stdio import StandardStreams
 
 if TYPE_CHECKING:
     from dragoman.testing.scripted_agent import AgentSession, ScriptedAgent
-    from dragoman.testing.scripted_connection import Connection
+    from dragoman.testing.scripted_connection import ScriptedConnection
     from dragoman.transport.transport import Transport
 
 
@@ -22,7 +22,7 @@ class AgentTurn:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ScriptedConnection,
         session: AgentSession,
         prompt: list[v1.ContentBlock],
         request_id: bytes,

@@ -27,7 +27,7 @@ from dragoman.testing.v2.words import Json, Words
 
 if TYPE_CHECKING:
     from dragoman.testing.scripted_agent import AgentSession
-    from dragoman.testing.scripted_connection import Connection
+    from dragoman.testing.scripted_connection import ScriptedConnection
 
 _AS_IN_V1 = frozenset(
     {
@@ -45,7 +45,7 @@ _AS_IN_V1 = frozenset(
 class Second:
     """Version 2 on one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ScriptedConnection) -> None:
         self._connection = connection
         self._words: dict[str, Words] = {}
         self._running: set[asyncio.Task[None]] = set()

@@ -24,7 +24,7 @@ from dragoman.testing.v2.words import Json, tool_call
 
 if TYPE_CHECKING:
     from dragoman.testing.scripted_agent import AgentSession
-    from dragoman.testing.scripted_connection import Connection
+    from dragoman.testing.scripted_connection import ScriptedConnection
 
 
 class TurnV2(AgentTurn):
@@ -32,7 +32,7 @@ class TurnV2(AgentTurn):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ScriptedConnection,
         session: AgentSession,
         prompt: list[v1.ContentBlock],
         request_id: bytes,
