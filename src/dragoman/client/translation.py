@@ -400,15 +400,9 @@ def permission_option(wire: v1.PermissionOption | v2.PermissionOption) -> Permis
 
 
 def session_info(wire: v1.SessionInfo | v2.SessionInfo) -> SessionInfo:
-    return SessionInfo(
-        id=wire.session_id,
-        cwd=wire.cwd,
-        additional_directories=wire.additional_directories,
-        title=wire.title,
-        updated_at=wire.updated_at,
-        archived=wire.archived,
-        meta=wire.meta,
-    )
+    """Only the id has another name here."""
+    same = (name for name in SessionInfo.__struct_fields__ if name != "id")
+    return SessionInfo(id=wire.session_id, **{name: getattr(wire, name) for name in same})
 
 
 def mcp_server(server: McpServer, schema: Schema) -> Any:

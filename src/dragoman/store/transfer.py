@@ -164,12 +164,8 @@ async def _copy_events(source: Store, target: Store, lease: Lease, known: int) -
 
 
 def _standing(record: SessionRecord) -> SessionChange:
-    """What the events do not say."""
-    return SessionChange(
-        title=record.title,
-        renamed=record.renamed,
-        status=record.status,
-        archived=record.archived,
-        updated_at=record.updated_at,
-        agent_session_id=record.agent_session_id,
-    )
+    return SessionChange(**{name: getattr(record, name) for name in _UNTOLD})
+
+
+_UNTOLD = ("title", "renamed", "status", "archived", "updated_at", "agent_session_id")
+"""The fields of a record that the events do not say."""
