@@ -666,6 +666,16 @@ async def test_a_provider_is_asked(
         assert [option.id for option in request.options] == ["once", "always", "no", "never"]
 
 
+@pytest.mark.parametrize("answer", [None, "reject", "reject_always"])
+async def test_that_a_person_refused_is_said_once(answer: str | None, tmp_path: Path) -> None:
+    person = Person(answer)
+    person.ready.set()
+    async with scene(tmp_path, attended=False, permissions=person) as s:
+        run: Json = {"sessionId": "s1", "command": "ls", "args": ["-la"]}
+        told = await s.result("terminal/create", run)
+        assert told["error"]["message"] == "ls -la: refused"
+
+
 async def test_a_provider_is_let_go_when_the_answer_comes_from_elsewhere(tmp_path: Path) -> None:
     person = Person()
     async with scene(tmp_path, attended=False, permissions=person) as s:

@@ -33,6 +33,8 @@ OUR_OPTIONS = (
 
 MOST_WORDS = 2000
 MOST_NAMES = 256
+_SAYS_NO_MORE = ("refused", "answered")
+"""Reasons of a refusal that are a person's no and nothing else."""
 _FOR_ALWAYS: dict[str, Answer] = {"allow_always": "allow", "reject_always": "deny"}
 _logger = logging.getLogger("dragoman.host")
 
@@ -175,4 +177,5 @@ def refusal(access: Access, reason: str) -> RemoteError:
     if access.operation == "execute" and access.place_of_cwd == "outside":
         why = f"{access.cwd}: outside the workspace ({reason})"
         return InvalidParams(why, {"path": access.cwd, "reason": "outside the workspace"})
-    return InternalError(f"{subject}: refused ({reason})", {"reason": reason})
+    why = "" if reason in _SAYS_NO_MORE else f" ({reason})"
+    return InternalError(f"{subject}: refused{why}", {"reason": reason})
