@@ -87,6 +87,10 @@ def test_a_command_that_cannot_be_understood_is_one_line(
         (("version",), "'version': did you mean dragoman --version?"),
         (("doctor",), "'doctor': did you mean dragoman agents doctor?"),
         (("login",), "'login': did you mean dragoman agents login?"),
+        (("HELP",), "'HELP': did you mean dragoman --help?"),
+        (("Login",), "'Login': did you mean dragoman agents login?"),
+        (("Sessoins",), "'Sessoins': did you mean dragoman sessions?"),
+        (("-a", "demo", "Chat"), "options go after the command: dragoman chat …"),
     ],
 )
 def test_a_word_that_must_be_a_command_is_not_sent_as_a_prompt(
@@ -98,10 +102,20 @@ def test_a_word_that_must_be_a_command_is_not_sent_as_a_prompt(
     assert done.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("word", ["chat", "Chat", "SESSIONS", "Demo-Agent", "Run"])
+def test_a_command_is_known_in_any_case(dragoman: Dragoman, word: str) -> None:
+    assert dragoman(word, "--help").out == dragoman(word.lower(), "--help").out
+    refused = dragoman(word, "--no-such-option")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused == dragoman(word.lower(), "--no-such-option")
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ("--", "sessoins"),
+        ("--", "Chat"),
+        ("run", "Chat"),
         ("run", "chat"),
         ("surprise",),
         ("see",),

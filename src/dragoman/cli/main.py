@@ -39,8 +39,8 @@ def _take_store(address: str | None) -> None:
 def _run(words: list[str]) -> int:
     from dragoman.cli import parsers
 
-    named = bool(words) and words[0] in parsers.COMMANDS
-    command = words.pop(0) if named else "run"
+    named = bool(words) and words[0].lower() in parsers.COMMANDS
+    command = words.pop(0).lower() if named else "run"
     arguments = parsers.parsed(command, words)
     if not named and "--" not in words:
         parsers.refuse_command(arguments.prompt)

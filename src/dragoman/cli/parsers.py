@@ -128,15 +128,17 @@ _ELSEWHERE = {
 
 
 def refuse_command(prompt: str | None) -> None:
-    """Refuse a one-word prompt that must be a command, mistyped or placed after an option.
+    """Refuse a one-word prompt that must be a command, mistyped or placed after an option, in
+    capitals or not.
 
     That is a usage error, which ends the process.
     """
     if prompt is None:
         return
-    if prompt in COMMANDS:
-        how = f"options go after the command: dragoman {prompt} …"
-    elif (meant := _ELSEWHERE.get(prompt) or _meant_command(prompt)) is not None:
+    word = prompt.lower()
+    if word in COMMANDS:
+        how = f"options go after the command: dragoman {word} …"
+    elif (meant := _ELSEWHERE.get(word) or _meant_command(word)) is not None:
         how = f"did you mean dragoman {meant}?"
     else:
         return
