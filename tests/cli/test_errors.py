@@ -320,12 +320,23 @@ def test_what_is_wrong_with_an_action_points_at_its_own_help(dragoman: Dragoman)
     assert done.err == ("dragoman: no such option: --format; see dragoman sessions export --help\n")
 
 
-def test_a_version_that_cannot_be_written_is_a_failure(dragoman: Dragoman) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("policy", "list", "--help")])
+def test_a_version_that_cannot_be_written_is_a_failure(
+    dragoman: Dragoman, words: tuple[str, ...], unbuffered: str
+) -> None:
+    """Nor a help, whether or not Python buffers it."""
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            dragoman.command("--version"), env=dragoman.env, stdout=full, check=False, timeout=60
+            dragoman.command(*words),
+            env=dragoman.env | {"PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
         )
     assert done.returncode == 1
+    assert done.stderr == b"dragoman: no space left on device\n"
 
 
 def test_a_file_that_is_no_text_is_no_prompt(dragoman: Dragoman, tmp_path: Path) -> None:

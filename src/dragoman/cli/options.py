@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable
 
 from dragoman.cli.streams import terminal_width
@@ -11,6 +12,8 @@ TYPE_CHECKING = False  # that of `typing` would cost `--help` the import
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup as ArgumentGroup  # pyright: ignore[reportPrivateUsage]
     from typing import Any, NoReturn, TypeAlias
+
+    from _typeshed import SupportsWrite
 
     from dragoman.session.facts import ConfigOption
     from dragoman.session.state import SessionState
@@ -36,6 +39,21 @@ class Parser(argparse.ArgumentParser):
         sentence = message.removeprefix("argument ") + _meant_choice(message)
         tell(f"{sentence}{'' if sentence.endswith('?') else ';'} see {self.prog} --help")
         self.exit(Exit.USAGE)
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """argparse ignores that a help or a version could not be written; here it is a failure."""
+        if file is not sys.stdout:
+            super()._print_message(message, file)
+            return
+        try:
+            print(message, end="", flush=True)
+        except BrokenPipeError:
+            pass  # the reader has seen enough
+        except OSError as error:
+            from dragoman.cli.exit_codes import Exit, sentence, tell
+
+            tell(sentence(error))
+            self.exit(Exit.FAILED)
 
 
 def _meant_choice(message: str) -> str:
