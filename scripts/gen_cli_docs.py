@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from dragoman.cli.commands.completion_scripts import Command, Option, commands
+from dragoman.cli.commands.completion_scripts import CompletableCommand, CompletableOption, commands
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
 HEAD = """\
@@ -27,12 +27,12 @@ def page() -> str:
     return "\n".join([HEAD, *sections])
 
 
-def _sections(command: Command) -> Iterator[str]:
+def _sections(command: CompletableCommand) -> Iterator[str]:
     for each in command.all():
         yield _section(each)
 
 
-def _section(command: Command) -> str:
+def _section(command: CompletableCommand) -> str:
     level = "#" * max(2, len(command.words) + 1)
     title = " ".join(("dragoman", *command.words, *_shape(command)))
     parts = [f"{level} `{title}`", f"{command.about}."]
@@ -47,7 +47,7 @@ def _section(command: Command) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _shape(command: Command) -> list[str]:
+def _shape(command: CompletableCommand) -> list[str]:
     if not command.words:
         return ["[OPTIONS]", "[--]", "[PROMPT]"]
     if command.actions:
@@ -58,7 +58,7 @@ def _shape(command: Command) -> list[str]:
     return ["[OPTIONS]", *(f"[{name}]" if a.optional else name for a, name in names)]
 
 
-def _flags(option: Option) -> str:
+def _flags(option: CompletableOption) -> str:
     value = f"{{{','.join(option.choices)}}}" if option.choices else _cell(option.value)
     return ", ".join(f"`{flag}`" for flag in option.flags) + (f" `{value}`" if value else "")
 

@@ -53,7 +53,7 @@ ANSWERS: tuple[Struct, ...] = (
         server_shapes.RuleShape,
         server_shapes.RuleList,
         ListedAgent,
-        server_shapes.AgentSession,
+        server_shapes.AgentSessionShape,
     ),
     *(
         server_shapes.SignIn,

@@ -42,7 +42,7 @@ GROUPS = {
         "Decision"
     ),
     "Permissions": (
-        "Policy Rule load_policy Access Explanation Considered RuleStore StoredRule "
+        "Policy Rule load_policy Access PolicyDecision Explanation Considered RuleStore StoredRule "
         "PermissionsProvider PermissionRequest PermissionAnswer"
     ),
     "Other providers": (

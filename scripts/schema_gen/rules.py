@@ -64,6 +64,6 @@ def attribute_name(wire: str) -> str:
 
 
 def wire_name(attribute: str) -> str:
-    """What `dragoman.schema.base.wire_name` will make of an attribute."""
+    """What `dragoman.schema.model.wire_name` will make of an attribute."""
     first, *rest = attribute.split("_")
     return "_meta" if attribute == "meta" else first + "".join(map(str.capitalize, rest))

@@ -25,7 +25,7 @@ FACTORY = "field(default_factory="
 FROM = {
     "typing": ("Any", "Final", "TypeAlias"),
     "msgspec": ("UNSET", "UnsetType", "field"),
-    ".base": ("Method", "PartlyTagged", "Patch", "Record", "Tagged", "Untagged", "by_name"),
+    ".model": ("Method", "PartlyTagged", "Patch", "Record", "Tagged", "Untagged", "by_name"),
 }
 
 

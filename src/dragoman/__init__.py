@@ -103,7 +103,14 @@ if TYPE_CHECKING:
         PermissionsProvider,
     )
     from dragoman.host.rules.access import Access
-    from dragoman.host.rules.policy import Considered, Explanation, Policy, RuleStore, StoredRule
+    from dragoman.host.rules.policy import (
+        Considered,
+        Explanation,
+        Policy,
+        PolicyDecision,
+        RuleStore,
+        StoredRule,
+    )
     from dragoman.host.rules.policy_file import load_policy
     from dragoman.host.rules.rule import Rule
     from dragoman.host.terminals.provider import (
@@ -256,6 +263,7 @@ __all__ = [
     "PlanEntry",
     "PlanStep",
     "Policy",
+    "PolicyDecision",
     "PromptInput",
     "PromptTooLarge",
     "ProtocolError",
@@ -367,7 +375,7 @@ _NAMES = {
     "host.forms.elicitation": "ElicitationAnswer ElicitationProvider ElicitationRequest",
     "host.permissions.questions": "PermissionAnswer PermissionRequest PermissionsProvider",
     "host.rules.access": "Access",
-    "host.rules.policy": "Considered Explanation Policy RuleStore StoredRule",
+    "host.rules.policy": "Considered Explanation Policy PolicyDecision RuleStore StoredRule",
     "host.rules.policy_file": "load_policy",
     "host.rules.rule": "Rule",
     "host.terminals.provider": (

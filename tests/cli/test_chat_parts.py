@@ -17,9 +17,9 @@ from prompt_toolkit.output import DummyOutput
 
 from dragoman.cli.commands.chat import prompt as chat_prompt
 from dragoman.cli.commands.chat.input_completion import Completions
-from dragoman.cli.commands.chat.prompt import Prompt, breaks_lines
+from dragoman.cli.commands.chat.prompt import ChatPrompt, breaks_lines
 from dragoman.cli.commands.chat.screen import Screen
-from dragoman.cli.commands.chat.slash_commands import OWN, Route, route
+from dragoman.cli.commands.chat.slash_commands import OWN, LineRoute, route
 from dragoman.cli.render.style import Style
 from dragoman.session.facts import Command, ConfigChoice, ConfigOption, Mode, Modes
 from dragoman.session.state import SessionState
@@ -30,29 +30,29 @@ from dragoman.session.state import SessionState
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        ("/help", Route("us", "", "help")),
-        ("/mode  plan ", Route("us", "plan", "mode")),
-        (":help", Route("us", "", "help")),
-        (":review", Route("agent", ":review")),
-        ("/review it", Route("agent", "/review it")),
-        ("/new", Route("agent", "/new")),  # the agent has one of that name
-        (":new", Route("us", "", "new")),
-        ("//help", Route("agent", "/help")),
-        ("//new now", Route("agent", "/new now")),
-        ("/etc/hosts, what is it?", Route("agent", "/etc/hosts, what is it?")),
-        ("/helpful", Route("agent", "/helpful")),
-        (":drop 2", Route("us", "2", "drop")),
-        ("what is /help?", Route("agent", "what is /help?")),
-        ("", Route("agent", "")),
+        ("/help", LineRoute("us", "", "help")),
+        ("/mode  plan ", LineRoute("us", "plan", "mode")),
+        (":help", LineRoute("us", "", "help")),
+        (":review", LineRoute("agent", ":review")),
+        ("/review it", LineRoute("agent", "/review it")),
+        ("/new", LineRoute("agent", "/new")),  # the agent has one of that name
+        (":new", LineRoute("us", "", "new")),
+        ("//help", LineRoute("agent", "/help")),
+        ("//new now", LineRoute("agent", "/new now")),
+        ("/etc/hosts, what is it?", LineRoute("agent", "/etc/hosts, what is it?")),
+        ("/helpful", LineRoute("agent", "/helpful")),
+        (":drop 2", LineRoute("us", "2", "drop")),
+        ("what is /help?", LineRoute("agent", "what is /help?")),
+        ("", LineRoute("agent", "")),
     ],
 )
-def test_a_command_is_the_agents_where_it_has_one(typed: str, expected: Route) -> None:
+def test_a_command_is_the_agents_where_it_has_one(typed: str, expected: LineRoute) -> None:
     assert route(typed, {"new", "review"}) == expected
 
 
 def test_help_is_ours_even_where_the_agent_has_one() -> None:
-    assert route("/help", {"help"}) == Route("us", "", "help")
-    assert route("//help", {"help"}) == Route("agent", "/help")
+    assert route("/help", {"help"}) == LineRoute("us", "", "help")
+    assert route("//help", {"help"}) == LineRoute("agent", "/help")
 
 
 # ── completion ────────────────────────────────────────────────────────────────────────────────
@@ -162,7 +162,7 @@ async def test_paint_does_not_leak_from_a_line_and_is_not_lost_on_the_next(
 class Typist:
     """A prompt, and somebody who types."""
 
-    def __init__(self, pipe: PipeInput, prompt: Prompt, screen: Screen) -> None:
+    def __init__(self, pipe: PipeInput, prompt: ChatPrompt, screen: Screen) -> None:
         self.pipe = pipe
         self.prompt = prompt
         self.screen = screen
@@ -186,7 +186,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def typing() -> AsyncGenerator[Typist]:
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         screen = Screen()
-        prompt = Prompt(
+        prompt = ChatPrompt(
             screen,
             Style(colour=False),
             completions=Completions({}),

@@ -159,7 +159,7 @@ async def test_a_question_that_is_settled_long_after_it_was_asked_is_taken_back(
         # What was said can only be shown when the question is off the screen.
         assert stage.lines == ["› go on", "Let me see.", "? Do it"]
         [request_id] = (await other.state(session)).pending
-        await hub.send(session, c.Answer(request_id, "allow"))
+        await hub.send(session, c.AnswerPermission(request_id, "allow"))
         async with asyncio.timeout(SECONDS):
             assert await task
     assert stage.lines == [
@@ -177,7 +177,7 @@ async def test_what_was_settled_before_it_could_be_asked_is_not_asked(tmp_path: 
         await hub.send(session, c.Prompt("go on"))
         await seen_until(hub.watch(session), e.PermissionRequested)
         [request_id] = (await hub.state(session)).pending
-        await hub.send(session, c.Answer(request_id, "allow"))
+        await hub.send(session, c.AnswerPermission(request_id, "allow"))
         await seen_until(hub.watch(session), e.TurnEnded)
         async with followed(follower(hub, session, stage, person)) as task:
             assert await task
@@ -212,7 +212,7 @@ async def test_no_answer_leaves_the_question_to_others_where_there_are_some(
         await stage.until(lambda lines: "? Do it" in lines)
         person.answers.put_nowait(None)
         [request_id] = (await hub.state(session)).pending
-        await hub.send(session, c.Answer(request_id, "allow"))
+        await hub.send(session, c.AnswerPermission(request_id, "allow"))
         async with asyncio.timeout(SECONDS):
             assert await task
     assert stage.lines[-1] == "chosen=allow"

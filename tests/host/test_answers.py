@@ -16,11 +16,11 @@ from dragoman.host.permissions.always_rules import (
     is_question,
 )
 from dragoman.host.rules.access import OPERATIONS, Access, file_access, terminal_access
-from dragoman.host.rules.policy import Decision, decide
+from dragoman.host.rules.policy import PolicyDecision, decide
 from dragoman.host.rules.rule import Rule
 
 ROOTS = ("/ws",)
-ASK = Decision("ask", "no rule allows it")
+ASK = PolicyDecision("ask", "no rule allows it")
 
 
 def options(*kinds: str) -> list[Option]:
@@ -133,7 +133,7 @@ def test_names_never_decide() -> None:
 
 
 def remembered(
-    access: Access, answer: Any = "allow", decision: Decision = ASK, scope: Any = "project"
+    access: Access, answer: Any = "allow", decision: PolicyDecision = ASK, scope: Any = "project"
 ) -> Rule | NoRule:
     return always_rule(
         access,
@@ -269,7 +269,7 @@ def test_what_is_always_asked_is_not_allowed_for_always() -> None:
 
 def test_an_ask_rule_goes_on_asking() -> None:
     rule = Rule(effect="ask", operation="write", id="rules[0]", source="p.json")
-    asked = Decision("ask", "p.json rules[0] requires asking", rule)
+    asked = PolicyDecision("ask", "p.json rules[0] requires asking", rule)
     assert reason(remembered(write("/ws/a"), decision=asked)) == "p.json rules[0] asks each time"
     assert isinstance(remembered(write("/ws/a"), "deny", asked), Rule)
 

@@ -14,9 +14,9 @@ from dragoman.host.permissions.claims import read_claim
 from dragoman.host.rules.access import Access, file_access, terminal_access
 from dragoman.host.rules.policy import (
     OPERATIONS,
-    Decision,
     Operation,
     Policy,
+    PolicyDecision,
     could_allow,
     decide,
     explain,
@@ -49,7 +49,7 @@ def claim(kind: str | None, raw: Any = None, **more: Any) -> Access:
     return read_claim(kind, raw, agent="demo", cwd=WS, roots=(WS,), home="/home/me", **more)
 
 
-def decided(access: Access, *rules: Rule, now: float = 0, session: str = "s") -> Decision:
+def decided(access: Access, *rules: Rule, now: float = 0, session: str = "s") -> PolicyDecision:
     return decide(access, rules, now=now, session_id=session, project=WS)
 
 
@@ -161,7 +161,7 @@ def test_every_decision_is_as_the_table_says() -> None:
 def test_a_decision_names_the_rule_that_made_it() -> None:
     deny = Rule(effect="deny", operation="write", id="rules[0]", source="p.toml")
     decision = decided(write("/ws/a"), *YOLO, deny)
-    assert decision == Decision("deny", "p.toml rules[0] denies it", deny)
+    assert decision == PolicyDecision("deny", "p.toml rules[0] denies it", deny)
     assert decided(write("/ws/a"), *flag_rules(write=True)).reason == "--write allows it"
     assert decided(run("ls"), Rule(effect="ask")).reason == "a rule requires asking"
 

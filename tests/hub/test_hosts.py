@@ -351,7 +351,7 @@ async def test_what_is_asked_of_a_host_that_leaves_is_refused_and_never_done(
         assert await store.sessions(SessionFilter()) == []
 
 
-COMMANDS = (c.Prompt("go"), c.Cancel(), c.Answer("one", "two"), c.Close())
+COMMANDS = (c.Prompt("go"), c.Cancel(), c.AnswerPermission("one", "two"), c.Close())
 
 
 async def far_away(store: Store, place: Place, session_id: str = "s-far") -> Owner:

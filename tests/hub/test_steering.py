@@ -58,7 +58,7 @@ async def test_another_window_watches_and_answers(tmp_path: Path) -> None:
         live = await owner.create("it", str(tmp_path))
         await owner.send(live.id, c.Prompt("go on"))
         question = await asked(other, live.id)
-        await other.send(live.id, c.Answer(question.id, "reject"))
+        await other.send(live.id, c.AnswerPermission(question.id, "reject"))
         await seen_until(other.watch(live.id), e.TurnEnded)
         answers = [x.text for x in live.state.entries if isinstance(x, AgentEntry)]
         assert answers == ["reject"]
@@ -69,10 +69,10 @@ async def test_the_first_answer_wins_wherever_it_comes_from(tmp_path: Path) -> N
         live = await owner.create("it", str(tmp_path))
         await owner.send(live.id, c.Prompt("go on"))
         question = await asked(other, live.id)
-        await other.send(live.id, c.Answer(question.id, "reject"))
+        await other.send(live.id, c.AnswerPermission(question.id, "reject"))
         for window in (owner, other):
             with pytest.raises(CommandRefused, match="already settled") as refused:
-                await window.send(live.id, c.Answer(question.id, "allow"))
+                await window.send(live.id, c.AnswerPermission(question.id, "allow"))
             assert refused.value.code == "settled"
 
 

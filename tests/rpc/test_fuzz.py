@@ -21,7 +21,7 @@ from support.samples import CALLS, NOTIFICATIONS, REQUESTS, sample
 from dragoman.errors import InvalidMessage, MethodNotFound, RemoteError
 from dragoman.rpc import Peer
 from dragoman.schema import decode, encode, v1
-from dragoman.schema.base import Method
+from dragoman.schema.model import Method
 from dragoman.wire.messages import MAX_DEPTH
 
 SEED = 20_240_501

@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dragoman.errors import InvalidMessage
 from dragoman.schema import Model, decode, encode, v1, v2
-from dragoman.schema.base import Choice
+from dragoman.schema.model import Choice
 from dragoman.schema.salvage import second_look
 
 Definitions = Callable[..., dict[str, Any]]

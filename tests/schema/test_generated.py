@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from dragoman.schema import Model, v1, v2
-from dragoman.schema.base import Method
 from dragoman.schema.decoders import decoder
+from dragoman.schema.model import Method
 
 ROOT = Path(__file__).parents[2]
 GENERATED = ROOT / "src" / "dragoman" / "schema"

@@ -9,7 +9,7 @@ from msgspec import UnsetType
 from msgspec.structs import fields
 
 from dragoman.schema import Model, encode, v1
-from dragoman.schema.base import Choice
+from dragoman.schema.model import Choice
 from dragoman.wire.messages import encode_notification, encode_reply, encode_request
 
 REQUESTS = [*v1.REQUESTS_TO_CLIENT.values(), *v1.REQUESTS_TO_AGENT.values()]

@@ -14,7 +14,7 @@ from support.official import definitions
 from support.raw_agent import Answer, Json, RawAgent
 
 from dragoman.schema import Model, v2
-from dragoman.schema.base import Choice
+from dragoman.schema.model import Choice
 from dragoman.testing import AgentTurn
 from dragoman.testing.v2.turn import TurnV2
 

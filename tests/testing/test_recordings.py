@@ -67,7 +67,7 @@ async def _turn(hub: Hub, session_id: str, prompt: str) -> None:
     async for page in hub.watch(session_id, after):
         for event in (stored.decode() for stored in page):
             if isinstance(event, e.PermissionRequested):
-                await hub.send(session_id, c.Answer(event.request_id, allowing(event)))
+                await hub.send(session_id, c.AnswerPermission(event.request_id, allowing(event)))
             if isinstance(event, e.TurnEnded):
                 return
 

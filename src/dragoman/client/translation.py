@@ -16,7 +16,7 @@ from dragoman.client.capabilities import SessionInfo
 from dragoman.client.config_options import is_told, unknown_option
 from dragoman.client.mcp import HttpServer, InProcessServer, McpServer, SseServer, StdioServer
 from dragoman.host.forms.elicitation import ElicitationRequest
-from dragoman.schema.base import Unknown
+from dragoman.schema.model import Unknown
 from dragoman.session import events as e
 from dragoman.session.content import (
     Audio,

@@ -40,7 +40,7 @@ class CancelTerminal(_Command, frozen=True, tag="cancel_terminal"):
     terminal_id: str
 
 
-class Answer(_Command, frozen=True, tag="answer"):
+class AnswerPermission(_Command, frozen=True, tag="answer"):
     """Settle a permission request; the first answer wins. None refuses it."""
 
     request_id: str
@@ -137,7 +137,7 @@ Command: TypeAlias = (
     | Cancel
     | CancelToolCall
     | CancelTerminal
-    | Answer
+    | AnswerPermission
     | AnswerElicitation
     | AskKey
     | Sealed

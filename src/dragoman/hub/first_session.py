@@ -47,7 +47,7 @@ async def _turn(hub: Hub, folder: str) -> str:
                 case PermissionRequested(request_id=request, options=options):
                     once = next(option.id for option in options if option.kind == "allow_once")
                     with suppress(CommandRefused):  # a rule of the user's has answered
-                        await hub.send(live.id, c.Answer(request, once))
+                        await hub.send(live.id, c.AnswerPermission(request, once))
                 case TurnEnded():
                     return live.id
                 case _:

@@ -566,7 +566,7 @@ def _missing(folders: Sequence[str]) -> str | None:
 
 
 _STOPS = (c.Cancel, c.CancelToolCall, c.CancelTerminal)
-_NEED_A_LIVE_ONE = (*_STOPS, c.Answer, c.AnswerElicitation, c.Kill)
+_NEED_A_LIVE_ONE = (*_STOPS, c.AnswerPermission, c.AnswerElicitation, c.Kill)
 
 
 def _in_brief(live: Live) -> c.Reply:

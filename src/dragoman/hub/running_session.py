@@ -253,7 +253,7 @@ class Live:
         """What waits: a question, or a prompt."""
         session = self.session
         match command:
-            case c.Answer(request_id, option_id):
+            case c.AnswerPermission(request_id, option_id):
                 await session.answer(request_id, option_id)
             case c.AnswerElicitation(request_id, action, content):
                 answer = ElicitationAnswer(action, content)

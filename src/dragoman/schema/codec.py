@@ -13,8 +13,8 @@ from msgspec import DecodeError, Raw, ValidationError
 
 from dragoman.errors import InvalidMessage
 
-from .base import Unknown
 from .decoders import decoder
+from .model import Unknown
 from .salvage import Misfit, second_look
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 import msgspec
 from msgspec.structs import fields
 
-from .base import Choice, Model
+from .model import Choice, Model
 
 
 @cache

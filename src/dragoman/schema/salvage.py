@@ -17,8 +17,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, ValidationError
 from msgspec.structs import FieldInfo, fields
 
-from .base import Choice, Model, Unknown
 from .decoders import chosen, decoder, is_object, tag_of
+from .model import Choice, Model, Unknown
 
 logger = logging.getLogger("dragoman.schema")
 

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType, field
 
-from .base import Method, PartlyTagged, Patch, Record, Tagged, Untagged, by_name
+from .model import Method, PartlyTagged, Patch, Record, Tagged, Untagged, by_name
 
 RequestId: TypeAlias = int | str | None
 SessionId: TypeAlias = str

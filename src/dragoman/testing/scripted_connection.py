@@ -24,7 +24,7 @@ from dragoman.errors import (
 )
 from dragoman.rpc import Peer
 from dragoman.schema import codec, v1
-from dragoman.schema.base import Unknown
+from dragoman.schema.model import Unknown
 from dragoman.testing.agent_stdio import StandardStreams
 from dragoman.testing.scripted_turn import AgentTurn
 from dragoman.transport.transport import Transport

@@ -2,7 +2,7 @@
 // contract says; text in it is the agent's and is shown as text.
 
 import type {
-  Accepted, AgentSession, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape, ListedAgent,
+  Accepted, AgentSessionShape, CostAmount, DoctorReport, FileChanges, FoundFile, FrameShape, HitShape, HostShape, ListedAgent,
   Question, RuleList, SignIns, Summary, Upload,
 } from '../core/generated/answers'
 import type { Json } from '../core/generated/content'
@@ -10,7 +10,7 @@ import type { Event } from '../core/generated/events'
 import { token } from './token'
 
 export type {
-  Accepted, AgentSession, CostAmount as Amount, DoctorReport, FileChange, FileChanges, FrameShape as RawFrame,
+  Accepted, AgentSessionShape, CostAmount as Amount, DoctorReport, FileChange, FileChanges, FrameShape as RawFrame,
   HitShape as SearchHit, ListedAgent as AgentInfo, Question as AgentQuestion, RuleShape as Policy, SignIn as SignInMethod,
   SignIns, Status, Summary, Upload,
 } from '../core/generated/answers'
@@ -127,7 +127,7 @@ export interface Prompt { text?: string; content?: Json[]; onReset?: 'new' }
 export const agents = {
   list: () => call<{ agents: ListedAgent[] }>('GET', '/api/agents'),
   sessions: (name: string, cwd?: string) =>
-    call<{ sessions: AgentSession[] }>('GET', `${agentAt(name)}/sessions${query({ cwd, limit: 500 })}`),
+    call<{ sessions: AgentSessionShape[] }>('GET', `${agentAt(name)}/sessions${query({ cwd, limit: 500 })}`),
   adopt: (name: string, sessionId: string, cwd: string) =>
     call<Summary>('POST', `${agentAt(name)}/sessions`, { sessionId, cwd }),
   signIn: (name: string, methodId?: string) => call<SignIns>('POST', `${agentAt(name)}/auth`, methodId ? { methodId } : {}),

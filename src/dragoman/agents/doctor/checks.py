@@ -32,7 +32,7 @@ from dragoman.errors import (
 )
 from dragoman.safe_text import single_line
 from dragoman.schema import codec, v1
-from dragoman.schema.base import Unknown
+from dragoman.schema.model import Unknown
 from dragoman.transport.target import RemoteAgent
 
 Switch: TypeAlias = Callable[[Patient, str], Awaitable[None]]

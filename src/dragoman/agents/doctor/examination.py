@@ -16,7 +16,7 @@ from dragoman.agents.doctor import checks
 from dragoman.agents.doctor.examined_agent import Patient
 from dragoman.agents.doctor.report import CheckOutcome, Finding, Report, failed, passed, skipped
 from dragoman.errors import DragomanError, MethodNotFound
-from dragoman.schema.base import Unknown
+from dragoman.schema.model import Unknown
 from dragoman.transport.stdio import AgentCommand
 from dragoman.transport.target import RemoteAgent, name_of
 

@@ -178,7 +178,7 @@ class SessionQuestions:
             option_id = None
         if option_id is None and not self._must_answer:
             return None
-        return c.Answer(event.request_id, option_id)
+        return c.AnswerPermission(event.request_id, option_id)
 
     async def _send(self, command: c.Command) -> bool:
         """Whether it need not be asked again."""

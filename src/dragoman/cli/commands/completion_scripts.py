@@ -30,7 +30,7 @@ _BY_FLAG = {
 _BY_VALUE = {"DIR": "folders", "FILE": "files", "PATH": "files"}
 
 
-def _option_kind(option: Option) -> str:
+def _option_kind(option: CompletableOption) -> str:
     """What may follow an option: words, folders, files, anything, or one of what is asked for."""
     if option.choices:
         return "words"
@@ -38,7 +38,7 @@ def _option_kind(option: Option) -> str:
     return asked or _BY_VALUE.get(option.value.partition("|")[0], "anything")
 
 
-def _argument_kind(command: Command, argument: Argument) -> str:
+def _argument_kind(command: CompletableCommand, argument: Argument) -> str:
     """The same for positional arguments."""
     if argument.choices:
         return "words"
@@ -90,7 +90,7 @@ def bash() -> str:
     )
 
 
-def _bash_values(command: Command) -> Iterator[str]:
+def _bash_values(command: CompletableCommand) -> Iterator[str]:
     name = " ".join(command.words)
     for option in command.options:
         if option.value:
@@ -98,7 +98,7 @@ def _bash_values(command: Command) -> Iterator[str]:
             yield f"        {patterns}) {_bash_reply(option)}; return ;;"
 
 
-def _bash_reply(option: Option) -> str:
+def _bash_reply(option: CompletableOption) -> str:
     match _option_kind(option):
         case "words":
             return f'COMPREPLY=($(compgen -W "{" ".join(option.choices)}" -- "$cur"))'
@@ -110,7 +110,7 @@ def _bash_reply(option: Option) -> str:
             return ":"
 
 
-def _bash_words(command: Command, others: list[Command]) -> str:
+def _bash_words(command: CompletableCommand, others: list[CompletableCommand]) -> str:
     words = [flag for option in command.options for flag in option.flags]
     words += [action.words[-1] for action in command.actions]
     words += [choice for argument in command.arguments for choice in argument.choices]
@@ -167,7 +167,7 @@ def zsh() -> str:
     )
 
 
-def _zsh_case(command: Command, *, shift: int) -> str:
+def _zsh_case(command: CompletableCommand, *, shift: int) -> str:
     moved = f"shift {shift} words; (( CURRENT -= {shift} ))"
     return (
         f'        "{" ".join(command.words)}")'
@@ -184,7 +184,7 @@ def _zsh_text(text: str) -> str:
     return re.sub(r"([\\:\[\]])", r"\\\1", text)
 
 
-def _zsh_specs(command: Command) -> str:
+def _zsh_specs(command: CompletableCommand) -> str:
     specs = [_zsh_option(flag, option) for option in command.options for flag in option.flags]
     if command.actions:
         names = " ".join(action.words[-1] for action in command.actions)
@@ -195,7 +195,7 @@ def _zsh_specs(command: Command) -> str:
     return " ".join(specs)
 
 
-def _zsh_option(flag: str, option: Option) -> str:
+def _zsh_option(flag: str, option: CompletableOption) -> str:
     value = f":{_plain(option.value)}:{_zsh_kind(_option_kind(option), option.choices)}"
     return shlex.quote(f"{flag}[{_zsh_text(option.help)}]{value if option.value else ''}")
 
@@ -250,7 +250,7 @@ def fish() -> str:
     return _FISH.format(first=" ".join(c.words[0] for c in others), lines="\n".join(lines))
 
 
-def _fish_lines(command: Command) -> Iterator[str]:
+def _fish_lines(command: CompletableCommand) -> Iterator[str]:
     at = _quoted(" ".join(("__dragoman_at", *command.words)))
     for action in command.actions:
         yield (f"complete -c dragoman -n {at} -a {action.words[-1]} -d {_quoted(action.about)}")
@@ -292,7 +292,7 @@ def _quoted(text: str) -> str:
 SCRIPTS: dict[str, Callable[[], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
-class Option(msgspec.Struct, frozen=True, kw_only=True):
+class CompletableOption(msgspec.Struct, frozen=True, kw_only=True):
     """`value` is what the option is followed by, empty for a switch."""
 
     flags: tuple[str, ...]
@@ -310,31 +310,31 @@ class Argument(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...]
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class CompletableCommand(msgspec.Struct, frozen=True, kw_only=True):
     """A command or an action of one; `words` are what one types to get there."""
 
     words: tuple[str, ...]
     about: str
-    options: tuple[Option, ...]
+    options: tuple[CompletableOption, ...]
     arguments: tuple[Argument, ...]
-    actions: tuple[Command, ...]
+    actions: tuple[CompletableCommand, ...]
     notes: str
 
-    def all(self) -> tuple[Command, ...]:
+    def all(self) -> tuple[CompletableCommand, ...]:
         """Itself and its actions."""
         return (self, *self.actions)
 
 
-def commands() -> tuple[Command, ...]:
+def commands() -> tuple[CompletableCommand, ...]:
     """Every command, the one without a name first."""
     named = (_command((name,), parser_for(name)) for name in COMMANDS if name != "run")
     return (_command((), parser_for("run")), *named)
 
 
-def _command(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Command:
-    options: list[Option] = []
+def _command(words: tuple[str, ...], parser: argparse.ArgumentParser) -> CompletableCommand:
+    options: list[CompletableOption] = []
     arguments: list[Argument] = []
-    actions: list[Command] = []
+    actions: list[CompletableCommand] = []
     members: list[Any] = vars(parser)["_actions"]  # argparse has no other way to look
     for member in members:
         if member.option_strings:
@@ -343,7 +343,7 @@ def _command(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Command
             actions += [_command((*words, name), sub) for name, sub in member.choices.items()]
         else:
             arguments.append(_argument(member))
-    return Command(
+    return CompletableCommand(
         words=words,
         about=(parser.description or "").rstrip("."),
         options=tuple(options),
@@ -353,8 +353,8 @@ def _command(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Command
     )
 
 
-def _option(member: Any) -> Option:
-    return Option(
+def _option(member: Any) -> CompletableOption:
+    return CompletableOption(
         flags=tuple(member.option_strings),
         value="" if member.nargs == 0 else str(member.metavar or member.dest.upper()),
         help=member.help or "",

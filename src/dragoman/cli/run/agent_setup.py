@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _INTERPRETER = re.compile(r"python[\d.]*|node|ruby|perl|(?:ba|da|z)?sh")
 
 
-class Choice(msgspec.Struct, frozen=True):
+class ChosenAgent(msgspec.Struct, frozen=True):
     """The agent that was chosen, and the settings around it."""
 
     agent: AgentSettings
@@ -58,7 +58,7 @@ class Choice(msgspec.Struct, frozen=True):
         return list(self.settings.mcp_servers)
 
 
-def choose_agent(options: argparse.Namespace) -> Choice:
+def choose_agent(options: argparse.Namespace) -> ChosenAgent:
     """By command, by name, or by default. Raises ConfigError, UnknownAgent or UsageError."""
     choice = _choose(options)
     # Those of this run stand nearest to us.
@@ -90,16 +90,16 @@ def _on_side(agent: AgentSettings, files: Side) -> AgentSettings:
     return msgspec.structs.replace(agent, files=files, command=command, proxies=proxies)
 
 
-def _choose(options: argparse.Namespace) -> Choice:
+def _choose(options: argparse.Namespace) -> ChosenAgent:
     if options.agent_command is not None:
         settings = load_settings(options.settings) if options.settings else Settings()
         agent = from_command(options.agent_command, session_of=options.agent)
-        return Choice(agent, settings)
+        return ChosenAgent(agent, settings)
     settings = load_settings(options.settings)
     name = options.agent if options.agent is not None else next(iter(settings.agents), "demo")
     agent = agent_named(name, settings, os.path.abspath(options.settings or settings_file()))
     program = None if agent.command is None else agent.command.command
-    return Choice(agent, settings, known_as(name, program))
+    return ChosenAgent(agent, settings, known_as(name, program))
 
 
 def from_command(line: str, *, session_of: str | None = None) -> AgentSettings:

@@ -24,7 +24,7 @@ from dragoman.client.dialect import (
 from dragoman.client.v1 import wire_format
 from dragoman.errors import RequestCancelled
 from dragoman.schema import codec, v1
-from dragoman.schema.base import Unknown
+from dragoman.schema.model import Unknown
 from dragoman.session.bounds import ID, LIMITS, fitting
 from dragoman.session.events import ConfigChanged, Event
 from dragoman.session.facts import ConfigChoice, ConfigOption

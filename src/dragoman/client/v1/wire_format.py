@@ -20,7 +20,7 @@ from dragoman.client.translation import (
 )
 from dragoman.errors import InvalidMessage
 from dragoman.schema import codec, v1
-from dragoman.schema.base import Unknown
+from dragoman.schema.model import Unknown
 from dragoman.session import events as e
 from dragoman.session.content import Content, Diff, ToolContent
 from dragoman.session.facts import Command, ConfigOption, Mode

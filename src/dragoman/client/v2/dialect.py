@@ -27,7 +27,7 @@ from dragoman.client.v2.inbound import Conversations
 from dragoman.errors import RequestCancelled
 from dragoman.rpc import Peer
 from dragoman.schema import codec, v2
-from dragoman.schema.base import Unknown
+from dragoman.schema.model import Unknown
 from dragoman.session.events import CommandsChanged, ConfigChanged, Event
 from dragoman.session.facts import ConfigOption
 

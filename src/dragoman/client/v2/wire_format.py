@@ -19,7 +19,7 @@ from dragoman.client.translation import Updates, block_of, location, shared_upda
 from dragoman.client.v1 import wire_format as v1_format
 from dragoman.host.permissions.raw_input import PatchNames
 from dragoman.schema import codec, v1, v2
-from dragoman.schema.base import Unknown
+from dragoman.schema.model import Unknown
 from dragoman.session import events as e
 from dragoman.session.content import Content, Diff, ToolContent, UnknownItem
 from dragoman.session.facts import Command, ConfigOption

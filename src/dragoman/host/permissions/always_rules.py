@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.host.rules.access import Access, Operation
 from dragoman.host.rules.globs import escape
-from dragoman.host.rules.policy import Decision
+from dragoman.host.rules.policy import PolicyDecision
 from dragoman.host.rules.rule import YOUR_ANSWER, Effect, Rule, Scope, folder
 from dragoman.host.rules.shell import plain_words
 from dragoman.safe_text import reveal
@@ -78,7 +78,7 @@ def choose_option(
 def always_rule(
     access: Access,
     answer: Answer,
-    decision: Decision,
+    decision: PolicyDecision,
     *,
     rule_id: str,
     scope: Scope,
@@ -120,7 +120,7 @@ def _first(options: Sequence[Option], kinds: Sequence[str]) -> str | None:
     return next(found, None)
 
 
-def _why_no_rule(access: Access, answer: Answer, decision: Decision) -> str | None:
+def _why_no_rule(access: Access, answer: Answer, decision: PolicyDecision) -> str | None:
     if access.parts:
         return "the request is for several actions, and a rule can name one"
     if access.question:

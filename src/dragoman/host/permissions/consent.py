@@ -64,7 +64,7 @@ from dragoman.host.permissions.wording import (
     with_consequences,
 )
 from dragoman.host.rules.access import TOO_LONG, Access, is_too_long
-from dragoman.host.rules.policy import Decision, Policy
+from dragoman.host.rules.policy import Policy, PolicyDecision
 from dragoman.host.rules.rule import Rule, Scope
 from dragoman.host.workspace.roots import Workspace
 from dragoman.session import events as e
@@ -81,7 +81,7 @@ from dragoman.session.state import (
 Asked = TypeVar("Asked")
 Granted: TypeAlias = Callable[[Grants], bool]
 
-_Asking: TypeAlias = tuple[PermissionRequest, Access, Decision, int, Places]
+_Asking: TypeAlias = tuple[PermissionRequest, Access, PolicyDecision, int, Places]
 """What a person is asked, what it is about, and what it weighs."""
 
 NOWHERE: Places = {}
@@ -183,7 +183,7 @@ class Consent:
         decision = self._policy.decide(access, self._workspace)
         seen = decision.effect == "ask"
         if seen and granted is not None and granted(self.grants):
-            decision = Decision("allow", "it was allowed when the agent asked")
+            decision = PolicyDecision("allow", "it was allowed when the agent asked")
         elif seen:
             request = self._request(access, title, OUR_OPTIONS, decision, content=content)
             weight = weigh_struct(requested(request))
@@ -262,7 +262,7 @@ class Consent:
         return InvalidParams(reason)
 
     def _decided(
-        self, request: PermissionRequest, decision: Decision, option_id: str | None
+        self, request: PermissionRequest, decision: PolicyDecision, option_id: str | None
     ) -> PermissionAnswer:
         """By a rule, without asking anyone."""
         words = decision_words(decision)
@@ -284,7 +284,7 @@ class Consent:
         access: Access,
         title: str,
         options: tuple[PermissionOption, ...],
-        decision: Decision,
+        decision: PolicyDecision,
         tool_call_id: str | None = None,
         content: tuple[ToolContent, ...] = (),
         explanation: str | None = None,
@@ -329,7 +329,7 @@ class Consent:
         self,
         request: PermissionRequest,
         access: Access,
-        decision: Decision,
+        decision: PolicyDecision,
         weight: int,
         places: Places = NOWHERE,
     ) -> PermissionAnswer:
@@ -366,7 +366,7 @@ class Consent:
         self,
         request: PermissionRequest,
         access: Access,
-        decision: Decision,
+        decision: PolicyDecision,
         settlement: Settlement,
         places: Places,
     ) -> PermissionAnswer:
@@ -390,7 +390,7 @@ class Consent:
         return PermissionAnswer(option_id, decided)
 
     def _remember(
-        self, chosen: Sequence[PermissionOption], access: Access, decision: Decision
+        self, chosen: Sequence[PermissionOption], access: Access, decision: PolicyDecision
     ) -> bool:
         """False for a yes that was meant for always, and counts once only."""
         kinds = {option.kind for option in chosen}
@@ -415,7 +415,7 @@ class Consent:
         return None
 
     def _rule(
-        self, access: Access, answer: Answer, decision: Decision, scope: Scope
+        self, access: Access, answer: Answer, decision: PolicyDecision, scope: Scope
     ) -> Rule | NoRule:
         return always_rule(
             access,
@@ -522,7 +522,7 @@ _NOBODY = Settlement(REFUSED, "nobody", _NOBODY_TO_ASK)
 _REFUSED = Settlement(REFUSED, "person", "refused")
 
 
-def _without_anybody(decision: Decision) -> Settlement:
+def _without_anybody(decision: PolicyDecision) -> Settlement:
     """Why a person was needed, unless it is only that no rule allows it: what another flag or rule
     would not change is said."""
     if decision.effect == "allow":

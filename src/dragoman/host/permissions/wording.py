@@ -16,7 +16,7 @@ from dragoman.errors import InternalError, InvalidParams, RemoteError
 from dragoman.host.permissions.always_rules import Answer, NoRule, Option, choose_option, describe
 from dragoman.host.permissions.questions import PermissionRequest
 from dragoman.host.rules.access import Access
-from dragoman.host.rules.policy import Decision
+from dragoman.host.rules.policy import PolicyDecision
 from dragoman.host.rules.rule import Rule, Scope
 from dragoman.session import events as e
 from dragoman.session import facts
@@ -43,7 +43,7 @@ def requested(request: PermissionRequest) -> e.PermissionRequested:
     return request.as_kind(e.PermissionRequested, meta=request.meta)
 
 
-def decided(access: Access, decision: Decision) -> e.AccessDecided:
+def decided(access: Access, decision: PolicyDecision) -> e.AccessDecided:
     return e.AccessDecided(
         access.operation,
         decision_words(decision),
@@ -73,7 +73,7 @@ def answered(
     )
 
 
-def decision_words(decision: Decision) -> facts.Decision:
+def decision_words(decision: PolicyDecision) -> facts.Decision:
     rule = None if decision.rule is None else msgspec.to_builtins(decision.rule)
     return facts.Decision(decision.effect, decision.reason, rule, by="rule")
 

@@ -34,10 +34,10 @@ __all__ = [
     "OPERATIONS",
     "Access",
     "Considered",
-    "Decision",
     "Effect",
     "Explanation",
     "Operation",
+    "PolicyDecision",
     "Rule",
     "Scope",
     "could_allow",
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+class PolicyDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     """What follows, why in a sentence, and the rule that decided, if one did."""
 
     effect: Effect
@@ -71,7 +71,7 @@ class Considered(msgspec.Struct, frozen=True, omit_defaults=True):
 class Explanation(msgspec.Struct, frozen=True):
     """A decision, and every rule that was considered."""
 
-    decision: Decision
+    decision: PolicyDecision
     considered: tuple[Considered, ...]
 
 
@@ -83,7 +83,7 @@ def decide(
     session_id: str,
     project: str,
     also: Callable[[Rule], Iterable[Rule]] = lambda _: (),
-) -> Decision:
+) -> PolicyDecision:
     """The decision on this access. The order of the rules only settles which one is named."""
     return explain(
         access, rules, now=now, session_id=session_id, project=project, also=also
@@ -159,21 +159,21 @@ def could_allow(
     return "ask" not in closed and any(allowing)
 
 
-def _decide(access: Access, matching: Sequence[Rule]) -> Decision:
+def _decide(access: Access, matching: Sequence[Rule]) -> PolicyDecision:
     rules: dict[Effect, Rule] = {rule.effect: rule for rule in reversed(matching)}
     if refusal := _refusal(access, matching):
-        return Decision("deny", refusal)
+        return PolicyDecision("deny", refusal)
     if rule := rules.get("deny"):
-        return Decision("deny", f"{rule.label} denies it", rule)
+        return PolicyDecision("deny", f"{rule.label} denies it", rule)
     if rule := rules.get("ask"):
-        return Decision("ask", f"{rule.label} requires asking", rule)
+        return PolicyDecision("ask", f"{rule.label} requires asking", rule)
     if doubt := access.protection or _question(access):
-        return Decision("ask", doubt)
+        return PolicyDecision("ask", doubt)
     if rule := rules.get("allow"):
-        return Decision("allow", f"{rule.label} allows it", rule)
+        return PolicyDecision("allow", f"{rule.label} allows it", rule)
     if access.operation == "read" and access.place == "inside" and access.complete:
-        return Decision("allow", "reads inside the workspace need no rule")
-    return Decision("ask", "no rule allows it", unruled=True)
+        return PolicyDecision("allow", "reads inside the workspace need no rule")
+    return PolicyDecision("ask", "no rule allows it", unruled=True)
 
 
 def _leniency(explanation: Explanation) -> tuple[int, bool]:
@@ -276,7 +276,7 @@ class Policy:
         ours = (rule for of, rule in self._remembered if of is None or of is workspace)
         return (*self._given, *ours, *self._kept())
 
-    def decide(self, access: Access, workspace: Workspace) -> Decision:
+    def decide(self, access: Access, workspace: Workspace) -> PolicyDecision:
         decision = decide(
             access,
             self._rules_for(workspace),

@@ -19,8 +19,8 @@ from dragoman.web.failures import RequestFailed
 from dragoman.web.placement import folder
 from dragoman.web.shapes.server_shapes import (
     AgentList,
-    AgentSession,
     AgentSessions,
+    AgentSessionShape,
     AgentSessionsQuery,
     AuthBody,
     DoctorReport,
@@ -50,11 +50,11 @@ async def list_all(server: Server) -> AgentList:
 async def sessions(server: Server, name: str, query: AgentSessionsQuery) -> AgentSessions:
     ours = await server.hub.store.sessions(SessionFilter(agent=name, limit=_MANY))
     known = {record.agent_session_id: record.id for record in ours}
-    found: list[AgentSession] = []
+    found: list[AgentSessionShape] = []
     async with server.hub.using(name, server.cwd) as client:
         async for info in client.list_sessions(query.cwd):
             found.append(
-                AgentSession(
+                AgentSessionShape(
                     id=info.id,
                     cwd=info.cwd,
                     title=info.title,

@@ -169,7 +169,7 @@ async def _commands(server: Server, request: ChatRequest) -> dict[str, c.Command
         if reply.request_id in pending:
             commands[reply.request_id] = command
     if (chosen := request.acp.permission) is not None and chosen.request_id in pending:
-        commands[chosen.request_id] = c.Answer(chosen.request_id, chosen.option_id)
+        commands[chosen.request_id] = c.AnswerPermission(chosen.request_id, chosen.option_id)
     return commands
 
 
@@ -194,7 +194,7 @@ async def _settled(server: Server, request: ChatRequest, query: ChatQuery) -> di
 def _command(request_id: str, answer: Answer, asked: PendingPermission) -> c.Command:
     """Where only a cancel is left, that is what it comes to: never an allow."""
     option_id = answer.choose(asked.options)
-    return c.Cancel() if option_id is None else c.Answer(request_id, option_id)
+    return c.Cancel() if option_id is None else c.AnswerPermission(request_id, option_id)
 
 
 def _elicitation(reply: ElicitationReply) -> c.Command:

@@ -89,7 +89,7 @@ async def _done(server: Server, session_id: str, command: c.Command) -> Nothing:
 async def answer_permission(
     server: Server, session_id: str, request_id: str, body: PermissionBody
 ) -> Nothing:
-    command = c.Answer(request_id, body.option_id)
+    command = c.AnswerPermission(request_id, body.option_id)
     return await _answered(server, session_id, command, "permission")
 
 
@@ -103,7 +103,7 @@ async def answer_elicitation(
 async def _answered(
     server: Server,
     session_id: str,
-    command: c.Answer | c.AnswerElicitation,
+    command: c.AnswerPermission | c.AnswerElicitation,
     kind: Literal["permission", "elicitation"],
 ) -> Nothing:
     """Distinguish what was settled from what was never asked, or not as one of this kind."""

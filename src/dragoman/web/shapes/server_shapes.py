@@ -43,7 +43,7 @@ class AgentSessionsQuery(Shape):
     limit: Count = 100
 
 
-class AgentSession(Shape):
+class AgentSessionShape(Shape):
     """A session as the agent lists it; `known_as` is its id here, once it was imported."""
 
     id: str
@@ -54,7 +54,7 @@ class AgentSession(Shape):
 
 
 class AgentSessions(Shape):
-    sessions: list[AgentSession]
+    sessions: list[AgentSessionShape]
 
 
 class ImportBody(Shape):

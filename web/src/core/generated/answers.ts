@@ -97,7 +97,7 @@ export interface ListedAgent {
   homepage: string
 }
 
-export interface AgentSession {
+export interface AgentSessionShape {
   id: string
   cwd: string
   title: string | null

@@ -1,7 +1,7 @@
 // A new session: which agent, in which folder, in which mode, with which model, and what it is offered.
 
 import { useState, type FormEvent } from 'react'
-import { ApiError, agents as api, hosts as listHosts, sessions, type AgentSession, type Offered } from '../../live/api'
+import { ApiError, agents as api, hosts as listHosts, sessions, type AgentSessionShape, type Offered } from '../../live/api'
 import { ago } from '../../core/format'
 import { reveal } from '../../core/safe_text'
 import { useSignal } from '../../live/signal'
@@ -170,7 +170,7 @@ function AgentSelect({ value, onChange }: { value: string; onChange: (name: stri
 
 export function ImportSession() {
   const [agent, setAgent] = useAgent()
-  const [found, setFound] = useState<AgentSession[] | null>(null)
+  const [found, setFound] = useState<AgentSessionShape[] | null>(null)
   const [busy, setBusy] = useState('')
   const look = async (event: FormEvent) => {
     event.preventDefault()
@@ -179,7 +179,7 @@ export function ImportSession() {
     setBusy('')
     setFound(told?.sessions ?? null)
   }
-  const adopt = async (session: AgentSession) => {
+  const adopt = async (session: AgentSessionShape) => {
     if (session.knownAs !== null) return open(session.knownAs)
     setBusy(session.id)
     const made = await attemptSignedIn(agent, api.adopt(agent, session.id, session.cwd))

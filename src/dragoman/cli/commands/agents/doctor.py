@@ -74,7 +74,7 @@ class Printer:
         print(self._style(", ".join(counts), _MARKS[report.result][1]))
 
 
-def _advice(report: Report, choice: agent_setup.Choice, *, by_name: bool) -> list[str]:
+def _advice(report: Report, choice: agent_setup.ChosenAgent, *, by_name: bool) -> list[str]:
     """What to do next, and what we know about it already."""
     known = choice.known
     if report.findings[-1].check in ("start", "reach"):

@@ -58,7 +58,7 @@ async def _logout(options: argparse.Namespace) -> None:
         print(reveal(f"signed out of {client.name}"))
 
 
-def _client(choice: agent_setup.Choice) -> Client:
+def _client(choice: agent_setup.ChosenAgent) -> Client:
     agent, asker = choice.agent, _asker()
     return Client.start(
         agent.target,
@@ -81,7 +81,7 @@ def _asker() -> TerminalAsker | None:
     return TerminalAsker(tty, style, Status(sys.stderr, visible=False))
 
 
-def _list(client: Client, choice: agent_setup.Choice) -> None:
+def _list(client: Client, choice: agent_setup.ChosenAgent) -> None:
     if not client.auth_methods:
         print(reveal(f"{client.name} offers no sign-in method through ACP"))
     for method in client.auth_methods:

@@ -19,7 +19,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from dragoman.cli.ask.asker import TerminalAsker, Tty
 from dragoman.cli.ask.session_questions import SessionQuestions
 from dragoman.cli.commands.chat.input_completion import Completions
-from dragoman.cli.commands.chat.prompt import Prompt, bindings
+from dragoman.cli.commands.chat.prompt import ChatPrompt, bindings
 from dragoman.cli.commands.chat.screen import Screen, ScreenStatus, recap
 from dragoman.cli.commands.chat.slash_commands import OWN, route, run_command, typed_as
 from dragoman.cli.exit_codes import Exit, UsageError, tell
@@ -70,7 +70,7 @@ class Conversation:
         self._status = ScreenStatus(self._screen, self.style)
         self._screen.on_quiet = self._pause
         self._completions = Completions(OWN)
-        self._prompt = Prompt(
+        self._prompt = ChatPrompt(
             self._screen,
             self.style,
             completions=self._completions,

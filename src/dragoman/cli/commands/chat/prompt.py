@@ -45,7 +45,7 @@ _LOOK = Colours.from_dict(
 )
 
 
-class Prompt:
+class ChatPrompt:
     """`read` for the agent, `answer` while a question is open."""
 
     def __init__(

@@ -52,7 +52,7 @@ _DIFF_LINES = 200
 _typed_command = re.compile(r"([/:])([\w-]+)(?:\s+(.*))?\Z", re.DOTALL)
 
 
-class Route(msgspec.Struct, frozen=True):
+class LineRoute(msgspec.Struct, frozen=True):
     """Where a typed line goes: to one of our commands, or to the agent."""
 
     to: Literal["us", "agent"]
@@ -60,14 +60,14 @@ class Route(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-def route(text: str, theirs: Collection[str]) -> Route:
+def route(text: str, theirs: Collection[str]) -> LineRoute:
     """`theirs` are the names of the agent's commands."""
     if text.startswith("//"):
-        return Route("agent", text[1:])
+        return LineRoute("agent", text[1:])
     found = _typed_command.match(text.strip())
     if found is None or not is_ours(found[2], () if found[1] == ":" else theirs):
-        return Route("agent", text)
-    return Route("us", (found[3] or "").strip(), found[2])
+        return LineRoute("agent", text)
+    return LineRoute("us", (found[3] or "").strip(), found[2])
 
 
 def is_ours(name: str, theirs: Collection[str]) -> bool:

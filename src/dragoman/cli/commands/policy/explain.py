@@ -25,7 +25,7 @@ from dragoman.host.permissions.always_rules import describe
 from dragoman.host.permissions.consent import Consent
 from dragoman.host.permissions.questions import NO_SUBJECT, Subject
 from dragoman.host.rules.access import Access, Operation, Sighting, file_access, terminal_access
-from dragoman.host.rules.policy import Considered, Decision, Explanation, Policy
+from dragoman.host.rules.policy import Considered, Explanation, Policy, PolicyDecision
 from dragoman.host.workspace.reach import Reach
 from dragoman.host.workspace.roots import Workspace
 from dragoman.safe_text import reveal
@@ -236,7 +236,7 @@ class _Watched(Policy):
         self._policy = policy
         self.explained: list[Explained] = []
 
-    def decide(self, access: Access, workspace: Workspace) -> Decision:
+    def decide(self, access: Access, workspace: Workspace) -> PolicyDecision:
         explanation = self._policy.explain(access, workspace)
         self.explained.append(Explained(access, explanation))
         return explanation.decision

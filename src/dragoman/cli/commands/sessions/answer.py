@@ -126,7 +126,7 @@ def _chosen(pending: PendingPermission, word: str, values: list[str]) -> c.Comma
             f"{word!r} is what the agent calls an answer, but {meaning}: "
             f"to choose it, answer {option.kind}"
         )
-    return c.Answer(pending.id, option.id)
+    return c.AnswerPermission(pending.id, option.id)
 
 
 def _word_for(option: Shown, pending: PendingPermission) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.schema.base import Unknown, wire_name
+from dragoman.schema.model import Unknown, wire_name
 
 
 @pytest.mark.parametrize(
