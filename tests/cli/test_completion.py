@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from support.command import COMMAND, Dragoman
 
+from dragoman.host.rules.rule import Rule
+from dragoman.store.open import open_rules
+
 
 def shell(dragoman: Dragoman, name: str, program: str) -> str:
     """What a shell prints that has the completion for it."""
@@ -75,10 +78,45 @@ def test_bash_completes_commands_options_values_and_agents(dragoman: Dragoman) -
     ]
 
 
+RULES = """
+source "$SCRIPT"
+at() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dragoman; echo "$*: ${COMPREPLY[*]}"; }
+at dragoman policy revoke aa
+at dragoman policy revoke bb
+at dragoman policy revoke cc
+"""
+RULES_OF_FISH = """
+source $SCRIPT
+echo (complete -C "dragoman policy revoke aa")
+echo (complete -C "dragoman policy revoke " | sort)
+echo (complete -C "dragoman sessions show fi" | string replace -r '\\t.*' '')
+"""
+
+
+def keep_rules(dragoman: Dragoman, *ids: str) -> None:
+    stored = open_rules(dragoman.state)
+    for rule_id in ids:
+        stored.add(Rule(effect="allow", operation="execute", argv=("ls",), id=rule_id))
+    stored.close()
+
+
 def test_rules_complete_by_their_ids(dragoman: Dragoman) -> None:
     names = dragoman("policy", "list", "--names")
     assert (names.code, names.out) == (0, "")
-    assert "policy list --names" in dragoman("completion", "bash").out
+    keep_rules(dragoman, "aa11", "bb22")
+    assert dragoman("policy", "list", "--names").out == "aa11\nbb22\n"
+    assert shell(dragoman, "bash", RULES).split("\n")[:-1] == [
+        "dragoman policy revoke aa: aa11",
+        "dragoman policy revoke bb: bb22",
+        "dragoman policy revoke cc: ",
+    ]
+
+
+def test_fish_completes_rules_and_sessions(dragoman: Dragoman) -> None:
+    keep_rules(dragoman, "aa11", "bb22")
+    assert dragoman("--session", "fix-it", "x", agent="quiet").code == 0
+    found = shell(dragoman, "fish", RULES_OF_FISH)
+    assert found.split("\n")[:-1] == ["aa11", "aa11 bb22", "fix-it"]
 
 
 def test_zsh_completes_sessions_and_keeps_colons(dragoman: Dragoman) -> None:

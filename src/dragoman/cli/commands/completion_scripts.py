@@ -252,8 +252,10 @@ def fish() -> str:
 
 def _fish_lines(command: CompletableCommand) -> Iterator[str]:
     at = _quoted(" ".join(("__dragoman_at", *command.words)))
+    words = ("__dragoman_at", *command.words, "; and test (count (commandline -opc)) -eq 2")
+    first = _quoted(" ".join(words))
     for action in command.actions:
-        yield (f"complete -c dragoman -n {at} -a {action.words[-1]} -d {_quoted(action.about)}")
+        yield f"complete -c dragoman -n {first} -a {action.words[-1]} -d {_quoted(action.about)}"
     for argument in command.arguments:
         if rest := _fish_kind(_argument_kind(command, argument), argument.choices):
             yield f"complete -c dragoman -n {at} {rest}"
