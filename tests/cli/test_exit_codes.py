@@ -21,6 +21,7 @@ from support.command import Dragoman
         ("insisting", (), 5),
         ("writing", ("--write",), 0),
         ("early_stop", (), 7),
+        ("declining", (), 7),
         ("signed_out", (), 8),
     ],
 )

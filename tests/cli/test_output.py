@@ -124,10 +124,16 @@ def test_content_that_is_no_text_is_named(dragoman: Dragoman) -> None:
     assert dragoman("-o", "simple", "x", agent="pictures").out == "[image/png]<file:///x>\n"
 
 
-def test_an_early_end_is_told_on_standard_error_and_has_its_own_code(dragoman: Dragoman) -> None:
-    done = dragoman("x", agent="early_stop")
-    assert (done.code, done.out) == (7, "cut\n")
-    assert done.err == "dragoman: the turn ended early: max_tokens\n"
+@pytest.mark.parametrize(
+    ("agent", "said", "reason"),
+    [("early_stop", "cut", "max_tokens"), ("declining", "I would rather not.", "refusal")],
+)
+def test_an_early_end_is_told_on_standard_error_and_has_its_own_code(
+    dragoman: Dragoman, agent: str, said: str, reason: str
+) -> None:
+    done = dragoman("x", agent=agent)
+    assert (done.code, done.out) == (7, f"{said}\n")
+    assert done.err == f"dragoman: the turn ended early: {reason}\n"
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,7 @@ many = ScriptedAgent([say("a line of text\n")] * 2000)
 wordless = ScriptedAgent([usage(20, 100)])
 only_a_tool = ScriptedAgent([tool_call("c", "Look around", status="completed")])
 early_stop = ScriptedAgent([say("cut"), stop("max_tokens")])
+declining = ScriptedAgent([say("I would rather not."), stop("refusal")])
 
 
 async def nasty_turn(turn: AgentTurn) -> None:
