@@ -104,6 +104,21 @@ def test_a_question_is_listed_and_answered_by_a_command(user: Dragoman) -> None:
     assert "has no pending questions" in late.err
 
 
+def test_a_question_is_listed_with_the_change_it_is_about(user: Dragoman) -> None:
+    path = user.workspace / "a.py"
+    path.write_text("one\n")
+    with terminal(user, "--session", "s", "edit") as one:
+        one.wait_for(QUESTION)
+        # Where lines are broken depends on how long the folder's name is.
+        listed = user("sessions", "answer", "s").out.split()
+        assert listed[5:9] == f"wants to write: {path}".split()
+        change = f"change of {path}: @@ -1 +1 @@ -one +two".split()
+        start = listed.index("change")
+        assert listed[start : start + len(change)] == change
+        assert user("sessions", "answer", "s", "allow_once").code == 0
+        one.wait_for("chosen=allow")
+
+
 def test_a_misleading_question_is_told_as_it_is_wherever_it_is_asked(user: Dragoman) -> None:
     folder = user.workspace / "sub"
     folder.mkdir()

@@ -20,6 +20,10 @@ async def converse(turn: AgentTurn) -> None:
                 "c", title="Do it", kind="execute", raw_input={"command": "make"}
             )
             turn.say(f"chosen={chosen}\n")
+        case "edit":
+            change = v1.Diff(path=f"{turn.cwd}/a.py", old_text="one\n", new_text="two\n")
+            chosen = await turn.request_permission("c", kind="edit", title="Edit", content=[change])
+            turn.say(f"chosen={chosen}\n")
         case "mislead":
             options = [("reject", "Reject", "allow_once"), ("allow", "Allow", "reject_once")]
             claim = {"command": "touch PWNED" + "\n" * 60 + "true", "cwd": "sub"}
