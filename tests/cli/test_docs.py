@@ -137,3 +137,30 @@ def test_settings_that_a_page_shows_are_sound() -> None:
     assert len(blocks) >= 20
     for block in blocks:
         parse_settings(block.replace("…", "x"), "settings.json")
+
+
+def test_the_first_run_shows_what_was_asked_for_and_what_decided_it(
+    dragoman: Dragoman, tmp_path: Path
+) -> None:
+    """`make run`, with the command that is built: nothing of it stays."""
+    thrown_away = tmp_path / "temporary"
+    thrown_away.mkdir()
+    done = subprocess.run(
+        ("sh", "scripts/first_run.sh", str(COMMAND)),
+        cwd=ROOT,
+        env=dragoman.env | {"TMPDIR": str(thrown_away)},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    asked = [line for line in done.stdout.split("\n") if line.startswith("[permission] ")]
+    change, command = (re.sub(r"/\S*/", "", line) for line in asked)
+    assert change == "[permission] write dragoman-demo.txt: allowed (--yolo allows it)"
+    assert command == "[permission] run wc -l dragoman-demo.txt: allowed (--yolo allows it)"
+    assert "[diff] +You asked: Improve @README.md a little" in done.stdout
+    assert "[plan] 4/4" in done.stdout
+    assert "Next: make run ARGS='--help' shows everything" in done.stdout
+    assert list(thrown_away.iterdir()) == []
+    assert not dragoman.state.exists()
