@@ -18,6 +18,7 @@ from dragoman.session import events as e
 from dragoman.session.bounds import LIMITS
 from dragoman.session.content import ContentItem, Text
 from dragoman.session.facts import ConfigOption
+from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
 from dragoman.stream import MAX_STREAM_BYTES, Stream
 
@@ -207,10 +208,19 @@ async def test_what_is_told_again_of_a_known_history_goes_nowhere() -> None:
         [],
         replaying=True,
         listeners=[lambda event: heard.append(event.text)],
-        history=SessionState(),
+        history=fold(SessionState(), said("history")),
     )
     log.record_told([*said("history"), e.Notice("news")], 2)
-    assert heard == [entry.text for entry in log.state.entries] == ["news"]
+    assert heard == ["news"]
+    assert [entry.text for entry in log.state.entries] == ["history", "news"]
+
+
+async def test_what_is_told_of_a_session_without_a_history_becomes_its_history() -> None:
+    log = SessionLog([], replaying=True, history=SessionState())
+    stream = log.stream()
+    log.record_told(said("history"), 2)
+    assert [entry.text for entry in log.state.entries] == ["history"]
+    assert not stream.ready
 
 
 @pytest.mark.parametrize(("activity", "expected"), [("running", ["", "now"]), ("idle", [""])])

@@ -10,6 +10,7 @@ import pytest
 from support.clients import until
 from support.hubs import TestLauncher, hub_with, seen_until, stored, stored_events
 from support.peers import soon
+from support.raw_agent import Json, RawAgent, notification, text_block
 
 from dragoman.errors import ConnectionLost, SessionNotContinued, Unsupported
 from dragoman.hub import commands as c
@@ -52,6 +53,69 @@ async def test_a_session_goes_on_with_its_history(tmp_path: Path, way: str) -> N
         answers = [x.text for x in again.state.entries if isinstance(x, AgentEntry)]
         assert answers == ["yes", "yes"]
         assert await stored_state(hub.store, live.id) == again.state
+
+
+def update(kind: str, text: str) -> Json:
+    return notification(kind, content=text_block(text))
+
+
+HISTORY = [update("user_message_chunk", "one"), update("agent_message_chunk", "yes")]
+
+
+async def once_more(hub: Hub, agent: RawAgent, cwd: Path) -> Live:
+    """A session of one turn that is open again; its agent has repeated nothing."""
+    live = await hub.create("it", str(cwd))
+    await hub.send(live.id, c.Prompt("one"))
+    answered = await agent.expect("session/prompt")
+    agent.send(HISTORY[1], {"id": answered["id"], "result": {"stopReason": "end_turn"}})
+    await seen_until(hub.watch(live.id, 0), e.TurnEnded)
+    await hub.detach(live)
+    return await hub.open(live.id)
+
+
+async def test_what_an_agent_says_after_it_repeated_the_history_late_is_news(
+    tmp_path: Path,
+) -> None:
+    agent = RawAgent({"loadSession": True})
+    async with hub_with(tmp_path, agent) as hub:
+        again = await once_more(hub, agent, tmp_path)
+        after = again.state.last_seq
+        agent.send(*HISTORY, update("agent_message_chunk", "the build failed"))
+        [news] = await seen_until(hub.watch(again.id, after), e.AgentMessage)
+        assert (news.text, news.replay) == ("the build failed", False)
+        assert [entry.text for entry in again.state.entries][:3] == [
+            "one",
+            "yes",
+            "the build failed",
+        ]
+        assert await stored_state(hub.store, again.id) == again.state
+
+
+async def test_a_history_repeated_while_a_prompt_is_on_its_way_is_not_its_answer(
+    tmp_path: Path,
+) -> None:
+    agent = RawAgent({"loadSession": True})
+    async with hub_with(tmp_path, agent) as hub:
+        again = await once_more(hub, agent, tmp_path)
+        after = again.state.last_seq
+        await hub.send(again.id, c.Prompt("two"))
+        request = await agent.expect("session/prompt")
+        answer = update("agent_message_chunk", "no")
+        agent.send(*HISTORY, answer, {"id": request["id"], "result": {"stopReason": "end_turn"}})
+        seen = await seen_until(hub.watch(again.id, after), e.TurnEnded)
+        assert [event.text for event in seen if isinstance(event, e.AgentMessage)] == ["no"]
+        assert [entry.text for entry in again.state.entries] == ["one", "yes", "two", "no"]
+
+
+async def test_an_answer_in_the_words_of_the_last_one_is_an_answer(tmp_path: Path) -> None:
+    agent = RawAgent({"loadSession": True})
+    async with hub_with(tmp_path, agent) as hub:
+        again = await once_more(hub, agent, tmp_path)
+        await hub.send(again.id, c.Prompt("one"))
+        request = await agent.expect("session/prompt")
+        agent.send(HISTORY[1], {"id": request["id"], "result": {"stopReason": "end_turn"}})
+        await seen_until(hub.watch(again.id, again.state.last_seq), e.TurnEnded)
+        assert [entry.text for entry in again.state.entries] == ["one", "yes", "one", "yes"]
 
 
 async def test_an_agent_that_cannot_continue_is_never_started_empty(tmp_path: Path) -> None:

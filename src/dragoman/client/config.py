@@ -54,7 +54,8 @@ class Timeouts(msgspec.Struct, kw_only=True, frozen=True):
     waits as long as its turn."""
     history: float = 0.05
     """How long an agent must be silent after it loaded a session for its history to count as
-    complete: some agents reply first and send the history right after."""
+    complete: some agents reply first and send the history right after. What repeats a known history
+    is recognized later, too."""
 
 
 class SessionOptions(TypedDict, total=False):

@@ -182,7 +182,7 @@ class Session:
         return "\n\n".join(reversed(said))
 
     def _begin(self, turn: Turn) -> None:
-        self.log.replay = "no"
+        self.log.prompted("".join(part.text for part in turn.content))
         self.log.touch()
         self.gate.consent.grants.clear()  # a yes between turns is not for this one
         self._turn = self.log.turn = self.gate.consent.turn = turn
@@ -234,6 +234,7 @@ class Session:
             self._end(turn, e.TurnEnded(turn.id, error=str(error)), error)
 
     def _end(self, turn: Turn, event: e.TurnEnded, error: DragomanError | None) -> None:
+        self.log.end_replay()
         self._turn = self.log.turn = self.gate.consent.turn = None
         self.log.record(event)
         turn.finish(event, error)

@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -147,7 +148,7 @@ class Openings(msgspec.Struct, eq=False):
         continuity: e.Continuity = "replayed" if way == "load" else "continued"
         session = self._make(session_id, place, continuity, replaying=True)
         try:
-            await self._call(way, session_id, place, lambda answer: _tell(session, answer))
+            await self._call(way, session_id, place, lambda answer: _tell(session, answer, way))
         except BaseException:
             await self._give_up(session, before)
             raise
@@ -181,15 +182,16 @@ class Openings(msgspec.Struct, eq=False):
     async def reconnect(self, session: Session) -> None:
         """Have the agent, started again, continue a session that is still here."""
 
-        def on_opened(answer: Opened) -> None:
+        def on_opened(answer: Opened, way: Way) -> None:
             session.log.record(self._opened(session.id, session.place, "continued"))
-            _tell(session, answer)
+            _tell(session, answer, way)
 
-        session.log.replay = "skip"
+        session.log.reopening()
         reason = _NO_WAY
         for way in self._ways(known=True):
             try:
-                return await self._call(way, session.id, session.place, on_opened)
+                told = partial(on_opened, way=way)
+                return await self._call(way, session.id, session.place, told)
             except AuthRequired:
                 raise
             except RemoteError as error:
@@ -210,15 +212,16 @@ class Openings(msgspec.Struct, eq=False):
         call = dialect.load_session if way == "load" else dialect.resume_session
         with self.router.opening(place), self._explaining():
             await call(session_id, place, on_opened)
-        await self._history_complete(way, session_id)
+        if (session := self.router.get(session_id)) is not None:
+            await self._history_complete(way, session)
+            session.log.settled()
 
-    async def _history_complete(self, way: Way, session_id: str) -> None:
+    async def _history_complete(self, way: Way, session: Session) -> None:
         """Some agents answer first and send the history right after; a prompt sent meanwhile would
         make it look live. An agent that resumes should send none: wait only if it does."""
-        session = self.router.get(session_id)
         seen, pauses = -1 if way == "load" else 0, self.client.pauses
         waits = 0
-        while session is not None and waits < _MOST_WAITS:
+        while waits < _MOST_WAITS:
             was_read = pauses is not None and pauses == self.client.pauses
             if was_read and session.log.retold == seen:
                 return
@@ -245,7 +248,7 @@ class Openings(msgspec.Struct, eq=False):
             raise InvalidMessage("the agent gave a new session the id of one that is open")
         session = self._make(answer.session_id, place, continuity, replaying=replaying)
         self.router.deliver_held(session)
-        _tell(session, answer)
+        _tell(session, answer, "fork")
         return session
 
     def _make(
@@ -310,8 +313,9 @@ class Openings(msgspec.Struct, eq=False):
         )
 
 
-def _tell(session: Session, answer: Opened) -> None:
+def _tell(session: Session, answer: Opened, way: Way | Literal["fork"]) -> None:
     session.log.open()
+    session.log.answered(way)
     session.meta = fitted(answer.meta, LIMITS.fact)[0]
     asked, session.place.asked = session.place.asked, []
     for event in (*asked, *answer.facts):

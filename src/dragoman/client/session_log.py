@@ -1,6 +1,7 @@
 """The events of one session, in the order they happened: stamped, folded, passed on.
 
 What an agent tells again is kept apart here: it goes into the state once, and to no reader.
+`session/retelling.py` compares it with what is known.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dragoman.client.turn import Turn
 from dragoman.host.terminals.provider import is_terminal_id
 from dragoman.session import events as e
 from dragoman.session.reduce import fold
+from dragoman.session.retelling import Retelling, Told
 from dragoman.session.state import SessionState
 from dragoman.session.terminals import OutputQuota
 from dragoman.stream import Stream
@@ -69,6 +71,9 @@ class SessionLog:
         self._begun = False
         """Something was recorded here; what a history tells does not count."""
         self._closed = False
+        self._retelling: Retelling | None = None
+        if self.replay == "skip":
+            self._retelling = Retelling(self.state)
 
     def touch(self) -> None:
         self.progress = time.monotonic()
@@ -144,8 +149,8 @@ class SessionLog:
             self._record(events, size)
             return
         for event in events:
-            if self._counts(event):
-                self._record([event], size)
+            if news := self._news_in(event, size):
+                self._record_news(news)
                 size = 0  # it came in once
 
     def _plain(self, events: list[e.Event]) -> bool:
@@ -154,18 +159,55 @@ class SessionLog:
         alone = bool(self.listeners) or self.replay != "no"
         return not alone and _DOUBTFUL.isdisjoint(map(type, events))
 
-    def _counts(self, event: e.Event) -> bool:
+    def _news_in(self, event: e.Event, size: int) -> list[Told]:
         if type(event) in _DOUBTFUL and not self._believed(event):
-            return False
+            return []
         if self.replay == "no" or not event.is_history:
-            return True
-        event.replay = True
+            return [(event, size)]
         self.retold += 1
-        return self.replay == "keep"
+        if self._retelling is not None:
+            return self._retelling.hear(event, size)
+        event.replay = True
+        return [(event, size)]
+
+    def _record_news(self, news: list[Told]) -> None:
+        if self._retelling is not None and self._retelling.over:
+            self._retelling, self.replay = None, "no"
+        for event, size in news:
+            self._record([event], size)
+
+    # ── history that is sent again ────────────────────────────────────────────────────────────
+
+    def reopening(self) -> None:
+        """The agent is going to open this session again."""
+        self.replay, self._retelling = "skip", Retelling(self.state)
+
+    def answered(self, way: Literal["load", "resume", "fork"]) -> None:
+        """The agent has opened it."""
+        if self._retelling is not None:
+            self._retelling.answered(way)
+
+    def settled(self) -> None:
+        """The agent was silent for a while after that."""
+        if self._retelling is not None:
+            self._record_news(self._retelling.settled())
+
+    def prompted(self, prompt: str) -> None:
+        """A prompt is about to go out."""
+        if self._retelling is not None:
+            self._record_news(self._retelling.prompted(prompt))
+        else:
+            self.replay = "no"
+
+    def end_replay(self) -> None:
+        """The agent works, or has ended: nothing that follows is history."""
+        if self._retelling is not None:
+            self._record_news(self._retelling.ended())
+        self.replay = "no"
 
     def _believed(self, event: e.Event) -> bool:
         if isinstance(event, e.ActivityChanged) and event.activity not in (UNSET, "idle"):
-            self.replay = "no"  # who works tells no history
+            self.end_replay()  # who works tells no history
         if isinstance(event, e.ConfigChanged):
             event.options = with_own(event.options, self.state.config_options)
         return not (isinstance(event, _TOLD_TERMINALS) and self._runs_here(event.terminal_id))
@@ -180,6 +222,7 @@ class SessionLog:
         """The last event, if the session was ever open; nothing is recorded behind it."""
         self._opening.clear()
         if self._begun and self.state.open:
+            self.end_replay()
             self.record(e.SessionClosed(reason))
         self._closed = True
         for stream in self._streams:
@@ -190,4 +233,4 @@ class SessionLog:
 def _told_again(replaying: bool, history: SessionState | None) -> Literal["keep", "skip", "no"]:
     if not replaying:
         return "no"
-    return "keep" if history is None else "skip"
+    return "keep" if history is None or not history.entry_count else "skip"

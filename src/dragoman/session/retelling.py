@@ -1,0 +1,296 @@
+"""Tells what an agent repeats of a known history from what is new. Pure.
+
+What comes before the reply to `session/load` is history by definition. After it, only what repeats
+known entries in their order is. Whatever is in doubt counts as new: nothing may be lost.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from enum import Enum
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from msgspec import UNSET
+
+from dragoman.session import events as e
+from dragoman.session.content import Text
+from dragoman.session.state import (
+    OVER_STATUSES,
+    AgentEntry,
+    AnyEntry,
+    PlanEntry,
+    SessionState,
+    ThoughtEntry,
+    ToolCall,
+    UserEntry,
+)
+
+_MOST_HELD = 10_000
+"""Events that wait for what follows them."""
+
+_Spoken: TypeAlias = UserEntry | AgentEntry | ThoughtEntry
+_Phase: TypeAlias = Literal["opening", "settling", "idle", "turn"]
+Told: TypeAlias = tuple[e.Event, int]
+"""An event and the bytes it came in."""
+
+_ENTRY_OF: dict[type[Any], type[_Spoken]] = {
+    e.UserMessage: UserEntry,
+    e.AgentMessage: AgentEntry,
+    e.AgentThought: ThoughtEntry,
+}
+_FIELDS = ("title", "kind", "status", "content", "locations", "raw_input", "raw_output")
+
+
+class _Match(Enum):
+    WHOLE = 1
+    """It repeats a known entry, to its end."""
+    PART = 2
+    """It may: it is the beginning of one."""
+    NO = 3
+
+
+class Retelling:
+    """What an agent sends of a session whose `state` is known, from its opening to the first turn.
+
+    `hear` returns what is new. What can only be judged by what follows is held until then.
+    """
+
+    def __init__(self, state: SessionState) -> None:
+        self.over = False
+        """Whether the agent has begun to answer a prompt: nothing is compared after that."""
+        self._state = state
+        self._last_seq = state.last_seq
+        self._bounded = state.entries_before > 0
+        self._terminals = {each.id for each in state.terminals.values() if not each.running}
+        self._phase: _Phase = "opening"
+        self._begun = self._may_be_late = False
+        self._prompt = ""
+        self._held: list[tuple[e.Event, int, _Match]] = []
+
+    # ── what happens to the session ─────────────────────────────────────────────────────────
+
+    def answered(self, way: Literal["load", "resume", "fork"]) -> None:
+        """The agent has opened the session."""
+        if self._phase == "opening":
+            self._phase = "idle" if way == "fork" else "settling"
+        self._may_be_late = way == "load" and not self._begun
+
+    def settled(self) -> list[Told]:
+        """The agent was silent for a while: what was held between repeated pieces is new."""
+        self._phase = "idle"
+        news = [(event, size) for event, size, match in self._held if match is _Match.NO]
+        self._held = [each for each in self._held if each[2] is not _Match.NO]
+        return news
+
+    def prompted(self, prompt: str) -> list[Told]:
+        """A prompt goes out. A history that began before may continue until the agent answers."""
+        news = self.settled()
+        self._phase, self._prompt = "turn", prompt.strip()
+        if not (self._begun or self._may_be_late) or self._is_complete():
+            return [*news, *self.ended()]
+        return news
+
+    def _is_complete(self) -> bool:
+        """Whether the last that either side said was repeated."""
+        said = [each for each in self._known if isinstance(each, UserEntry | AgentEntry)]
+        return not said or self._voices[type(said[-1])].at_end
+
+    def ended(self) -> list[Told]:
+        """The turn or the session ends, and the comparison with it: what is held is new."""
+        self.over = True
+        return self._released()
+
+    def _released(self) -> list[Told]:
+        held, self._held = self._held, []
+        if held:
+            for voice in self._voices.values():
+                voice.restart()
+        return [(event, size) for event, size, _ in held]
+
+    # ── what the agent sends ────────────────────────────────────────────────────────────────
+
+    def hear(self, event: e.Event, size: int) -> list[Told]:
+        match = self._match(event)
+        if self._phase == "opening":
+            self._begun = True
+            return []
+        if self._phase == "turn":
+            return self._in_turn(event, size, match)
+        if match is _Match.WHOLE:
+            # What came between repeated pieces is part of the history, in the agent's own words.
+            self._begun = True
+            self._held.clear()
+            return []
+        amid = self._phase == "settling" and (self._begun or self._bounded)
+        if len(self._held) < _MOST_HELD and (match is _Match.PART or amid):
+            self._held.append((event, size, match))
+            return []
+        return [*self._released(), (event, size)]
+
+    def _in_turn(self, event: e.Event, size: int, match: _Match) -> list[Told]:
+        """An answer may repeat old words: they are dropped only once something else follows."""
+        if match is _Match.NO or len(self._held) >= _MOST_HELD:
+            if self._begun or self._voices[AgentEntry].all_repeated:
+                self._drop_repeated()
+            return [*self.ended(), (event, size)]
+        if match is _Match.WHOLE and self._is_old_prompt(event):
+            self._begun = True
+            self._held.clear()
+        else:
+            self._held.append((event, size, match))
+        return []
+
+    def _is_old_prompt(self, event: e.Event) -> bool:
+        """Agents do not speak for the user, except to echo the prompt."""
+        return isinstance(event, e.UserMessage) and (
+            self._voices[UserEntry].repeated_last != self._prompt
+        )
+
+    def _drop_repeated(self) -> None:
+        whole = [n for n, each in enumerate(self._held, 1) if each[2] is _Match.WHOLE]
+        del self._held[: whole[-1] if whole else 0]
+
+    # ── the comparison ──────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def _known(self) -> list[AnyEntry]:
+        """Not looked at before it is needed: most agents repeat nothing, or in time."""
+        return [each for each in self._state.entries if each.seq <= self._last_seq]
+
+    @cached_property
+    def _voices(self) -> dict[type[_Spoken], _Voice]:
+        return {
+            kind: _Voice([each for each in self._known if isinstance(each, kind) and each.pieces])
+            for kind in _ENTRY_OF.values()
+        }
+
+    def _match(self, event: e.Event) -> _Match:
+        match event:
+            case e.UserMessage() | e.AgentMessage() | e.AgentThought():
+                return self._voices[_ENTRY_OF[type(event)]].match(event)
+            case e.ToolCallUpdated():
+                known = self._repeats_call(event)
+            case e.PlanUpdated():
+                known = any(_same_plan(each, event) for each in self._known)
+            case e.TerminalStarted() | e.TerminalOutput() | e.TerminalExited():
+                known = event.terminal_id in self._terminals
+            case _:
+                known = False
+        return _Match.WHOLE if known else _Match.NO
+
+    def _repeats_call(self, event: e.ToolCallUpdated) -> bool:
+        """A call that is over has no news, except that it ended otherwise."""
+        call = self._state.tool_call(event.tool_call_id)
+        if call is None or call.seq > self._last_seq:
+            return False
+        if call.status in OVER_STATUSES:
+            return event.status == call.status or event.status not in OVER_STATUSES
+        return not event.more and all(_unchanged(call, event, field) for field in _FIELDS)
+
+
+class _Voice:
+    """What one side has said, message by message, and how much of it was repeated."""
+
+    def __init__(self, entries: Sequence[_Spoken]) -> None:
+        self._pieces = [each.pieces for each in entries]
+        self._texts = [each.text.strip() for each in entries]
+        self._ends = [each.text[-1:].isspace() for each in entries]
+        self._lengths = [len(t) + each.cut for t, each in zip(self._texts, entries, strict=True)]
+        self._places = {each.message_id: n for n, each in enumerate(entries) if each.message_id}
+        self._starts: dict[str, list[int]] = {}
+        for n, text in enumerate(self._texts):
+            self._starts.setdefault(text[:1], []).append(n)
+        self._next = 0
+        """The first message that was not repeated."""
+        self._skipped = False
+        self._at = self._offset = 0
+        """Where the running message is to continue."""
+        self._run = ""
+
+    @property
+    def at_end(self) -> bool:
+        return self._next == len(self._texts)
+
+    @property
+    def all_repeated(self) -> bool:
+        return self.at_end and not self._skipped and bool(self._texts)
+
+    @property
+    def repeated_last(self) -> str:
+        return self._texts[self._next - 1] if self._next else ""
+
+    def restart(self) -> None:
+        self._at, self._offset, self._run = self._next, 0, ""
+
+    def match(self, event: e.UserMessage | e.AgentMessage | e.AgentThought) -> _Match:
+        if not isinstance(event.content, Text):
+            return _Match.WHOLE if self._has_piece(event.content) else _Match.NO
+        if event.replaces:
+            self.restart()
+        text = event.text
+        if not self._offset and not text.strip():
+            return self._match_blank()
+        end = self._end_of(text, self._places.get(event.message_id or ""))
+        if end is None:
+            self.restart()
+            return _Match.NO
+        self._at, self._offset = end
+        if self._offset:
+            self._run += text
+            return _Match.PART
+        self._next, self._run = self._at, ""
+        return _Match.WHOLE
+
+    def _match_blank(self) -> _Match:
+        """Space after a message belongs to it, or to what follows."""
+        if not self._next:
+            return _Match.NO
+        return _Match.WHOLE if self._ends[self._next - 1] else _Match.PART
+
+    def _has_piece(self, content: object) -> bool:
+        return any(content in pieces for pieces in self._pieces[self._next :])
+
+    def _end_of(self, text: str, place: int | None) -> tuple[int, int] | None:
+        """Where the known words end that are the same; in the message at `place` if that is known,
+        otherwise where the last piece ended, or from the start of a later message."""
+        if place is not None:
+            return self._follow(place, self._offset if place == self._at else 0, text)
+        end = self._follow(self._at, self._offset, text)
+        if end is not None:
+            return end
+        whole = self._run + text
+        starts = self._starts.get(whole.lstrip()[:1], [])
+        for start in starts[bisect_left(starts, self._next) :]:
+            if (end := self._follow(start, 0, whole)) is not None:
+                self._skipped = self._skipped or start > self._next
+                return end
+        return None
+
+    def _follow(self, at: int, offset: int, text: str) -> tuple[int, int] | None:
+        """Messages may be joined or split, and the space between them may differ."""
+        text = text if offset else text.lstrip()
+        while text and at < len(self._texts):
+            count = min(len(text), self._lengths[at] - offset)
+            kept = max(0, min(count, len(self._texts[at]) - offset))  # the rest was cut
+            if not self._texts[at].startswith(text[:kept], offset):
+                return None
+            if offset + count < self._lengths[at]:
+                return at, offset + count
+            at, offset, text = at + 1, 0, text[count:].lstrip()
+            if not text:
+                return at, 0
+        return None
+
+
+def _same_plan(entry: AnyEntry, event: e.PlanUpdated) -> bool:
+    fields = ("plan_id", "steps", "markdown", "uri")
+    return isinstance(entry, PlanEntry) and all(
+        getattr(entry, field) == getattr(event, field) for field in fields
+    )
+
+
+def _unchanged(call: ToolCall, event: e.ToolCallUpdated, field: str) -> bool:
+    value = getattr(event, field)
+    return value is UNSET or (value or None) == (getattr(call, field) or None)
