@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -72,3 +73,10 @@ def test_a_file_too_many_and_one_too_few_are_reported(copied: Path) -> None:
 def test_each_file_says_on_its_first_line_that_it_is_generated() -> None:
     for path in (ROOT / GENERATED).iterdir():
         assert path.read_text().startswith("// Generated from src/dragoman/"), path.name
+
+
+def test_a_type_extends_only_what_its_file_has() -> None:
+    for path in (ROOT / GENERATED).iterdir():
+        text = path.read_text()
+        bases = set(re.findall(r"^export interface \w+ extends (\w+) ", text, re.MULTILINE))
+        assert bases <= set(re.findall(r"^export interface (\w+) ", text, re.MULTILINE)), path.name
