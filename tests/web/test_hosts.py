@@ -166,7 +166,7 @@ async def test_a_machine_that_is_gone_is_so_in_every_answer_at_once(tmp_path: Pa
         store = one.server.hub.store
         host = HostRecord(id="far", home="far", name="far", agents=["scripted"], owner=far)
         await store.announce(host, seconds=60)
-        await store.create_session(new_record("far", "scripted", str(tmp_path), "s-far"))
+        await store.create_session(new_record("far", "scripted", str(tmp_path), session_id="s-far"))
         await store.acquire("s-far", far, seconds=60, gone=lambda _: None)
         for seconds, alive in ((60, True), (-1, False)):
             await store.renew(far, seconds=seconds)
