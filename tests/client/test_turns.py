@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from support.fake_terminals import FakeTerminals
 from support.peers import settled, soon
 from support.raw_agent import RawAgent, Refusal, notification, text_block
 
-from dragoman import Policy, Session, Timeouts
+from dragoman import Policy, Session, Timeouts, Turn
 from dragoman.errors import (
     CancelIgnored,
     ConnectionClosed,
@@ -226,6 +227,55 @@ async def test_a_timeout_around_a_turn_stops_the_agent(tmp_path: Path) -> None:
             async with asyncio.timeout(0):
                 await turn
         await agent.expect("session/cancel")
+
+
+async def reading(turn: Turn, see: Callable[[str], object]) -> None:
+    async for event in turn:
+        see(event.text)
+
+
+async def test_a_turn_is_cancelled_with_the_task_that_reads_it(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        turn, seen = session.prompt("hi"), list[str]()
+        reader = asyncio.create_task(reading(turn, seen.append))
+        request = await agent.expect("session/prompt")
+        agent.say("well")
+        await until(lambda: "well" in seen)
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await soon(reader)
+        await agent.expect("session/cancel")
+        agent.reply(request["id"], {"stopReason": "cancelled"})
+        await soon(turn.wait())
+        assert turn.stop_reason == "cancelled"
+        assert not session.busy
+
+
+async def test_a_timeout_around_a_loop_over_a_turn_stops_the_agent(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        turn = session.prompt("hi")
+        await agent.expect("session/prompt")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await reading(turn, str)
+        await agent.expect("session/cancel")
+
+
+async def test_a_queued_prompt_is_dropped_with_the_task_that_reads_it(tmp_path: Path) -> None:
+    agent = RawAgent()
+    async with opened(agent, tmp_path) as (_, session):
+        session.prompt("first")
+        await agent.expect("session/prompt")
+        reader = asyncio.create_task(reading(session.prompt("second"), str))
+        await settled()
+        assert len(session.queued) == 1
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await soon(reader)
+        assert session.queued == []
+        assert session.busy
 
 
 async def test_a_queued_prompt_is_dropped_with_the_task_that_awaits_it(tmp_path: Path) -> None:

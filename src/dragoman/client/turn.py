@@ -44,8 +44,9 @@ class Turn:
     Both raise what cut the turn short, such as AgentExited; iteration yields the TurnEnded event
     first. Being cancelled is not an error: the stop reason says so.
 
-    If the task that awaits a turn is cancelled, by a timeout for example, so is the turn. Leaving a
-    loop over events early does not stop the agent; `async with` does:
+    If the task that awaits a turn, or waits for its next event, is cancelled, by a timeout for
+    example, so is the turn. Leaving a loop over events early does not stop the agent, and neither
+    does what is raised in its body; `async with` does:
 
         async with session.prompt("…") as turn:
             async for event in turn:
@@ -131,11 +132,19 @@ class Turn:
             self._owner.went_on_unanswered(self._asked)
             self._asked = None
         ready = self._stream.ready
-        event = ready.popleft() if ready else await self._stream.__anext__()
+        event = ready.popleft() if ready else await self._following()
         # By exact type first: `isinstance` of a struct is slow to say no, and this is every event.
         if type(event) in _QUESTION_TYPES and isinstance(event, _QUESTIONS):
             self._asked = event.request_id
         return event
+
+    async def _following(self) -> Event:
+        try:
+            return await self._stream.__anext__()
+        except asyncio.CancelledError:
+            # Nobody wants the rest any longer, and the agent must not work on unseen.
+            self._owner.stop_turn(self)
+            raise
 
     def __await__(self) -> Generator[Any, None, Turn]:
         return self._run().__await__()
