@@ -69,7 +69,7 @@ async def test_what_is_typed_elsewhere_reaches_the_agent_and_not_the_store(place
 
 
 async def test_nothing_that_was_typed_is_made_ready_for_a_store() -> None:
-    with pytest.raises(ValueError, match="must not rest"):
+    with pytest.raises(ValueError, match="must be sealed before it is stored"):
         c.encode_command(c.AnswerElicitation("r", "accept", {"secret": CANARY}))
     assert b"decline" in c.encode_command(c.AnswerElicitation("r", "decline"))
 
