@@ -10,7 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from dragoman.cli.commands.completion_scripts import CompletableCommand, CompletableOption, commands
+from dragoman.cli.commands.completion_scripts import (
+    Argument,
+    CompletableCommand,
+    CompletableOption,
+    commands,
+)
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
 HEAD = """\
@@ -52,10 +57,13 @@ def _shape(command: CompletableCommand) -> list[str]:
         return ["[OPTIONS]", "[--]", "[PROMPT]"]
     if command.actions:
         return ["|".join(action.words[-1] for action in command.actions), "…"]
-    names = [
-        (argument, "|".join(argument.choices) or argument.name) for argument in command.arguments
-    ]
-    return ["[OPTIONS]", *(f"[{name}]" if a.optional else name for a, name in names)]
+    return ["[OPTIONS]", *map(_place, command.arguments)]
+
+
+def _place(argument: Argument) -> str:
+    name = "|".join(argument.choices) or argument.name
+    name += " …" if argument.repeated else ""
+    return f"[{name}]" if argument.optional else name
 
 
 def _flags(option: CompletableOption) -> str:

@@ -29,7 +29,7 @@ def _row(route: Route) -> str:
 
 def _body(route: Route) -> str:
     found = _fields(route.body)
-    return f"{found} (optional)" if found and route.body_optional else found
+    return f"body optional: {found}" if found and route.body_optional else found
 
 
 def _fields(of: object) -> str:

@@ -181,7 +181,7 @@ def test_a_decision_is_explained_rule_by_rule(dragoman: Dragoman, rules: str) ->
         (
             ("--operation", "write", "--path", ".git/hooks/x", "--yolo"),
             "ask: write",
-            "is protected: git runs the hooks",
+            "is protected: version control runs the commands in it",
         ),
         (("--exec", "--", "make"), "allow: execute make", "--exec allows it"),
         (("--exec", "--", "make && ./run"), "allow: execute make && ./run", "--exec allows it"),

@@ -180,7 +180,7 @@ def test_a_decision_without_a_rule_says_why() -> None:
         "no rule allows it",
         "writes outside the workspace are always refused",
         "/a is outside the workspace: commands run there only with --yolo",
-        "/ws/.git/config is protected: git runs the hooks and settings in it",
+        "/ws/.git/config is protected: version control runs the commands in it",
         "this is a question for a person, not a permission",
     }
 

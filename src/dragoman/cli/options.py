@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Assignment: TypeAlias = tuple[str, str]
 
-SESSION_HELP = "session id or a prefix of it, session name, or the agent's own id of the session"
+SESSION_HELP = "session id or a prefix of it, session name, or the agent's own id for the session"
 AGENT_HELP = (
     "agent from the settings, or a known one (default: the first in the settings, else demo)"
 )
@@ -160,7 +160,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         type=name,
         metavar="ID",
         help="continue a session in its own directory; ID is its id or a prefix of it, its name, "
-        "or the agent's own id of the session",
+        "or the agent's own id for the session",
     )
     which.add_argument(
         "--fork",
@@ -248,7 +248,7 @@ def add_prompt_options(parser: argparse.ArgumentParser) -> None:
         choices=("text", "simple", "jsonl", "json"),
         default="text",
         help="text: everything, for people; simple: only the answer; jsonl (or json): the frames "
-        "of both directions, one per line (default: text)",
+        "in both directions, one per line (default: text)",
     )
     prompt.add_argument(
         "-j",

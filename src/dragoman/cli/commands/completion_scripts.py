@@ -308,6 +308,7 @@ class Argument(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     optional: bool
+    repeated: bool
     help: str
     choices: tuple[str, ...]
 
@@ -368,6 +369,7 @@ def _argument(member: Any) -> Argument:
     return Argument(
         name=str(member.metavar or member.dest),
         optional=member.nargs in ("?", "*"),
+        repeated=member.nargs in ("*", "+"),
         help=member.help or "",
         choices=tuple(map(str, member.choices or ())),
     )

@@ -13,7 +13,7 @@ examples:
   dragoman replay session.jsonl --speed 0       an exported session, at once
   dragoman --agent-command 'dragoman replay recording.jsonl --serve' "fix it"
 
-A recording contains the frames of both directions. A file written by `dragoman
+A recording contains the frames in both directions. A file written by `dragoman
 sessions export` does not, and can only be played back. Playback executes
 nothing. An agent served from a recording makes the same file and command
 requests to the client as the original agent did."""

@@ -12,7 +12,7 @@ _EXAMPLES = """\
   dragoman store copy postgresql://me@db.example/team    from here to PostgreSQL
   dragoman store copy ~/backup --store postgresql://…    back to a directory
 
-If a session was only partly copied, the rest is copied now. Running sessions
+Sessions copied earlier, even in part, are brought up to date. Running sessions
 are skipped."""
 
 

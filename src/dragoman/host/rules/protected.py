@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from dragoman.host.rules.globs import LONGEST_PATH, MOST_COMPONENTS
 
-_HOOKS = "git runs the hooks and settings in it"
+_HOOKS = "version control runs the commands in it"
 _CI = "it controls what CI servers run"
 _SHELL = "a shell runs it when it starts"
 _LOGIN = "it runs when the user logs in"

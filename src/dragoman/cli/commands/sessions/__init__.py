@@ -112,7 +112,7 @@ def _add_files(actions: Actions) -> None:
         "what",
         type=name,
         metavar="FILE|ID",
-        help="file to import (- for standard input); with -a, the agent's own id of the session",
+        help="file to import (- for standard input); with -a, the agent's own id for the session",
     )
     importing.add_argument("-a", "--agent", metavar="NAME", help="agent that knows the session")
     importing.add_argument(
