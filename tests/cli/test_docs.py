@@ -76,6 +76,15 @@ def test_a_stale_page_of_the_library_is_noticed(tmp_path: Path) -> None:
     assert b"docs/reference/events.md is stale" in done.stderr
 
 
+@pytest.mark.parametrize("words", ["sessions revert", "sessions delete", "sessions answer"])
+def test_the_reference_shows_what_repeats_as_the_help_does(dragoman: Dragoman, words: str) -> None:
+    usage = " ".join(dragoman(*words.split(), "--help").out.partition("\n\n")[0].split())
+    [shape] = re.findall(rf"^### `dragoman {words} (.*)`$", REFERENCE.read_text(), re.MULTILINE)
+    repeated = re.findall(r"\[(\S+) …\]", shape)
+    assert repeated
+    assert repeated == re.findall(r"\[(\S+) \.\.\.\]", usage)
+
+
 def test_no_row_of_the_reference_has_more_cells_than_its_table() -> None:
     rows = re.findall(r"^\|.*\|$", REFERENCE.read_text(), re.MULTILINE)
     assert [row for row in rows if len(re.findall(r"(?<!\\)\|", row)) != 3] == []

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from store.postgres.stores import opened
 from support.command import Dragoman
-from support.postgres import empty_database
+from support.postgres import bare_database, empty_database
+from support.roles import least_role
 
 from dragoman.store.records import HostRecord
 
@@ -45,6 +46,15 @@ def test_a_store_is_checked_and_copied(user: Dragoman, tmp_path: Path) -> None:
     assert back.code == 0
     here = user("store", "check", env={"DRAGOMAN_HOME": str(tmp_path / "back")})
     assert here.lines[1:] == checked.lines[1:]
+
+
+def test_the_owner_makes_the_tables_by_listing_sessions_as_the_guide_says(user: Dragoman) -> None:
+    owner = bare_database()
+    assert "this database contains no store" in user("store", "check", "--store", owner).err
+    assert user("sessions", "list", "--store", owner).code == 0
+    with least_role(owner) as host:
+        assert user("-a", "memo", "hello", "--store", host).code == 0
+        assert user("store", "check", "--store", host).lines[-1] == "the store is intact"
 
 
 def test_old_sessions_are_pruned(user: Dragoman) -> None:
