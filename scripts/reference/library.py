@@ -47,7 +47,8 @@ GROUPS = {
     ),
     "Other providers": (
         "FilesProvider TerminalsProvider TerminalCommand TerminalExit TerminalSnapshot "
-        "TerminalWatcher ElicitationProvider ElicitationRequest ElicitationAnswer Workspace Root"
+        "TerminalWatcher ElicitationProvider ElicitationRequest ElicitationAnswer Workspace Root "
+        "request_meta"
     ),
     "Settings and MCP servers": (
         "load_settings Settings AgentSettings Retention McpServer StdioServer HttpServer SseServer "

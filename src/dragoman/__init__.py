@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         ElicitationProvider,
         ElicitationRequest,
     )
+    from dragoman.host.gate import request_meta
     from dragoman.host.permissions.questions import (
         PermissionAnswer,
         PermissionRequest,
@@ -345,6 +346,7 @@ __all__ = [
     "__version__",
     "load_policy",
     "load_settings",
+    "request_meta",
     "run_prompt",
 ]
 
@@ -373,6 +375,7 @@ _NAMES = {
         "VersionMismatch WouldDeadlock"
     ),
     "host.forms.elicitation": "ElicitationAnswer ElicitationProvider ElicitationRequest",
+    "host.gate": "request_meta",
     "host.permissions.questions": "PermissionAnswer PermissionRequest PermissionsProvider",
     "host.rules.access": "Access",
     "host.rules.policy": "Considered Explanation Policy PolicyDecision RuleStore StoredRule",

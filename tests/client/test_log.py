@@ -16,7 +16,7 @@ from dragoman.errors import SlowConsumer
 from dragoman.host.terminals.provider import new_terminal_id
 from dragoman.session import events as e
 from dragoman.session.bounds import LIMITS
-from dragoman.session.content import ContentItem, Text
+from dragoman.session.content import ContentItem, Meta, Text
 from dragoman.session.facts import ConfigOption
 from dragoman.session.reduce import fold
 from dragoman.session.state import SessionState
@@ -285,5 +285,5 @@ class _Nobody:
     def stop_turn(self, turn: Turn) -> None:
         pass
 
-    async def cancel_turn(self, turn: Turn) -> None:
+    async def cancel_turn(self, turn: Turn, meta: Meta = None) -> None:
         pass

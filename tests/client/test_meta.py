@@ -8,10 +8,21 @@ from typing import Any
 
 import pytest
 from support.clients import next_of, opened, started, until
+from support.fake_terminals import FakeTerminals
 from support.peers import soon
 from support.raw_agent import RawAgent, notification, text_block
 
-from dragoman import InProcessServer, Session
+from dragoman import (
+    InProcessServer,
+    Policy,
+    Session,
+    TerminalCommand,
+    TerminalExit,
+    TerminalSnapshot,
+    TerminalWatcher,
+    Workspace,
+    request_meta,
+)
 from dragoman.host.forms.elicitation import ElicitationAnswer, ElicitationRequest
 from dragoman.session import events as e
 
@@ -36,6 +47,11 @@ async def test_whatever_goes_out_can_have_one(tmp_path: Path) -> None:
         session__list={"sessions": []},
         providers__list={"providers": []},
     )
+    agent.answers |= {
+        "session/status": {"status": "loaded"},
+        "auth/status": {"state": "signed in"},
+        "session/set_title": {"title": "T"},
+    }
     async with opened(agent, tmp_path) as (client, session):
         await client.authenticate("key", meta=OURS)
         await session.set_mode("b", meta=OURS)
@@ -44,7 +60,31 @@ async def test_whatever_goes_out_can_have_one(tmp_path: Path) -> None:
         await client.list_providers(meta=OURS)
         await client.set_provider("p", "openai", "https://x", meta=OURS)
         await client.disable_provider("p", meta=OURS)
+        await client.auth_status(meta=OURS)
+        await client.session_status("s1", meta=OURS)
+        await client.archive_session("s1", meta=OURS)
+        await client.unarchive_session("s1", meta=OURS)
+        await session.set_title("T", meta=OURS)
+        turn = session.prompt("go", meta=OURS)
+        request = await agent.expect("session/prompt")
+        cancelling = asyncio.create_task(turn.cancel(meta=OURS))
+        await agent.expect("session/cancel")
+        agent.reply(request["id"], {"stopReason": "cancelled"})
+        await soon(cancelling)
+        await session.close(meta=OURS)
+        await client.delete_session("s1", meta=OURS)
+        await client.logout(meta=OURS)
     for method in (
+        "session/prompt",
+        "session/cancel",
+        "session/close",
+        "session/delete",
+        "session/archive",
+        "session/unarchive",
+        "session/status",
+        "session/set_title",
+        "auth/status",
+        "logout",
         "authenticate",
         "session/set_mode",
         "session/set_config_option",
@@ -64,6 +104,100 @@ async def test_that_of_answers_can_be_read(tmp_path: Path) -> None:
     )
     async with opened(agent, tmp_path) as (client, session):
         assert (client.meta, client.auth_methods[0].meta, session.meta) == (THEIRS,) * 3
+
+
+async def test_that_of_every_other_answer_is_kept_by_its_method(tmp_path: Path) -> None:
+    theirs = {"_meta": THEIRS}
+    agent = RawAgent(
+        welcome={"authMethods": [{"id": "key", "name": "Key"}]},
+        authenticate=theirs,
+        session__new={"sessionId": "s1", "modes": MODES, "configOptions": [CHOICE]},
+        session__set_mode=theirs,
+        session__set_config_option={"configOptions": [CHOICE], **theirs},
+        session__list={"sessions": [], **theirs},
+        providers__list={"providers": [], **theirs},
+        providers__set=theirs,
+    )
+    async with opened(agent, tmp_path) as (client, session):
+        assert client.reply_meta == {}
+        await client.authenticate("key")
+        await session.set_mode("b")
+        await session.set_config_option("model", "s")
+        assert [info async for info in client.list_sessions()] == []
+        await client.list_providers()
+        await client.set_provider("p", "openai", "https://x")
+        methods = ("authenticate", "session/set_mode", "session/set_config_option", "session/list")
+        methods += ("providers/list", "providers/set")
+        assert client.reply_meta == dict.fromkeys(methods, THEIRS)
+        agent.answers["providers/list"] = {"providers": []}
+        await client.list_providers()
+        assert "providers/list" not in client.reply_meta
+
+
+class Notebook(FakeTerminals):
+    """Serves files and terminals, and notes with what each was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[tuple[str, Any]] = []
+
+    def note(self, what: str) -> None:
+        self.noted.append((what, request_meta()))
+
+    async def read_text_file(self, *_: Any, **__: Any) -> str:
+        self.note("fs/read_text_file")
+        return "text"
+
+    async def write_text_file(self, *_: Any) -> None:
+        self.note("fs/write_text_file")
+
+    async def create(
+        self, workspace: Workspace, command: TerminalCommand, watcher: TerminalWatcher
+    ) -> str:
+        self.note("terminal/create")
+        return await super().create(workspace, command, watcher)
+
+    async def output(self, workspace: Workspace, terminal_id: str) -> TerminalSnapshot:
+        self.note("terminal/output")
+        return await super().output(workspace, terminal_id)
+
+    async def wait_for_exit(self, workspace: Workspace, terminal_id: str) -> TerminalExit:
+        self.note("terminal/wait_for_exit")
+        return await super().wait_for_exit(workspace, terminal_id)
+
+    async def kill(self, workspace: Workspace, terminal_id: str) -> None:
+        self.note("terminal/kill")
+        await super().kill(workspace, terminal_id)
+
+    async def release(self, workspace: Workspace, terminal_id: str) -> None:
+        self.note("terminal/release")
+        await super().release(workspace, terminal_id)
+
+
+async def test_that_of_a_request_can_be_read_by_the_provider_that_serves_it(
+    tmp_path: Path,
+) -> None:
+    agent, notebook = RawAgent(), Notebook()
+    file, terminal = {"path": str(tmp_path / "a")}, {"terminalId": "x"}
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("fs/read_text_file", file),
+        ("fs/write_text_file", file | {"content": "new"}),
+        ("terminal/create", {"command": "true"}),
+        ("terminal/output", terminal),
+        ("terminal/kill", terminal),
+        ("terminal/wait_for_exit", terminal),
+        ("terminal/release", terminal),
+    ]
+    yes = Policy(yolo=True)
+    async with opened(agent, tmp_path, files=notebook, terminals=notebook, policy=yes):
+        for number, (method, params) in enumerate(requests):
+            asked = {"sessionId": "s1", **params, "_meta": {"number": number}}
+            assert "error" not in await soon(agent.ask(method, asked, number))
+        await soon(agent.ask("fs/read_text_file", {"sessionId": "s1", **file}, 99))
+    for number, (method, _) in enumerate(requests):
+        assert (method, {"number": number}) in notebook.noted
+    assert notebook.noted[-1] == ("fs/read_text_file", None)
+    assert request_meta() is None
 
 
 class Person:

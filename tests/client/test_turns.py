@@ -26,6 +26,7 @@ from dragoman.errors import (
 )
 from dragoman.host.terminals.provider import TerminalExit
 from dragoman.session import events as e
+from dragoman.session.content import Meta
 from dragoman.session.facts import TokenUsage
 from dragoman.session.state import AgentEntry, UserEntry
 from dragoman.testing import AgentTurn, ScriptedAgent
@@ -486,7 +487,7 @@ async def test_a_cancel_that_cannot_be_sent_waits_for_the_end_of_the_turn(
 ) -> None:
     """The connection has just gone; the turn is about to learn of it."""
 
-    def gone(session_id: str) -> None:
+    def gone(session_id: str, meta: Meta) -> None:
         raise ConnectionClosed
 
     agent = RawAgent()

@@ -273,15 +273,21 @@ class Client:
         form does not accept the content."""
         self._outside.answer(request_id, answer)
 
-    async def logout(self) -> None:
+    async def logout(self, *, meta: Meta = None) -> None:
         """Sign out. Raises Unsupported if the agent does not offer it."""
         self.require("logout", "logout")
-        await self.dialect.logout()
+        await self.dialect.logout(meta)
 
-    async def auth_status(self) -> str:
+    async def auth_status(self, *, meta: Meta = None) -> str:
         """The agent's own word for whether it is signed in. Raises Unsupported."""
         self.require("auth_status", "auth/status")
-        return await self.dialect.auth_status()
+        return await self.dialect.auth_status(meta)
+
+    @property
+    def reply_meta(self) -> dict[str, dict[str, Any]]:
+        """The `_meta` of the agent's newest reply to a method, such as `session/list`, if it had
+        one. The replies that open sessions and end turns are in `Session.meta` and `TurnEnded`."""
+        return self.dialect.reply_meta
 
     # ── providers of models ───────────────────────────────────────────────────────────────────
 
@@ -396,16 +402,16 @@ class Client:
                 return
         logger.warning("the agent's session pages form a loop")
 
-    async def delete_session(self, session_id: str) -> None:
+    async def delete_session(self, session_id: str, *, meta: Meta = None) -> None:
         """Have the agent delete a session. Raises Unsupported."""
         self.require("delete", "session/delete")
-        await self.dialect.delete_session(session_id)
+        await self.dialect.delete_session(session_id, meta)
         if (session := self._router.get(session_id)) is not None:
             self._router.remove(session)
             await session.shut("the session was deleted")
             session.gate.forget()
 
-    async def close_session(self, session_id: str) -> None:
+    async def close_session(self, session_id: str, *, meta: Meta = None) -> None:
         """Cancel the running turn and close the session, in the agent too if it supports that.
 
         Raises SessionGone when it is not open here, CancelIgnored when the agent does not
@@ -416,13 +422,13 @@ class Client:
             raise SessionGone(session_id)
         session.begin_closing()
         try:
-            await self._close_remotely(session)
+            await self._close_remotely(session, meta)
         finally:
             self._router.remove(session)
             self.dialect.forget(session_id)
             await session.shut("the session was closed")
 
-    async def _close_remotely(self, session: Session) -> None:
+    async def _close_remotely(self, session: Session, meta: Meta) -> None:
         offered = self.capabilities.close
         try:
             await session.cancel()
@@ -432,23 +438,23 @@ class Client:
         if offered and self.connection_error is None:
             # An agent that does not know the session, or after all cannot close, has none to close.
             with suppress(MethodNotFound, ResourceNotFound):
-                await self.dialect.close_session(session.id)
+                await self.dialect.close_session(session.id, meta)
         await session.has_stopped(CLOSED_SECONDS)  # some answer the close before the prompt
 
-    async def archive_session(self, session_id: str) -> None:
+    async def archive_session(self, session_id: str, *, meta: Meta = None) -> None:
         """Have the agent archive a session. Raises Unsupported."""
         self.require("archive", "session/archive")
-        await self.dialect.archive_session(session_id)
+        await self.dialect.archive_session(session_id, meta)
 
-    async def unarchive_session(self, session_id: str) -> None:
+    async def unarchive_session(self, session_id: str, *, meta: Meta = None) -> None:
         """Have the agent restore an archived session. Raises Unsupported."""
         self.require("archive", "session/unarchive")
-        await self.dialect.unarchive_session(session_id)
+        await self.dialect.unarchive_session(session_id, meta)
 
-    async def session_status(self, session_id: str) -> str:
+    async def session_status(self, session_id: str, *, meta: Meta = None) -> str:
         """The agent's own word for whether the session is loaded. Raises Unsupported."""
         self.require("status", "session/status")
-        return await self.dialect.session_status(session_id)
+        return await self.dialect.session_status(session_id, meta)
 
     def require(self, capability: str, method: str) -> None:
         """Raise Unsupported for a method the agent did not advertise, without a round trip."""

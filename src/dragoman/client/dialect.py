@@ -8,7 +8,7 @@ Each says in its own module only what the other does not say alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -23,6 +23,7 @@ from dragoman.host.permissions.questions import PermissionAnswer, Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit, TerminalSnapshot
 from dragoman.rpc import Peer
 from dragoman.schema import codec
+from dragoman.session.bounds import LIMITS, fitted
 from dragoman.session.content import Content, Text
 from dragoman.session.events import Event, ToolCallUpdated
 from dragoman.session.facts import ConfigOption, PermissionOption, TokenUsage
@@ -183,20 +184,20 @@ class Dialect:
     def __init__(self, peer: Peer, timeouts: Timeouts) -> None:
         self._peer = peer
         self._timeouts = timeouts
+        self.reply_meta: dict[str, dict[str, Any]] = {}
+        """The `_meta` of the newest reply to a method, if it had one."""
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
 
     async def authenticate(self, method_id: str, meta: Meta = None) -> None:
         raise NotImplementedError
 
-    async def logout(self) -> None:
+    async def logout(self, meta: Meta = None) -> None:
         raise NotImplementedError
 
-    async def auth_status(self) -> str:
-        reply = await self._control(
-            "auth/status", self.schema.AuthStatusRequest(), self.schema.AuthStatusResponse
-        )
-        return reply.state
+    async def auth_status(self, meta: Meta = None) -> str:
+        request = self.schema.AuthStatusRequest(meta=meta)
+        return (await self._control("auth/status", request, self.schema.AuthStatusResponse)).state
 
     async def list_providers(self, meta: Meta = None) -> list[dict[str, Any]]:
         request = self.schema.ListProvidersRequest(meta=meta)
@@ -312,13 +313,13 @@ class Dialect:
         reply = await self._control("session/list", request, self.schema.ListSessionsResponse)
         return [session_info(info) for info in reply.sessions], reply.next_cursor
 
-    async def delete_session(self, session_id: str) -> None:
-        request = self.schema.DeleteSessionRequest(session_id=session_id)
+    async def delete_session(self, session_id: str, meta: Meta = None) -> None:
+        request = self.schema.DeleteSessionRequest(session_id=session_id, meta=meta)
         await self._control("session/delete", request, self.schema.DeleteSessionResponse)
         self.forget(session_id)
 
-    async def close_session(self, session_id: str) -> None:
-        request = self.schema.CloseSessionRequest(session_id=session_id)
+    async def close_session(self, session_id: str, meta: Meta = None) -> None:
+        request = self.schema.CloseSessionRequest(session_id=session_id, meta=meta)
         try:
             await self._control("session/close", request, self.schema.CloseSessionResponse)
         finally:
@@ -327,21 +328,21 @@ class Dialect:
     def forget(self, session_id: str) -> None:
         """Nothing is kept of a session that was closed here, whatever the agent received."""
 
-    async def archive_session(self, session_id: str) -> None:
-        request = self.schema.ArchiveSessionRequest(session_id=session_id)
+    async def archive_session(self, session_id: str, meta: Meta = None) -> None:
+        request = self.schema.ArchiveSessionRequest(session_id=session_id, meta=meta)
         await self._control("session/archive", request, self.schema.ArchiveSessionResponse)
 
-    async def unarchive_session(self, session_id: str) -> None:
-        request = self.schema.UnarchiveSessionRequest(session_id=session_id)
+    async def unarchive_session(self, session_id: str, meta: Meta = None) -> None:
+        request = self.schema.UnarchiveSessionRequest(session_id=session_id, meta=meta)
         await self._control("session/unarchive", request, self.schema.UnarchiveSessionResponse)
 
-    async def session_status(self, session_id: str) -> str:
-        request = self.schema.SessionStatusRequest(session_id=session_id)
+    async def session_status(self, session_id: str, meta: Meta = None) -> str:
+        request = self.schema.SessionStatusRequest(session_id=session_id, meta=meta)
         reply = await self._control("session/status", request, self.schema.SessionStatusResponse)
         return reply.status
 
-    async def set_session_title(self, session_id: str, title: str) -> str:
-        request = self.schema.SetSessionTitleRequest(session_id=session_id, title=title)
+    async def set_session_title(self, session_id: str, title: str, meta: Meta = None) -> str:
+        request = self.schema.SetSessionTitleRequest(session_id=session_id, title=title, meta=meta)
         reply_type = self.schema.SetSessionTitleResponse
         return (await self._control("session/set_title", request, reply_type)).title
 
@@ -359,7 +360,7 @@ class Dialect:
         request = self.schema.PromptRequest(session_id=session_id, prompt=blocks, meta=meta)
         return codec.encode(request)
 
-    def cancel(self, session_id: str) -> None:
+    def cancel(self, session_id: str, meta: Meta = None) -> None:
         raise NotImplementedError
 
     async def cancel_tool_call(self, session_id: str, tool_call_id: str) -> None:
@@ -393,8 +394,24 @@ class Dialect:
         raise NotImplementedError
 
     async def _control(self, method: str, request: msgspec.Struct, reply_type: type[T]) -> T:
-        raw = await self._peer.call(method, codec.encode(request), timeout=self._timeouts.control)
+        raw = await self._peer.call(
+            method,
+            codec.encode(request),
+            timeout=self._timeouts.control,
+            on_reply=lambda raw: self._keep_meta(method, raw),
+        )
         return codec.decode(_result(raw), reply_type)
+
+    def _keep_meta(self, method: str, raw: msgspec.Raw) -> None:
+        self.reply_meta.pop(method, None)
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            told = msgspec.json.decode(_result(raw), type=_Reply).meta
+            if kept := fitted(told, LIMITS.fact)[0]:
+                self.reply_meta[method] = kept
+
+
+class _Reply(msgspec.Struct):
+    meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
 
 
 def _result(raw: msgspec.Raw) -> bytes | msgspec.Raw:

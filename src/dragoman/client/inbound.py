@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -17,6 +17,7 @@ from dragoman.client.dialect import Host
 from dragoman.client.mcp import telling
 from dragoman.client.translation import Schema, elicitation_request
 from dragoman.errors import DragomanError, InvalidMessage, InvalidParams, to_wire
+from dragoman.host.gate import serving_request
 from dragoman.host.permissions.questions import PermissionAnswer
 from dragoman.schema import codec
 from dragoman.session.content import UNREAD, ToolContent, UnknownItem
@@ -109,9 +110,18 @@ def typed(
     """A method of a dialect's serving for parameters that are not decoded yet."""
 
     async def handle(serving: Server, raw: msgspec.Raw) -> bytes:
-        return codec.encode(await serve(serving, checked(raw, params_type)))
+        params = checked(raw, params_type)
+        with serving_request(_meta_of(params)):
+            return codec.encode(await serve(serving, params))
 
     return handle
+
+
+def _meta_of(params: Any) -> dict[str, Any] | None:
+    """MCP messages have two forms, and are decoded later."""
+    if isinstance(params, dict):
+        return cast("dict[str, Any]", params).get("_meta")
+    return getattr(params, "meta", None)
 
 
 class Told(msgspec.Struct, rename="camel"):

@@ -258,7 +258,7 @@ class Session:
                 return
             await _settled_within(turn, seconds - waited)
 
-    async def cancel(self) -> None:
+    async def cancel(self, *, meta: Meta = None) -> None:
         """Stop the running turn and wait for the agent to end it. Without a turn, stop what the
         agent does by itself, without waiting.
 
@@ -266,13 +266,13 @@ class Session:
         Raises CancelIgnored if the agent continues for longer than `Timeouts.cancel`.
         """
         if self._turn is not None:
-            await self.cancel_turn(self._turn)
+            await self.cancel_turn(self._turn, meta)
         elif self.state.activity != "idle":
-            self._send_cancel()
+            self._send_cancel(meta)
 
-    async def cancel_turn(self, turn: Turn) -> None:
+    async def cancel_turn(self, turn: Turn, meta: Meta = None) -> None:
         """The same for one turn, which may still be queued; `Turn.cancel` does this."""
-        self.stop_turn(turn)
+        self.stop_turn(turn, meta)
         seconds = self._client.timeouts.cancel
         pauses = self._client.pauses
         while not await _settled_within(turn, seconds):
@@ -280,7 +280,7 @@ class Session:
             if pauses is not None and pauses == before:
                 raise CancelIgnored(self.id, seconds)
 
-    def stop_turn(self, turn: Turn) -> None:
+    def stop_turn(self, turn: Turn, meta: Meta = None) -> None:
         """Ask the agent to stop, without waiting; drop the prompt if it is still queued."""
         self.drop_queued(turn)
         if turn is self._turn and not turn.cancel_requested:
@@ -288,12 +288,12 @@ class Session:
             self.log.record(e.TurnCancelling(turn.id))
             self.gate.consent.cancel_all("the turn was cancelled")
             if turn.sent:
-                self._send_cancel()
+                self._send_cancel(meta)
 
-    def _send_cancel(self) -> None:
+    def _send_cancel(self, meta: Meta = None) -> None:
         # When the connection is gone, the turn ends for that reason.
         with suppress(DragomanError):
-            self._client.dialect.cancel(self.id)
+            self._client.dialect.cancel(self.id, meta)
 
     async def cancel_tool_call(self, tool_call_id: str) -> bool:
         """Have the agent stop one tool call; the turn continues. False if it is over already.
@@ -415,11 +415,11 @@ class Session:
             raise Unsupported("choosing a model")
         await self.set_config_option(option.id, model_id, meta=meta)
 
-    async def set_title(self, title: str) -> None:
+    async def set_title(self, title: str, *, meta: Meta = None) -> None:
         """Rename the session in the agent. Raises Unsupported if the agent does not offer it."""
         self._require_open()
         self._client.require("set_title", "session/set_title")
-        stored = await self._client.dialect.set_session_title(self.id, title)
+        stored = await self._client.dialect.set_session_title(self.id, title, meta)
         self.log.record(e.InfoChanged(title=stored))
 
     # ── what was written ──────────────────────────────────────────────────────────────────────
@@ -435,10 +435,10 @@ class Session:
 
     # ── the end, and starting again ───────────────────────────────────────────────────────────
 
-    async def close(self) -> None:
+    async def close(self, *, meta: Meta = None) -> None:
         """End the session, its turn and its terminals; close it in the agent if that is
         supported."""
-        await self._client.close_session(self.id)
+        await self._client.close_session(self.id, meta=meta)
 
     async def reconnect(self) -> None:
         """After the agent was lost: start it again and continue this session, if it can.

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import Any, Protocol
 
 from dragoman.errors import DragomanError
-from dragoman.session.content import Content
+from dragoman.session.content import Content, Meta
 from dragoman.session.events import (
     ElicitationRequested,
     Event,
@@ -35,7 +35,7 @@ class TurnOwner(Protocol):
         """Ask the agent to stop, without waiting; drop the prompt if it is still queued."""
         ...
 
-    async def cancel_turn(self, turn: Turn) -> None: ...
+    async def cancel_turn(self, turn: Turn, meta: Meta = None) -> None: ...
 
 
 class Turn:
@@ -90,13 +90,13 @@ class Turn:
         between two of them."""
         return self._owner.answer_of(self) if self._text is None else self._text
 
-    async def cancel(self) -> None:
+    async def cancel(self, *, meta: Meta = None) -> None:
         """Stop this turn and wait for its end; drop the prompt if it is still queued. Nothing
         happens to a turn that is over.
 
         Raises CancelIgnored if the agent continues for longer than `Timeouts.cancel`.
         """
-        await self._owner.cancel_turn(self)
+        await self._owner.cancel_turn(self, meta)
 
     def push(self, events: list[Event], size: int) -> None:
         """Called by the session with the events of this turn, as they come."""

@@ -12,7 +12,8 @@ import os
 import shlex
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Literal
+from contextvars import ContextVar
+from typing import Any, Literal
 
 import msgspec
 
@@ -64,6 +65,23 @@ logger = logging.getLogger("dragoman.host")
 
 MOST_ASKED = 5
 """Questions about one write, where the file is another each time."""
+
+
+_request_meta: ContextVar[dict[str, Any] | None] = ContextVar("request_meta", default=None)
+
+
+def request_meta() -> dict[str, Any] | None:
+    """For providers: the `_meta` of the agent's request that is being served, if it has one."""
+    return _request_meta.get()
+
+
+@contextmanager
+def serving_request(meta: dict[str, Any] | None) -> Generator[None]:
+    token = _request_meta.set(meta)
+    try:
+        yield
+    finally:
+        _request_meta.reset(token)
 
 
 class Providers(msgspec.Struct, frozen=True, kw_only=True):

@@ -83,10 +83,14 @@ class V1(Dialect):
     async def authenticate(self, method_id: str, meta: Meta = None) -> None:
         # Signing in may take a person as long as it takes.
         request = v1.AuthenticateRequest(method_id=method_id, meta=meta)
-        await self._peer.call("authenticate", codec.encode(request))
+        await self._peer.call(
+            "authenticate",
+            codec.encode(request),
+            on_reply=lambda raw: self._keep_meta("authenticate", raw),
+        )
 
-    async def logout(self) -> None:
-        await self._control("logout", v1.LogoutRequest(), v1.LogoutResponse)
+    async def logout(self, meta: Meta = None) -> None:
+        await self._control("logout", v1.LogoutRequest(meta=meta), v1.LogoutResponse)
 
     async def load_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None:
         request = v1.LoadSessionRequest(session_id=session_id, **self._workplace(place))
@@ -121,8 +125,8 @@ class V1(Dialect):
         except RequestCancelled:
             on_finished(Finished("cancelled"))
 
-    def cancel(self, session_id: str) -> None:
-        request = v1.CancelNotification(session_id=session_id)
+    def cancel(self, session_id: str, meta: Meta = None) -> None:
+        request = v1.CancelNotification(session_id=session_id, meta=meta)
         self._peer.notify("session/cancel", codec.encode(request))
 
     async def set_mode(self, session_id: str, mode_id: str, meta: Meta = None) -> None:

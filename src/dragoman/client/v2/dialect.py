@@ -66,10 +66,14 @@ class V2(Dialect):
     async def authenticate(self, method_id: str, meta: Meta = None) -> None:
         # Signing in may take a person as long as it takes.
         request = v2.LoginAuthRequest(method_id=method_id, meta=meta)
-        await self._peer.call("auth/login", codec.encode(request))
+        await self._peer.call(
+            "auth/login",
+            codec.encode(request),
+            on_reply=lambda raw: self._keep_meta("auth/login", raw),
+        )
 
-    async def logout(self) -> None:
-        await self._control("auth/logout", v2.LogoutAuthRequest(), v2.LogoutAuthResponse)
+    async def logout(self, meta: Meta = None) -> None:
+        await self._control("auth/logout", v2.LogoutAuthRequest(meta=meta), v2.LogoutAuthResponse)
 
     async def load_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None:
         request = v2.ResumeSessionRequest(
@@ -140,9 +144,9 @@ class V2(Dialect):
         if not over.is_set():
             raise lost.result()
 
-    def cancel(self, session_id: str) -> None:
+    def cancel(self, session_id: str, meta: Meta = None) -> None:
         self._conversations.of(session_id).foreground.stops()
-        request = v2.CancelSessionNotification(session_id=session_id)
+        request = v2.CancelSessionNotification(session_id=session_id, meta=meta)
         self._peer.notify("session/cancel", codec.encode(request))
 
     async def cancel_tool_call(self, session_id: str, tool_call_id: str) -> None:
