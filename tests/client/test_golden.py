@@ -160,7 +160,7 @@ async def test_what_a_golden_flow_wrote_can_be_undone(tmp_path: Path) -> None:
         await session.revert(turn)
         assert (tmp_path / "notes.txt").read_text() == golden_agent.OLD
         assert session.changes() == ()
-        assert "put back" in session.state.entries[-1].text
+        assert "was restored" in session.state.entries[-1].text
 
 
 # ── the official Python SDK ───────────────────────────────────────────────────────────────────

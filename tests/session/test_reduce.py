@@ -317,6 +317,22 @@ def test_other_content_is_not_mistaken_for_the_prompt() -> None:
     assert len(state.entries) == 2
 
 
+def test_what_the_agent_attributes_to_the_user_is_marked_as_reported() -> None:
+    state = fold(
+        e.UserMessage(Text("before"), replay=True),
+        started("go"),
+        said("well"),
+        e.UserMessage(Text("Yes, ")),
+        e.UserMessage(Text("delete it.")),
+    )
+    users = [entry for entry in state.entries if isinstance(entry, UserEntry)]
+    assert [(entry.text, entry.reported) for entry in users] == [
+        ("before", False),
+        ("go", False),
+        ("Yes, delete it.", True),
+    ]
+
+
 def test_the_same_words_said_later_are_said_again() -> None:
     state = fold(started("go"), said("gone"), e.UserMessage(Text("go")))
     assert [text for _, text in texts(state)] == ["go", "gone", "go"]

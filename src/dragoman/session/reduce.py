@@ -239,8 +239,12 @@ def _stop_subagents(state: SessionState) -> None:
 
 
 def _user_message(state: SessionState, event: e.UserMessage, limits: Limits) -> None:
-    if not _echoes_prompt(state, event):
-        _speak(state, event, UserEntry, limits)
+    if _echoes_prompt(state, event):
+        return
+    before = state.entry_count
+    _speak(state, event, UserEntry, limits)
+    if state.entry_count > before and isinstance(entry := state.entries[-1], UserEntry):
+        entry.reported = not event.replay
 
 
 def _echoes_prompt(state: SessionState, event: e.UserMessage) -> bool:

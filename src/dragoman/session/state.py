@@ -84,7 +84,12 @@ def _flush(words: list[str], parts: list[Content]) -> None:
 
 
 class UserEntry(_Spoken, tag="user"):
-    """What the user said."""
+    """What the user said: a prompt, or what the agent attributes to the user.
+
+    `reported`: the agent said so outside a replayed history, so nobody may have typed it here.
+    """
+
+    reported: bool = False
 
 
 class AgentEntry(_Spoken, tag="agent"):

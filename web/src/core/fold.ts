@@ -276,7 +276,11 @@ class Step extends Thread {
   // ── messages ─────────────────────────────────────────────────────────────────────────────────
 
   userMessage(event: e.UserMessage): void {
-    if (!this.echoesPrompt(event)) this.speak(event, 'user')
+    if (this.echoesPrompt(event)) return
+    const before = entryCount(this.state)
+    this.speak(event, 'user')
+    const entry = this.state.entries.at(-1)
+    if (entryCount(this.state) > before && entry?.type === 'user') entry.reported = !event.replay
   }
 
   /** Some agents echo the prompt we just sent; it is in the thread already. */

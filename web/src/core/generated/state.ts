@@ -22,6 +22,7 @@ export interface Spoken extends Entry {
 
 export interface UserEntry extends Spoken {
   type: 'user'
+  reported: boolean
 }
 
 export interface AgentEntry extends Spoken {
@@ -203,7 +204,8 @@ export type Ending = 'completed' | 'cancelled' | 'failed' | 'interrupted'
 export type TurnStatus = 'prompting' | 'streaming' | 'waiting' | 'cancelling' | Ending
 
 export const newUserEntry = (): UserEntry => ({
-  type: 'user', pieces: [], message_id: null, seq: 0, at: 0, turn_id: null, size: 0, cut: 0,
+  type: 'user', pieces: [], message_id: null, reported: false, seq: 0, at: 0, turn_id: null,
+  size: 0, cut: 0,
 })
 
 export const newAgentEntry = (): AgentEntry => ({

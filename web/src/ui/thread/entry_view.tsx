@@ -30,7 +30,7 @@ export const EntryView = memo(function EntryView({ session, entry, place }: Prop
 
 function Body({ session, entry, place }: Props) {
   switch (entry.type) {
-    case 'user': return <Message who="You" entry={entry} />
+    case 'user': return <Message who={entry.reported ? 'You, as reported by the agent' : 'You'} entry={entry} />
     case 'agent': return <Message who={null} entry={entry} />
     case 'thought': return <Thought session={session} entry={entry} place={place} />
     case 'tool_call': return <ToolCallView session={session} call={entry} />
