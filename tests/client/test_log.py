@@ -215,6 +215,18 @@ async def test_what_is_told_again_of_a_known_history_goes_nowhere() -> None:
     assert [entry.text for entry in log.state.entries] == ["history", "news"]
 
 
+async def test_what_an_agent_says_is_on_record_before_what_it_wants_done() -> None:
+    log = SessionLog([], replaying=True, history=fold(SessionState(), said("On it.", " Done.")))
+    log.answered("load")
+    log.prompted("Again")
+    stream = log.stream()
+    log.record_told(said("On it."), 2)
+    assert not stream.ready
+    log.record_work(e.Notice("a question"))
+    assert await read(stream, 2) == ["On it.", "a question"]
+    assert log.replay == "no"
+
+
 async def test_what_is_told_of_a_session_without_a_history_becomes_its_history() -> None:
     log = SessionLog([], replaying=True, history=SessionState())
     stream = log.stream()

@@ -209,6 +209,15 @@ def test_an_answer_may_begin_in_the_words_of_an_earlier_one() -> None:
     assert hear(retelling, agent("Because so."), agent(" Really.")) == ["Because so.", " Really."]
 
 
+def test_a_request_in_a_turn_is_work_on_the_answer_and_elsewhere_it_is_not() -> None:
+    retelling = idle()
+    assert hear(retelling, agent("Because")) == retelling.works() == []
+    assert retelling.prompted("Again") == []
+    assert hear(retelling, agent(" so.")) == []
+    assert words(retelling.works()) == ["Because", " so."]
+    assert retelling.over
+
+
 @pytest.mark.parametrize("way", ["load", "resume"])
 def test_nothing_is_compared_once_all_was_repeated_or_nothing_was_to_be(way: str) -> None:
     retelling = Retelling(known())

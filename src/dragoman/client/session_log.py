@@ -138,6 +138,8 @@ class SessionLog:
     def record_work(self, event: e.Event) -> None:
         """Record what happens on this machine for the agent: that is progress too."""
         self.touch()
+        if self._retelling is not None:
+            self._record_news(self._retelling.works())
         self.record(event)
 
     def record_told(self, events: list[e.Event], size: int) -> None:

@@ -97,6 +97,14 @@ class Retelling:
         said = [each for each in self._known if isinstance(each, UserEntry | AgentEntry)]
         return not said or self._voices[type(said[-1])].at_end
 
+    def works(self) -> list[Told]:
+        """The agent says or wants something else: in a turn, it works on the answer."""
+        if self._phase != "turn":
+            return []
+        if self._begun or self._voices[AgentEntry].all_repeated:
+            self._drop_repeated()
+        return self.ended()
+
     def ended(self) -> list[Told]:
         """The turn or the session ends, and the comparison with it: what is held is new."""
         self.over = True
@@ -132,9 +140,7 @@ class Retelling:
     def _in_turn(self, event: e.Event, size: int, match: _Match) -> list[Told]:
         """An answer may repeat old words: they are dropped only once something else follows."""
         if match is _Match.NO or len(self._held) >= _MOST_HELD:
-            if self._begun or self._voices[AgentEntry].all_repeated:
-                self._drop_repeated()
-            return [*self.ended(), (event, size)]
+            return [*self.works(), (event, size)]
         if match is _Match.WHOLE and self._is_old_prompt(event):
             self._begun = True
             self._held.clear()
