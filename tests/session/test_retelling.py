@@ -191,9 +191,24 @@ def test_a_history_may_begin_after_the_prompt() -> None:
 
 
 def test_all_that_the_agent_had_said_is_history_without_the_words_of_the_user() -> None:
+    talk = [*turn("1", "Hi", agent("Hello.")), *turn("2", "Well?", agent("I wait."))]
+    retelling = loaded(state=known(talk))
+    assert retelling.prompted("Hi") == []
+    assert hear(retelling, agent("Hello."), agent("I wait."), agent("And now?")) == ["And now?"]
+
+
+def test_an_answer_that_begins_with_the_only_words_there_were_is_kept() -> None:
     retelling = loaded(state=known(turn("1", "Hi", agent("Hello."))))
     assert retelling.prompted("Hi") == []
-    assert hear(retelling, agent("Hello."), agent("And now?")) == ["And now?"]
+    assert hear(retelling, agent("Hello."), agent(" Again?")) == ["Hello.", " Again?"]
+
+
+def test_an_answer_after_a_history_that_came_in_time_is_kept_although_it_begins_like_the_rest() -> (
+    None
+):
+    retelling = loaded(*AGAIN)
+    assert retelling.prompted("Go on") == []
+    assert hear(retelling, agent("I wait."), agent(" No, I go.")) == ["I wait.", " No, I go."]
 
 
 def test_an_answer_may_be_in_the_words_of_an_earlier_one() -> None:

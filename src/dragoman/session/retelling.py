@@ -66,6 +66,8 @@ class Retelling:
         self._terminals = {each.id for each in state.terminals.values() if not each.running}
         self._phase: _Phase = "opening"
         self._begun = self._may_be_late = False
+        self._is_late = False
+        """Whether something was repeated after the reply."""
         self._prompt = ""
         self._held: list[tuple[e.Event, int, _Match]] = []
 
@@ -101,7 +103,7 @@ class Retelling:
         """The agent says or wants something else: in a turn, it works on the answer."""
         if self._phase != "turn":
             return []
-        if self._begun or self._voices[AgentEntry].all_repeated:
+        if self._is_late or (not self._begun and self._voices[AgentEntry].all_repeated):
             self._drop_repeated()
         return self.ended()
 
@@ -128,7 +130,7 @@ class Retelling:
             return self._in_turn(event, size, match)
         if match is _Match.WHOLE:
             # What came between repeated pieces is part of the history, in the agent's own words.
-            self._begun = True
+            self._begun = self._is_late = True
             self._held.clear()
             return []
         amid = self._phase == "settling" and (self._begun or self._bounded)
@@ -142,7 +144,7 @@ class Retelling:
         if match is _Match.NO or len(self._held) >= _MOST_HELD:
             return [*self.works(), (event, size)]
         if match is _Match.WHOLE and self._is_old_prompt(event):
-            self._begun = True
+            self._begun = self._is_late = True
             self._held.clear()
         else:
             self._held.append((event, size, match))
@@ -221,7 +223,8 @@ class _Voice:
 
     @property
     def all_repeated(self) -> bool:
-        return self.at_end and not self._skipped and bool(self._texts)
+        """Of several messages: an answer may well begin with the only one there was."""
+        return self.at_end and not self._skipped and len(self._texts) > 1
 
     @property
     def repeated_last(self) -> str:
