@@ -132,6 +132,9 @@ READABLE = {"type": "diff", "path": "a.txt", "newText": "x"}
 UNREADABLE: list[Json] = [
     {"content": [READABLE, {"type": "diff", "path": "/etc/passwd"}]},
     {"content": "not even a list"},
+    # What it names in addition is judged by itself, and as little understood.
+    {"content": "not even a list", "rawInput": {"url": "https://example.com/x"}},
+    {"content": "not even a list", "rawInput": {"tool": "mcp__github__delete_repo"}},
     {"locations": [{"path": "a.txt"}, {"path": 7}]},
     # More than is kept of one tool call.
     {"content": [READABLE, {"type": "diff", "path": "b.txt", "newText": "x" * 5_000_000}]},

@@ -112,10 +112,16 @@ def test_a_yes_that_announces_more_is_not_the_narrowest(wide: str, plain: str) -
         assert choose_option(offered, "deny") == "no"
 
 
-def test_of_two_that_announce_more_or_none_the_first_is_taken() -> None:
-    for names in (("Allow all", "Switch mode"), ("Yes", "Proceed"), ("Authorize", "Allow")):
+def test_of_two_plain_ones_the_first_is_taken_and_of_two_that_announce_more_none() -> None:
+    for names in (("Yes", "Proceed"), ("Authorize", "Allow")):
         once = [Option(name, name, "allow_once") for name in names]
         assert choose_option(once, "allow", names_action=True) == names[0]
+    for names in (
+        ("Allow all", "Switch mode"),
+        ("Yes, run git add --all", "Yes, and accept edits"),
+    ):
+        once = [Option(name, name, "allow_once") for name in names]
+        assert choose_option(once, "allow", names_action=True) is None
 
 
 def test_yes_and_no_for_once_and_always_is_no_question() -> None:

@@ -123,6 +123,11 @@ def test_any_other_read_is_other_but_a_deny_of_reads_still_counts(raw: Any) -> N
     assert "read" in access.also
 
 
+def test_a_read_that_names_a_tool_or_an_address_is_not_only_a_read() -> None:
+    assert claim("read", {"path": "a", "tool": "github.delete_repo"}).operation == "other"
+    assert claim("read", {"path": "a", "url": "https://example.com"}).operation == "other"
+
+
 @pytest.mark.parametrize("kind", ["think", "fetch", "other", "READ", "", None, "execute"])
 def test_any_other_kind_is_other(kind: str | None) -> None:
     assert claim(kind, {"path": "a"}).operation == "other"

@@ -226,10 +226,42 @@ def test_an_answer_may_begin_in_the_words_of_an_earlier_one() -> None:
 
 def test_a_request_in_a_turn_is_work_on_the_answer_and_elsewhere_it_is_not() -> None:
     retelling = idle()
-    assert hear(retelling, agent("Because")) == retelling.works() == []
+    assert hear(retelling, agent("Because")) == []
+    assert words(retelling.works()) == ["Because"]  # what explains a question is shown before it
+    assert not retelling.over
     assert retelling.prompted("Again") == []
-    assert hear(retelling, agent(" so.")) == []
+    assert hear(retelling, agent("Because"), agent(" so.")) == []
     assert words(retelling.works()) == ["Because", " so."]
+    assert retelling.over
+
+
+def test_a_call_whose_id_is_used_again_for_something_else_is_new() -> None:
+    other = e.ToolCallUpdated("c", "Delete", status="pending")
+    retelling = idle(*AGAIN[:2])
+    assert hear(retelling, other) == [other.text]
+    assert retelling.prompted("Go on") == []
+    assert hear(retelling, e.ToolCallUpdated("c", "Delete", status="pending")) == [other.text]
+
+
+def test_what_is_held_is_bounded_in_bytes() -> None:
+    retelling = idle()
+    assert retelling.prompted("Go on") == []
+    held = agent("Because ")
+    assert retelling.hear(held, 1024 * 1024) == []
+    again = agent("so.")
+    assert [event for event, _ in retelling.hear(again, 1)] == [held, again]
+
+
+def test_the_beginning_of_a_message_is_not_lost_by_a_call_that_is_repeated() -> None:
+    retelling = idle()
+    assert hear(retelling, agent("Because ")) == []
+    assert hear(retelling, call()) == ["Because "]
+
+
+def test_after_a_resume_nothing_is_compared_once_the_agent_was_silent() -> None:
+    retelling = Retelling(known())
+    retelling.answered("resume")
+    assert retelling.settled() == []
     assert retelling.over
 
 

@@ -101,9 +101,18 @@ def is_for_session(option: PermissionOption) -> bool:
     return any(THE_SESSION.search(" ".join(words)) for words in _readings(option.name))
 
 
+_YES = ("yes", "ok", "okay", "allow", "accept", "approve", "authorize", "confirm", "proceed", "run")
+_PLAIN = frozenset((*_YES, "continue", "once", "just", "this", "it", "action", "command", "edit"))
+
+
+def is_plain_yes(label: str) -> bool:
+    """Whether a yes says nothing but yes to the one action."""
+    return any(_PLAIN.issuperset(words) for words in _readings(label))
+
+
 def announces_more(label: str) -> bool:
     """Whether a yes says that it does more than allow the one action: that it lasts, or changes a
-    mode. Reading it so can only lead to a narrower answer."""
+    mode. A label that repeats a command may only seem to."""
     return any(
         WIDER.search(" ".join(words)) or _senses(words) & {"always", "session", "while"}
         for words in _readings(label)

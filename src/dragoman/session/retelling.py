@@ -28,7 +28,8 @@ from dragoman.session.state import (
 )
 
 _MOST_HELD = 10_000
-"""Events that wait for what follows them."""
+_MOST_HELD_BYTES = 1024 * 1024
+"""Of the events that wait for what follows them: they are in memory alone."""
 
 _Spoken: TypeAlias = UserEntry | AgentEntry | ThoughtEntry
 _Phase: TypeAlias = Literal["opening", "settling", "idle", "turn"]
@@ -40,7 +41,7 @@ _ENTRY_OF: dict[type[Any], type[_Spoken]] = {
     e.AgentMessage: AgentEntry,
     e.AgentThought: ThoughtEntry,
 }
-_FIELDS = ("title", "kind", "status", "content", "locations", "raw_input", "raw_output")
+_FIELDS = ("title", "kind", "content", "locations", "raw_input", "raw_output")
 
 
 class _Match(Enum):
@@ -70,18 +71,23 @@ class Retelling:
         """Whether something was repeated after the reply."""
         self._prompt = ""
         self._held: list[tuple[e.Event, int, _Match]] = []
+        self._way: Literal["load", "resume", "fork"] = "load"
 
     # ── what happens to the session ─────────────────────────────────────────────────────────
 
     def answered(self, way: Literal["load", "resume", "fork"]) -> None:
         """The agent has opened the session."""
+        self._way = way
         if self._phase == "opening":
             self._phase = "idle" if way == "fork" else "settling"
         self._may_be_late = way == "load" and not self._begun
 
     def settled(self) -> list[Told]:
-        """The agent was silent for a while: what was held between repeated pieces is new."""
+        """The agent was silent for a while: what was held between repeated pieces is new. A session
+        that was resumed has no history to come."""
         self._phase = "idle"
+        if self._way == "resume":
+            return self.ended()
         news = [(event, size) for event, size, match in self._held if match is _Match.NO]
         self._held = [each for each in self._held if each[2] is not _Match.NO]
         return news
@@ -102,7 +108,7 @@ class Retelling:
     def works(self) -> list[Told]:
         """The agent says or wants something else: in a turn, it works on the answer."""
         if self._phase != "turn":
-            return []
+            return self._released()
         if self._is_late or (not self._begun and self._voices[AgentEntry].all_repeated):
             self._drop_repeated()
         return self.ended()
@@ -131,17 +137,16 @@ class Retelling:
         if match is _Match.WHOLE:
             # What came between repeated pieces is part of the history, in the agent's own words.
             self._begun = self._is_late = True
-            self._held.clear()
-            return []
+            return self._released_except(event)
         amid = self._phase == "settling" and (self._begun or self._bounded)
-        if len(self._held) < _MOST_HELD and (match is _Match.PART or amid):
+        if self._has_room(size) and (match is _Match.PART or amid):
             self._held.append((event, size, match))
             return []
         return [*self._released(), (event, size)]
 
     def _in_turn(self, event: e.Event, size: int, match: _Match) -> list[Told]:
         """An answer may repeat old words: they are dropped only once something else follows."""
-        if match is _Match.NO or len(self._held) >= _MOST_HELD:
+        if match is _Match.NO or not self._has_room(size):
             return [*self.works(), (event, size)]
         if match is _Match.WHOLE and self._is_old_prompt(event):
             self._begun = self._is_late = True
@@ -155,6 +160,17 @@ class Retelling:
         return isinstance(event, e.UserMessage) and (
             self._voices[UserEntry].repeated_last != self._prompt
         )
+
+    def _has_room(self, size: int) -> bool:
+        held = sum(each[1] for each in self._held)
+        return len(self._held) < _MOST_HELD and held + size <= _MOST_HELD_BYTES
+
+    def _released_except(self, repeated: e.Event) -> list[Told]:
+        """After the load's own wait, only the beginning of what was repeated is dropped."""
+        held, self._held = self._held, []
+        if self._phase != "idle":
+            return []
+        return [(event, size) for event, size, _ in held if type(event) is not type(repeated)]
 
     def _drop_repeated(self) -> None:
         whole = [n for n, each in enumerate(self._held, 1) if each[2] is _Match.WHOLE]
@@ -189,13 +205,16 @@ class Retelling:
         return _Match.WHOLE if known else _Match.NO
 
     def _repeats_call(self, event: e.ToolCallUpdated) -> bool:
-        """A call that is over has no news, except that it ended otherwise."""
+        """A call that is over is begun and ended again; one that is about something else has its id
+        from another process of the agent."""
         call = self._state.tool_call(event.tool_call_id)
         if call is None or call.seq > self._last_seq:
             return False
-        if call.status in OVER_STATUSES:
-            return event.status == call.status or event.status not in OVER_STATUSES
-        return not event.more and all(_unchanged(call, event, field) for field in _FIELDS)
+        if event.more or not all(_unchanged(call, event, field) for field in _FIELDS):
+            return False
+        return _unchanged(call, event, "status") or (
+            call.status in OVER_STATUSES and event.status not in OVER_STATUSES
+        )
 
 
 class _Voice:

@@ -20,7 +20,7 @@ from dragoman.host.rules.policy import PolicyDecision
 from dragoman.host.rules.rule import YOUR_ANSWER, Effect, Rule, Scope, folder
 from dragoman.host.rules.shell import plain_words
 from dragoman.safe_text import reveal
-from dragoman.session.permission_options import announces_more
+from dragoman.session.permission_options import announces_more, is_plain_yes
 
 Answer: TypeAlias = Literal["allow", "deny"]
 
@@ -71,8 +71,13 @@ def choose_option(
         return _first(options, _REFUSING[::-1] if always else _REFUSING)
     if effect == "ask" or is_question(options, names_action=names_action):
         return None
-    plain_first = sorted(options, key=lambda option: announces_more(option.name))
-    return _first(plain_first, _ALLOWING[::-1] if always else _ALLOWING[:1])
+    once = [option for option in options if option.kind == "allow_once"]
+    if always or len(once) < 2:
+        return _first(options, _ALLOWING[::-1] if always else _ALLOWING[:1])
+    # A label may repeat the command, so what it does not say proves nothing: only a plain yes does.
+    if plain := next((option for option in once if is_plain_yes(option.name)), None):
+        return plain.id
+    return None if announces_more(once[0].name) else once[0].id
 
 
 def always_rule(

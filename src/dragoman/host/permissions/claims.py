@@ -265,7 +265,8 @@ def _operation(facts: Access, kind: str | None, writes: bool) -> Operation:
         return "execute"
     if writes:
         return "write"
-    inside = facts.place == "inside" and facts.complete and not facts.hosts
+    named = facts.hosts or facts.tool is not None
+    inside = facts.place == "inside" and facts.complete and not named
     return "read" if kind in _READING and inside else "other"
 
 
@@ -400,7 +401,10 @@ class ClaimReader:
             action = access.action or for_several
             question = not is_understood or is_question(plain_options(options), names_action=action)
             return msgspec.structs.replace(
-                access, action=action, question=access.question or question
+                access,
+                action=action,
+                question=access.question or question,
+                parts=tuple(map(as_asked, access.parts)),
             )
 
         reading = self._reading(calls, subject, as_asked)
