@@ -68,15 +68,17 @@ def home_id(directory: Path) -> str:
     """What this machine's data directory is called in a store that other machines have too; the
     same at every start."""
     path = directory / "home-id"
+    with suppress(FileNotFoundError):
+        return path.read_text().strip()
     make_private(directory)
-    with suppress(FileExistsError):
-        # Written next to it first: another process must never read half of it.
-        fresh = path.with_name(f"{path.name}.{os.getpid()}")
-        fresh.write_text(os.urandom(8).hex())
-        try:
+    # Written next to it first: another process must never read half of it.
+    fresh = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
+    fresh.write_text(os.urandom(8).hex())
+    try:
+        with suppress(FileExistsError):
             os.link(fresh, path)
-        finally:
-            fresh.unlink()
+    finally:
+        fresh.unlink()
     return path.read_text().strip()
 
 

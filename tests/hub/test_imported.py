@@ -143,6 +143,15 @@ async def test_a_conversation_that_became_another_sessions_later_is_not_taken_fr
         assert agent.received.count(("session/load", ANY)) == 0
 
 
+async def test_an_agent_does_not_forget_what_only_a_file_names(tmp_path: Path) -> None:
+    agent = ScriptedAgent([say("hello")])
+    async with hub_with(tmp_path, agent) as hub:
+        session_id = await imported(hub)
+        await hub.give_folder(session_id, str(tmp_path))
+        await hub.delete(session_id)
+        assert "session/delete" not in [method for method, _ in agent.received]
+
+
 async def test_deleting_it_leaves_the_conversation_of_another_session(tmp_path: Path) -> None:
     agent = ScriptedAgent([say("hello")])
     async with hub_with(tmp_path, agent) as hub:

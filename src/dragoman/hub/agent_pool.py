@@ -154,7 +154,8 @@ class AgentPool:
     async def stop_idle(self, seconds: float) -> None:
         """End shared agents that were unused for so long, or that continue without a session."""
         for key, running in list(self._shared.items()):
-            if running.users:
+            # Ending one takes a while: another may have come in the place of the next meanwhile.
+            if running.users or self._shared.get(key) is not running:
                 continue
             if running.goes_on() or time.monotonic() - running.idle_since >= seconds:
                 del self._shared[key]

@@ -61,7 +61,7 @@ from dragoman.process import descriptors
 from dragoman.session.facts import EVERYTHING, Offer
 from dragoman.session.state import AnyEntry, SessionState
 from dragoman.session.terminals import OutputLimits
-from dragoman.store.base import Store
+from dragoman.store.base import Store, events_of_types
 from dragoman.store.records import HostRecord, Lease, SessionChange, SessionRecord, StoredEvent
 
 if TYPE_CHECKING:
@@ -473,11 +473,21 @@ class Hub:
         """To its end, even if its caller is cancelled: nobody can continue what its agent has
         forgotten."""
         async with self.lives.opening(record.id), self._opener.holding(record.id) as lease:
-            # An agent does not forget what only a file says that it knows.
-            if not local and record.cwd and (known := await self._opener.conversation_of(record)):
+            is_ours = not local and record.cwd and await self._was_opened(record)
+            if is_ours and (known := await self._opener.conversation_of(record)):
                 await self._delete_remotely(record, known)
             await self.store.delete_session(record.id, lease)
         self.news.tell(record.id)
+
+    async def _was_opened(self, record: SessionRecord) -> bool:
+        """An agent does not forget what only a file says that it knows."""
+        if record.imported is None:
+            return True
+        after = record.imported.events
+        async with aclosing(
+            events_of_types(self.store, record.id, ["session_opened"], after=after)
+        ) as opened:
+            return [each async for each in opened] != []
 
     async def _delete_remotely(self, record: SessionRecord, known: str) -> None:
         async with self.using(record.agent, record.cwd, record.offer) as client:

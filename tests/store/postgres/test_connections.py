@@ -23,6 +23,7 @@ from support.postgres import empty_database
 from support.roles import least_role
 from support.server_process import free_port
 
+from dragoman.data_directory import home_id
 from dragoman.errors import StoreAway, StoreError
 from dragoman.store.postgres.store import CONNECTIONS
 from dragoman.store.records import Said
@@ -216,3 +217,12 @@ async def test_a_pooler_that_gives_out_connections_by_session_is_not_noticed(
             host = await one.hosts.named("two")
             session_id = await soon(one.create_on(host, "it", place.cwd))
             assert list(two.live) == [session_id]
+
+
+def test_the_name_of_a_data_directory_is_made_once_and_then_only_read(tmp_path: Path) -> None:
+    home = home_id(tmp_path)
+    # What a process that was killed in the midst of it has left is another name of the same file.
+    os.link(tmp_path / "home-id", tmp_path / f"home-id.{os.getpid()}")
+    files = sorted(tmp_path.iterdir())
+    assert home_id(tmp_path) == home
+    assert sorted(tmp_path.iterdir()) == files
