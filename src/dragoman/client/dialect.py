@@ -7,6 +7,7 @@ Each says in its own module only what the other does not say alike.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
@@ -170,7 +171,7 @@ class InboundHandler(Protocol):
         ...
 
 
-class Dialect:
+class Dialect(ABC):
     """What a client says to an agent; methods raise what `Peer.call` raises, and InvalidMessage.
 
     What both versions say alike is here, in the structs of the version's `schema`. A method the
@@ -189,11 +190,11 @@ class Dialect:
 
     # ── the connection ────────────────────────────────────────────────────────────────────────
 
-    async def authenticate(self, method_id: str, meta: Meta = None) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def authenticate(self, method_id: str, meta: Meta = None) -> None: ...
 
-    async def logout(self, meta: Meta = None) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def logout(self, meta: Meta = None) -> None: ...
 
     async def auth_status(self, meta: Meta = None) -> str:
         request = self.schema.AuthStatusRequest(meta=meta)
@@ -232,9 +233,9 @@ class Dialect:
         reply_type = self.schema.NewSessionResponse
         await self._open("session/new", request, reply_type, None, place, on_opened)
 
+    @abstractmethod
     async def load_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None:
         """With its history, told again before `on_opened`."""
-        raise NotImplementedError
 
     async def resume_session(self, session_id: str, place: Place, on_opened: OnOpened) -> None:
         request = self.schema.ResumeSessionRequest(session_id=session_id, **self._workplace(place))
@@ -297,12 +298,12 @@ class Dialect:
         """Around the call that has the agent open a session it knows."""
         return nullcontext()
 
-    def _has_opened(self, session_id: str) -> None:
+    def _has_opened(self, session_id: str) -> None:  # noqa: B027  # a hook that version 1 leaves empty
         """Called right after `on_opened`."""
 
+    @abstractmethod
     def _facts(self, reply: Any, raw: bytes | msgspec.Raw) -> list[Event]:
         """What a reply that opens a session tells about it."""
-        raise NotImplementedError
 
     # ── sessions the agent keeps ──────────────────────────────────────────────────────────────
 
@@ -325,7 +326,7 @@ class Dialect:
         finally:
             self.forget(session_id)
 
-    def forget(self, session_id: str) -> None:
+    def forget(self, session_id: str) -> None:  # noqa: B027  # version 1 keeps nothing
         """Nothing is kept of a session that was closed here, whatever the agent received."""
 
     async def archive_session(self, session_id: str, meta: Meta = None) -> None:
@@ -348,20 +349,20 @@ class Dialect:
 
     # ── a live session ────────────────────────────────────────────────────────────────────────
 
+    @abstractmethod
     async def prompt(
         self, session_id: str, prompt: Prompt, meta: Meta, on_finished: OnFinished
     ) -> None:
         """Returns when the turn is over; `on_finished` runs in wire order: after the turn's last
         update, before any later one."""
-        raise NotImplementedError
 
     def _prompt_request(self, session_id: str, prompt: Prompt, meta: Meta) -> bytes:
         blocks = [block_of(part, self.schema) for part in prompt]
         request = self.schema.PromptRequest(session_id=session_id, prompt=blocks, meta=meta)
         return codec.encode(request)
 
-    def cancel(self, session_id: str, meta: Meta = None) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def cancel(self, session_id: str, meta: Meta = None) -> None: ...
 
     async def cancel_tool_call(self, session_id: str, tool_call_id: str) -> None:
         raise Unsupported("stopping a single tool call")
@@ -390,8 +391,8 @@ class Dialect:
             return None  # it is set anyway
         return self._config_options(reply)
 
-    def _config_options(self, reply: Any) -> list[ConfigOption]:
-        raise NotImplementedError
+    @abstractmethod
+    def _config_options(self, reply: Any) -> list[ConfigOption]: ...
 
     async def _control(self, method: str, request: msgspec.Struct, reply_type: type[T]) -> T:
         raw = await self._peer.call(

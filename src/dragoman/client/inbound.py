@@ -7,6 +7,7 @@ was more: they are kept as one item that nothing understands.
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -29,7 +30,7 @@ Params = TypeVar("Params")
 Server = TypeVar("Server")
 
 
-class SharedServing:
+class SharedServing(ABC):
     """Handles what both versions say alike, in the structs of the version's `schema`."""
 
     schema: ClassVar[Schema]
@@ -49,8 +50,8 @@ class SharedServing:
         else:
             logger.debug("the notification %s was ignored", method)
 
-    def _session_update(self, params: msgspec.Raw) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _session_update(self, params: msgspec.Raw) -> None: ...
 
     def _keep(self, found: tuple[str, UnknownUpdate] | None) -> None:
         if found is not None:
