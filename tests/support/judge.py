@@ -1,4 +1,4 @@
-"""The AI SDK as a judge of our streams: releases 6 and 7, run by Node from `ui_stream/judge`."""
+"""The AI SDK as a judge of our streams: releases 5, 6 and 7, run by Node from `ui_stream/judge`."""
 
 from __future__ import annotations
 

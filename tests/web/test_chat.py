@@ -546,6 +546,32 @@ def check_for_5(chunks: list[dict[str, Any]]) -> None:
             assert chunk.keys() - {"type"} <= KNOWN_TO_5[chunk["type"]], chunk
 
 
+@pytest.mark.parametrize("option", ["allow", "reject"])
+async def test_the_engine_of_release_5_asks_and_answers_by_data_parts(
+    option: str, tmp_path: Path
+) -> None:
+    steps = [say("first"), ask("call", kind="delete", title="Delete it"), say("done")]
+    async with served(tmp_path, {"scripted": ScriptedAgent(steps)}) as web:
+        ended = await engine(web, 5, told=True, chatId="chat-1", prompt="go", choices=[option])
+        assert (ended["status"], ended["error"], ended["requests"]) == ("ready", None, 2)
+        _, assistant = ended["messages"]
+        said = [part["text"] for part in assistant["parts"] if part["type"] == "text"]
+        assert "".join(said) == f"first{option}done"
+        [tool] = [part for part in assistant["parts"] if part["type"] == "dynamic-tool"]
+        assert tool["toolCallId"] == "call"
+
+
+async def test_the_engine_of_release_5_takes_a_whole_turn_of_the_demo_agent(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        prompt = "Add a line to the notes"
+        ended = await engine(
+            web, 5, told=True, chatId="chat-1", prompt=prompt, choices=["allow"] * 2
+        )
+        assert (ended["status"], ended["error"], ended["requests"]) == ("ready", None, 3)
+        assert (tmp_path / "dragoman-demo.txt").read_text() == f"You asked: {prompt}\n"
+        assert ended["messages"][-1]["metadata"]["acp"]["stopReason"] == "end_turn"
+
+
 @pytest.mark.parametrize(("option", "status"), [("allow", "allow"), ("reject", "reject")])
 async def test_a_page_of_release_5_is_asked_by_a_data_part(
     option: str, status: str, tmp_path: Path

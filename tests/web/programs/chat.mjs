@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 // The AI SDK's own chat engine against a running server: an unmodified client, but for the token.
 //
-// Standard input is {sdk, ai, api, token, chatId, prompt?, resume?, acp?, answers?}: `sdk` is
-// where the SDK is installed. What is asked is answered with the next of `answers`. Prints
-// {messages, status, error, requests}.
+// Standard input is {sdk, ai, api, token, chatId, prompt?, resume?, acp?, answers?,
+// choices?}: `sdk` is
+// where the SDK is installed. What is asked is answered with the next of `answers`, or, as release 5
+// has no approvals, with the next option of `choices`. Prints {messages, status, error, requests}.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -61,6 +62,12 @@ for (const { body, ...answer } of scenario.answers ?? []) {
   const ended = new Promise(resolve => { finished = resolve; });
   await chat.addToolApprovalResponse({ id: part.approval.id, ...answer, options: { body } });
   await ended;
+}
+for (const optionId of scenario.choices ?? []) {
+  const part = chat.messages.at(-1).parts.findLast(({ type }) => type === 'data-acp-permission');
+  if (!part || chat.error) break;
+  const permission = { requestId: part.data.requestId, optionId };
+  await chat.sendMessage(undefined, { body: { acp: { permission } } });
 }
 await new Promise(resolve => setTimeout(resolve, 50));
 const error = chat.error?.message ?? null;
