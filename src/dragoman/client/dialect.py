@@ -193,6 +193,12 @@ class Dialect(ABC):
     @abstractmethod
     async def authenticate(self, method_id: str, meta: Meta = None) -> None: ...
 
+    async def _sign_in(self, method: str, request: msgspec.Struct) -> None:
+        # Signing in may take a person as long as it takes.
+        await self._peer.call(
+            method, codec.encode(request), on_reply=lambda raw: self._keep_meta(method, raw)
+        )
+
     @abstractmethod
     async def logout(self, meta: Meta = None) -> None: ...
 

@@ -34,6 +34,8 @@ class SharedServing(ABC):
     """Handles what both versions say alike, in the structs of the version's `schema`."""
 
     schema: ClassVar[Schema]
+    notification: ClassVar[type[Any]]
+    """What `session/update` carries."""
     updates: ClassVar[frozenset[str]] = frozenset({"session/update"})
     no_request: ClassVar[UnsetType | None] = None
     """The request id of an elicitation that is not tied to one of our requests."""
@@ -50,8 +52,17 @@ class SharedServing(ABC):
         else:
             logger.debug("the notification %s was ignored", method)
 
+    def _session_update(self, params: msgspec.Raw) -> None:
+        try:
+            told, fits = codec.examine(params, self.notification)
+        except InvalidMessage as error:
+            self._keep(_unreadable(params, error))
+            return
+        self._tell(told, len(params), None if fits else params)
+
     @abstractmethod
-    def _session_update(self, params: msgspec.Raw) -> None: ...
+    def _tell(self, told: Any, size: int, unfit: msgspec.Raw | None = None) -> None:
+        """Pass on a decoded update; `unfit` is all of it, if it has more than was decoded."""
 
     def _keep(self, found: tuple[str, UnknownUpdate] | None) -> None:
         if found is not None:
@@ -136,7 +147,7 @@ class _Kind(msgspec.Struct, rename="camel"):
     session_update: str = ""
 
 
-def unreadable(params: msgspec.Raw, error: InvalidMessage) -> tuple[str, UnknownUpdate] | None:
+def _unreadable(params: msgspec.Raw, error: InvalidMessage) -> tuple[str, UnknownUpdate] | None:
     """The session of an update that cannot be read, and the update as it came: it is still part of
     the record. None where not even that can be found."""
     logger.debug("an update could not be read: %s", error)

@@ -306,13 +306,8 @@ class Session:
             return False
         if call is None or not call.cancellable:
             raise Unsupported(f"stopping the tool call {tool_call_id} alone")
-        try:
-            await self._client.dialect.cancel_tool_call(self.id, tool_call_id)
-        except RemoteError:
-            if call.status not in OVER_STATUSES:
-                raise
-            return False  # it ended before the agent heard of this
-        return True
+        cancelling = self._client.dialect.cancel_tool_call(self.id, tool_call_id)
+        return await _reached(cancelling, lambda: call.status in OVER_STATUSES)
 
     async def cancel_terminal(self, terminal_id: str) -> bool:
         """Have the agent stop what runs in a terminal of its own; the turn continues. False if it
@@ -323,13 +318,8 @@ class Session:
             return False
         if terminal is None or not terminal.cancellable:
             raise Unsupported(f"stopping the terminal {terminal_id} alone")
-        try:
-            await self._client.dialect.cancel_terminal(self.id, terminal_id)
-        except RemoteError:
-            if terminal.running:
-                raise
-            return False
-        return True
+        cancelling = self._client.dialect.cancel_terminal(self.id, terminal_id)
+        return await _reached(cancelling, lambda: not terminal.running)
 
     @property
     def queued(self) -> list[Turn]:
@@ -588,6 +578,17 @@ class Session:
 
 def _new_turn_id() -> str:
     return f"turn-{os.urandom(8).hex()}"
+
+
+async def _reached(cancelling: Awaitable[None], is_over: Callable[[], bool]) -> bool:
+    """False for what ended before the agent was asked to stop it."""
+    try:
+        await cancelling
+    except RemoteError:
+        if not is_over():
+            raise
+        return False
+    return True
 
 
 async def _settled_within(turn: Turn, seconds: float) -> bool:

@@ -87,14 +87,15 @@ def _audio(wire: v1.AudioContent | v2.AudioContent) -> Content:
 
 
 def _link(wire: v1.ResourceLink | v2.ResourceLink) -> Content:
-    return ResourceLink(
-        wire.uri,
-        wire.name,
-        wire.mime_type,
-        title=wire.title,
-        description=wire.description,
-        size=wire.size,
-    )
+    return ResourceLink(**_fields(wire, _LINK))
+
+
+_LINK = ("uri", "name", "mime_type", "title", "description", "size")
+
+
+def _fields(of: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Those that have the same name in the schema and here."""
+    return {name: getattr(of, name) for name in names}
 
 
 def _embedded(wire: v1.EmbeddedResource | v2.EmbeddedResource) -> Content:
@@ -150,15 +151,7 @@ def block_of(part: Content, schema: Schema) -> Any:
         case Audio():
             return schema.AudioContent(data=part.data, mime_type=part.mime_type, **said)
         case ResourceLink():
-            return schema.ResourceLink(
-                name=part.name,
-                uri=part.uri,
-                mime_type=part.mime_type,
-                title=part.title,
-                description=part.description,
-                size=part.size,
-                **said,
-            )
+            return schema.ResourceLink(**_fields(part, _LINK), **said)
         case Resource():
             return schema.EmbeddedResource(resource=_held(part, schema), **said)
         case UnknownContent():
@@ -402,7 +395,7 @@ def permission_option(wire: v1.PermissionOption | v2.PermissionOption) -> Permis
 def session_info(wire: v1.SessionInfo | v2.SessionInfo) -> SessionInfo:
     """Only the id has another name here."""
     same = (name for name in SessionInfo.__struct_fields__ if name != "id")
-    return SessionInfo(id=wire.session_id, **{name: getattr(wire, name) for name in same})
+    return SessionInfo(id=wire.session_id, **_fields(wire, same))
 
 
 def mcp_server(server: McpServer, schema: Schema) -> Any:

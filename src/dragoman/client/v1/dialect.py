@@ -81,13 +81,8 @@ class V1(Dialect):
         )
 
     async def authenticate(self, method_id: str, meta: Meta = None) -> None:
-        # Signing in may take a person as long as it takes.
         request = v1.AuthenticateRequest(method_id=method_id, meta=meta)
-        await self._peer.call(
-            "authenticate",
-            codec.encode(request),
-            on_reply=lambda raw: self._keep_meta("authenticate", raw),
-        )
+        await self._sign_in("authenticate", request)
 
     async def logout(self, meta: Meta = None) -> None:
         await self._control("logout", v1.LogoutRequest(meta=meta), v1.LogoutResponse)

@@ -20,10 +20,9 @@ from dragoman.client.inbound import (
     examined,
     typed,
     unread_of_call,
-    unreadable,
 )
 from dragoman.client.v1 import wire_format
-from dragoman.errors import InvalidMessage, MethodNotFound
+from dragoman.errors import MethodNotFound
 from dragoman.host.permissions.questions import NO_SUBJECT, Subject
 from dragoman.host.terminals.provider import TerminalCommand, TerminalExit
 from dragoman.schema import codec, v1
@@ -85,24 +84,22 @@ class Serving(SharedServing):
     """Handles what comes from the agent; the peer calls `on_notification` and `on_request`."""
 
     schema = v1
+    notification = v1.SessionNotification
     updates = _UPDATES
     no_request = UNSET
 
     # ── notifications ─────────────────────────────────────────────────────────────────────────
 
-    def _session_update(self, params: msgspec.Raw) -> None:
-        try:
-            notification, fits = codec.examine(params, v1.SessionNotification)
-        except InvalidMessage as error:
-            self._keep(unreadable(params, error))
-            return
-        event = wire_format.update(notification.update)
-        if notification.meta is not None:
-            event.meta = {**notification.meta, **(event.meta or {})}
-        if not fits and isinstance(event, e.ToolCallUpdated):
-            event.more = _unread(msgspec.json.decode(params, type=Told).update, event)
+    def _tell(
+        self, told: v1.SessionNotification, size: int, unfit: msgspec.Raw | None = None
+    ) -> None:
+        event = wire_format.update(told.update)
+        if told.meta is not None:
+            event.meta = {**told.meta, **(event.meta or {})}
+        if unfit is not None and isinstance(event, e.ToolCallUpdated):
+            event.more = _unread(msgspec.json.decode(unfit, type=Told).update, event)
         events = [event] if event.meta is None else [event, *_terminal_events(event.meta)]
-        self._host.on_events(notification.session_id, events, len(params))
+        self._host.on_events(told.session_id, events, size)
 
     def usual(self) -> Usual[v1.SessionNotification]:
         return Usual(

@@ -64,13 +64,7 @@ class V2(Dialect):
         )
 
     async def authenticate(self, method_id: str, meta: Meta = None) -> None:
-        # Signing in may take a person as long as it takes.
-        request = v2.LoginAuthRequest(method_id=method_id, meta=meta)
-        await self._peer.call(
-            "auth/login",
-            codec.encode(request),
-            on_reply=lambda raw: self._keep_meta("auth/login", raw),
-        )
+        await self._sign_in("auth/login", v2.LoginAuthRequest(method_id=method_id, meta=meta))
 
     async def logout(self, meta: Meta = None) -> None:
         await self._control("auth/logout", v2.LogoutAuthRequest(meta=meta), v2.LogoutAuthResponse)

@@ -18,14 +18,12 @@ from dragoman.client.inbound import (
     typed,
     unread_of_call,
     unread_of_piece,
-    unreadable,
 )
 from dragoman.client.v2 import upserts, wire_format
 from dragoman.client.v2.foreground import Foreground
 from dragoman.errors import (
     DragomanError,
     InternalError,
-    InvalidMessage,
     MethodNotFound,
     remote_error,
 )
@@ -105,20 +103,13 @@ class Serving(SharedServing):
     """Handles what comes from the agent; the peer calls `on_notification` and `on_request`."""
 
     schema = v2
+    notification = v2.UpdateSessionNotification
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self.conversations = Conversations(host)
 
     # ── notifications ─────────────────────────────────────────────────────────────────────────
-
-    def _session_update(self, params: msgspec.Raw) -> None:
-        try:
-            told, fits = codec.examine(params, v2.UpdateSessionNotification)
-        except InvalidMessage as error:
-            self._keep(unreadable(params, error))
-            return
-        self._tell(told, len(params), None if fits else params)
 
     def usual(self) -> Usual[v2.UpdateSessionNotification]:
         return Usual(
